@@ -1,0 +1,25 @@
+//! Ports, queues, marking, trimming, scheduling, switches and NICs on the engine.
+//!
+//! A [`Plan`] holds what all partitions may read; a [`Partition`] handles the events of some switches and their
+//! hosts; [`harvest`] checks the invariants and puts the results together.
+
+mod classes;
+mod harvest;
+mod histogram;
+mod host;
+mod order;
+mod outcome;
+mod packet;
+mod parameters;
+mod partition;
+mod plan;
+mod port;
+mod sender;
+mod switch;
+mod trigger;
+mod wires;
+
+pub use harvest::{FlowOutcome, Harvest, harvest};
+pub use parameters::{FabricParameters, FctKind, MarkAt, Scheduling, Trim};
+pub use partition::{Failure, Partition};
+pub use plan::{Balancer, Measure, Message, Plan, PlanInput};

@@ -1,0 +1,19 @@
+//! The canonical order of events of the same time: kind, then the rank of the entity.
+//!
+//! Ranks come from stable names and, for links into one node, from a seeded permutation, never from the index
+//! of something in memory. Events of one kind, entity and time are told apart by their payload, a flow number.
+
+/// Faults, changes of the forwarding tables, samples.
+pub(crate) const PLAN: u32 = 0 << 29;
+/// A port works out its transmissions; has no effect that anybody else could have missed.
+pub(crate) const SERVICE: u32 = 1 << 29;
+/// A packet arrives.
+pub(crate) const ARRIVAL: u32 = 2 << 29;
+/// A timer of a flow.
+pub(crate) const TIMER: u32 = 3 << 29;
+/// A trigger is activated.
+pub(crate) const ACTIVATE: u32 = 4 << 29;
+/// A flow starts.
+pub(crate) const START: u32 = 5 << 29;
+/// Where the kind stands.
+pub(crate) const KIND: u32 = 7 << 29;

@@ -1,0 +1,122 @@
+//! Packets: one cache line each, in an arena, named by 32-bit ids.
+
+/// No packet, no queue, no slot.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Not in use.
+    #[default]
+    Free,
+    /// Payload.
+    Data,
+    /// What trimming left of a data packet.
+    Header,
+    /// Acknowledgement.
+    Ack,
+    /// Negative acknowledgement.
+    Nack,
+}
+
+/// The packet was ECN-marked on its way.
+pub(crate) const MARKED: u8 = 1;
+/// The packet was sent before.
+pub(crate) const RETRANSMISSION: u8 = 2;
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Packet {
+    /// When it joined the queue it waits in.
+    pub(crate) queued_at: u64,
+    /// Packet sequence number; of an ACK or NACK the one that triggered it.
+    pub(crate) psn: u64,
+    /// ACK, NACK: every PSN below has been received.
+    pub(crate) cumulative: u64,
+    /// ACK: selective bitmap.
+    pub(crate) bitmap: u64,
+    /// ACK: first PSN of the bitmap, less `cumulative`.
+    pub(crate) bitmap_offset: u32,
+    /// Flow number.
+    pub(crate) flow: u32,
+    /// Path tag.
+    pub(crate) tag: u32,
+    /// The host it is sent from.
+    pub(crate) src: u32,
+    /// The host it goes to.
+    pub(crate) dst: u32,
+    /// In a queue: the packet behind it. On a link: the link.
+    pub(crate) next: u32,
+    /// Bytes on the wire.
+    pub(crate) size: u16,
+    /// Payload bytes of the data packet this is or was.
+    pub(crate) payload: u16,
+    pub(crate) kind: Kind,
+    /// Data class.
+    pub(crate) class: u8,
+    pub(crate) flags: u8,
+    /// Load balancer of its flow.
+    pub(crate) balancer: u8,
+}
+
+const _: () = assert!(size_of::<Packet>() == 64);
+
+impl Packet {
+    /// Whether it waits in the control class.
+    #[inline]
+    pub(crate) fn is_control(&self) -> bool {
+        self.kind != Kind::Data
+    }
+}
+
+/// All packets of a partition.
+#[derive(Debug, Default)]
+pub(crate) struct Arena {
+    packets: Vec<Packet>,
+    free: Vec<u32>,
+}
+
+impl Arena {
+    pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.packets[id as usize] = packet;
+            return id;
+        }
+        self.packets.push(packet);
+        self.packets.len() as u32 - 1
+    }
+
+    pub(crate) fn remove(&mut self, id: u32) {
+        self.packets[id as usize].kind = Kind::Free;
+        self.free.push(id);
+    }
+
+    pub(crate) fn swap(&mut self, a: u32, b: u32) {
+        self.packets.swap(a as usize, b as usize);
+    }
+
+    /// Every packet in use.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Packet> {
+        self.packets.iter().filter(|p| p.kind != Kind::Free)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.packets.capacity() * size_of::<Packet>() + self.free.capacity() * 4
+    }
+}
+
+impl std::ops::Index<u32> for Arena {
+    type Output = Packet;
+    #[inline]
+    fn index(&self, id: u32) -> &Packet {
+        &self.packets[id as usize]
+    }
+}
+impl std::ops::IndexMut<u32> for Arena {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut Packet {
+        &mut self.packets[id as usize]
+    }
+}

@@ -1,0 +1,341 @@
+//! A partition: some switches, their hosts, and every event that concerns them.
+
+use crate::{
+    host::Host,
+    order,
+    outcome::{PortSamples, RxOutcome, TxOutcome},
+    packet::NONE,
+    plan::{Message, Plan, Tables, start_time},
+    port::NIC,
+    sender::SenderFlow,
+    switch::Switches,
+    trigger::TriggerState,
+    wires::{Tally, Wires},
+};
+use anabranch_engine::{Event, Status, Wheel};
+use anabranch_topology::FaultAction;
+use anabranch_transport::uet::UetReceiver;
+use anabranch_units::Time;
+use slab::Slab;
+
+/// Events handled between two looks at the clock where there is one partition.
+const BATCH: u32 = 1 << 16;
+
+/// Payloads of plan events: faults first, then changes of the tables, then samples.
+const TABLE_CHANGE: u32 = 1 << 30;
+const SAMPLE: u32 = 1 << 31;
+
+/// Why a run had to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An invariant of ours does not hold.
+    Invariant(String),
+    /// The input asks for something impossible.
+    Input(String),
+}
+
+/// A partition of the fabric.
+#[derive(Debug)]
+pub struct Partition<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) me: u16,
+    pub(crate) wires: Wires,
+    pub(crate) tables: &'a Tables,
+    pub(crate) switches: Switches,
+    /// Per host; empty ones for hosts of other partitions.
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) senders: Slab<SenderFlow>,
+    /// Per flow its slot in `senders`.
+    pub(crate) sender_of: Vec<u32>,
+    pub(crate) receivers: Slab<UetReceiver>,
+    /// Per flow its slot in `receivers`.
+    pub(crate) receiver_of: Vec<u32>,
+    pub(crate) tx: Vec<TxOutcome>,
+    pub(crate) rx: Vec<RxOutcome>,
+    pub(crate) triggers: Vec<TriggerState>,
+    pub(crate) samples: Vec<PortSamples>,
+    /// Data packets, headers, acknowledgements that came into being here.
+    pub(crate) injected: [Tally; 3],
+    /// Those that reached their host here.
+    pub(crate) delivered: [Tally; 3],
+    pub(crate) timeouts: u64,
+    pub(crate) marked: u64,
+    pub(crate) now: u64,
+    pub(crate) events: u64,
+    pub(crate) finished: u64,
+    pub(crate) failure: Option<Failure>,
+    /// When the last packet arrived anywhere.
+    pub(crate) last_arrival: u64,
+    /// Links that lead to other partitions.
+    boundary: Vec<u32>,
+    /// The next flow of this partition that starts by itself.
+    next_flow: usize,
+}
+
+impl<'a> Partition<'a> {
+    /// Partition `me` of `plan`, with its first events.
+    pub fn new(plan: &'a Plan, me: u16) -> Self {
+        let mut partition = Partition {
+            plan,
+            me,
+            wires: Wires::new(plan, me, wheel(plan), plan.partitions),
+            tables: &plan.tables[0],
+            switches: Switches::new(plan, me),
+            hosts: (0..plan.hosts).map(|h| Host::new(plan, me, h)).collect(),
+            senders: Slab::new(),
+            sender_of: vec![NONE; plan.flows.flows.len()],
+            receivers: Slab::new(),
+            receiver_of: vec![NONE; plan.flows.flows.len()],
+            tx: vec![TxOutcome::default(); plan.flows.flows.len()],
+            rx: vec![RxOutcome::default(); plan.flows.flows.len()],
+            triggers: vec![TriggerState::default(); plan.flows.triggers.len()],
+            samples: PortSamples::of(plan, me),
+            injected: Default::default(),
+            delivered: Default::default(),
+            timeouts: 0,
+            marked: 0,
+            now: 0,
+            events: 0,
+            finished: 0,
+            failure: None,
+            last_arrival: 0,
+            boundary: plan.links_of(me).filter(|&l| plan.owner[plan.links[l as usize].to as usize] != me).collect(),
+            next_flow: 0,
+        };
+        for (index, fault) in plan.faults.iter().enumerate() {
+            partition.plan_event(fault.at.ps(), index as u32);
+        }
+        for (index, tables) in plan.tables.iter().enumerate().skip(1) {
+            partition.plan_event(tables.from, TABLE_CHANGE | index as u32);
+        }
+        if !partition.samples.is_empty() {
+            partition.plan_event(0, SAMPLE);
+        }
+        partition.ask_for_next_start();
+        partition
+    }
+
+    fn plan_event(&mut self, time: u64, payload: u32) {
+        self.wires.wheel.push(Event { time, order: order::PLAN, payload });
+    }
+
+    /// Flows with a start time are sorted by it, so one pending start event is enough.
+    fn ask_for_next_start(&mut self) {
+        let flows = &self.plan.flows.flows;
+        while let Some(flow) = flows.get(self.next_flow) {
+            self.next_flow += 1;
+            if let Some(time) = start_time(flow.start)
+                && self.plan.owner_of_host(flow.src) == self.me
+            {
+                let payload = self.next_flow as u32 - 1;
+                self.wires.wheel.push(Event { time, order: order::START | flow.src, payload });
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        self.now = event.time;
+        self.events += 1;
+        match event.order & order::KIND {
+            order::ARRIVAL => self.arrival(event.payload, event.time),
+            order::SERVICE => self.service(event.payload, event.time),
+            order::TIMER => self.flow_timer(event.payload, event.time),
+            order::START => self.start(event.payload, event.time),
+            order::ACTIVATE => self.activate(event.payload, event.time),
+            _ => self.plan_change(event.payload, event.time),
+        }
+    }
+
+    #[inline]
+    fn arrival(&mut self, id: u32, now: u64) {
+        self.last_arrival = now;
+        let link = self.wires.packets[id].next;
+        let to = self.wires.ports[link as usize].to;
+        if to < self.plan.hosts {
+            self.host_arrival(to, id, now);
+        } else {
+            self.switch_arrival(to - self.plan.hosts, id, now);
+        }
+    }
+
+    #[inline]
+    fn service(&mut self, link: u32, now: u64) {
+        if self.wires.ports[link as usize].flags & NIC != 0 {
+            self.serve_nic(self.plan.links[link as usize].from, now);
+        } else {
+            self.wires.serve(self.plan, link, now);
+        }
+    }
+
+    fn start(&mut self, flow: u32, now: u64) {
+        if start_time(self.plan.flows.flows[flow as usize].start).is_some() {
+            self.ask_for_next_start();
+        }
+        self.start_flow(flow, now);
+    }
+
+    #[cold]
+    fn plan_change(&mut self, payload: u32, now: u64) {
+        if payload & SAMPLE != 0 {
+            self.sample(now);
+        } else if payload & TABLE_CHANGE != 0 {
+            self.change_tables((payload & !TABLE_CHANGE) as usize, now);
+        } else {
+            self.begin_fault(payload as usize, now);
+        }
+    }
+
+    /// A fault strikes: what started before stays as it was.
+    fn begin_fault(&mut self, index: usize, now: u64) {
+        let fault = &self.plan.faults[index];
+        for link in &fault.links {
+            let link = link.0;
+            if self.plan.owner[self.plan.links[link as usize].from as usize] != self.me {
+                continue;
+            }
+            self.settle(link, now);
+            match fault.action {
+                FaultAction::Down => self.wires.set_fault(link, |f| {
+                    f.down = true;
+                    f.data_only = fault.data_only;
+                }),
+                FaultAction::Up => self.wires.set_fault(link, |f| *f = Default::default()),
+                FaultAction::Loss { per_billion } => self.wires.set_fault(link, |f| {
+                    f.loss_per_billion = per_billion;
+                    f.data_only = fault.data_only;
+                }),
+                FaultAction::Degrade(rate) => self.wires.set_rate(link, rate),
+            }
+        }
+    }
+
+    fn change_tables(&mut self, index: usize, now: u64) {
+        self.tables = &self.plan.tables[index];
+        self.switches.routes_changed(&self.tables.routes, self.plan);
+        for (_, flow) in &mut self.senders {
+            let dead = self.plan.dead_paths(self.tables, flow.src, flow.dst);
+            let host = &mut self.hosts[flow.src as usize];
+            host.scheme(flow.balancer).paths_changed(Time::from_ps(now), flow.scheme_slot, &dead);
+        }
+    }
+
+    fn sample(&mut self, now: u64) {
+        for samples in &mut self.samples {
+            self.wires.catch_up(self.plan, samples.link, now);
+            samples.take(now, &self.wires.ports[samples.link as usize]);
+        }
+        let open = !self.senders.is_empty() || self.next_flow < self.plan.flows.flows.len() || !self.wires.wheel.is_empty();
+        if open {
+            self.plan_event(now + self.plan.measure.series_interval.ps(), SAMPLE);
+        }
+    }
+
+    /// Works out every transmission of `link` that starts before `end`.
+    pub(crate) fn settle(&mut self, link: u32, end: u64) {
+        let Some(last) = end.checked_sub(1) else { return };
+        let from = self.plan.links[link as usize].from;
+        if from < self.plan.hosts {
+            self.nic_catch_up(from, last);
+        } else {
+            self.wires.catch_up(self.plan, link, last);
+        }
+    }
+
+    /// Notes the first failure of an invariant.
+    #[cold]
+    pub(crate) fn fail(&mut self, message: String) {
+        let now = Time::from_ps(self.now);
+        self.failure.get_or_insert(Failure::Invariant(format!("at {now}: {message}")));
+    }
+
+    /// Notes a mistake of the input that only shows while running.
+    #[cold]
+    pub(crate) fn mistake(&mut self, message: String) {
+        let now = Time::from_ps(self.now);
+        self.failure.get_or_insert(Failure::Input(format!("at {now}: {message}")));
+    }
+
+    /// When the last packet arrived anywhere.
+    pub fn last_arrival(&self) -> Time {
+        Time::from_ps(self.last_arrival)
+    }
+
+    /// When the last event was handled.
+    pub fn now(&self) -> Time {
+        Time::from_ps(self.now)
+    }
+
+    /// Why the run had to stop, if it had to.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+}
+
+impl anabranch_engine::Partition for Partition<'_> {
+    type Message = Message;
+
+    fn next_time(&mut self) -> Option<u64> {
+        self.wires.wheel.next_time()
+    }
+
+    fn run_window(&mut self, end: u64, outbox: &mut [Vec<Message>]) -> bool {
+        self.wires.window_end = end;
+        if outbox.is_empty() {
+            for _ in 0..BATCH {
+                let Some(event) = self.wires.wheel.pop_before(end) else { return true };
+                self.handle(event);
+            }
+            return self.failure.is_some();
+        }
+        while let Some(event) = self.wires.wheel.pop_before(end) {
+            self.handle(event);
+        }
+        for index in 0..self.boundary.len() {
+            self.settle(self.boundary[index], end);
+        }
+        for (mine, theirs) in self.wires.outbox.iter_mut().zip(outbox) {
+            theirs.append(mine);
+        }
+        true
+    }
+
+    fn receive(&mut self, messages: &mut Vec<Message>) {
+        for message in messages.drain(..) {
+            let event = match message {
+                Message::Packet { time, order, packet } => {
+                    Event { time, order, payload: self.wires.packets.insert(packet) }
+                }
+                Message::Activate { time, trigger } => {
+                    let home = self.plan.trigger_home[trigger as usize];
+                    Event { time, order: order::ACTIVATE | home, payload: trigger }
+                }
+                Message::Start { time, flow } => {
+                    let src = self.plan.flows.flows[flow as usize].src;
+                    Event { time, order: order::START | src, payload: flow }
+                }
+            };
+            self.wires.wheel.push(event);
+        }
+    }
+
+    fn status(&self) -> Status {
+        Status { now: self.now, work: self.wires.totals.packet_hops, finished: self.finished }
+    }
+
+    fn failed(&self) -> bool {
+        self.failure.is_some()
+    }
+}
+
+/// A wheel whose buckets hold some tens of events when every host sends at line rate.
+fn wheel(plan: &Plan) -> Wheel {
+    let slowest = plan.links.iter().map(|l| l.rate.wire_time(u64::from(u16::MAX)).ps().min(10_000_000)).max();
+    let delay = plan.links.iter().map(|l| l.delay).max().unwrap_or(0).min(50_000_000);
+    let horizon = 2 * (delay + slowest.unwrap_or(0) / 8) + 1_000_000;
+    // At line rate a host causes about one event per 20 ns; aim at 32 events per bucket.
+    let per_bucket = 32 * 20_000 * plan.partitions as u64 / u64::from(plan.hosts.max(1));
+    let shift = per_bucket.max(256).ilog2().clamp(8, 15);
+    Wheel::new(shift, horizon)
+}

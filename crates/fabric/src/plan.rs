@@ -1,0 +1,365 @@
+//! What every partition may read and none may change: links, routes, flows, limits, faults.
+
+use crate::{
+    classes::quanta,
+    order,
+    packet::{NONE, Packet},
+    parameters::{FabricParameters, MarkAt, Scheduling, Trim},
+};
+use anabranch_lb::registry::{HostParameters, SwitchParameters};
+use anabranch_random::key;
+use anabranch_topology::{Fault, FaultAction, LinkId, NodeId, NodeKind, Routes, Topology, partition};
+use anabranch_transport::uet::{Network, UetConfig, UetTransport};
+use anabranch_units::{Rate, Time};
+use anabranch_workload::{FlowSet, Start, TriggerKind};
+
+/// What partitions tell each other.
+#[derive(Clone, Copy, Debug)]
+pub enum Message {
+    /// A packet arrives.
+    #[doc(hidden)]
+    Packet {
+        /// When.
+        time: u64,
+        /// Canonical order of the arrival.
+        order: u32,
+        #[allow(private_interfaces, missing_docs)]
+        packet: Packet,
+    },
+    /// A trigger is activated.
+    Activate {
+        /// When.
+        time: u64,
+        /// Which.
+        trigger: u32,
+    },
+    /// A flow starts.
+    Start {
+        /// When.
+        time: u64,
+        /// Which.
+        flow: u32,
+    },
+}
+
+/// A load balancer in use: its two sides.
+#[derive(Clone, Debug)]
+pub struct Balancer {
+    /// The host side.
+    pub host: HostParameters,
+    /// The switch side.
+    pub switch: SwitchParameters,
+}
+
+/// What is measured beyond what always is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measure {
+    /// Links whose ports give a time series.
+    pub series_links: Vec<LinkId>,
+    /// Interval of the samples; zero: no series.
+    pub series_interval: Time,
+    /// Per-flow packet counts per uplink.
+    pub uplink_counts: bool,
+    /// Occupancy histograms per port, in packets.
+    pub occupancy: bool,
+}
+
+/// A directed link.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkPlan {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) rate: Rate,
+    /// Propagation delay and, where the link ends at a switch, that switch's latency.
+    pub(crate) delay: u64,
+    /// Rank of its arrivals in the canonical order.
+    pub(crate) rank: u32,
+    /// Stable key for random streams.
+    pub(crate) key: u64,
+}
+
+/// `[fabric]` with every size in bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    pub(crate) queue_limit: u32,
+    pub(crate) control_limit: u32,
+    pub(crate) ecn: bool,
+    pub(crate) ecn_kmin: u32,
+    pub(crate) ecn_kmax: u32,
+    pub(crate) ecn_pmax: f64,
+    pub(crate) mark_at: MarkAt,
+    pub(crate) trimming: bool,
+    pub(crate) trim: Trim,
+    pub(crate) trimmed_size: u16,
+    pub(crate) classes: usize,
+    pub(crate) scheduling: Scheduling,
+    pub(crate) quanta: Vec<i32>,
+    /// Whether ports work out their transmissions lazily.
+    pub(crate) lazy: bool,
+}
+
+/// Forwarding tables from one moment on.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) from: u64,
+    pub(crate) routes: Routes,
+    /// Per directed link: known to be dead.
+    pub(crate) dead: Vec<bool>,
+}
+
+/// Everything a run is a function of, prepared for the hot path.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) topology: Topology,
+    pub(crate) seed: u64,
+    pub(crate) hosts: u32,
+    pub(crate) links: Vec<LinkPlan>,
+    /// Partition of each node.
+    pub(crate) owner: Vec<u16>,
+    pub(crate) partitions: usize,
+    /// Switch (dense number) that each host attaches to.
+    pub(crate) edge: Vec<u32>,
+    pub(crate) host_up: Vec<u32>,
+    pub(crate) host_down: Vec<u32>,
+    pub(crate) tables: Vec<Tables>,
+    pub(crate) flows: FlowSet,
+    pub(crate) flow_keys: Vec<u64>,
+    /// Host at which each trigger keeps its state.
+    pub(crate) trigger_home: Vec<u32>,
+    pub(crate) trigger_latency: u64,
+    pub(crate) fabric: Limits,
+    pub(crate) transport: UetConfig,
+    pub(crate) data_overhead: u16,
+    pub(crate) ack_size: u16,
+    pub(crate) bdp_packets: u64,
+    pub(crate) balancers: Vec<Balancer>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) measure: Measure,
+    /// Least time between a cause in one partition and its effect in another.
+    pub(crate) lookahead: u64,
+}
+
+/// What a plan is made from.
+#[derive(Clone, Debug)]
+pub struct PlanInput<'a> {
+    /// The graph.
+    pub topology: &'a Topology,
+    /// The traffic.
+    pub flows: &'a FlowSet,
+    /// `[fabric]`.
+    pub fabric: &'a FabricParameters,
+    /// `[transport]`.
+    pub transport: &'a UetTransport,
+    /// Load balancers; workloads point into this list.
+    pub balancers: Vec<Balancer>,
+    /// Faults, resolved to links.
+    pub faults: &'a [Fault],
+    /// Extra measurements.
+    pub measure: &'a Measure,
+    /// Time for a trigger to reach another host.
+    pub trigger_latency: Time,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Number of partitions.
+    pub partitions: usize,
+    /// Whether ports work out their transmissions lazily (the general, slower path gives the same results).
+    pub lazy: bool,
+}
+
+impl Plan {
+    /// Prepares a run.
+    ///
+    /// # Errors
+    /// A message where the parts do not fit together.
+    pub fn new(input: PlanInput<'_>) -> Result<Self, String> {
+        let topology = input.topology.clone();
+        let hosts = topology.hosts;
+        let overhead = input.transport.uet.header.0;
+        let wire_mtu = input.transport.uet.mtu.0 + overhead;
+        let ack_size = input.transport.uet.ack_size.0;
+        if wire_mtu > u64::from(u16::MAX) {
+            return Err(format!("transport.mtu and header make {wire_mtu} B packets; at most {} B fit", u16::MAX));
+        }
+        let base_rtt = topology.max_base_rtt(wire_mtu, ack_size);
+        let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
+        let bdp = nic_rate.bytes_in(base_rtt);
+        let fabric = limits(input.fabric, bdp, wire_mtu as u32, input.lazy)?;
+        let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
+        let transport = UetConfig::new(
+            input.transport,
+            &Network {
+                base_rtt,
+                bdp,
+                queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
+                trimming: fabric.trimming,
+                nic_rate,
+            },
+        );
+        let partitions = input.partitions.clamp(1, topology.switches().max(1) as usize);
+        let owner = partition(&topology, partitions);
+        let links = link_plans(&topology, input.seed);
+        let crossing = links.iter().filter(|l| owner[l.from as usize] != owner[l.to as usize]);
+        let mut lookahead = crossing.map(|l| l.delay).min().unwrap_or(u64::MAX);
+        if !input.flows.triggers.is_empty() {
+            lookahead = lookahead.min(input.trigger_latency.ps());
+        }
+        if partitions > 1 && lookahead == 0 {
+            return Err("a run on several threads needs a link delay and a run.trigger_latency above zero".into());
+        }
+        let switch_number = |node: NodeId| node.0 - hosts;
+        let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
+        Ok(Plan {
+            seed: input.seed,
+            hosts,
+            edge: (0..hosts).map(|h| switch_number(topology.edge_switch(h))).collect(),
+            host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
+            host_up,
+            tables: tables(&topology, input.faults),
+            flow_keys: input.flows.flows.iter().map(|f| f.key).collect(),
+            trigger_home: trigger_homes(input.flows)?,
+            trigger_latency: input.trigger_latency.ps(),
+            flows: input.flows.clone(),
+            fabric,
+            transport,
+            data_overhead: overhead as u16,
+            ack_size: ack_size as u16,
+            bdp_packets: bdp.div_ceil(wire_mtu),
+            balancers: input.balancers,
+            faults: input.faults.to_vec(),
+            measure: input.measure.clone(),
+            lookahead,
+            links,
+            owner,
+            partitions,
+            topology,
+        })
+    }
+
+    /// Number of partitions.
+    pub fn partitions(&self) -> usize {
+        self.partitions
+    }
+
+    /// Least time between a cause in one partition and its effect in another, in picoseconds.
+    pub fn lookahead(&self) -> u64 {
+        self.lookahead
+    }
+
+    /// Links that leave the nodes of partition `me`.
+    pub(crate) fn links_of(&self, me: u16) -> impl Iterator<Item = u32> {
+        let mine = move |link: &u32| self.owner[self.links[*link as usize].from as usize] == me;
+        (0..self.links.len() as u32).filter(mine)
+    }
+
+    /// The partition of a host.
+    pub(crate) fn owner_of_host(&self, host: u32) -> u16 {
+        self.owner[host as usize]
+    }
+}
+
+fn limits(fabric: &FabricParameters, bdp: u64, wire_mtu: u32, lazy: bool) -> Result<Limits, String> {
+    let bytes = |name: &str, value: u64| {
+        u32::try_from(value).map_err(|_| format!("fabric.{name} is {value} B; at most {} B fit", u32::MAX))
+    };
+    let queue_limit = bytes("queue_limit", fabric.queue_limit.bytes(bdp))?;
+    let weights = if fabric.class_weights.is_empty() { vec![1; fabric.classes.len()] } else { fabric.class_weights.clone() };
+    Ok(Limits {
+        queue_limit,
+        control_limit: bytes("control_limit", fabric.control_limit.bytes(bdp))?,
+        ecn: fabric.ecn,
+        ecn_kmin: bytes("ecn_kmin", fabric.ecn_kmin.bytes(bdp))?,
+        ecn_kmax: bytes("ecn_kmax", fabric.ecn_kmax.bytes(bdp))?,
+        ecn_pmax: fabric.ecn_pmax,
+        mark_at: fabric.ecn_mark_at,
+        trimming: fabric.trimming,
+        trim: fabric.trim,
+        trimmed_size: fabric.trimmed_size.0 as u16,
+        classes: fabric.classes.len().max(1),
+        scheduling: fabric.scheduling,
+        quanta: quanta(&weights, wire_mtu),
+        lazy,
+    })
+}
+
+/// Links with their canonical ranks: by receiving node (stable name), then by a seeded permutation of its links.
+fn link_plans(topology: &Topology, seed: u64) -> Vec<LinkPlan> {
+    let mut plans: Vec<LinkPlan> = topology
+        .links
+        .iter()
+        .enumerate()
+        .map(|(index, link)| {
+            let name = anabranch_random::name_key(&topology.link_name(LinkId(index as u32)));
+            let to_switch = matches!(topology.node(link.to).kind, NodeKind::Switch { .. });
+            let latency = if to_switch { topology.switch_latency.ps() } else { 0 };
+            let (from, to) = (link.from.0, link.to.0);
+            LinkPlan { from, to, rate: link.rate, delay: link.delay.ps() + latency, rank: 0, key: name }
+        })
+        .collect();
+    let mut ranked: Vec<(u64, u64, u32)> = (0..plans.len())
+        .map(|i| (topology.key(NodeId(plans[i].to)), key(seed, plans[i].key, "ingress rank"), i as u32))
+        .collect();
+    ranked.sort_unstable();
+    for (rank, &(_, _, link)) in ranked.iter().enumerate() {
+        plans[link as usize].rank = rank as u32;
+    }
+    debug_assert!(plans.len() < (order::KIND & !(order::KIND - 1)) as usize);
+    plans
+}
+
+/// Forwarding tables from the start on and from each moment at which a fault is detected.
+fn tables(topology: &Topology, faults: &[Fault]) -> Vec<Tables> {
+    let mut changes: Vec<(u64, bool, LinkId)> = Vec::new();
+    for fault in faults {
+        let Some(at) = fault.detect_at else { continue };
+        let dead = match fault.action {
+            FaultAction::Down => true,
+            FaultAction::Up => false,
+            _ => continue,
+        };
+        changes.extend(fault.links.iter().map(|&link| (at.ps(), dead, link)));
+    }
+    changes.sort_by_key(|&(at, ..)| at);
+    let mut dead = vec![false; topology.links.len()];
+    let mut tables = Vec::new();
+    let mut next = 0;
+    loop {
+        let from = if tables.is_empty() { 0 } else { changes[next].0 };
+        while next < changes.len() && changes[next].0 == from {
+            dead[changes[next].2.0 as usize] = changes[next].1;
+            next += 1;
+        }
+        tables.push(Tables { from, routes: Routes::shortest(topology, &dead), dead: dead.clone() });
+        if next == changes.len() {
+            return tables;
+        }
+    }
+}
+
+/// A trigger keeps its state at the sender of its first target.
+fn trigger_homes(flows: &FlowSet) -> Result<Vec<u32>, String> {
+    let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| {
+        let first = trigger.targets.first().ok_or_else(|| format!("trigger {number} starts no flow"))?;
+        Ok(flows.flows[*first as usize].src)
+    };
+    flows.triggers.iter().enumerate().map(home).collect()
+}
+
+/// Whether a flow has a start time of its own, and which.
+pub(crate) fn start_time(start: Start) -> Option<u64> {
+    match start {
+        Start::At(time) => Some(time.ps()),
+        Start::On(_) => None,
+    }
+}
+
+/// Activations after which a trigger fires all its targets; `None` for one target per activation.
+pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
+    match kind {
+        TriggerKind::Oneshot => Some(1),
+        TriggerKind::Barrier(count) => Some(count),
+        TriggerKind::Multishot => None,
+    }
+}
+
+/// No link.
+pub(crate) const NO_LINK: u32 = NONE;

@@ -1,0 +1,228 @@
+//! The sending side of a flow: from its start to its last acknowledgement.
+
+use crate::{
+    host::Host,
+    order,
+    packet::{NONE, Packet},
+    partition::Partition,
+    plan::{Plan, Tables},
+};
+use anabranch_engine::Event;
+use anabranch_lb::{Feedback, FlowInfo, HostScheme, PathSpace};
+use anabranch_topology::NodeId;
+use anabranch_transport::{Ack, Nack, uet::UetSender};
+use anabranch_units::Time;
+
+/// An open flow at its sender.
+#[derive(Debug)]
+pub(crate) struct SenderFlow {
+    pub(crate) sender: UetSender,
+    pub(crate) flow: u32,
+    pub(crate) src: u32,
+    pub(crate) dst: u32,
+    /// Its slot with its host's scheme.
+    pub(crate) scheme_slot: u32,
+    pub(crate) balancer: u8,
+    pub(crate) class: u8,
+    /// Whether it stands in its host's round.
+    pub(crate) in_round: bool,
+    /// The scheme holds it back until then.
+    pub(crate) held_until: u64,
+    /// When its pending timer strikes; `u64::MAX`: none.
+    pub(crate) timer_at: u64,
+    pub(crate) last_tag: Option<u32>,
+    pub(crate) path_switches: u64,
+}
+
+impl Plan {
+    /// Levels of switches a packet climbs from `src` to `dst`, for the paths that entropy values name.
+    fn levels(&self, src: u32, dst: u32) -> usize {
+        let (from, to) = (self.edge[src as usize], self.edge[dst as usize]);
+        let hops = self.topology.switch_distance(NodeId(self.hosts + from), NodeId(self.hosts + to));
+        (hops as usize / 2).min(self.topology.uplinks.len())
+    }
+
+    /// Which paths from `src` to `dst` are known to be dead, as entropy values name them; empty: none.
+    pub(crate) fn dead_paths(&self, tables: &Tables, src: u32, dst: u32) -> Vec<bool> {
+        if !tables.dead.contains(&true) {
+            return Vec::new();
+        }
+        let (from, to) = (self.edge[src as usize], self.edge[dst as usize]);
+        self.topology.dead_paths(NodeId(self.hosts + from), NodeId(self.hosts + to), &tables.dead)
+    }
+}
+
+impl Partition<'_> {
+    pub(crate) fn start_flow(&mut self, number: u32, now: u64) {
+        let plan = self.plan;
+        let flow = &plan.flows.flows[number as usize];
+        let wire_mtu = plan.transport.wire_mtu();
+        let time = Time::from_ps(now);
+        self.nic_catch_up(flow.src, now);
+        let base_rtt = plan.topology.base_rtt(flow.src, flow.dst, wire_mtu, u64::from(plan.ack_size));
+        let sender = UetSender::new(&plan.transport, base_rtt, flow.size);
+        let balancer = plan.flows.workloads[flow.workload as usize].load_balancer as u8;
+        let dead = plan.dead_paths(self.tables, flow.src, flow.dst);
+        let info = FlowInfo {
+            key: flow.key,
+            src: flow.src,
+            dst: flow.dst,
+            size: flow.size,
+            packets: sender.packets(),
+            bdp_packets: plan.bdp_packets,
+            base_rtt,
+            paths: PathSpace { uplinks: &plan.topology.uplinks[..plan.levels(flow.src, flow.dst)], dead: &dead },
+        };
+        let scheme = self.hosts[flow.src as usize].scheme(balancer);
+        let scheme_slot = scheme.open(time, &info);
+        let slot = self.senders.insert(SenderFlow {
+            sender,
+            flow: number,
+            src: flow.src,
+            dst: flow.dst,
+            scheme_slot,
+            balancer,
+            class: flow.class,
+            in_round: false,
+            held_until: 0,
+            timer_at: u64::MAX,
+            last_tag: None,
+            path_switches: 0,
+        });
+        self.sender_of[number as usize] = slot as u32;
+        self.tx[number as usize].started = now;
+        self.enter_round(slot as u32);
+        self.nic_kick(flow.src, now);
+    }
+
+    /// Puts a flow that may send into its host's round.
+    #[inline]
+    pub(crate) fn enter_round(&mut self, slot: u32) {
+        let flow = &mut self.senders[slot as usize];
+        if !flow.in_round && flow.held_until == 0 && flow.sender.ready(&self.plan.transport) {
+            flow.in_round = true;
+            self.hosts[flow.src as usize].round.push_back(slot);
+        }
+    }
+
+    /// An ACK reaches the sender.
+    pub(crate) fn ack_arrival(&mut self, host: u32, packet: &Packet, now: u64) {
+        let slot = self.sender_of[packet.flow as usize];
+        if slot == NONE {
+            return;
+        }
+        self.nic_catch_up(host, now);
+        let ack = Ack {
+            cumulative: packet.cumulative,
+            bitmap_base: packet.cumulative + u64::from(packet.bitmap_offset),
+            bitmap: packet.bitmap,
+            psn: packet.psn,
+            tag: packet.tag,
+            ecn: packet.flags & crate::packet::MARKED != 0,
+        };
+        let time = Time::from_ps(now);
+        let flow = &mut self.senders[slot as usize];
+        let acked = flow.sender.on_ack(&self.plan.transport, time, &ack);
+        let feedback = Feedback {
+            tag: ack.tag,
+            ecn: ack.ecn,
+            rtt: acked.rtt,
+            packets: acked.packets,
+            bytes: acked.bytes,
+            cumulative: flow.sender.cumulative(),
+            next_psn: flow.sender.next_psn(),
+        };
+        let (balancer, scheme_slot) = (flow.balancer, flow.scheme_slot);
+        self.hosts[host as usize].scheme(balancer).scheme.on_ack(time, scheme_slot, &feedback);
+        if acked.done {
+            self.close_sender(slot, now);
+        } else {
+            self.enter_round(slot);
+        }
+        self.nic_kick(host, now);
+    }
+
+    /// A NACK reaches the sender.
+    pub(crate) fn nack_arrival(&mut self, host: u32, packet: &Packet, now: u64) {
+        let slot = self.sender_of[packet.flow as usize];
+        if slot == NONE {
+            return;
+        }
+        self.nic_catch_up(host, now);
+        let nack = Nack { cumulative: packet.cumulative, psn: packet.psn, tag: packet.tag };
+        let time = Time::from_ps(now);
+        let flow = &mut self.senders[slot as usize];
+        let done = flow.sender.on_nack(&self.plan.transport, time, &nack).done;
+        let (balancer, scheme_slot) = (flow.balancer, flow.scheme_slot);
+        self.hosts[host as usize].scheme(balancer).scheme.on_nack(time, scheme_slot, nack.tag);
+        if done {
+            self.close_sender(slot, now);
+        } else {
+            self.enter_round(slot);
+        }
+        self.nic_kick(host, now);
+    }
+
+    /// A flow's timer strikes: a retransmission timeout, the end of a hold, or neither (timers are re-armed lazily).
+    pub(crate) fn flow_timer(&mut self, number: u32, now: u64) {
+        let slot = self.sender_of[number as usize];
+        if slot == NONE || self.senders[slot as usize].timer_at != now {
+            return;
+        }
+        let host = self.senders[slot as usize].src;
+        self.nic_catch_up(host, now);
+        let time = Time::from_ps(now);
+        let flow = &mut self.senders[slot as usize];
+        flow.timer_at = u64::MAX;
+        if flow.held_until <= now {
+            flow.held_until = 0;
+        }
+        if flow.sender.deadline(&self.plan.transport).is_some_and(|deadline| deadline <= time) {
+            let Host { schemes, .. } = &mut self.hosts[host as usize];
+            let scheme = &mut schemes[flow.balancer as usize].scheme;
+            let (slot, timeouts) = (flow.scheme_slot, &mut self.timeouts);
+            flow.sender.on_timer(&self.plan.transport, time, &mut |_, tag| {
+                *timeouts += 1;
+                scheme.on_timeout(time, slot, tag);
+            });
+        }
+        self.arm_timer(slot);
+        self.enter_round(slot);
+        self.nic_kick(host, now);
+    }
+
+    /// Makes sure that a timer strikes no later than the flow needs one.
+    #[inline]
+    pub(crate) fn arm_timer(&mut self, slot: u32) {
+        let flow = &mut self.senders[slot as usize];
+        let deadline = flow.sender.deadline(&self.plan.transport).map_or(u64::MAX, Time::ps);
+        let hold = if flow.held_until > 0 { flow.held_until } else { u64::MAX };
+        let wanted = deadline.min(hold).max(self.now);
+        if wanted < flow.timer_at {
+            flow.timer_at = wanted;
+            let event = Event { time: wanted, order: order::TIMER | flow.src, payload: flow.flow };
+            self.wires.wheel.push(event);
+        }
+    }
+
+    fn close_sender(&mut self, slot: u32, now: u64) {
+        let flow = self.senders.remove(slot as usize);
+        let number = flow.flow as usize;
+        let host = &mut self.hosts[flow.src as usize];
+        host.scheme(flow.balancer).close(flow.scheme_slot);
+        if flow.in_round {
+            host.round.retain(|s| *s != slot);
+        }
+        self.sender_of[number] = NONE;
+        let tx = &mut self.tx[number];
+        tx.note(&flow.sender, flow.path_switches);
+        tx.done = now;
+        self.finished += 1;
+        if flow.sender.in_flight() != 0 {
+            self.fail(format!("flow {number} is done with {} bytes in flight", flow.sender.in_flight()));
+        }
+        if let Some(trigger) = self.plan.flows.flows[number].on_sent {
+            self.pull(trigger.0, flow.src, now);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Switches: look the destination up, let the scheme choose among equal paths, queue.
+
+use crate::{
+    packet::Kind,
+    partition::Partition,
+    plan::Plan,
+    wires::{Wires, tally_of},
+};
+use anabranch_lb::{
+    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme,
+    registry::Switch,
+};
+use anabranch_topology::{LinkId, NodeId, NodeKind, Routes};
+use anabranch_units::Time;
+use std::collections::BTreeMap;
+
+/// The schemes of a partition's switches.
+#[derive(Debug)]
+pub(crate) struct Switches {
+    balancers: usize,
+    /// Per switch and load balancer; `None` for switches of other partitions.
+    schemes: Vec<Option<Switch>>,
+    uplinks: Vec<u32>,
+    /// Packets that had no way to go.
+    pub(crate) no_route: u64,
+    /// Data packets per (flow, link) that leaves a switch by choice, where asked for.
+    pub(crate) uplink_counts: Option<BTreeMap<(u32, u32), u64>>,
+}
+
+impl Switches {
+    pub(crate) fn new(plan: &Plan, me: u16) -> Self {
+        let balancers = plan.balancers.len();
+        let mut schemes = Vec::new();
+        let mut uplinks = Vec::new();
+        for switch in 0..plan.topology.switches() {
+            let node = NodeId(plan.hosts + switch);
+            let info = info(plan, node);
+            uplinks.push(info.part_size);
+            for balancer in &plan.balancers {
+                let mine = plan.owner[node.0 as usize] == me;
+                schemes.push(mine.then(|| balancer.switch.build(plan.seed, &info)));
+            }
+        }
+        let uplink_counts = plan.measure.uplink_counts.then(BTreeMap::new);
+        Switches { balancers, schemes, uplinks, no_route: 0, uplink_counts }
+    }
+
+    pub(crate) fn routes_changed(&mut self, routes: &Routes, plan: &Plan) {
+        for (index, scheme) in self.schemes.iter_mut().enumerate() {
+            let node = NodeId(plan.hosts + (index / self.balancers) as u32);
+            if let Some(scheme) = scheme {
+                scheme.on_routes_changed(routes.groups_at(node));
+            }
+        }
+    }
+}
+
+fn info(plan: &Plan, node: NodeId) -> SwitchInfo {
+    let NodeKind::Switch { tier } = plan.topology.node(node).kind else { unreachable!("a switch") };
+    let bits = |uplinks: u32| u32::BITS - uplinks.saturating_sub(1).leading_zeros();
+    let below = plan.topology.uplinks.iter().take(tier as usize);
+    let routes = &plan.tables[0].routes;
+    SwitchInfo {
+        key: plan.topology.key(node),
+        tier,
+        groups: plan.tables.iter().map(|t| t.routes.groups_at(node)).max().unwrap_or(0),
+        widest: routes.widest(node),
+        part_shift: below.map(|&u| bits(u)).sum(),
+        part_size: plan.topology.uplinks.get(tier as usize).copied().unwrap_or(0),
+    }
+}
+
+/// The candidates' queues as a scheme may read them.
+struct Queues<'a> {
+    wires: &'a mut Wires,
+    plan: &'a Plan,
+    links: &'a [LinkId],
+    now: u64,
+}
+
+impl LocalQueues for Queues<'_> {
+    #[inline]
+    fn bytes(&mut self, index: u32) -> u64 {
+        self.wires.backlog(self.plan, self.links[index as usize].0, self.now)
+    }
+}
+
+impl Partition<'_> {
+    /// A packet has passed the switch's latency and goes to an output port.
+    #[inline]
+    pub(crate) fn switch_arrival(&mut self, switch: u32, id: u32, now: u64) {
+        let plan = self.plan;
+        let dst = self.wires.packets[id].dst;
+        let edge = plan.edge[dst as usize];
+        let link = if edge == switch {
+            plan.host_down[dst as usize]
+        } else {
+            let hops = self.tables.routes.towards(switch, edge);
+            match hops.links {
+                [] => return self.no_route(id),
+                [only] => only.0,
+                several => {
+                    let packet = &self.wires.packets[id];
+                    let view = PacketView {
+                        src: packet.src,
+                        dst,
+                        flow: plan.flow_keys[packet.flow as usize],
+                        tag: packet.tag,
+                        bytes: u32::from(packet.size),
+                        control: matches!(packet.kind, Kind::Ack | Kind::Nack),
+                    };
+                    let candidates = Candidates {
+                        count: several.len() as u32,
+                        group: hops.group,
+                        position: hops.positions,
+                        uplinks: self.switches.uplinks[switch as usize],
+                    };
+                    let scheme = switch as usize * self.switches.balancers + packet.balancer as usize;
+                    let scheme = self.switches.schemes[scheme].as_mut().expect("a switch of this partition");
+                    let mut queues = Queues { wires: &mut self.wires, plan, links: several, now };
+                    let index = scheme.forward(Time::from_ps(now), &view, &candidates, &mut queues);
+                    let link = several[index as usize].0;
+                    if self.switches.uplink_counts.is_some() {
+                        self.count_uplink(id, link);
+                    }
+                    link
+                }
+            }
+        };
+        self.wires.enqueue(plan, link, id, now);
+    }
+
+    #[cold]
+    fn count_uplink(&mut self, id: u32, link: u32) {
+        let packet = &self.wires.packets[id];
+        if let Some(counts) = &mut self.switches.uplink_counts
+            && packet.kind == Kind::Data
+        {
+            *counts.entry((packet.flow, link)).or_insert(0) += 1;
+        }
+    }
+
+    #[cold]
+    fn no_route(&mut self, id: u32) {
+        let packet = &self.wires.packets[id];
+        self.switches.no_route += 1;
+        self.wires.totals.dropped[tally_of(packet.kind)].add(packet);
+        self.wires.packets.remove(id);
+    }
+}

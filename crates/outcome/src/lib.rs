@@ -1,0 +1,249 @@
+//! What a run gives: integers per flow and per link, counters, conservation. Plain data, no behaviour of the simulator.
+
+use anabranch_units::Time;
+
+/// How a flow ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FlowStatus {
+    /// All bytes received, last acknowledgement back at the sender.
+    Finished,
+    /// All bytes received; the sender still waits for the last acknowledgement.
+    Received,
+    /// Started, not all bytes received.
+    Unfinished,
+    /// Never started (its trigger never fired, or its time lies past the end).
+    NotStarted,
+}
+
+impl FlowStatus {
+    /// The word in `flows.csv`.
+    pub fn word(self) -> &'static str {
+        match self {
+            FlowStatus::Finished => "finished",
+            FlowStatus::Received => "received",
+            FlowStatus::Unfinished => "unfinished",
+            FlowStatus::NotStarted => "not-started",
+        }
+    }
+}
+
+/// One flow's outcome. Times count from the start of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRow {
+    /// Number of the flow in the flow set.
+    pub flow_id: u32,
+    /// Sending host.
+    pub src: u32,
+    /// Receiving host.
+    pub dst: u32,
+    /// Payload bytes.
+    pub size_bytes: u64,
+    /// When it started; `None` where it never did.
+    pub start: Option<Time>,
+    /// First packet sent to last packet received.
+    pub fct_rx: Option<Time>,
+    /// Start to last acknowledgement at the sender.
+    pub fct_ack: Option<Time>,
+    /// `fct_rx` of the same flow alone on the network.
+    pub ideal_rx: Time,
+    /// `fct_ack` of the same flow alone on the network.
+    pub ideal_ack: Time,
+    /// How it ended.
+    pub status: FlowStatus,
+    /// Index into the setup's workloads.
+    pub workload: u16,
+    /// Index into the setup's load balancers.
+    pub load_balancer: u16,
+    /// Index into the fabric's data classes.
+    pub class: u8,
+    /// Data packets sent more than once.
+    pub retransmitted_packets: u64,
+    /// Arrivals whose PSN was not the lowest one missing.
+    pub out_of_order_packets: u64,
+    /// Arrivals whose PSN was not the last arrival's plus one.
+    pub out_of_sequence_packets: u64,
+    /// Most payload bytes that were ever received beyond the lowest missing one.
+    pub max_reorder_bytes: u64,
+    /// How many times a packet was sent with another tag than the packet before it.
+    pub path_switches: u64,
+}
+
+/// Time-weighted statistics of a queue (packets that wait, without the one in transmission), data classes together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueStats {
+    /// Mean bytes.
+    pub mean_bytes: f64,
+    /// 99th percentile of bytes over time (upper edge of its histogram bin).
+    pub p99_bytes: u64,
+    /// Most bytes.
+    pub max_bytes: u64,
+    /// Mean packets.
+    pub mean_packets: f64,
+    /// 99th percentile of packets over time.
+    pub p99_packets: u64,
+    /// Most packets.
+    pub max_packets: u64,
+    /// Share of the time at each number of waiting packets, where the scenario asks for occupancy histograms:
+    /// (packets, picoseconds).
+    pub occupancy: Vec<(u64, u64)>,
+}
+
+/// One directed link's outcome, with the queue of the port that feeds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRow {
+    /// Name of the sending node.
+    pub from: String,
+    /// Name of the receiving node.
+    pub to: String,
+    /// `host`, `tier0-1`, `local`, `global`.
+    pub tier: String,
+    /// `up`, `down` or `flat`.
+    pub direction: &'static str,
+    /// Rate in bits per second at the start of the run.
+    pub rate_bps: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes sent over rate times simulated time.
+    pub utilisation: f64,
+    /// The queue of data.
+    pub queue: QueueStats,
+    /// Packets marked.
+    pub ecn_marks: u64,
+    /// Data packets trimmed.
+    pub trims: u64,
+    /// Packets dropped (full queue, or lost on a faulty link).
+    pub drops: u64,
+    /// PFC pause frames received.
+    pub pauses: u64,
+}
+
+/// Totals of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data packets sent, retransmissions included.
+    pub data_packets: u64,
+    /// ACKs and NACKs sent.
+    pub acks: u64,
+    /// Data packets marked.
+    pub ecn_marked: u64,
+    /// Data packets trimmed.
+    pub trimmed: u64,
+    /// Packets dropped, data and other.
+    pub dropped: u64,
+    /// Data packets sent again.
+    pub retransmitted: u64,
+    /// Packets that timed out.
+    pub timeouts: u64,
+    /// Data arrivals out of order.
+    pub out_of_order: u64,
+    /// PFC pause frames sent.
+    pub pfc_pauses: u64,
+    /// Flowlets seen by flowlet schemes.
+    pub flowlets: u64,
+    /// Packets sent with another tag than the packet before.
+    pub path_switches: u64,
+    /// Probe packets sent.
+    pub probes: u64,
+    /// Their bytes.
+    pub probe_bytes: u64,
+}
+
+/// One line of the conservation check: injected = delivered + dropped + trimmed + in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// Came into being (sent by a host; for headers: born by trimming).
+    pub injected: u64,
+    /// Reached their host.
+    pub delivered: u64,
+    /// Dropped in a queue or lost on a link.
+    pub dropped: u64,
+    /// Turned into a header (data only).
+    pub trimmed: u64,
+    /// Found in a queue or on a link when the run ended.
+    pub in_flight: u64,
+}
+
+impl Balance {
+    /// Whether nothing was lost or invented.
+    pub fn holds(&self) -> bool {
+        self.injected == self.delivered + self.dropped + self.trimmed + self.in_flight
+    }
+}
+
+/// The conservation check of a run, in packets and in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conservation {
+    /// Data packets.
+    pub data_packets: Balance,
+    /// Bytes of data packets.
+    pub data_bytes: Balance,
+    /// Headers of trimmed packets.
+    pub headers: Balance,
+    /// ACKs and NACKs.
+    pub acks: Balance,
+    /// Bytes of ACKs and NACKs.
+    pub ack_bytes: Balance,
+    /// Unique payload bytes received by finished flows.
+    pub unique_bytes: u64,
+    /// Their sizes added up.
+    pub flow_bytes: u64,
+}
+
+/// A time series of one port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortSeries {
+    /// Sending node.
+    pub from: String,
+    /// Receiving node.
+    pub to: String,
+    /// Samples: time, waiting data bytes, waiting data packets, bytes sent so far.
+    pub samples: Vec<(Time, u64, u64, u64)>,
+}
+
+/// Packets of one flow on one uplink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UplinkCount {
+    /// Number of the flow.
+    pub flow_id: u32,
+    /// Sending switch.
+    pub from: String,
+    /// Receiving switch.
+    pub to: String,
+    /// Data packets of the flow that took it.
+    pub packets: u64,
+}
+
+/// Everything a run gives.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// 64 bits over the integers of flows and links in canonical order; equal for any number of threads.
+    pub fingerprint: u64,
+    /// Simulated time.
+    pub simulated: Time,
+    /// Wall time of the event loop.
+    pub wall_seconds: f64,
+    /// Events handled.
+    pub events: u64,
+    /// Packets that left a port.
+    pub packet_hops: u64,
+    /// True where a time limit ended the run before all flows were done.
+    pub time_limit_struck: bool,
+    /// True where the run was interrupted.
+    pub interrupted: bool,
+    /// Per flow, in flow order.
+    pub flows: Vec<FlowRow>,
+    /// Per directed link, in link order.
+    pub links: Vec<LinkRow>,
+    /// Totals.
+    pub counters: Counters,
+    /// The balance of packets and bytes.
+    pub conservation: Conservation,
+    /// Time series of the ports asked for.
+    pub series: Vec<PortSeries>,
+    /// Per-flow packet counts per uplink, where asked for.
+    pub uplink_counts: Vec<UplinkCount>,
+    /// Bytes of the simulator's own structures per host, estimated from their sizes.
+    pub bytes_per_host: u64,
+}

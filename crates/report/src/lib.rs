@@ -1,0 +1,1 @@
+//! From rows to statistics, tables, figures and a self-contained page.

@@ -1,0 +1,234 @@
+//! Parameters that document themselves.
+//!
+//! Every part that a scenario can set (a topology, the fabric, a transport, a scheme, a workload) declares its
+//! parameters once with [`parameters!`]: name, type, default, meaning, source. From that one declaration come
+//! the struct with its defaults, reading with errors that name the nearest valid choice, printing with every
+//! default filled in, and the text of `anabranch explain`.
+
+mod setting;
+
+pub use setting::{Auto, Never, Raw, Setting, Wrong};
+
+use thiserror::Error;
+
+/// What is known of one parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// Its key in a scenario.
+    pub name: &'static str,
+    /// What it means, with its unit.
+    pub meaning: &'static str,
+    /// Which values it takes, for people.
+    pub expected: String,
+    /// The default, as it would stand in a scenario; `None` where the parameter has none and must be given.
+    pub default: Raw,
+    /// Where the default comes from: a section of a paper, a public source, or "ours".
+    pub source: &'static str,
+}
+
+/// Why a parameter could not be set.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SetError {
+    /// There is no such parameter.
+    #[error("unknown key `{key}`; allowed are {}{}", allowed.join(", "), hint(nearest))]
+    UnknownKey {
+        /// The key as found.
+        key: String,
+        /// All keys there are.
+        allowed: Vec<&'static str>,
+        /// The nearest of them.
+        nearest: Option<String>,
+    },
+    /// The value does not fit.
+    #[error("`{key}`: {wrong}")]
+    WrongValue {
+        /// The key.
+        key: String,
+        /// What was found and what is allowed.
+        wrong: Wrong,
+    },
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
+}
+
+/// A set of parameters declared with [`parameters!`].
+pub trait Parameters {
+    /// What is known of each, in declaration order.
+    fn documentation(&self) -> Vec<Parameter>;
+    /// Sets one.
+    ///
+    /// # Errors
+    /// [`SetError`] where there is no such key or the value does not fit; nothing is changed then.
+    fn set(&mut self, key: &str, value: &Raw) -> Result<(), SetError>;
+    /// Every key with its present value.
+    fn entries(&self) -> Vec<(&'static str, Raw)>;
+}
+
+/// The nearest of `names` to `found`, where one is near enough to be meant.
+pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let found = found.to_lowercase().replace('_', "-");
+    names
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&found, &name.to_lowercase().replace('_', "-")), name))
+        .filter(|(distance, name)| *distance <= 1 + name.len().max(found.len()) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name.to_string())
+}
+
+/// Declares a set of parameters.
+///
+/// ```
+/// use anabranch_settings::{parameters, Parameters, Raw};
+/// use anabranch_units::Time;
+/// parameters! {
+///     /// Host flowlets: a pause longer than the gap frees the choice of a path.
+///     pub struct FlowletParameters {
+///         /// Gap that ends a flowlet.
+///         gap: Time = Time::from_us(4), source "ours";
+///     }
+/// }
+/// let mut p = FlowletParameters::default();
+/// p.set("gap", &Raw::Text("2us".into())).unwrap();
+/// assert_eq!(p.gap, Time::from_us(2));
+/// assert!(p.set("gap", &Raw::Int(2)).is_err());
+/// ```
+#[macro_export]
+macro_rules! parameters {
+    ($(#[doc = $title:literal])* pub struct $name:ident {
+        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr, source $source:literal;)*
+    }) => {
+        $(#[doc = $title])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $($(#[doc = $meaning])+ pub $field: $kind,)*
+        }
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+        impl $crate::Parameters for $name {
+            fn documentation(&self) -> Vec<$crate::Parameter> {
+                #[allow(unused_variables)]
+                let defaults = Self::default();
+                vec![$($crate::Parameter {
+                    name: stringify!($field),
+                    meaning: concat!($($meaning),+).trim(),
+                    expected: <$kind as $crate::Setting>::expected(),
+                    default: $crate::Setting::write(&defaults.$field),
+                    source: $source,
+                },)*]
+            }
+            #[allow(unused_variables)]
+            fn set(&mut self, key: &str, value: &$crate::Raw) -> Result<(), $crate::SetError> {
+                match key {
+                    $(stringify!($field) => {
+                        self.$field = $crate::Setting::read(value)
+                            .map_err(|wrong| $crate::SetError::WrongValue { key: key.to_string(), wrong })?;
+                        Ok(())
+                    })*
+                    _ => {
+                        let allowed = vec![$(stringify!($field)),*];
+                        let nearest = $crate::nearest(key, allowed.iter().copied());
+                        Err($crate::SetError::UnknownKey { key: key.to_string(), allowed, nearest })
+                    }
+                }
+            }
+            fn entries(&self) -> Vec<(&'static str, $crate::Raw)> {
+                vec![$((stringify!($field), $crate::Setting::write(&self.$field)),)*]
+            }
+        }
+    };
+}
+
+/// Declares a parameter type that is one of a few words.
+///
+/// ```
+/// use anabranch_settings::{choices, Raw, Setting};
+/// choices! {
+///     /// Which event lets a penalty decay.
+///     pub enum DecayOn {
+///         /// Every packet sent.
+///         Sent = "sent",
+///         /// Every entropy value generated.
+///         Generated = "generated",
+///     }
+/// }
+/// assert_eq!(DecayOn::read(&Raw::Text("sent".into())), Ok(DecayOn::Sent));
+/// assert!(DecayOn::read(&Raw::Text("snet".into())).unwrap_err().to_string().contains("did you mean `sent`"));
+/// ```
+#[macro_export]
+macro_rules! choices {
+    ($(#[doc = $title:literal])* pub enum $name:ident {
+        $($(#[doc = $meaning:literal])+ $variant:ident = $word:literal,)+
+    }) => {
+        $(#[doc = $title])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[doc = $meaning])+ $variant,)+
+        }
+        impl $crate::Setting for $name {
+            fn expected() -> String {
+                concat!("one of", $(" \"", $word, "\""),+).to_string()
+            }
+            fn read(raw: &$crate::Raw) -> Result<Self, $crate::Wrong> {
+                match raw {
+                    $($crate::Raw::Text(word) if word == $word => Ok(Self::$variant),)+
+                    _ => Err($crate::Wrong::of::<Self>(raw).near([$($word),+])),
+                }
+            }
+            fn write(&self) -> $crate::Raw {
+                $crate::Raw::Text(match self { $(Self::$variant => $word,)+ }.to_string())
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::Time;
+
+    parameters! {
+        /// For the tests.
+        pub struct Sample {
+            /// A delay.
+            delay: Time = Time::from_us(1), source "test";
+            /// A count.
+            count: u64 = 3, source "test";
+            /// A share.
+            share: f64 = 0.5, source "test";
+            /// An optional time.
+            rto: Auto<Time> = Auto::Auto, source "test";
+        }
+    }
+
+    #[test]
+    fn unknown_keys_name_the_nearest() {
+        let error = Sample::default().set("dealy", &Raw::Int(1)).unwrap_err();
+        assert!(error.to_string().contains("did you mean `delay`?"), "{error}");
+    }
+
+    #[test]
+    fn wrong_values_say_what_is_allowed_and_change_nothing() {
+        let mut sample = Sample::default();
+        let error = sample.set("delay", &Raw::Text("1 parsec".into())).unwrap_err().to_string();
+        assert!(error.contains("parsec") && error.contains("ns"), "{error}");
+        assert!(sample.set("count", &Raw::Int(-1)).is_err());
+        assert_eq!(sample, Sample::default());
+    }
+
+    #[test]
+    fn entries_can_be_set_again() {
+        let mut sample = Sample::default();
+        sample.set("rto", &Raw::Text("20us".into())).unwrap();
+        let mut copy = Sample::default();
+        for (key, value) in sample.entries() {
+            copy.set(key, &value).unwrap();
+        }
+        assert_eq!(copy, sample);
+        assert_eq!(sample.documentation()[0].default, Raw::Text("1us".into()));
+    }
+}

@@ -1,0 +1,284 @@
+//! The types a parameter can have, and how each is read and printed.
+
+use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, Rate, Time};
+use std::fmt;
+
+/// A value as a scenario or a command-line flag gives it, before its type is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Raw {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// Text, with a unit where the parameter has one.
+    Text(String),
+    /// Several values.
+    List(Vec<Raw>),
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Raw::Bool(b) => b.fmt(f),
+            Raw::Int(i) => i.fmt(f),
+            Raw::Float(x) => write!(f, "{x:?}"),
+            Raw::Text(text) => write!(f, "{text:?}"),
+            Raw::List(items) => {
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// A value that does not fit its parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The value as found.
+    pub found: String,
+    /// What is allowed.
+    pub expected: String,
+    /// More about why, where there is more to say.
+    pub why: Option<String>,
+    /// The nearest valid choice, where one is near.
+    pub nearest: Option<String>,
+}
+
+impl Wrong {
+    /// `raw` where a `T` is wanted.
+    pub fn of<T: Setting>(raw: &Raw) -> Self {
+        Wrong { found: raw.to_string(), expected: T::expected(), why: None, nearest: None }
+    }
+    /// With a reason.
+    pub fn because(mut self, why: impl fmt::Display) -> Self {
+        self.why = Some(why.to_string());
+        self
+    }
+    /// With the nearest of `words`.
+    pub fn near<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
+        self.nearest = crate::nearest(self.found.trim_matches('"'), words);
+        self
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "found {}, expected {}", self.found, self.expected)?;
+        if let Some(why) = &self.why {
+            write!(f, ": {why}")?;
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, " (did you mean `{nearest}`?)")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// A type that a parameter can have.
+pub trait Setting: Sized {
+    /// Which values it takes, for people.
+    fn expected() -> String;
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`Wrong`] where the value is of another type, out of range or not among the choices.
+    fn read(raw: &Raw) -> Result<Self, Wrong>;
+    /// Prints it, so that [`Setting::read`] gives it back.
+    fn write(&self) -> Raw;
+}
+
+impl Setting for bool {
+    fn expected() -> String {
+        "true or false".into()
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Bool(b) => Ok(*b),
+            _ => Err(Wrong::of::<Self>(raw)),
+        }
+    }
+    fn write(&self) -> Raw {
+        Raw::Bool(*self)
+    }
+}
+
+impl Setting for u64 {
+    fn expected() -> String {
+        "a whole number, zero or more".into()
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Int(i) => u64::try_from(*i).map_err(|_| Wrong::of::<Self>(raw)),
+            _ => Err(Wrong::of::<Self>(raw)),
+        }
+    }
+    fn write(&self) -> Raw {
+        Raw::Int(*self as i64)
+    }
+}
+
+impl Setting for u32 {
+    fn expected() -> String {
+        "a whole number, zero or more".into()
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        u32::try_from(u64::read(raw)?).map_err(|_| Wrong::of::<Self>(raw).because("at most 4294967295"))
+    }
+    fn write(&self) -> Raw {
+        Raw::Int(i64::from(*self))
+    }
+}
+
+impl Setting for f64 {
+    fn expected() -> String {
+        "a number".into()
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Int(i) => Ok(*i as f64),
+            Raw::Float(x) if x.is_finite() => Ok(*x),
+            _ => Err(Wrong::of::<Self>(raw)),
+        }
+    }
+    fn write(&self) -> Raw {
+        Raw::Float(*self)
+    }
+}
+
+impl Setting for String {
+    fn expected() -> String {
+        "text".into()
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Text(text) => Ok(text.clone()),
+            _ => Err(Wrong::of::<Self>(raw)),
+        }
+    }
+    fn write(&self) -> Raw {
+        Raw::Text(self.clone())
+    }
+}
+
+impl<T: Setting> Setting for Vec<T> {
+    fn expected() -> String {
+        format!("a list, each {}", T::expected())
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::List(items) => items.iter().map(T::read).collect(),
+            _ => Err(Wrong::of::<Self>(raw)),
+        }
+    }
+    fn write(&self) -> Raw {
+        Raw::List(self.iter().map(T::write).collect())
+    }
+}
+
+/// A parameter that may be left out: an empty text stands for "not given".
+impl<T: Setting> Setting for Option<T> {
+    fn expected() -> String {
+        format!("{}, or \"\" for none", T::expected())
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Text(text) if text.is_empty() => Ok(None),
+            _ => T::read(raw).map(Some),
+        }
+    }
+    fn write(&self) -> Raw {
+        self.as_ref().map_or(Raw::Text(String::new()), T::write)
+    }
+}
+
+macro_rules! unit_setting {
+    ($($kind:ty: $expected:literal;)*) => {$(
+        impl Setting for $kind {
+            fn expected() -> String {
+                $expected.into()
+            }
+            fn read(raw: &Raw) -> Result<Self, Wrong> {
+                match raw {
+                    Raw::Text(text) => text.parse().map_err(|why| Wrong::of::<Self>(raw).because(why)),
+                    _ => Err(Wrong::of::<Self>(raw).because("a quantity is written as text with its unit")),
+                }
+            }
+            fn write(&self) -> Raw {
+                Raw::Text(self.to_string())
+            }
+        }
+    )*};
+}
+
+unit_setting! {
+    Time: "a time such as \"1us\" (ps, ns, us, ms, s)";
+    Bytes: "a size such as \"4MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)";
+    Rate: "a rate such as \"400Gbps\" (bps, Kbps, Mbps, Gbps, Tbps)";
+    BytesOrBdp: "a size such as \"64KiB\" or a multiple of the BDP such as \"1.5bdp\"";
+}
+
+impl Setting for PacketsOrBdp {
+    fn expected() -> String {
+        "a number of packets such as 10, or a multiple of the BDP in packets such as \"0.25bdp\"".into()
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Int(i) => u64::try_from(*i).map(PacketsOrBdp::Packets).map_err(|_| Wrong::of::<Self>(raw)),
+            Raw::Text(text) => text.parse().map_err(|why| Wrong::of::<Self>(raw).because(why)),
+            _ => Err(Wrong::of::<Self>(raw)),
+        }
+    }
+    fn write(&self) -> Raw {
+        match self {
+            PacketsOrBdp::Packets(packets) => Raw::Int(*packets as i64),
+            PacketsOrBdp::Bdp(_) => Raw::Text(self.to_string()),
+        }
+    }
+}
+
+macro_rules! word_or {
+    ($($(#[doc = $title:literal])* $name:ident, $variant:ident, $word:literal;)*) => {$(
+        $(#[doc = $title])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name<T> {
+            /// The word.
+            $variant,
+            /// A value instead.
+            Value(T),
+        }
+        impl<T: Setting> Setting for $name<T> {
+            fn expected() -> String {
+                format!(concat!("\"", $word, "\" or {}"), T::expected())
+            }
+            fn read(raw: &Raw) -> Result<Self, Wrong> {
+                match raw {
+                    Raw::Text(text) if text == $word => Ok($name::$variant),
+                    _ => T::read(raw).map($name::Value).map_err(|mut wrong| {
+                        wrong.expected = Self::expected();
+                        wrong
+                    }),
+                }
+            }
+            fn write(&self) -> Raw {
+                match self {
+                    $name::$variant => Raw::Text($word.to_string()),
+                    $name::Value(value) => value.write(),
+                }
+            }
+        }
+    )*};
+}
+
+word_or! {
+    /// `"auto"`, that is, derived from the rest of the scenario, or a value.
+    Auto, Auto, "auto";
+    /// `"never"`, or a value (usually a time).
+    Never, Never, "never";
+}

@@ -1,0 +1,36 @@
+//! 64 bits that stand for the results of a run.
+
+use anabranch_outcome::{FlowRow, LinkRow};
+use anabranch_random::mix;
+use anabranch_units::Time;
+
+/// Over the integers of flows and links in canonical order; wall time, memory and event counts stay out.
+pub(crate) fn fingerprint(flows: &[FlowRow], links: &[LinkRow]) -> u64 {
+    let mut state = 0x616E_6162_7261_6E63; // "anabranc"
+    let mut add = |word: u64| state = mix(state ^ mix(word.wrapping_add(0x9E37_79B9_7F4A_7C15)));
+    let time = |time: Option<Time>| time.map_or(u64::MAX, Time::ps);
+    for flow in flows {
+        for word in [
+            u64::from(flow.src),
+            u64::from(flow.dst),
+            flow.size_bytes,
+            time(flow.start),
+            time(flow.fct_rx),
+            time(flow.fct_ack),
+            flow.retransmitted_packets,
+            flow.out_of_order_packets,
+            flow.out_of_sequence_packets,
+            flow.max_reorder_bytes,
+            flow.path_switches,
+        ] {
+            add(word);
+        }
+    }
+    for link in links {
+        let queue = &link.queue;
+        for word in [link.bytes, link.packets, queue.max_bytes, queue.max_packets, link.ecn_marks, link.trims, link.drops] {
+            add(word);
+        }
+    }
+    state
+}

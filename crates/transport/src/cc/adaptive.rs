@@ -1,0 +1,157 @@
+//! What DCTCP with extensions and SMaRTT share (specification 7.4, 7.5): QuickAdapt, which after a trim sets the
+//! window to what got through in the last measurement period, and FastIncrease, which after a window of bytes
+//! without mark or delay grows the window by a share of each packet.
+
+use super::{CcAck, CcLoss, Sizes};
+use anabranch_units::Time;
+
+/// The constants of both.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdaptiveConfig {
+    pub(super) sizes: Sizes,
+    /// Whether QuickAdapt is on.
+    pub(super) quick_adapt: bool,
+    /// Measurement period in base RTTs.
+    pub(super) period: f64,
+    /// Whether FastIncrease is on.
+    pub(super) fast_increase: bool,
+    /// Growth per acknowledged byte.
+    pub(super) fast_increase_gain: f64,
+    /// Largest queueing delay that counts as none.
+    pub(super) fast_increase_delay: Time,
+    /// Gain of the average of marks.
+    pub(super) ewma_gain: f64,
+    /// Average above which marks shrink the window; `None`: every mark does.
+    pub(super) ecn_gate: Option<f64>,
+}
+
+/// The state of both, per flow.
+#[derive(Clone, Debug)]
+pub(super) struct Adaptive {
+    pub(super) cwnd: f64,
+    /// Base RTT of the flow's longest path.
+    pub(super) base_rtt: Time,
+    /// Bytes that got through in this period.
+    acked: u64,
+    /// Of the bytes in flight at the last QuickAdapt, how many were, and how many are now, through.
+    to_ignore: u64,
+    ignored: u64,
+    /// End of the period; zero before the first acknowledgement.
+    period_end: Time,
+    period: Time,
+    /// Bytes in a row without mark or delay, and how many start FastIncrease.
+    good: u64,
+    target_window: f64,
+    /// Average of the marks.
+    marks: f64,
+    increasing: bool,
+    /// A trim or timeout was seen since the last QuickAdapt.
+    lossy: bool,
+}
+
+impl Adaptive {
+    pub(super) fn new(config: &AdaptiveConfig, base_rtt: Time) -> Self {
+        Adaptive {
+            cwnd: config.sizes.max,
+            base_rtt,
+            acked: 0,
+            to_ignore: 0,
+            ignored: 0,
+            period_end: Time::ZERO,
+            period: super::scaled(base_rtt, config.period),
+            good: 0,
+            target_window: config.sizes.max,
+            marks: 0.0,
+            increasing: false,
+            lossy: false,
+        }
+    }
+
+    fn ignoring(&self) -> bool {
+        self.ignored < self.to_ignore
+    }
+
+    /// Takes an acknowledgement; true where the main rule is to move the window, too.
+    #[inline]
+    pub(super) fn on_ack(&mut self, config: &AdaptiveConfig, ack: &CcAck) -> bool {
+        self.on_progress(ack.bytes);
+        if config.ecn_gate.is_some() {
+            // Once per packet; after 64 packets alike the average is theirs in any case.
+            for _ in 0..ack.packets.min(64) {
+                self.marks = (1.0 - config.ewma_gain) * self.marks + if ack.ecn { config.ewma_gain } else { 0.0 };
+            }
+        }
+        if config.fast_increase {
+            self.detect(config, ack);
+        }
+        if !self.ignoring() {
+            self.quick_adapt(config, ack.now, ack.in_flight);
+        }
+        if ack.ecn && self.ignoring() {
+            return false;
+        }
+        if config.fast_increase && (self.increasing || self.good as f64 > self.target_window) {
+            self.increasing = true;
+            if !self.ignoring() {
+                self.cwnd += config.fast_increase_gain * ack.bytes as f64;
+            }
+            return false;
+        }
+        true
+    }
+
+    /// The detector of FastIncrease. An acknowledgement without a delay sample neither counts nor, unless it
+    /// carries a mark, breaks the row (ours).
+    fn detect(&mut self, config: &AdaptiveConfig, ack: &CcAck) {
+        let delay = ack.rtt.map(|rtt| rtt.saturating_sub(self.base_rtt));
+        if ack.ecn || delay.is_some_and(|delay| delay > config.fast_increase_delay) {
+            (self.target_window, self.good, self.increasing) = (self.cwnd, 0, false);
+        } else if delay.is_some() {
+            self.good += ack.bytes;
+        }
+    }
+
+    /// Bytes that got through.
+    #[inline]
+    pub(super) fn on_progress(&mut self, bytes: u64) {
+        self.acked += bytes;
+        if self.ignoring() {
+            self.ignored += bytes;
+        }
+    }
+
+    /// A packet of `loss.bytes` did not get through; `credit` bytes of it did.
+    pub(super) fn on_loss(&mut self, config: &AdaptiveConfig, loss: &CcLoss, credit: u64) {
+        self.acked += credit;
+        if !self.ignoring() {
+            self.cwnd -= loss.bytes as f64;
+            self.clamp(config);
+            self.lossy = true;
+            self.quick_adapt(config, loss.now, loss.in_flight);
+        }
+    }
+
+    fn quick_adapt(&mut self, config: &AdaptiveConfig, now: Time, in_flight: u64) {
+        if !config.quick_adapt || now < self.period_end {
+            return;
+        }
+        let (achieved, first) = (self.acked, self.period_end == Time::ZERO);
+        self.acked = 0;
+        self.period_end = now + self.period;
+        if self.lossy && !first {
+            self.cwnd = achieved as f64;
+            self.clamp(config);
+            (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
+        }
+    }
+
+    /// Whether a mark may shrink the window.
+    pub(super) fn may_decrease(&self, config: &AdaptiveConfig) -> bool {
+        config.ecn_gate.is_none_or(|gate| self.marks > gate)
+    }
+
+    /// Keeps the window between one packet and the largest.
+    pub(super) fn clamp(&mut self, config: &AdaptiveConfig) {
+        self.cwnd = self.cwnd.max(config.sizes.mtu).min(config.sizes.max);
+    }
+}

@@ -1,0 +1,267 @@
+//! DCTCP as MPRDMA does it, with QuickAdapt and FastIncrease: the congestion control of Spritz.
+//!
+//! A clean acknowledgement grows the window so that a window of them adds one packet; a marked one takes half of
+//! the bytes it acknowledges. A trim takes the trimmed packet, and QuickAdapt sets the window to what got through
+//! in the last 1.5 base RTTs. After a whole window without mark or delay FastIncrease adds a packet per packet.
+//!
+//! Spritz section IV-C and V; specification 7.4.
+
+use super::{
+    CcAck, CcLoss, Sizes,
+    adaptive::{Adaptive, AdaptiveConfig},
+};
+use crate::uet::Section;
+use anabranch_settings::{SetError, parameters};
+use anabranch_units::Time;
+
+parameters! {
+    /// DCTCP as in MPRDMA with QuickAdapt and FastIncrease.
+    pub struct DctcpParameters {
+        /// Packets by which a window of clean acknowledgements grows the window.
+        increase: f64 = 1.0, source "MPRDMA; specification 7.4";
+        /// Part of the bytes acknowledged with a mark by which the window shrinks.
+        decrease: f64 = 0.5, source "MPRDMA; specification 7.4";
+        /// Whether QuickAdapt sets the window after trims and timeouts.
+        quick_adapt: bool = true, source "Spritz section IV-C";
+        /// Measurement period of QuickAdapt in base RTTs.
+        quick_adapt_period: f64 = 1.5, source "specification 7.4";
+        /// Whether FastIncrease grows the window on an idle path.
+        fast_increase: bool = true, source "Spritz section IV-C";
+        /// Bytes that FastIncrease adds per acknowledged byte.
+        fast_increase_gain: f64 = 1.0, source "specification 7.4: 1 in the tuned artifact, 2 in the first version of SMaRTT";
+        /// Largest queueing delay that counts as none for FastIncrease.
+        fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
+        /// Whether marks shrink the window only while their average exceeds `ecn_threshold`.
+        ecn_gate: bool = false, source "ours: plain MPRDMA; on in the REPS artifact (specification 7.4)";
+        /// Average of the marks above which they shrink the window.
+        ecn_threshold: f64 = 0.25, source "specification 7.4: 0.25 to 0.3";
+        /// Gain of that average, per packet.
+        ewma_gain: f64 = 0.125, source "specification 7.4";
+    }
+}
+
+impl DctcpParameters {
+    pub(crate) fn check(&self, section: &Section<'_>) -> Result<(), SetError> {
+        section.factor("increase", self.increase)?;
+        section.share("decrease", self.decrease)?;
+        section.positive("quick_adapt_period", self.quick_adapt_period)?;
+        section.factor("fast_increase_gain", self.fast_increase_gain)?;
+        section.share("ecn_threshold", self.ecn_threshold)?;
+        section.share("ewma_gain", self.ewma_gain)
+    }
+}
+
+/// The constants of a run.
+#[derive(Clone, Debug)]
+pub struct DctcpConfig {
+    adaptive: AdaptiveConfig,
+    /// Bytes by which a window of clean acknowledgements grows the window.
+    increase: f64,
+    decrease: f64,
+}
+
+impl DctcpConfig {
+    pub(super) fn new(parameters: &DctcpParameters, sizes: Sizes) -> Self {
+        DctcpConfig {
+            increase: parameters.increase * sizes.mtu,
+            decrease: parameters.decrease,
+            adaptive: AdaptiveConfig {
+                sizes,
+                quick_adapt: parameters.quick_adapt,
+                period: parameters.quick_adapt_period,
+                fast_increase: parameters.fast_increase,
+                fast_increase_gain: parameters.fast_increase_gain,
+                fast_increase_delay: parameters.fast_increase_delay,
+                ewma_gain: parameters.ewma_gain,
+                ecn_gate: parameters.ecn_gate.then_some(parameters.ecn_threshold),
+            },
+        }
+    }
+}
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub struct Dctcp(Adaptive);
+
+impl Dctcp {
+    pub(super) fn new(config: &DctcpConfig, base_rtt: Time) -> Self {
+        Dctcp(Adaptive::new(&config.adaptive, base_rtt))
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, config: &DctcpConfig, ack: &CcAck) {
+        if self.0.on_ack(&config.adaptive, ack) {
+            let bytes = ack.bytes as f64;
+            if !ack.ecn {
+                self.0.cwnd += bytes / self.0.cwnd * config.increase;
+            } else if self.0.may_decrease(&config.adaptive) {
+                self.0.cwnd -= config.decrease * bytes;
+            }
+        }
+        self.0.clamp(&config.adaptive);
+    }
+
+    #[inline]
+    pub(super) fn on_progress(&mut self, bytes: u64) {
+        self.0.on_progress(bytes);
+    }
+
+    pub(super) fn on_nack(&mut self, config: &DctcpConfig, loss: &CcLoss) {
+        self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
+    }
+
+    /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
+    pub(super) fn on_timeout(&mut self, config: &DctcpConfig, loss: &CcLoss) {
+        self.0.on_loss(&config.adaptive, loss, 0);
+    }
+
+    #[inline]
+    pub(super) fn cwnd(&self) -> f64 {
+        self.0.cwnd
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: Sizes = Sizes { mtu: 4160.0, payload: 4096.0, max: 416_000.0, trimmed: 64 };
+    const BASE: Time = Time::from_us(10);
+
+    fn plain() -> DctcpParameters {
+        DctcpParameters { quick_adapt: false, fast_increase: false, ..Default::default() }
+    }
+    fn ack(now: u64, packets: u32, ecn: bool, rtt: Option<u64>) -> CcAck {
+        let rtt = rtt.map(Time::from_us);
+        CcAck { now: Time::from_us(now), bytes: 4160 * u64::from(packets), packets, ecn, rtt, in_flight: 83_200 }
+    }
+    fn loss(now: u64) -> CcLoss {
+        CcLoss { now: Time::from_us(now), bytes: 4160, in_flight: 8320 }
+    }
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6, "found {found}, expected {expected}");
+    }
+
+    #[test]
+    fn the_mprdma_rule() {
+        let config = DctcpConfig::new(&plain(), SIZES);
+        let mut flow = Dctcp::new(&config, BASE);
+        near(flow.cwnd(), 416_000.0);
+        // A mark takes half a packet: 416,000 - 2080 = 413,920.
+        flow.on_ack(&config, &ack(10, 1, true, Some(10)));
+        near(flow.cwnd(), 413_920.0);
+        // A clean one adds 4160 * 4160 / 413,920 = 41.80904...
+        flow.on_ack(&config, &ack(10, 1, false, Some(10)));
+        near(flow.cwnd(), 413_920.0 + 17_305_600.0 / 413_920.0);
+        // Four packets with a marked acknowledgement take two packets.
+        let before = flow.cwnd();
+        flow.on_ack(&config, &ack(10, 4, true, Some(10)));
+        near(flow.cwnd(), before - 8320.0);
+        // Never below one packet: 400 marked packets would take 832,000 B.
+        flow.on_ack(&config, &ack(10, 400, true, None));
+        near(flow.cwnd(), 4160.0);
+        // Never above the largest window: at one packet each clean one adds a packet.
+        flow.on_ack(&config, &ack(10, 1, false, None));
+        near(flow.cwnd(), 8320.0);
+        flow.on_ack(&config, &ack(10, 1000, false, None));
+        near(flow.cwnd(), 416_000.0);
+    }
+
+    #[test]
+    fn quick_adapt_sets_what_got_through() {
+        let config = DctcpConfig::new(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES);
+        let mut flow = Dctcp::new(&config, BASE);
+        // The first acknowledgement opens a period of 15 us, to t = 25 us, with a clean slate.
+        flow.on_ack(&config, &ack(10, 1, true, None));
+        near(flow.cwnd(), 413_920.0);
+        // A trim takes the packet; the period still runs.
+        flow.on_nack(&config, &loss(12));
+        near(flow.cwnd(), 409_760.0);
+        // Ten marked packets take five.
+        flow.on_ack(&config, &ack(20, 10, true, None));
+        near(flow.cwnd(), 388_960.0);
+        // At its end: 64 + 41,600 + 4160 (this one) = 45,824 B got through. 83,200 B are in flight, so the mark of
+        // this very acknowledgement is already ignored.
+        flow.on_ack(&config, &ack(25, 1, true, None));
+        near(flow.cwnd(), 45_824.0);
+        // 19 packets: 79,040 of 83,200 B through, marks and trims change nothing.
+        flow.on_ack(&config, &ack(30, 19, true, None));
+        flow.on_nack(&config, &loss(31));
+        near(flow.cwnd(), 45_824.0);
+        // A clean one still counts (and is the last to be waited for): 45,824 + 4160^2 / 45,824.
+        flow.on_ack(&config, &ack(32, 1, false, None));
+        let grown = 45_824.0 + 17_305_600.0 / 45_824.0;
+        near(flow.cwnd(), grown);
+        // All through: a mark takes half a packet again.
+        flow.on_ack(&config, &ack(33, 1, true, None));
+        near(flow.cwnd(), grown - 2080.0);
+        // No further trim was taken to heart, so the period that ends at 40 us adapts nothing.
+        flow.on_ack(&config, &ack(41, 1, true, None));
+        near(flow.cwnd(), grown - 4160.0);
+    }
+
+    #[test]
+    fn a_trim_after_the_period_adapts_at_once() {
+        let config = DctcpConfig::new(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES);
+        let mut flow = Dctcp::new(&config, BASE);
+        flow.on_ack(&config, &ack(10, 1, true, None));
+        flow.on_progress(20_800);
+        // 20,800 + 64 B; a timeout would give 20,800.
+        let mut other = flow.clone();
+        flow.on_nack(&config, &loss(25));
+        near(flow.cwnd(), 20_864.0);
+        other.on_timeout(&config, &loss(25));
+        near(other.cwnd(), 20_800.0);
+    }
+
+    #[test]
+    fn fast_increase_after_a_window_of_good_bytes() {
+        let parameters = DctcpParameters { quick_adapt: false, ..Default::default() };
+        let config = DctcpConfig::new(&parameters, SIZES);
+        let mut flow = Dctcp::new(&config, BASE);
+        // 192 marked packets take 96 packets: 416,000 - 399,360 = 16,640 B, four packets. The detector remembers
+        // the window before each mark's decrease, 16,640 B after one more mark that the clamp does not see.
+        flow.on_ack(&config, &ack(10, 192, true, None));
+        near(flow.cwnd(), 16_640.0);
+        flow.on_ack(&config, &ack(10, 1, true, None));
+        near(flow.cwnd(), 14_560.0);
+        // Target 16,640: four good packets (16,640 B) are not more than it, the fifth is. Until then MPRDMA grows.
+        let mut expected = 14_560.0;
+        for _ in 0..4 {
+            flow.on_ack(&config, &ack(11, 1, false, Some(11)));
+            expected += 17_305_600.0 / expected;
+            near(flow.cwnd(), expected);
+        }
+        for _ in 0..3 {
+            flow.on_ack(&config, &ack(11, 1, false, Some(10)));
+            expected += 4160.0;
+            near(flow.cwnd(), expected);
+        }
+        // No sample: goes on. More than 1 us of delay: ends it.
+        flow.on_ack(&config, &ack(11, 1, false, None));
+        expected += 4160.0;
+        near(flow.cwnd(), expected);
+        flow.on_ack(&config, &ack(11, 1, false, Some(12)));
+        expected += 17_305_600.0 / expected;
+        near(flow.cwnd(), expected);
+        flow.on_ack(&config, &ack(11, 1, false, Some(10)));
+        expected += 17_305_600.0 / expected;
+        near(flow.cwnd(), expected);
+    }
+
+    #[test]
+    fn the_gate_waits_for_many_marks() {
+        let parameters = DctcpParameters { ecn_gate: true, ..plain() };
+        let config = DctcpConfig::new(&parameters, SIZES);
+        let mut flow = Dctcp::new(&config, BASE);
+        // Averages after 1, 2, 3 marks: 0.125, 0.234375, 0.330078: the third exceeds 0.25.
+        for expected in [416_000.0, 416_000.0, 413_920.0] {
+            flow.on_ack(&config, &ack(10, 1, true, None));
+            near(flow.cwnd(), expected);
+        }
+        // Three packets in one acknowledgement weigh as three.
+        let mut flow = Dctcp::new(&config, BASE);
+        flow.on_ack(&config, &ack(10, 3, true, None));
+        near(flow.cwnd(), 416_000.0 - 6240.0);
+    }
+}

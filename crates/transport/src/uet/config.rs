@@ -1,0 +1,121 @@
+//! The settings of a run, resolved against its network.
+
+use super::{AckEcn, UetTransport};
+use crate::cc::CcConfig;
+use anabranch_settings::Auto;
+use anabranch_units::{Rate, Time};
+
+/// What the transport must know of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Base RTT, the largest of the topology: a full packet out and an acknowledgement back on the empty network.
+    pub base_rtt: Time,
+    /// Bandwidth-delay product of that RTT, in bytes on the wire.
+    pub bdp: u64,
+    /// Time to drain one full data queue at the slowest link between switches.
+    pub queue_drain: Time,
+    /// Whether switches trim packets.
+    pub trimming: bool,
+    /// Rate of a host's port.
+    pub nic_rate: Rate,
+}
+
+/// The resolved settings of a run, shared by all its flows.
+#[derive(Clone, Debug)]
+pub struct UetConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u64,
+    /// Header bytes of a data packet.
+    pub header: u64,
+    /// Bytes of an ACK or NACK on the wire.
+    pub ack_size: u64,
+    /// Initial and largest window, bytes on the wire; at least one full packet.
+    pub window: u64,
+    /// Retransmission timeout.
+    pub rto: Time,
+    /// Data packets per acknowledgement.
+    pub ack_every: u32,
+    /// What the ECN bit of an acknowledgement says.
+    pub ack_ecn: AckEcn,
+    /// The congestion control and its constants.
+    pub cc: CcConfig,
+}
+
+impl UetConfig {
+    /// Resolves `transport` for `network`. Values out of range (see [`UetTransport::check`]) are moved to the
+    /// nearest usable one.
+    pub fn new(transport: &UetTransport, network: &Network) -> Self {
+        let uet = &transport.uet;
+        let (mtu, header) = (uet.mtu.0.clamp(1, 1 << 30), uet.header.0.min(1 << 30));
+        let window = uet.window.bytes(network.bdp).max(mtu + header);
+        let rto = match uet.rto {
+            Auto::Value(time) => time.max(Time::from_ps(1)),
+            Auto::Auto => {
+                let drain = Time::from_us(15) + network.queue_drain * 6;
+                drain.max(network.base_rtt * 2).max(uet.min_rto)
+            }
+        };
+        UetConfig {
+            mtu,
+            header,
+            ack_size: uet.ack_size.0,
+            window,
+            rto,
+            ack_every: uet.ack_every.max(1),
+            ack_ecn: uet.ack_ecn,
+            cc: CcConfig::new(transport, network, mtu, header, window),
+        }
+    }
+
+    /// Packets that `size` bytes of payload fill; a flow without payload is one packet.
+    pub fn packets(&self, size: u64) -> u64 {
+        size.div_ceil(self.mtu).max(1)
+    }
+
+    /// Full packets that the window holds, rounded up.
+    pub fn window_packets(&self) -> u64 {
+        self.window.div_ceil(self.mtu + self.header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::BytesOrBdp;
+
+    fn dragonfly() -> Network {
+        // Specification 9.5: 7313.80 ns, 365,690 B; a queue of one BDP drains in 7313.8 ns.
+        Network {
+            base_rtt: Time::from_ps(7_313_800),
+            bdp: 365_690,
+            queue_drain: Time::from_ps(7_313_800),
+            trimming: true,
+            nic_rate: Rate::gbps(400),
+        }
+    }
+
+    #[test]
+    fn the_timeout_follows_the_queues() {
+        let mut transport = UetTransport::default();
+        // 15 us + 6 * 7.3138 us = 58.8828 us.
+        assert_eq!(UetConfig::new(&transport, &dragonfly()).rto, Time::from_ps(58_882_800));
+        transport.uet.min_rto = Time::from_us(100);
+        assert_eq!(UetConfig::new(&transport, &dragonfly()).rto, Time::from_us(100));
+        transport.uet.rto = Auto::Value(Time::from_us(20));
+        assert_eq!(UetConfig::new(&transport, &dragonfly()).rto, Time::from_us(20));
+        // A long network with small queues: twice 1 ms.
+        let long = Network { base_rtt: Time::from_ms(1), queue_drain: Time::ZERO, ..dragonfly() };
+        assert_eq!(UetConfig::new(&UetTransport::default(), &long).rto, Time::from_ms(2));
+    }
+
+    #[test]
+    fn windows_and_packets() {
+        let mut transport = UetTransport::default();
+        let config = UetConfig::new(&transport, &dragonfly());
+        // 1.5 * 365,690 = 548,535 B, 131.9 packets of 4160 B.
+        assert_eq!((config.window, config.window_packets()), (548_535, 132));
+        assert_eq!([0, 1, 4096, 4097, 4 << 20].map(|size| config.packets(size)), [1, 1, 1, 2, 1024]);
+        transport.uet.window = BytesOrBdp::Bytes(1);
+        assert_eq!(UetConfig::new(&transport, &dragonfly()).window, 4160, "one packet at least");
+    }
+}

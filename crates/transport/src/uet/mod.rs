@@ -1,0 +1,17 @@
+//! The Ultra-Ethernet-like transport: a window-based sender with selective retransmission, a receiver that
+//! accepts any order and acknowledges every n-th packet, NACKs for trimmed packets, and a fixed retransmission
+//! timeout.
+//!
+//! Sequence numbers count packets (PSN), from 0, one per `mtu` of payload. Window and bytes in flight are counted
+//! in bytes on the wire (payload and header).
+
+mod config;
+mod parameters;
+mod receiver;
+mod sender;
+
+pub use config::{Network, UetConfig};
+pub(crate) use parameters::Section;
+pub use parameters::{AckEcn, CongestionControlKind, UetParameters, UetTransport};
+pub use receiver::{Arrival, Received, UetReceiver};
+pub use sender::{Acked, Nacked, Segment, UetSender};

@@ -1,0 +1,143 @@
+//! `[transport]` of kind `uet`: what a scenario can set.
+
+use crate::cc::{DctcpParameters, NsccParameters, SmarttParameters};
+use anabranch_settings::{Auto, Parameters, SetError, Wrong, choices, parameters};
+use anabranch_units::{Bytes, BytesOrBdp, Time};
+
+choices! {
+    /// Which rule moves the window.
+    pub enum CongestionControlKind {
+        /// DCTCP as in MPRDMA, with QuickAdapt and FastIncrease (Spritz).
+        Dctcp = "dctcp",
+        /// SMaRTT: ECN and delay, with QuickAdapt and FastIncrease.
+        Smartt = "smartt",
+        /// Network-signal congestion control of Ultra Ethernet.
+        Nscc = "nscc",
+        /// A fixed window.
+        None = "none",
+    }
+}
+
+choices! {
+    /// What the ECN bit of an acknowledgement says.
+    pub enum AckEcn {
+        /// Whether the packet that triggered it was marked.
+        Own = "own",
+        /// Whether any packet since the last acknowledgement was marked.
+        Any = "any",
+    }
+}
+
+parameters! {
+    /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
+    pub struct UetParameters {
+        /// Which rule moves the window.
+        congestion_control: CongestionControlKind = CongestionControlKind::Dctcp, source "Spritz section IV-C; specification 7.4";
+        /// Data packets per acknowledgement; 1 acknowledges every packet.
+        ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
+        /// What the ECN bit of an acknowledgement says.
+        ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";
+        /// Initial and largest window in bytes on the wire; at least one packet.
+        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz section V: 1.5 BDP";
+        /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
+        rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
+        /// Least value of an automatic timeout.
+        min_rto: Time = Time::ZERO, source "ours; 100 us on Dragonfly and Slim Fly (specification 7.10)";
+        /// Payload bytes of a full packet.
+        mtu: Bytes = Bytes(4096), source "Spritz Table II; specification 9.4: 4160 B on the wire";
+        /// Header bytes of a data packet.
+        header: Bytes = Bytes(64), source "specification 9.4: 4160 B on the wire";
+        /// Bytes of an acknowledgement (ACK or NACK) on the wire.
+        ack_size: Bytes = Bytes(64), source "specification 1";
+    }
+}
+
+/// Everything a scenario can set of this transport: `[transport]` and one section per congestion control.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UetTransport {
+    /// `[transport]`.
+    pub uet: UetParameters,
+    /// `[transport.dctcp]`.
+    pub dctcp: DctcpParameters,
+    /// `[transport.smartt]`.
+    pub smartt: SmarttParameters,
+    /// `[transport.nscc]`.
+    pub nscc: NsccParameters,
+}
+
+impl UetTransport {
+    /// Whether every value lies in the range where it has a meaning. The key of an error is relative to
+    /// `[transport]`, for instance `dctcp.ewma_gain`.
+    ///
+    /// # Errors
+    /// [`SetError::WrongValue`] of the first value that does not.
+    pub fn check(&self) -> Result<(), SetError> {
+        let uet = Section { name: "", parameters: &self.uet };
+        uet.require("ack_every", self.uet.ack_every > 0, "at least 1")?;
+        uet.require("mtu", (1..=1 << 30).contains(&self.uet.mtu.0), "from 1B to 1GiB")?;
+        uet.require("header", self.uet.header.0 <= 1 << 30, "at most 1GiB")?;
+        uet.require("ack_size", self.uet.ack_size.0 > 0, "at least 1B")?;
+        uet.require("rto", self.uet.rto != Auto::Value(Time::ZERO), "longer than 0us")?;
+        self.dctcp.check(&Section { name: "dctcp.", parameters: &self.dctcp })?;
+        self.smartt.check(&Section { name: "smartt.", parameters: &self.smartt })?;
+        self.nscc.check(&Section { name: "nscc.", parameters: &self.nscc })
+    }
+}
+
+/// A section under check: names the place of a wrong value.
+pub(crate) struct Section<'a> {
+    name: &'static str,
+    parameters: &'a dyn Parameters,
+}
+
+impl Section<'_> {
+    /// Fails with `allowed` unless `fine`.
+    pub(crate) fn require(&self, key: &str, fine: bool, allowed: &str) -> Result<(), SetError> {
+        if fine {
+            return Ok(());
+        }
+        let found = self.parameters.entries().into_iter().find(|(name, _)| *name == key);
+        let found = found.map(|(_, value)| value.to_string()).unwrap_or_default();
+        let wrong = Wrong { found, expected: allowed.to_string(), why: None, nearest: None };
+        Err(SetError::WrongValue { key: format!("{}{key}", self.name), wrong })
+    }
+
+    /// A factor: zero or more.
+    pub(crate) fn factor(&self, key: &str, value: f64) -> Result<(), SetError> {
+        self.require(key, value.is_finite() && value >= 0.0, "a number, zero or more")
+    }
+
+    /// A factor that must not be zero.
+    pub(crate) fn positive(&self, key: &str, value: f64) -> Result<(), SetError> {
+        self.require(key, value.is_finite() && value > 0.0, "a number above zero")
+    }
+
+    /// A share: 0 to 1.
+    pub(crate) fn share(&self, key: &str, value: f64) -> Result<(), SetError> {
+        self.require(key, (0.0..=1.0).contains(&value), "a number from 0 to 1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_settings::Raw;
+
+    #[test]
+    fn the_defaults_are_in_range() {
+        assert_eq!(UetTransport::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn errors_name_the_key_and_what_is_allowed() {
+        let mut transport = UetTransport::default();
+        transport.dctcp.set("ewma_gain", &Raw::Float(1.5)).unwrap();
+        let error = transport.check().unwrap_err().to_string();
+        assert!(error.contains("dctcp.ewma_gain") && error.contains("1.5") && error.contains("0 to 1"), "{error}");
+        let mut transport = UetTransport::default();
+        transport.uet.set("ack_every", &Raw::Int(0)).unwrap();
+        assert!(transport.check().unwrap_err().to_string().contains("`ack_every`: found 0"));
+        let error = transport.uet.set("congestion_control", &Raw::Text("dctpc".into())).unwrap_err().to_string();
+        assert!(error.contains("did you mean `dctcp`"), "{error}");
+    }
+}

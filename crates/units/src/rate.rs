@@ -1,0 +1,113 @@
+//! Link rates, and how long bytes take on a link.
+
+use crate::{
+    Time,
+    decimal::{self, Unit, UnitError},
+};
+use std::{fmt, str::FromStr};
+
+/// A rate in bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(pub u64);
+
+const UNITS: &[Unit] =
+    &[("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)];
+
+/// Picoseconds in a second times bits in a byte.
+const PS_BITS: u64 = 8_000_000_000_000;
+
+impl Rate {
+    /// From gigabits per second.
+    pub const fn gbps(gbps: u64) -> Self {
+        Rate(gbps * 1_000_000_000)
+    }
+    /// The exact picoseconds per byte where they are a whole number (400 Gb/s: 20), else `None`.
+    pub fn ps_per_byte(self) -> Option<u64> {
+        (self.0 > 0 && PS_BITS.is_multiple_of(self.0)).then(|| PS_BITS / self.0)
+    }
+    /// Wire time of `bytes`, rounded up to a picosecond.
+    ///
+    /// # Panics
+    /// Where the rate is zero.
+    pub fn wire_time(self, bytes: u64) -> Time {
+        let bits = u128::from(bytes) * u128::from(PS_BITS);
+        Time::from_ps(bits.div_ceil(u128::from(self.0)) as u64)
+    }
+    /// Bytes that pass in `time`, rounded down.
+    pub fn bytes_in(self, time: Time) -> u64 {
+        (u128::from(time.ps()) * u128::from(self.0) / u128::from(PS_BITS)) as u64
+    }
+}
+
+/// Wire times of one port in sequence: the remainder of a division is carried to the next packet, so that
+/// a thousand packets take exactly the time of their bytes at any rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Serialiser {
+    rate: Rate,
+    ps_per_byte: u64,
+    remainder: u64,
+}
+
+impl Serialiser {
+    /// A port at `rate`, with nothing carried.
+    pub fn new(rate: Rate) -> Self {
+        Serialiser { rate, ps_per_byte: rate.ps_per_byte().unwrap_or(0), remainder: 0 }
+    }
+    /// The rate.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+    /// Wire time of the next packet of `bytes`.
+    #[inline]
+    pub fn serialise(&mut self, bytes: u64) -> Time {
+        if self.ps_per_byte != 0 {
+            return Time::from_ps(bytes * self.ps_per_byte);
+        }
+        let bits = u128::from(bytes) * u128::from(PS_BITS) + u128::from(self.remainder);
+        self.remainder = (bits % u128::from(self.rate.0)) as u64;
+        Time::from_ps((bits / u128::from(self.rate.0)) as u64)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        decimal::read(text, UNITS, "bits per second", "\"400Gbps\"").map(Rate)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        decimal::write(self.0, UNITS, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_times() {
+        assert_eq!(Rate::gbps(400).ps_per_byte(), Some(20));
+        assert_eq!(Rate::gbps(400).wire_time(4160), Time::from_ps(83_200));
+        assert_eq!(Rate::gbps(300).ps_per_byte(), None);
+        assert_eq!(Rate::gbps(400).bytes_in(Time::from_us(1)), 50_000);
+    }
+
+    #[test]
+    fn a_thousand_packets_take_exactly_the_time_of_their_bytes() {
+        // 1000 packets of 1000 B at 300 Gb/s: 8e6 bits / 300e9 b/s = 26,666,666.67 ps.
+        let mut port = Serialiser::new(Rate::gbps(300));
+        let total: Time = (0..1000).map(|_| port.serialise(1000)).sum();
+        assert_eq!(total, Time::from_ps(26_666_666));
+        let mut three = Serialiser::new(Rate(3));
+        assert_eq!((0..3).map(|_| three.serialise(1).ps()).sum::<u64>(), PS_BITS);
+    }
+
+    #[test]
+    fn reads_and_prints() {
+        for text in ["400Gbps", "1.6Tbps", "12.5Gbps", "100Mbps"] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Sizes in bytes, and sizes relative to the bandwidth-delay product.
+
+use crate::decimal::{self, Unit, UnitError};
+use std::{fmt, str::FromStr};
+
+/// A size in bytes. `kB`, `MB`, `GB` are powers of ten, `KiB`, `MiB`, `GiB` powers of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+const UNITS: &[Unit] = &[
+    ("B", 1),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("KiB", 1 << 10),
+    ("MB", 1_000_000),
+    ("MiB", 1 << 20),
+    ("GB", 1_000_000_000),
+    ("GiB", 1 << 30),
+    ("TB", 1_000_000_000_000),
+    ("TiB", 1 << 40),
+];
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        decimal::read(text, UNITS, "bytes", "\"4MiB\"").map(Bytes)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The largest unit that divides it; powers of two before powers of ten.
+        let unit = |names: &[&str]| {
+            UNITS.iter().rev().find(|(n, s)| names.contains(n) && self.0 >= *s && self.0.is_multiple_of(*s)).copied()
+        };
+        match unit(&["KiB", "MiB", "GiB", "TiB"]).or_else(|| unit(&["kB", "MB", "GB", "TB"])) {
+            Some((name, scale)) => write!(f, "{}{name}", self.0 / scale),
+            None => write!(f, "{}B", self.0),
+        }
+    }
+}
+
+/// Parts of a BDP are kept as millionths, so that `"0.2bdp"` is exact.
+const BDP: &[Unit] = &[("bdp", 1_000_000)];
+
+fn write_bdp(millionths: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
+    if rest == 0 {
+        return write!(f, "{whole}bdp");
+    }
+    write!(f, "{whole}.{}bdp", format!("{rest:06}").trim_end_matches('0'))
+}
+
+/// `millionths` of `bdp`, rounded to nearest.
+fn part(millionths: u64, bdp: u64) -> u64 {
+    ((u128::from(millionths) * u128::from(bdp) + 500_000) / 1_000_000) as u64
+}
+
+/// A size in bytes, or as a multiple of the BDP in bytes (`"1.5bdp"`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BytesOrBdp {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many millionths of the BDP.
+    Bdp(u64),
+}
+
+impl BytesOrBdp {
+    /// In bytes, where the BDP is `bdp` bytes; rounded to nearest.
+    pub fn bytes(self, bdp: u64) -> u64 {
+        match self {
+            BytesOrBdp::Bytes(bytes) => bytes,
+            BytesOrBdp::Bdp(millionths) => part(millionths, bdp),
+        }
+    }
+}
+
+impl FromStr for BytesOrBdp {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if text.trim_end().ends_with("bdp") {
+            return decimal::read(text, BDP, "millionths of a BDP", "\"1.5bdp\"").map(BytesOrBdp::Bdp);
+        }
+        match text.parse::<Bytes>() {
+            Ok(Bytes(bytes)) => Ok(BytesOrBdp::Bytes(bytes)),
+            Err(UnitError::UnknownUnit { found, unit, allowed }) => {
+                Err(UnitError::UnknownUnit { found, unit, allowed: format!("{allowed}, bdp") })
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+impl fmt::Display for BytesOrBdp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BytesOrBdp::Bytes(bytes) => Bytes(*bytes).fmt(f),
+            BytesOrBdp::Bdp(millionths) => write_bdp(*millionths, f),
+        }
+    }
+}
+
+/// A number of packets, or a multiple of the BDP in packets (`"0.25bdp"`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketsOrBdp {
+    /// So many packets.
+    Packets(u64),
+    /// So many millionths of the BDP.
+    Bdp(u64),
+}
+
+impl PacketsOrBdp {
+    /// In packets, where the BDP is `bdp_packets` packets; rounded to nearest.
+    pub fn packets(self, bdp_packets: u64) -> u64 {
+        match self {
+            PacketsOrBdp::Packets(packets) => packets,
+            PacketsOrBdp::Bdp(millionths) => part(millionths, bdp_packets),
+        }
+    }
+}
+
+impl FromStr for PacketsOrBdp {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match text.trim().parse::<u64>() {
+            Ok(packets) => Ok(PacketsOrBdp::Packets(packets)),
+            Err(_) => decimal::read(text, BDP, "millionths of a BDP", "\"0.25bdp\"").map(PacketsOrBdp::Bdp),
+        }
+    }
+}
+
+impl fmt::Display for PacketsOrBdp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PacketsOrBdp::Packets(packets) => packets.fmt(f),
+            PacketsOrBdp::Bdp(millionths) => write_bdp(*millionths, f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_prints() {
+        for (text, bytes) in [("4MiB", 4 << 20), ("9MB", 9_000_000), ("64B", 64), ("100kB", 100_000), ("1500B", 1500)] {
+            let read: Bytes = text.parse().unwrap();
+            assert_eq!(read.0, bytes);
+            assert_eq!(read.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn bdp_is_exact() {
+        // 0.2 of 415,744 B is 83,148.8 B, nearest 83,149.
+        let read: BytesOrBdp = "0.2bdp".parse().unwrap();
+        assert_eq!(read.bytes(415_744), 83_149);
+        assert_eq!(read.to_string(), "0.2bdp");
+        assert_eq!("1.5bdp".parse::<BytesOrBdp>().unwrap().bytes(100), 150);
+        assert_eq!("10".parse(), Ok(PacketsOrBdp::Packets(10)));
+        assert_eq!("0.25bdp".parse::<PacketsOrBdp>().unwrap().packets(100), 25);
+        assert!(matches!("3 parsecs".parse::<BytesOrBdp>(), Err(UnitError::UnknownUnit { .. })));
+    }
+}

@@ -1,0 +1,132 @@
+//! Points in time and durations, in whole picoseconds.
+
+use crate::decimal::{self, Unit, UnitError};
+use std::{
+    fmt,
+    ops::{Add, AddAssign, Div, Mul, Sub},
+    str::FromStr,
+};
+
+/// A point in simulated time or a duration, in picoseconds. 64 bits hold 213 days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+const UNITS: &[Unit] = &[("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
+
+impl Time {
+    /// Zero.
+    pub const ZERO: Time = Time(0);
+    /// The largest time there is; stands for "never".
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// From picoseconds.
+    pub const fn from_ps(ps: u64) -> Self {
+        Time(ps)
+    }
+    /// From nanoseconds.
+    pub const fn from_ns(ns: u64) -> Self {
+        Time(ns * 1_000)
+    }
+    /// From microseconds.
+    pub const fn from_us(us: u64) -> Self {
+        Time(us * 1_000_000)
+    }
+    /// From milliseconds.
+    pub const fn from_ms(ms: u64) -> Self {
+        Time(ms * 1_000_000_000)
+    }
+    /// In picoseconds.
+    pub const fn ps(self) -> u64 {
+        self.0
+    }
+    /// In microseconds, for reports.
+    pub fn as_us(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+    /// In seconds, for reports.
+    pub fn as_seconds(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+    /// The difference, or zero where `other` is later.
+    pub const fn saturating_sub(self, other: Time) -> Time {
+        Time(self.0.saturating_sub(other.0))
+    }
+    /// The sum, or [`Time::MAX`] where it does not fit.
+    pub const fn saturating_add(self, other: Time) -> Time {
+        Time(self.0.saturating_add(other.0))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+    fn add(self, other: Time) -> Time {
+        Time(self.0 + other.0)
+    }
+}
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Time) {
+        self.0 += other.0;
+    }
+}
+impl Sub for Time {
+    type Output = Time;
+    fn sub(self, other: Time) -> Time {
+        Time(self.0 - other.0)
+    }
+}
+impl Mul<u64> for Time {
+    type Output = Time;
+    fn mul(self, factor: u64) -> Time {
+        Time(self.0 * factor)
+    }
+}
+impl Div<u64> for Time {
+    type Output = Time;
+    fn div(self, divisor: u64) -> Time {
+        Time(self.0 / divisor)
+    }
+}
+impl std::iter::Sum for Time {
+    fn sum<I: Iterator<Item = Time>>(times: I) -> Time {
+        times.fold(Time::ZERO, Add::add)
+    }
+}
+
+impl FromStr for Time {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        decimal::read(text, UNITS, "picoseconds", "\"1us\"").map(Time)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 { f.write_str("0us") } else { decimal::write(self.0, UNITS, f) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_exactly() {
+        assert_eq!("1us".parse(), Ok(Time::from_us(1)));
+        assert_eq!("83.2ns".parse(), Ok(Time::from_ps(83_200)));
+        assert_eq!("0.001ns".parse(), Ok(Time::from_ps(1)));
+        assert_eq!(" 2 ms ".parse(), Ok(Time::from_ms(2)));
+        assert!(matches!("0.5ps".parse::<Time>(), Err(UnitError::NotWhole { .. })));
+        assert!(matches!("1".parse::<Time>(), Err(UnitError::NoUnit { .. })));
+        assert!(matches!("1 lightyear".parse::<Time>(), Err(UnitError::UnknownUnit { .. })));
+        assert!(matches!("us".parse::<Time>(), Err(UnitError::NoNumber { .. })));
+        assert!(matches!("1.2.3us".parse::<Time>(), Err(UnitError::NoNumber { .. })));
+        assert!(matches!("99999999999s".parse::<Time>(), Err(UnitError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn prints_what_it_reads() {
+        for text in ["1us", "83.2ns", "1ps", "2ms", "1.5us", "0us", "12.345s"] {
+            assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Who sends what to whom and when: flow-size distributions, arrival processes, patterns and flow files.
+
+use anabranch_units::Time;
+
+/// Number of a trigger in [`FlowSet::triggers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TriggerId(pub u32);
+
+/// When a flow starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At this time.
+    At(Time),
+    /// When this trigger says so.
+    On(TriggerId),
+}
+
+/// One flow (a message). Its number is its index in [`FlowSet::flows`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Sending host.
+    pub src: u32,
+    /// Receiving host; never `src`.
+    pub dst: u32,
+    /// Payload bytes, at least 1.
+    pub size: u64,
+    /// When it starts.
+    pub start: Start,
+    /// Its workload, an index into [`FlowSet::workloads`].
+    pub workload: u16,
+    /// Its traffic class, an index into the fabric's data classes.
+    pub class: u8,
+    /// Stable key for random streams, from the workload's name and the flow's number within it.
+    pub key: u64,
+    /// Fired when the sender has the last acknowledgement.
+    pub on_sent: Option<TriggerId>,
+    /// Fired when the receiver has the last byte.
+    pub on_received: Option<TriggerId>,
+}
+
+/// What happens when a trigger is activated (htsim's connection-matrix triggers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TriggerKind {
+    /// The first activation starts all targets; a second one is an error of the input.
+    Oneshot,
+    /// Each activation starts the next single target; surplus ones are ignored.
+    Multishot,
+    /// After this many activations all targets start.
+    Barrier(u32),
+}
+
+/// A trigger: flows that wait for others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// What an activation does.
+    pub kind: TriggerKind,
+    /// The flows it starts, by number, in order.
+    pub targets: Vec<u32>,
+}
+
+/// A named part of the traffic; statistics are kept for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadInfo {
+    /// Its name.
+    pub name: String,
+    /// Whether its flows count in the statistics.
+    pub measured: bool,
+    /// The load balancer of its flows, an index into the setup's list.
+    pub load_balancer: u16,
+}
+
+/// Everything that will be sent. Flows with a start time are sorted by (start, src, dst) within the whole set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowSet {
+    /// The flows.
+    pub flows: Vec<Flow>,
+    /// The triggers.
+    pub triggers: Vec<Trigger>,
+    /// The workloads.
+    pub workloads: Vec<WorkloadInfo>,
+}
