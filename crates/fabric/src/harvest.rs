@@ -6,10 +6,12 @@ use crate::{
     partition::Partition,
     plan::Plan,
     port::Port,
+    sender::SenderFlow,
     wires::{Tally, tally_of},
 };
 use anabranch_outcome::{Balance, Conservation, Counters, LinkRow, PortSeries, QueueStats, UplinkCount};
 use anabranch_topology::{LinkClass, LinkId, NodeId, NodeKind};
+use anabranch_transport::uet::UetReceiver;
 use anabranch_units::Time;
 
 /// A flow's outcome as the fabric knows it.
@@ -72,6 +74,7 @@ pub fn harvest(plan: &Plan, mut partitions: Vec<Partition<'_>>, end: Time) -> Re
         partition.note_open_flows();
     }
     let links = links(plan, &mut partitions, end)?;
+    let series = series(plan, &mut partitions, end);
     let flows = flows(plan, &partitions);
     let conservation = conservation(plan, &partitions, &flows);
     check(&conservation)?;
@@ -95,7 +98,7 @@ pub fn harvest(plan: &Plan, mut partitions: Vec<Partition<'_>>, end: Time) -> Re
         packet_hops: totals(&|t| t.packet_hops),
         counters,
         conservation,
-        series: series(plan, &mut partitions, end),
+        series,
         uplink_counts: uplink_counts(plan, &partitions),
         bytes: count(&|p| p.bytes() as u64),
         flows,
@@ -118,10 +121,12 @@ impl Partition<'_> {
 
     /// Bytes of memory held.
     fn bytes(&self) -> usize {
-        let window = self.plan.transport.bytes_per_flow();
+        let window = self.plan.transport.window_packets().next_power_of_two() as usize;
         let per_flow = size_of::<TxOutcome>() + size_of::<RxOutcome>() + 2 * size_of::<u32>();
+        // A sender keeps 16 B per packet of its window, a receiver one bit.
         self.wires.bytes()
-            + (self.senders.capacity() + self.receivers.capacity()) * window / 2
+            + self.senders.capacity() * (size_of::<SenderFlow>() + 16 * window)
+            + self.receivers.capacity() * (size_of::<UetReceiver>() + window / 8)
             + self.tx.len() * per_flow
     }
 
@@ -183,7 +188,7 @@ fn links(plan: &Plan, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec
         let occupancy = histograms.occupancy(number, total);
         let p99_bytes = histograms.quantile_bytes(number, total, 0.99, port.max_bytes);
         let p99_packets = quantile_packets(&occupancy, total)
-            .unwrap_or_else(|| p99_bytes.div_ceil(plan.transport.wire_mtu()).min(u64::from(port.max_packets)));
+            .unwrap_or_else(|| p99_bytes.div_ceil(plan.wire_mtu).min(u64::from(port.max_packets)));
         let counters = partition.wires.counters[index];
         rows.push(LinkRow {
             from: plan.topology.node(NodeId(link.from)).name.clone(),

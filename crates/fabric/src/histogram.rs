@@ -1,6 +1,6 @@
 //! How long each port's data queue had each length.
 
-use crate::plan::Plan;
+use crate::{plan::Plan, prefetch::prefetch};
 
 /// Bins of the histogram over bytes that every run keeps: up to the queue limit in equal steps, then one more.
 const BINS: usize = 64;
@@ -33,6 +33,12 @@ impl QueueHistograms {
                 self.record_packets(link, packets, span);
             }
         }
+    }
+
+    /// Asks the processor to fetch the bins of short queues.
+    #[inline]
+    pub(crate) fn prefetch(&self, link: u32) {
+        prefetch(&self.bytes[link as usize * BINS]);
     }
 
     #[cold]

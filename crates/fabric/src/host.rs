@@ -296,11 +296,6 @@ impl Partition<'_> {
         }
     }
 
-    /// Whether the receiver of flow `number` has everything.
-    pub(crate) fn receiver_complete(&self, number: usize) -> bool {
-        self.receiver_of[number] == COMPLETE
-    }
-
     /// Asks for an event of kind `kind` at `host`.
     pub(crate) fn host_event(&mut self, time: u64, kind: u32, host: u32, payload: u32) {
         debug_assert_eq!(kind & !order::KIND, 0);

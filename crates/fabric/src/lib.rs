@@ -4,6 +4,7 @@
 //! hosts; [`harvest`] checks the invariants and puts the results together.
 
 mod classes;
+mod fetch;
 mod harvest;
 mod histogram;
 mod host;
@@ -14,6 +15,7 @@ mod parameters;
 mod partition;
 mod plan;
 mod port;
+mod prefetch;
 mod sender;
 mod switch;
 mod trigger;

@@ -47,7 +47,7 @@ pub(crate) struct Packet {
     pub(crate) src: u32,
     /// The host it goes to.
     pub(crate) dst: u32,
-    /// In a queue: the packet behind it. On a link: the link.
+    /// In a queue: the packet behind it. On a link: the node at its end.
     pub(crate) next: u32,
     /// Bytes on the wire.
     pub(crate) size: u16,
@@ -86,6 +86,14 @@ impl Arena {
         }
         self.packets.push(packet);
         self.packets.len() as u32 - 1
+    }
+
+    /// Asks the processor to fetch a packet that will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: u32) {
+        if let Some(packet) = self.packets.get(id as usize) {
+            crate::prefetch::prefetch(packet);
+        }
     }
 
     pub(crate) fn remove(&mut self, id: u32) {

@@ -13,7 +13,7 @@ use crate::{
     wires::{Tally, Wires},
 };
 use anabranch_engine::{Event, Status, Wheel};
-use anabranch_topology::FaultAction;
+use anabranch_topology::{BasePaths, FaultAction};
 use anabranch_transport::uet::UetReceiver;
 use anabranch_units::Time;
 use slab::Slab;
@@ -53,6 +53,7 @@ pub struct Partition<'a> {
     pub(crate) tx: Vec<TxOutcome>,
     pub(crate) rx: Vec<RxOutcome>,
     pub(crate) triggers: Vec<TriggerState>,
+    pub(crate) base_paths: BasePaths,
     pub(crate) samples: Vec<PortSamples>,
     /// Data packets, headers, acknowledgements that came into being here.
     pub(crate) injected: [Tally; 3],
@@ -89,6 +90,7 @@ impl<'a> Partition<'a> {
             tx: vec![TxOutcome::default(); plan.flows.flows.len()],
             rx: vec![RxOutcome::default(); plan.flows.flows.len()],
             triggers: vec![TriggerState::default(); plan.flows.triggers.len()],
+            base_paths: BasePaths::default(),
             samples: PortSamples::of(plan, me),
             injected: Default::default(),
             delivered: Default::default(),
@@ -135,6 +137,13 @@ impl<'a> Partition<'a> {
     }
 
     #[inline]
+    fn next_event(&mut self, end: u64) -> Option<Event> {
+        let event = self.wires.wheel.pop_before(end);
+        self.fetch_ahead();
+        event
+    }
+
+    #[inline]
     fn handle(&mut self, event: Event) {
         self.now = event.time;
         self.events += 1;
@@ -151,8 +160,7 @@ impl<'a> Partition<'a> {
     #[inline]
     fn arrival(&mut self, id: u32, now: u64) {
         self.last_arrival = now;
-        let link = self.wires.packets[id].next;
-        let to = self.wires.ports[link as usize].to;
+        let to = self.wires.packets[id].next;
         if to < self.plan.hosts {
             self.host_arrival(to, id, now);
         } else {
@@ -284,12 +292,12 @@ impl anabranch_engine::Partition for Partition<'_> {
         self.wires.window_end = end;
         if outbox.is_empty() {
             for _ in 0..BATCH {
-                let Some(event) = self.wires.wheel.pop_before(end) else { return true };
+                let Some(event) = self.next_event(end) else { return true };
                 self.handle(event);
             }
             return self.failure.is_some();
         }
-        while let Some(event) = self.wires.wheel.pop_before(end) {
+        while let Some(event) = self.next_event(end) {
             self.handle(event);
         }
         for index in 0..self.boundary.len() {

@@ -3,7 +3,7 @@
 use crate::{
     classes::quanta,
     order,
-    packet::{NONE, Packet},
+    packet::Packet,
     parameters::{FabricParameters, MarkAt, Scheduling, Trim},
 };
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
@@ -130,14 +130,21 @@ pub struct Plan {
     pub(crate) fabric: Limits,
     pub(crate) transport: UetConfig,
     pub(crate) data_overhead: u16,
+    /// Bytes of a full data packet on the wire.
+    pub(crate) wire_mtu: u64,
     pub(crate) ack_size: u16,
     pub(crate) bdp_packets: u64,
     pub(crate) balancers: Vec<Balancer>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) measure: Measure,
+    /// Whether the state of the ports outgrows the processor's caches, so that it pays to fetch it ahead.
+    pub(crate) large: bool,
     /// Least time between a cause in one partition and its effect in another.
     pub(crate) lookahead: u64,
 }
+
+/// Directed links above which a fabric is large: their ports, queues and packets take a few MiB.
+const LARGE: usize = 3000;
 
 /// What a plan is made from.
 #[derive(Clone, Debug)]
@@ -222,11 +229,13 @@ impl Plan {
             fabric,
             transport,
             data_overhead: overhead as u16,
+            wire_mtu,
             ack_size: ack_size as u16,
             bdp_packets: bdp.div_ceil(wire_mtu),
             balancers: input.balancers,
             faults: input.faults.to_vec(),
             measure: input.measure.clone(),
+            large: links.len() > LARGE,
             lookahead,
             links,
             owner,
@@ -360,6 +369,3 @@ pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
         TriggerKind::Multishot => None,
     }
 }
-
-/// No link.
-pub(crate) const NO_LINK: u32 = NONE;

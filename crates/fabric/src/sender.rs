@@ -35,13 +35,6 @@ pub(crate) struct SenderFlow {
 }
 
 impl Plan {
-    /// Levels of switches a packet climbs from `src` to `dst`, for the paths that entropy values name.
-    fn levels(&self, src: u32, dst: u32) -> usize {
-        let (from, to) = (self.edge[src as usize], self.edge[dst as usize]);
-        let hops = self.topology.switch_distance(NodeId(self.hosts + from), NodeId(self.hosts + to));
-        (hops as usize / 2).min(self.topology.uplinks.len())
-    }
-
     /// Which paths from `src` to `dst` are known to be dead, as entropy values name them; empty: none.
     pub(crate) fn dead_paths(&self, tables: &Tables, src: u32, dst: u32) -> Vec<bool> {
         if !tables.dead.contains(&true) {
@@ -56,10 +49,12 @@ impl Partition<'_> {
     pub(crate) fn start_flow(&mut self, number: u32, now: u64) {
         let plan = self.plan;
         let flow = &plan.flows.flows[number as usize];
-        let wire_mtu = plan.transport.wire_mtu();
         let time = Time::from_ps(now);
         self.nic_catch_up(flow.src, now);
-        let base_rtt = plan.topology.base_rtt(flow.src, flow.dst, wire_mtu, u64::from(plan.ack_size));
+        let path = self.base_paths.path(&plan.topology, flow.src, flow.dst);
+        let base_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
+        // Half of the hops between switches lead upwards; that is where entropy values choose.
+        let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
         let sender = UetSender::new(&plan.transport, base_rtt, flow.size);
         let balancer = plan.flows.workloads[flow.workload as usize].load_balancer as u8;
         let dead = plan.dead_paths(self.tables, flow.src, flow.dst);
@@ -71,7 +66,7 @@ impl Partition<'_> {
             packets: sender.packets(),
             bdp_packets: plan.bdp_packets,
             base_rtt,
-            paths: PathSpace { uplinks: &plan.topology.uplinks[..plan.levels(flow.src, flow.dst)], dead: &dead },
+            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead },
         };
         let scheme = self.hosts[flow.src as usize].scheme(balancer);
         let scheme_slot = scheme.open(time, &info);

@@ -45,6 +45,25 @@ impl Switches {
         Switches { balancers, schemes, uplinks, no_route: 0, uplink_counts }
     }
 
+    /// Uplinks of a switch when nothing has failed.
+    #[inline]
+    pub(crate) fn uplinks(&self, switch: u32) -> u32 {
+        self.uplinks[switch as usize]
+    }
+
+    /// The candidate that a packet will take, where the scheme can tell beforehand.
+    #[inline]
+    pub(crate) fn foresee(
+        &self,
+        switch: u32,
+        balancer: u8,
+        packet: &PacketView,
+        candidates: &Candidates<'_>,
+    ) -> Option<u32> {
+        let scheme = self.schemes.get(switch as usize * self.balancers + balancer as usize)?.as_ref()?;
+        scheme.foresee(packet, candidates)
+    }
+
     pub(crate) fn routes_changed(&mut self, routes: &Routes, plan: &Plan) {
         for (index, scheme) in self.schemes.iter_mut().enumerate() {
             let node = NodeId(plan.hosts + (index / self.balancers) as u32);
@@ -113,7 +132,7 @@ impl Partition<'_> {
                         count: several.len() as u32,
                         group: hops.group,
                         position: hops.positions,
-                        uplinks: self.switches.uplinks[switch as usize],
+                        uplinks: self.switches.uplinks(switch),
                     };
                     let scheme = switch as usize * self.switches.balancers + packet.balancer as usize;
                     let scheme = self.switches.schemes[scheme].as_mut().expect("a switch of this partition");

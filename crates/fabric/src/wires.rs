@@ -376,7 +376,7 @@ impl Wires {
             self.transmit_special(plan, link, id, end);
             return;
         }
-        packet.next = link;
+        packet.next = port.to;
         self.wheel.push(Event { time: end + port.delay, order: port.order, payload: id });
     }
 
@@ -392,7 +392,7 @@ impl Wires {
             self.drop_packet(link, id);
             return;
         }
-        self.packets[id].next = link;
+        self.packets[id].next = to;
         if flags & BOUNDARY == 0 {
             self.wheel.push(Event { time: end + delay, order, payload: id });
             return;

@@ -167,6 +167,11 @@ pub trait SwitchScheme {
         candidates: &Candidates<'_>,
         queues: &mut Q,
     ) -> u32;
+    /// The candidate that [`SwitchScheme::forward`] will choose, where that follows from the packet alone. A hint: a
+    /// simulator fetches memory by it, nothing depends on it.
+    fn foresee(&self, _packet: &PacketView, _candidates: &Candidates<'_>) -> Option<u32> {
+        None
+    }
     /// The sets of next hops changed (a failed link left or rejoined the tables): memory of them is void.
     fn on_routes_changed(&mut self, _groups: u32) {}
 }

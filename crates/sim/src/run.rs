@@ -4,6 +4,7 @@ use crate::{Progress, Setup, SimError, fingerprint::fingerprint, ideal::ideal};
 use anabranch_engine::Outcome;
 use anabranch_fabric::{Balancer, Failure, FlowOutcome, Harvest, Partition, Plan, PlanInput, harvest};
 use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
+use anabranch_topology::BasePaths;
 use anabranch_units::Time;
 use std::time::Instant;
 
@@ -104,7 +105,9 @@ fn results(
     time_limit_struck: bool,
     interrupted: bool,
 ) -> RunResult {
-    let flows: Vec<FlowRow> = (0..setup.flows.flows.len()).map(|n| row(setup, n, &harvest.flows[n])).collect();
+    let mut paths = BasePaths::default();
+    let flows: Vec<FlowRow> =
+        harvest.flows.iter().enumerate().map(|(n, outcome)| row(setup, &mut paths, n, outcome)).collect();
     RunResult {
         fingerprint: fingerprint(&flows, &harvest.links),
         simulated,
@@ -123,9 +126,9 @@ fn results(
     }
 }
 
-fn row(setup: &Setup, number: usize, outcome: &FlowOutcome) -> FlowRow {
+fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcome) -> FlowRow {
     let flow = &setup.flows.flows[number];
-    let (ideal_rx, ideal_ack) = ideal(&setup.topology, &setup.transport.uet, flow);
+    let (ideal_rx, ideal_ack) = ideal(&setup.topology, paths, &setup.transport.uet, flow);
     let span = |from: Option<Time>, to: Option<Time>| Some(to? - from?);
     FlowRow {
         flow_id: number as u32,

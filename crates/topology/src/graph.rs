@@ -70,6 +70,18 @@ pub struct Link {
     pub class: LinkClass,
 }
 
+impl LinkClass {
+    /// The name that overrides and tables use: `host`, `tier0-1`, `local`, `global`.
+    pub fn name(self) -> String {
+        match self {
+            LinkClass::Host => "host".into(),
+            LinkClass::Tier { lower } => format!("tier{lower}-{}", lower + 1),
+            LinkClass::Local => "local".into(),
+            LinkClass::Global => "global".into(),
+        }
+    }
+}
+
 /// Why a topology cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -94,6 +106,159 @@ pub struct Topology {
     /// Uplinks per tier as multi-part entropy values count them (leaf first); empty where the topology has no tiers.
     pub uplinks: Vec<u32>,
     /// Links leaving each node, in port order: `ports[first[n]..first[n + 1]]`.
-    first: Vec<u32>,
-    ports: Vec<LinkId>,
+    pub(crate) first: Vec<u32>,
+    pub(crate) ports: Vec<LinkId>,
+    /// Per directed link its number among parallel cables between the same nodes, from 0.
+    pub(crate) parallel: Vec<u16>,
 }
+
+impl TopologyError {
+    /// An error of the key `key`.
+    pub fn at(key: &str, message: impl Into<String>) -> Self {
+        TopologyError { key: Some(key.to_string()), message: message.into() }
+    }
+    /// An error of no single key.
+    pub fn new(message: impl Into<String>) -> Self {
+        TopologyError { key: None, message: message.into() }
+    }
+}
+
+impl Topology {
+    /// Number of switches.
+    pub fn switches(&self) -> u32 {
+        self.nodes.len() as u32 - self.hosts
+    }
+
+    /// A node.
+    pub fn node(&self, node: NodeId) -> &Node {
+        &self.nodes[node.0 as usize]
+    }
+
+    /// The node of this name.
+    ///
+    /// # Errors
+    /// Where there is none; names the nearest.
+    pub fn node_named(&self, name: &str) -> Result<NodeId, TopologyError> {
+        if let Some(index) = self.nodes.iter().position(|node| node.name == name) {
+            return Ok(NodeId(index as u32));
+        }
+        let nearest = anabranch_settings::nearest(name, self.nodes.iter().map(|node| node.name.as_str()));
+        let hint = nearest.map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+        let last = self.nodes.last().map_or("", |n| n.name.as_str());
+        Err(TopologyError::new(format!(
+            "there is no node `{name}`; nodes run from host0 to host{} and on to {last}{hint}",
+            self.hosts.saturating_sub(1)
+        )))
+    }
+
+    /// Links leaving a node, in port order: towards hosts and lower tiers first, then upwards.
+    pub fn out_links(&self, node: NodeId) -> &[LinkId] {
+        &self.ports[self.first[node.0 as usize] as usize..self.first[node.0 as usize + 1] as usize]
+    }
+
+    /// A directed link.
+    pub fn link(&self, link: LinkId) -> &Link {
+        &self.links[link.0 as usize]
+    }
+
+    /// All directed links.
+    pub fn link_ids(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.links.len() as u32).map(LinkId)
+    }
+
+    fn ends(&self, link: LinkId) -> (&str, &str) {
+        let link = self.link(link);
+        (&self.node(link.from).name, &self.node(link.to).name)
+    }
+
+    fn suffix(&self, link: LinkId) -> String {
+        match self.parallel[link.0 as usize] {
+            0 => String::new(),
+            number => format!("#{number}"),
+        }
+    }
+
+    /// Name of a directed link: `leaf0->spine3`; a parallel one `leaf0->spine3#1`.
+    pub fn link_name(&self, link: LinkId) -> String {
+        let (from, to) = self.ends(link);
+        format!("{from}->{to}{}", self.suffix(link))
+    }
+
+    /// Name of a link's cable, lower end first: `leaf0-spine3`.
+    pub fn cable_name(&self, link: LinkId) -> String {
+        let (from, to) = self.ends(LinkId(link.0 & !1));
+        format!("{from}-{to}{}", self.suffix(link))
+    }
+
+    /// The directed links of this name: both of a cable (`leaf0-spine3`, `spine3-leaf0`), one of `leaf0->spine3`.
+    ///
+    /// # Errors
+    /// Where there is none; names the nearest.
+    pub fn link_named(&self, name: &str) -> Result<Vec<LinkId>, TopologyError> {
+        let (ends, number) = match name.rsplit_once('#') {
+            Some((ends, number)) => (ends, number.parse::<u16>().ok()),
+            None => (name, Some(0)),
+        };
+        let directed = ends.split_once("->");
+        let pair = directed.or_else(|| ends.split_once('-'));
+        if let (Some((from, to)), Some(number)) = (pair, number)
+            && let (Ok(from), Ok(to)) = (self.node_named(from.trim()), self.node_named(to.trim()))
+        {
+            let found = self.out_links(from).iter().copied();
+            let found = found.filter(|&l| self.link(l).to == to && self.parallel[l.0 as usize] == number);
+            let links: Vec<LinkId> = match directed {
+                Some(_) => found.collect(),
+                None => found.flat_map(|l| [LinkId(l.0 & !1), LinkId(l.0 | 1)]).collect(),
+            };
+            if !links.is_empty() {
+                return Ok(links);
+            }
+        }
+        let cables: Vec<String> = self.link_ids().step_by(2).map(|l| self.cable_name(l)).collect();
+        let nearest = anabranch_settings::nearest(&ends.replace("->", "-"), cables.iter().map(String::as_str));
+        let hint = nearest.map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+        let example = cables.last().map_or("", String::as_str);
+        Err(TopologyError::new(format!(
+            "there is no link `{name}`; a cable is named like `{example}`, one direction of it like `{}`{hint}",
+            example.replacen('-', "->", 1)
+        )))
+    }
+
+    /// The link from a host to its switch.
+    pub fn host_uplink(&self, host: u32) -> LinkId {
+        self.ports[self.first[host as usize] as usize]
+    }
+
+    /// The switch a host attaches to.
+    pub fn edge_switch(&self, host: u32) -> NodeId {
+        self.link(self.host_uplink(host)).to
+    }
+
+    /// The tier of a switch, `None` for a host.
+    pub fn tier(&self, node: NodeId) -> Option<u8> {
+        match self.node(node).kind {
+            NodeKind::Host => None,
+            NodeKind::Switch { tier } => Some(tier),
+        }
+    }
+
+    /// Whether a link leads upwards: from a host, or to a switch of a higher tier.
+    pub fn is_up(&self, link: LinkId) -> bool {
+        let height = |node| self.tier(node).map_or(0, |tier| 1 + u32::from(tier));
+        let link = self.link(link);
+        height(link.from) < height(link.to)
+    }
+
+    /// Links of a switch that lead upwards; where the graph has no tiers all that lead to switches.
+    pub fn uplinks_of(&self, node: NodeId) -> impl Iterator<Item = LinkId> + '_ {
+        let tiers = !self.uplinks.is_empty();
+        let chosen = move |link: &LinkId| if tiers { self.is_up(*link) } else { self.link(*link).to.0 >= self.hosts };
+        self.out_links(node).iter().copied().filter(chosen)
+    }
+
+    /// Stable key of a node, for random streams and canonical orders.
+    pub fn key(&self, node: NodeId) -> u64 {
+        anabranch_random::name_key(&self.node(node).name)
+    }
+}
+

@@ -1,4 +1,32 @@
 //! Who sends what to whom and when: flow-size distributions, arrival processes, patterns and flow files.
+//!
+//! A scenario names workloads by kind ([`WorkloadParameters::named`]); [`generate()`] makes one [`FlowSet`] of them all.
+//! The flows are a function of (the workloads, the hosts, the seed) alone. Random draws are keyed by the workload's
+//! name and the host's stable key, so adding a workload changes no other's flows.
+
+mod error;
+mod files;
+mod generate;
+mod kinds;
+mod pairs;
+mod registry;
+mod sizes;
+mod view;
+
+pub use error::WorkloadError;
+pub use files::{FailedSwitch, FileFailure, FileFormat, StartAt, StartUnit};
+pub use generate::{Generated, generate, generate_all};
+pub use kinds::{
+    all_to_all::{AllToAllParameters, Order, Placement, Ranks},
+    file::FileParameters,
+    incast::IncastParameters,
+    permutation::PermutationParameters,
+    poisson::{LoadReference, PoissonParameters},
+};
+pub use pairs::Scope;
+pub use registry::{About, CommonParameters, UnknownWorkload, WORKLOAD_KINDS, WorkloadParameters, names};
+pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
+pub use view::{GeneratedAs, HostView, ReadFile};
 
 use anabranch_units::Time;
 

@@ -1,0 +1,133 @@
+//! Fetching ahead: the events of a bucket are known before their turn, and so is much of what they will touch.
+//!
+//! On a large fabric nearly every access to a packet, a port or a flow misses the processor's caches. The next
+//! events are therefore looked at in three steps, each of which finds in the cache what the step before asked for:
+//! the packet, then the port it will join or the flow it belongs to, then the packet at the head of that port's queue.
+//! None of this changes any state.
+
+use crate::{
+    order,
+    packet::{Kind, NONE},
+    partition::Partition,
+    prefetch::prefetch,
+};
+use anabranch_lb::{Candidates, PacketView};
+
+/// How many events ahead packets, ports and heads of queues are fetched.
+const PACKET: usize = 18;
+const PORT: usize = 11;
+const HEAD: usize = 5;
+
+/// Where an arriving packet will go next, as far as it can be told.
+enum Next {
+    Port(u32),
+    Host(u32),
+    Unknown,
+}
+
+impl Partition<'_> {
+    /// Fetches for the events that come up soon.
+    #[inline]
+    pub(crate) fn fetch_ahead(&self) {
+        if self.plan.large {
+            self.fetch_packet();
+            self.fetch_port();
+            self.fetch_head();
+        }
+    }
+
+    #[inline]
+    fn arriving(&self, ahead: usize) -> Option<u32> {
+        let event = self.wires.wheel.upcoming(ahead)?;
+        (event.order & order::KIND == order::ARRIVAL).then_some(event.payload)
+    }
+
+    #[inline]
+    fn fetch_packet(&self) {
+        if let Some(id) = self.arriving(PACKET) {
+            self.wires.packets.prefetch(id);
+        }
+    }
+
+    #[inline]
+    fn fetch_port(&self) {
+        let Some(id) = self.arriving(PORT) else { return };
+        match self.next_of(id) {
+            Next::Port(link) => {
+                let port = &self.wires.ports[link as usize];
+                prefetch(port);
+                prefetch(&port.sent_bytes);
+                self.wires.histograms.prefetch(link);
+            }
+            Next::Host(host) => self.fetch_flow(host, id),
+            Next::Unknown => {}
+        }
+    }
+
+    #[inline]
+    fn fetch_flow(&self, host: u32, id: u32) {
+        let packet = &self.wires.packets[id];
+        prefetch(&self.hosts[host as usize]);
+        if packet.kind == Kind::Data {
+            if let Some(receiver) = self.receivers.get(self.receiver_of[packet.flow as usize] as usize) {
+                prefetch(receiver);
+            }
+        } else if let Some(flow) = self.senders.get(self.sender_of[packet.flow as usize] as usize) {
+            prefetch(flow);
+            prefetch(&flow.scheme_slot);
+            prefetch(&self.wires.ports[self.plan.host_up[host as usize] as usize]);
+        }
+    }
+
+    #[inline]
+    fn fetch_head(&self) {
+        let Some(id) = self.arriving(HEAD) else { return };
+        if let Next::Port(link) = self.next_of(id) {
+            let head = self.wires.ports[link as usize].data_head;
+            if head != NONE {
+                self.wires.packets.prefetch(head);
+            }
+        }
+    }
+
+    #[inline]
+    fn next_of(&self, id: u32) -> Next {
+        let (plan, packet) = (self.plan, &self.wires.packets[id]);
+        let to = packet.next;
+        if to < plan.hosts {
+            return Next::Host(to);
+        }
+        let edge = plan.edge[packet.dst as usize];
+        let Some(switch) = to.checked_sub(plan.hosts).filter(|s| *s < plan.topology.switches()) else {
+            return Next::Unknown;
+        };
+        if edge == switch {
+            return Next::Port(plan.host_down[packet.dst as usize]);
+        }
+        let hops = self.tables.routes.towards(switch, edge);
+        match hops.links {
+            [] => Next::Unknown,
+            [only] => Next::Port(only.0),
+            several => {
+                let view = PacketView {
+                    src: packet.src,
+                    dst: packet.dst,
+                    flow: plan.flow_keys[packet.flow as usize],
+                    tag: packet.tag,
+                    bytes: u32::from(packet.size),
+                    control: matches!(packet.kind, Kind::Ack | Kind::Nack),
+                };
+                let candidates = Candidates {
+                    count: several.len() as u32,
+                    group: hops.group,
+                    position: hops.positions,
+                    uplinks: self.switches.uplinks(switch),
+                };
+                match self.switches.foresee(switch, packet.balancer, &view, &candidates) {
+                    Some(index) => Next::Port(several[index as usize].0),
+                    None => Next::Unknown,
+                }
+            }
+        }
+    }
+}

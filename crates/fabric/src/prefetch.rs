@@ -1,0 +1,16 @@
+//! A hint to the processor: on large fabrics most packets lie outside its caches when their event comes up.
+//! Measured on 8,192 hosts; see docs/validation.md, "Speed".
+
+/// Asks for the cache line of `item`. Has no effect but on time.
+#[inline]
+pub(crate) fn prefetch<T>(item: &T) {
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    // SAFETY: the address is that of a live reference, and a prefetch neither reads nor writes in the memory model.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = item;
+}

@@ -1,0 +1,77 @@
+//! Flow-level ECMP on the host (specification 3.5): every packet of a flow carries the same tag, so that every
+//! hashing switch sends the whole flow the same way. The tag is a keyed hash of the flow's key.
+
+use super::Slots;
+use crate::{
+    Decision, FlowInfo, HostScheme, Outgoing, Tag,
+    registry::{About, Check, TagKind},
+};
+use anabranch_random::key;
+use anabranch_settings::parameters;
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "ecmp",
+    summary: "one path per flow, by hash",
+    source: "specification 3.5",
+    description: "All packets of a flow carry the same tag, a hash of the flow's key, and so take one path. Flows \
+        that happen to share a link share it to their end.",
+    tags: TagKind::Entropy,
+};
+
+parameters! {
+    /// Flow-level ECMP has no parameters.
+    pub struct EcmpParameters {}
+}
+
+impl Check for EcmpParameters {}
+
+/// ECMP for all flows of a host.
+#[derive(Debug)]
+pub struct Ecmp {
+    host_key: u64,
+    flows: Slots<Tag>,
+}
+
+impl Ecmp {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(_parameters: EcmpParameters, seed: u64, host_key: u64) -> Self {
+        Ecmp { host_key: key(seed, host_key, "ecmp"), flows: Slots::new() }
+    }
+}
+
+impl HostScheme for Ecmp {
+    fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        self.flows.put(slot, (key(self.host_key, flow.key, "tag") >> 32) as Tag);
+    }
+    fn close(&mut self, slot: u32) {
+        self.flows.take(slot);
+    }
+    #[inline]
+    fn select(&mut self, _now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+        Decision::Send(self.flows.get(slot).map_or(0, |tag| *tag))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{flow, mark, send};
+
+    #[test]
+    fn a_worked_trace() {
+        // Whatever happens, the tag stays; another flow and another host have others.
+        let mut s = Ecmp::new(EcmpParameters {}, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        let tag = send(&mut s);
+        mark(&mut s, tag);
+        s.on_timeout(Time::ZERO, 0, tag);
+        assert_eq!(send(&mut s), tag);
+        s.open(Time::ZERO, 0, &FlowInfo { key: 43, ..flow(&[8]) });
+        assert_ne!(send(&mut s), tag);
+        let mut other = Ecmp::new(EcmpParameters {}, 1, 3);
+        other.open(Time::ZERO, 0, &flow(&[8]));
+        assert_ne!(send(&mut other), tag);
+    }
+}

@@ -1,0 +1,224 @@
+//! FlowBender (specification 3.1; CoNEXT 2014). A flow's tag V changes when, for `n` epochs of one round trip in a row,
+//! more than the share `t` of the ACKs was ECN-marked, or, as in Hopper's testbed, came back later than a threshold.
+//! A timeout changes V at once.
+
+use super::{Slots, times};
+use crate::{
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    hash::EntropySpace,
+    registry::{About, Check, Invalid, TagKind},
+};
+use anabranch_random::{Stream, key};
+use anabranch_settings::{choices, parameters};
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "flowbender",
+    summary: "a flow changes its tag when too many ACKs of a round trip were marked (or late)",
+    source: "specification 3.1; FlowBender, CoNEXT 2014; Hopper §4 (variant rtt)",
+    description: "At the end of every round trip the share of marked ACKs is compared with `t`; after `n` congested \
+        round trips in a row the flow's tag moves to another of `range` values. Variant `rtt` counts ACKs whose round \
+        trip exceeds `rtt_threshold` instead of marks.",
+    tags: TagKind::Entropy,
+};
+
+choices! {
+    /// What counts as congestion.
+    pub enum FlowBenderVariant {
+        /// The ECN mark of an ACK.
+        Ecn = "ecn",
+        /// A round trip above `rtt_threshold`.
+        Rtt = "rtt",
+    }
+}
+
+choices! {
+    /// The next value of the tag.
+    pub enum NextValue {
+        /// One more, back to 0 after the last.
+        Next = "next",
+        /// Another one at random.
+        Random = "random",
+    }
+}
+
+parameters! {
+    /// FlowBender.
+    pub struct FlowBenderParameters {
+        /// Share of congested ACKs above which an epoch is congested.
+        t: f64 = 0.05, source "HERMES artifact (specification 3.1); the paper names 0.01 to 0.05";
+        /// Congested epochs in a row that change the tag.
+        n: u32 = 1, source "HERMES artifact (specification 3.1)";
+        /// Number of values of the tag.
+        range: u32 = 8, source "FlowBender (specification 3.1)";
+        /// The next value of the tag.
+        value: NextValue = NextValue::Next, source "specification 3.1";
+        /// What counts as congestion.
+        variant: FlowBenderVariant = FlowBenderVariant::Ecn, source "FlowBender; rtt: Hopper's testbed";
+        /// Round trip above which an ACK counts as congested in variant rtt, in base round trips.
+        rtt_threshold: f64 = 1.5, source "ours: Hopper's probing threshold (specification 2.2)";
+    }
+}
+
+impl Check for FlowBenderParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless((0.0..=1.0).contains(&self.t), "t", self.t, "a share from 0 to 1")?;
+        Invalid::unless(self.n > 0, "n", self.n, "at least 1")?;
+        Invalid::unless(self.range > 0, "range", self.range, "at least 1")?;
+        Invalid::unless(self.rtt_threshold >= 0.0, "rtt_threshold", self.rtt_threshold, "at least 0")
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    stream: Stream,
+    tag: Tag,
+    congested_epochs: u32,
+    /// The epoch ends when everything below this PSN is acknowledged; 0 before the first ACK, which starts one.
+    epoch_end: u64,
+    congested: u32,
+    acks: u32,
+    late: Time,
+}
+
+/// FlowBender for all flows of a host.
+#[derive(Debug)]
+pub struct FlowBender {
+    parameters: FlowBenderParameters,
+    host_key: u64,
+    space: EntropySpace,
+    flows: Slots<Flow>,
+}
+
+impl FlowBender {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(parameters: FlowBenderParameters, seed: u64, host_key: u64) -> Self {
+        let space = EntropySpace::new(parameters.range);
+        FlowBender { parameters, host_key: key(seed, host_key, "flowbender"), space, flows: Slots::new() }
+    }
+}
+
+impl HostScheme for FlowBender {
+    fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        let mut stream = Stream::keyed(self.host_key, flow.key, "flowbender");
+        let tag = self.space.draw(&mut stream);
+        let late = times(flow.base_rtt, self.parameters.rtt_threshold);
+        self.flows.put(slot, Flow { stream, tag, congested_epochs: 0, epoch_end: 0, congested: 0, acks: 0, late });
+    }
+    fn close(&mut self, slot: u32) {
+        self.flows.take(slot);
+    }
+    #[inline]
+    fn select(&mut self, _now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+        Decision::Send(self.flows.get(slot).map_or(0, |flow| flow.tag))
+    }
+
+    #[inline]
+    fn on_ack(&mut self, _now: Time, slot: u32, feedback: &Feedback) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        let congested = match self.parameters.variant {
+            FlowBenderVariant::Ecn => feedback.ecn,
+            FlowBenderVariant::Rtt => feedback.rtt.is_some_and(|rtt| rtt > flow.late),
+        };
+        flow.acks += 1;
+        flow.congested += u32::from(congested);
+        let next_end = feedback.next_psn.max(feedback.cumulative + 1);
+        if flow.epoch_end == 0 {
+            flow.epoch_end = next_end;
+        }
+        if feedback.cumulative < flow.epoch_end {
+            return;
+        }
+        let over = f64::from(flow.congested) > self.parameters.t * f64::from(flow.acks);
+        flow.congested_epochs = if over { flow.congested_epochs + 1 } else { 0 };
+        (flow.congested, flow.acks) = (0, 0);
+        flow.epoch_end = next_end;
+        if flow.congested_epochs >= self.parameters.n.max(1) {
+            flow.bend(self.parameters.value, self.space);
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
+        if let Some(flow) = self.flows.get(slot) {
+            flow.bend(self.parameters.value, self.space);
+        }
+    }
+}
+
+impl Flow {
+    fn bend(&mut self, value: NextValue, space: EntropySpace) {
+        self.congested_epochs = 0;
+        self.tag = match value {
+            NextValue::Next => space.after(self.tag),
+            // One of the others: draw among one less and leave the present one out.
+            NextValue::Random if space.values() > 1 => {
+                let other = EntropySpace::new(space.values() - 1).draw(&mut self.stream);
+                other + Tag::from(other >= self.tag)
+            }
+            NextValue::Random => self.tag,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{feedback, flow, send};
+
+    /// Acknowledges packets `from..to` in order, `marked` of them marked; `to` ends the epoch.
+    fn epoch(s: &mut FlowBender, from: u64, to: u64, marked: u64) {
+        for psn in from..to {
+            let rtt = Some(Time::from_us(if psn - from < marked { 16 } else { 15 }));
+            s.on_ack(
+                Time::ZERO,
+                0,
+                &Feedback { cumulative: psn + 1, next_psn: to + 20, rtt, ..feedback(0, psn - from < marked) },
+            );
+        }
+    }
+
+    fn bender(parameters: FlowBenderParameters) -> FlowBender {
+        let mut s = FlowBender::new(parameters, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        // The first ACK starts the first epoch; 20 more packets are under way.
+        s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 1, next_psn: 21, ..feedback(0, false) });
+        s
+    }
+
+    #[test]
+    fn a_worked_trace() {
+        // T = 5 % of 20 ACKs (21 in the first epoch) is one (1.05): one mark is not above it, two are. N = 1, V moves by one modulo 8.
+        for variant in [FlowBenderVariant::Ecn, FlowBenderVariant::Rtt] {
+            let mut s = bender(FlowBenderParameters { variant, ..Default::default() });
+            let v = send(&mut s);
+            epoch(&mut s, 1, 21, 1);
+            assert_eq!(send(&mut s), v);
+            epoch(&mut s, 21, 41, 2);
+            assert_eq!(send(&mut s), (v + 1) % 8);
+            epoch(&mut s, 41, 60, 19);
+            assert_eq!(send(&mut s), (v + 1) % 8, "the epoch ends with packet 60");
+            epoch(&mut s, 60, 61, 0);
+            assert_eq!(send(&mut s), (v + 2) % 8);
+            s.on_timeout(Time::ZERO, 0, 0);
+            assert_eq!(send(&mut s), (v + 3) % 8);
+        }
+    }
+
+    #[test]
+    fn n_counts_epochs_in_a_row_and_random_differs() {
+        let mut s = bender(FlowBenderParameters { n: 2, value: NextValue::Random, ..Default::default() });
+        let v = send(&mut s);
+        for (i, marked) in [20, 0, 20].into_iter().enumerate() {
+            epoch(&mut s, 1 + 20 * i as u64, 21 + 20 * i as u64, marked);
+            assert_eq!(send(&mut s), v);
+        }
+        epoch(&mut s, 61, 81, 20);
+        assert_ne!(send(&mut s), v);
+        for _ in 0..100 {
+            let before = send(&mut s);
+            s.on_timeout(Time::ZERO, 0, 0);
+            assert!(send(&mut s) != before && send(&mut s) < 8);
+        }
+    }
+}

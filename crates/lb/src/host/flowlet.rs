@@ -1,0 +1,104 @@
+//! Flowlets made by the host (specification 3.3): a pause of more than `gap` base round trips between two packets of
+//! a flow lets the earlier ones arrive first, so the flow moves to a new random entropy value without reordering.
+//! Without pauses it stays where it is.
+
+use super::{Slots, times};
+use crate::{
+    Decision, FlowInfo, HostScheme, Outgoing, Tag,
+    hash::EntropySpace,
+    registry::{About, Check, Invalid, TagKind},
+};
+use anabranch_random::{Stream, key};
+use anabranch_settings::parameters;
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "flowlet",
+    summary: "a new random path after every pause of the sender",
+    source: "specification 3.3",
+    description: "A flow keeps its entropy value until it pauses for longer than `gap` base round trips; the next \
+        packet draws a new one at random.",
+    tags: TagKind::Entropy,
+};
+
+parameters! {
+    /// Host flowlets.
+    pub struct FlowletParameters {
+        /// Pause after which a flow may change its path, in base round trips.
+        gap: f64 = 0.5, source "REPS artifact (specification 3.3)";
+        /// Number of entropy values.
+        entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port";
+    }
+}
+
+impl Check for FlowletParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(self.gap >= 0.0, "gap", self.gap, "at least 0")?;
+        Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    stream: Stream,
+    gap: Time,
+    last: Time,
+    tag: Tag,
+}
+
+/// Host flowlets for all flows of a host.
+#[derive(Debug)]
+pub struct Flowlet {
+    parameters: FlowletParameters,
+    host_key: u64,
+    space: EntropySpace,
+    flows: Slots<Flow>,
+}
+
+impl Flowlet {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(parameters: FlowletParameters, seed: u64, host_key: u64) -> Self {
+        let space = EntropySpace::new(parameters.entropy_values);
+        Flowlet { parameters, host_key: key(seed, host_key, "flowlet"), space, flows: Slots::new() }
+    }
+}
+
+impl HostScheme for Flowlet {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        let mut stream = Stream::keyed(self.host_key, flow.key, "flowlet");
+        let tag = self.space.draw(&mut stream);
+        self.flows.put(slot, Flow { stream, gap: times(flow.base_rtt, self.parameters.gap), last: now, tag });
+    }
+    fn close(&mut self, slot: u32) {
+        self.flows.take(slot);
+    }
+    #[inline]
+    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+        let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
+        if now.saturating_sub(flow.last) > flow.gap {
+            flow.tag = self.space.draw(&mut flow.stream);
+        }
+        flow.last = now;
+        Decision::Send(flow.tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{flow, send_at};
+
+    #[test]
+    fn a_worked_trace() {
+        // Base RTT 10 us, gap 0.5: a pause of 5 us is not enough, one of 5 us + 1 ps is.
+        let mut s = Flowlet::new(FlowletParameters::default(), 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        let first = send_at(&mut s, Time::ZERO);
+        assert_eq!(send_at(&mut s, Time::from_us(5)), first);
+        assert_eq!(send_at(&mut s, Time::from_us(10)), first);
+        let second = send_at(&mut s, Time::from_us(15) + Time::from_ps(1));
+        assert_ne!(second, first);
+        assert_eq!(send_at(&mut s, Time::from_us(16)), second);
+    }
+}

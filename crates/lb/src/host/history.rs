@@ -1,0 +1,317 @@
+//! Congestion history: a penalty per path that decays with every packet (PRIME §III-D, specification 5.4).
+//!
+//! Nothing is decremented. A clock counts the decay so far, and a penalised path carries a stamp, the clock at
+//! which its penalty will have decayed: penalty = stamp - clock. Since each kind of feedback gives a constant penalty,
+//! the paths penalised by one kind, in the order of feedback, are in the order of their stamps, so two doubly linked
+//! lists threaded through the paths hold them sorted. Expiry and the least penalised path are at the fronts, and a
+//! NACK moves a path from one list to the end of the other. Every operation is O(1), amortised.
+//!
+//! Stamps and clock are 32 bits and wrap; penalties stay below 2^30, so differences tell the order.
+
+/// Not in a list.
+const NONE: u16 = u16::MAX;
+/// Not in a list, and never to be used.
+const DEAD: u16 = u16::MAX - 1;
+/// Largest penalty and largest decay.
+pub(crate) const LARGEST: u32 = 1 << 30;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    stamp: u32,
+    /// The next path in its list, or NONE or DEAD.
+    next: u16,
+    previous: u16,
+}
+
+/// What feedback a penalty stems from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// An ECN mark: penalises a path that is not penalised already.
+    Mark,
+    /// A trimmed or lost packet: overrides a smaller penalty.
+    Loss,
+}
+
+/// The penalties of all paths of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    /// Paths, then the heads of the two lists (marks, losses).
+    entries: Box<[Entry]>,
+    paths: u16,
+    /// Paths in the lists.
+    listed: u16,
+    /// Paths that are not dead.
+    live: u16,
+    clock: u32,
+    larger: Signal,
+    /// The least penalised paths have been released although their penalty lasts until this stamp.
+    released: Option<u32>,
+}
+
+/// Whether `a` comes after `b`.
+#[inline]
+fn after(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 > 0
+}
+
+impl History {
+    /// No penalties on any of `paths` (at most 2^16 - 4). `larger` is the signal whose penalty is not the smaller one.
+    pub(crate) fn new(paths: u16, larger: Signal) -> Self {
+        let mut entries = vec![Entry { stamp: 0, next: NONE, previous: NONE }; paths as usize + 2];
+        for head in [paths, paths + 1] {
+            entries[head as usize] = Entry { stamp: 0, next: head, previous: head };
+        }
+        History { entries: entries.into(), paths, listed: 0, live: paths, clock: 0, released: None, larger }
+    }
+
+    /// Whether a path waits for its penalty to decay. A released path does not wait.
+    #[inline]
+    pub(crate) fn waits(&self, path: u16) -> bool {
+        self.entries[path as usize].next < DEAD
+    }
+
+    /// Whether every live path waits.
+    #[inline]
+    pub(crate) fn all_wait(&self) -> bool {
+        self.listed == self.live
+    }
+
+    /// The penalty of a path that is not dead.
+    #[cfg(test)]
+    pub(crate) fn penalty(&self, path: u16) -> u32 {
+        match (self.waits(path), self.released) {
+            (true, _) => self.entries[path as usize].stamp.wrapping_sub(self.clock),
+            (false, Some(stamp)) => stamp.wrapping_sub(self.clock),
+            (false, None) => 0,
+        }
+    }
+
+    /// Penalises a path. True where it did not wait before and does now.
+    pub(crate) fn penalise(&mut self, path: u16, signal: Signal, penalty: u32) -> bool {
+        let entry = self.entries[path as usize];
+        let stamp = self.clock.wrapping_add(penalty.min(LARGEST));
+        let until = match entry.next {
+            DEAD => return false,
+            NONE => self.released.unwrap_or(self.clock),
+            _ => entry.stamp,
+        };
+        let penalised = after(until, self.clock);
+        if !after(stamp, until) || signal == Signal::Mark && penalised {
+            return false;
+        }
+        let waited = self.waits(path);
+        if waited {
+            self.unlink(path);
+        }
+        let head = self.head(signal);
+        self.entries[path as usize].stamp = stamp;
+        self.link(path, self.entries[head as usize].previous, head);
+        !waited
+    }
+
+    /// A packet was sent: every penalty decays by `decay`. `free` is called for each path whose penalty is over.
+    #[inline]
+    pub(crate) fn tick(&mut self, decay: u32, mut free: impl FnMut(u16)) {
+        self.clock = self.clock.wrapping_add(decay);
+        if self.listed > 0 {
+            self.pop_until(self.clock, &mut free);
+        }
+        if self.released.is_some_and(|stamp| !after(stamp, self.clock)) {
+            self.released = None;
+        }
+    }
+
+    /// Where every path waits: releases the least penalised ones, `free` is called for each.
+    #[cold]
+    pub(crate) fn release(&mut self, mut free: impl FnMut(u16)) {
+        let fronts = [self.paths, self.paths + 1].map(|head| self.entries[head as usize].next);
+        let least = fronts
+            .into_iter()
+            .filter(|&path| path < self.paths)
+            .map(|path| self.entries[path as usize].stamp)
+            .reduce(|a, b| if after(a, b) { b } else { a });
+        if let Some(stamp) = least {
+            self.released = Some(stamp);
+            self.pop_until(stamp, &mut free);
+        }
+    }
+
+    /// Every path that waits.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = u16> {
+        (0..self.paths).filter(|&path| self.waits(path))
+    }
+
+    /// Tells which paths are dead (an empty list: none; if all are, none is treated so, since packets must go
+    /// somewhere). A path that dies or returns has no penalty. `set` is called with every path and whether it
+    /// may be used now.
+    pub(crate) fn set_dead(&mut self, dead: &[bool], mut set: impl FnMut(u16, bool)) {
+        // The released ones wait again, at the front of a list: none is due earlier. In the list of the larger penalty
+        // whatever is appended from now on is not due earlier either.
+        if let Some(stamp) = self.released.take() {
+            let head = self.head(self.larger);
+            for path in 0..self.paths {
+                if self.entries[path as usize].next == NONE {
+                    self.entries[path as usize].stamp = stamp;
+                    self.link(path, head, self.entries[head as usize].next);
+                }
+            }
+        }
+        let is_dead = |path: u16| dead.get(path as usize).copied().unwrap_or(false);
+        let none = (0..self.paths).all(is_dead);
+        self.live = 0;
+        for path in 0..self.paths {
+            let (dies, was_dead) = (!none && is_dead(path), self.entries[path as usize].next == DEAD);
+            if dies && self.waits(path) {
+                self.unlink(path);
+            }
+            if dies != was_dead {
+                self.entries[path as usize].next = if dies { DEAD } else { NONE };
+            }
+            self.live += u16::from(!dies);
+            set(path, !dies && !self.waits(path));
+        }
+    }
+
+    /// Bytes this takes beyond its own size.
+    pub(crate) fn heap(&self) -> usize {
+        size_of_val(&*self.entries)
+    }
+
+    /// Frees every path whose stamp is not after `stamp`.
+    fn pop_until(&mut self, stamp: u32, free: &mut impl FnMut(u16)) {
+        for head in [self.paths, self.paths + 1] {
+            loop {
+                let front = self.entries[head as usize].next;
+                if front == head || after(self.entries[front as usize].stamp, stamp) {
+                    break;
+                }
+                self.unlink(front);
+                free(front);
+            }
+        }
+    }
+
+    fn head(&self, signal: Signal) -> u16 {
+        self.paths + u16::from(signal == Signal::Loss)
+    }
+
+    fn link(&mut self, path: u16, previous: u16, next: u16) {
+        self.entries[path as usize].previous = previous;
+        self.entries[path as usize].next = next;
+        self.entries[previous as usize].next = path;
+        self.entries[next as usize].previous = path;
+        self.listed += 1;
+    }
+
+    fn unlink(&mut self, path: u16) {
+        let Entry { previous, next, .. } = self.entries[path as usize];
+        self.entries[previous as usize].next = next;
+        self.entries[next as usize].previous = previous;
+        self.entries[path as usize].next = NONE;
+        self.listed -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn penalties(history: &History) -> Vec<u32> {
+        (0..history.paths).map(|path| history.penalty(path)).collect()
+    }
+
+    #[test]
+    fn a_worked_trace() {
+        // Penalties 3 (mark) and 5 (loss), decay 1.
+        let mut h = History::new(3, Signal::Loss);
+        assert!(h.penalise(0, Signal::Mark, 3));
+        assert_eq!(penalties(&h), [3, 0, 0]);
+        h.tick(1, |_| panic!("nothing is over"));
+        assert!(!h.penalise(0, Signal::Mark, 3), "a mark on a penalised path adds nothing");
+        assert!(h.penalise(1, Signal::Mark, 3));
+        assert_eq!(penalties(&h), [2, 3, 0]);
+        assert!(!h.penalise(0, Signal::Loss, 5), "it waited before");
+        assert!(h.penalise(2, Signal::Loss, 5));
+        assert_eq!(penalties(&h), [5, 3, 5]);
+        assert!(h.all_wait());
+        let mut freed = Vec::new();
+        h.release(|path| freed.push(path));
+        assert_eq!(freed, [1], "the least penalised alone");
+        assert_eq!(penalties(&h), [5, 3, 5]);
+        assert!(!h.penalise(1, Signal::Mark, 3), "still penalised");
+        h.tick(3, |_| panic!("path 1 was released before"));
+        assert_eq!(penalties(&h), [2, 0, 2]);
+        assert!(h.penalise(1, Signal::Mark, 3));
+        freed.clear();
+        h.tick(2, |path| freed.push(path));
+        assert_eq!(freed, [0, 2]);
+        assert_eq!(penalties(&h), [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_loss_on_a_released_path_makes_it_wait_longer() {
+        let mut h = History::new(2, Signal::Loss);
+        h.penalise(0, Signal::Loss, 4);
+        h.penalise(1, Signal::Loss, 4);
+        h.release(|_| ());
+        assert!(!h.waits(0) && !h.waits(1));
+        assert!(!h.penalise(0, Signal::Loss, 4), "no later than it is");
+        h.tick(1, |_| ());
+        assert!(h.penalise(0, Signal::Loss, 4));
+        assert_eq!(penalties(&h), [4, 3]);
+    }
+
+    #[test]
+    fn lists_stay_sorted_where_marks_weigh_more() {
+        // Marks 9, losses 2. Both paths are marked and released, then path 0 dies and returns free: penalties (0, 9). A
+        // loss on it gives (2, 9): it is the less penalised one.
+        let mut h = History::new(2, Signal::Mark);
+        h.penalise(0, Signal::Mark, 9);
+        h.penalise(1, Signal::Mark, 9);
+        h.release(|_| ());
+        h.set_dead(&[true, false], |_, _| ());
+        h.set_dead(&[], |_, _| ());
+        h.penalise(0, Signal::Loss, 2);
+        assert_eq!(penalties(&h), [2, 9]);
+        let mut freed = Vec::new();
+        h.release(|path| freed.push(path));
+        assert_eq!(freed, [0]);
+        h.tick(2, |path| panic!("{path} is not due"));
+        assert_eq!(penalties(&h), [0, 7]);
+    }
+
+    #[test]
+    fn the_clock_wraps() {
+        let mut h = History::new(2, Signal::Loss);
+        for _ in 0..40 {
+            assert!(h.penalise(0, Signal::Loss, 1 << 29));
+            assert!(!h.penalise(0, Signal::Loss, 1 << 28));
+            let mut freed = 0;
+            h.tick((1 << 29) - 1, |_| freed += 1);
+            assert_eq!((freed, h.penalty(0)), (0, 1));
+            h.tick(1, |_| freed += 1);
+            assert_eq!((freed, h.penalty(0)), (1, 0));
+        }
+    }
+
+    #[test]
+    fn the_dead_do_not_count() {
+        let mut h = History::new(3, Signal::Loss);
+        h.penalise(0, Signal::Loss, 9);
+        h.penalise(1, Signal::Loss, 9);
+        let mut usable = [true; 3];
+        h.set_dead(&[true, false, false], |path, now| usable[path as usize] = now);
+        assert_eq!(usable, [false, false, true]);
+        assert!(!h.penalise(0, Signal::Loss, 9), "late feedback for a dead path");
+        assert!(!h.all_wait());
+        h.penalise(2, Signal::Loss, 9);
+        assert!(h.all_wait());
+        h.release(|_| ());
+        // Path 0 returns without a penalty: the released ones wait again.
+        h.set_dead(&[], |path, now| usable[path as usize] = now);
+        assert_eq!(usable, [true, false, false]);
+        assert_eq!(penalties(&h), [0, 9, 9]);
+        h.set_dead(&[true; 3], |path, now| usable[path as usize] = now);
+        assert_eq!(usable, [true, false, false], "all dead: none is");
+    }
+}

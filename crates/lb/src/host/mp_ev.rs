@@ -1,0 +1,346 @@
+//! Multi-part entropy values: their encoding, and the permutation round robin that generates them
+//! (PRIME §III-D and Alg. 2, specification 5.3).
+//!
+//! Each part names an uplink of one tier, part 0 the leaf's. Part 0 runs through a fresh random permutation of the
+//! uplinks; when it is through, part 1 moves on by one, and so forth. The Fisher-Yates shuffle of a permutation is
+//! spread over its pass: step j (from the last position down) fixes position j for good, so the value is sent right
+//! then, and no packet pays for a whole shuffle.
+//!
+//! Paths can be taken out and put back at any time in O(parts). A path that is out is passed over without being used
+//! up: if it comes back while its pass is still running, it is sent in that pass. Where every path is in, a pass uses
+//! every uplink exactly once, and any U0*U1*... values that start at a multiple of that number are all paths, each once.
+
+use crate::Tag;
+use anabranch_random::Stream;
+
+/// Most parts of a multi-part entropy value.
+pub const MOST_PARTS: usize = 4;
+/// Most paths a flow can tell apart.
+pub const MOST_PATHS: u32 = 32_000;
+
+/// How paths are encoded: the parts concatenated, part 0 in the low bits, ceil(log2 U_i) bits each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    sizes: [u16; MOST_PARTS],
+    shifts: [u8; MOST_PARTS + 1],
+    parts: u8,
+    paths: u16,
+}
+
+impl Shape {
+    /// The shape of these uplinks per tier, leaf first; `None` where there is no choice, more than [`MOST_PARTS`]
+    /// parts, or more than [`MOST_PATHS`] paths.
+    pub fn new(uplinks: &[u32]) -> Option<Shape> {
+        if uplinks.len() > MOST_PARTS {
+            return None;
+        }
+        let mut shape = Shape { sizes: [1; MOST_PARTS], shifts: [0; MOST_PARTS + 1], parts: 0, paths: 1 };
+        let mut paths = 1u64;
+        for (i, &size) in uplinks.iter().enumerate() {
+            let size = size.max(1);
+            paths = paths.saturating_mul(u64::from(size));
+            if paths > u64::from(MOST_PATHS) {
+                return None;
+            }
+            shape.sizes[i] = size as u16;
+            shape.shifts[i + 1] = shape.shifts[i] + size.next_power_of_two().trailing_zeros() as u8;
+            shape.parts += 1;
+        }
+        shape.paths = paths as u16;
+        (paths > 1).then_some(shape)
+    }
+
+    /// How many paths there are.
+    pub fn paths(&self) -> u32 {
+        u32::from(self.paths)
+    }
+
+    /// The path a tag names (index: part 0 + U0 * (part 1 + U1 * ...)), `None` where no path has that tag.
+    #[inline]
+    pub fn path(&self, tag: Tag) -> Option<u16> {
+        let parts = self.parts as usize;
+        let mut path = 0u32;
+        for i in (0..parts).rev() {
+            let (low, high) = (self.shifts[i], self.shifts[i + 1]);
+            let value = tag >> low & ((1u32 << (high - low)) - 1);
+            if value >= u32::from(self.sizes[i]) {
+                return None;
+            }
+            path = path * u32::from(self.sizes[i]) + value;
+        }
+        (tag >> self.shifts[parts] == 0).then_some(path as u16)
+    }
+}
+
+/// A path and its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Index of the path.
+    pub path: u16,
+    /// Its multi-part entropy value.
+    pub tag: Tag,
+}
+
+/// Seat s of a permutation holds `value`; value v sits in `seat`. Both stand at the same index to share cache lines.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    value: u16,
+    seat: u16,
+}
+
+/// The seats of one permutation lie in four ranges: in and waiting `0..waiting`, in and sent this pass
+/// `waiting..inside`, out and not sent `inside..missed`, out and sent `missed..`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    waiting: u16,
+    inside: u16,
+    missed: u16,
+}
+
+/// Alg. 2 of PRIME for one flow.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    stream: Stream,
+    shape: Shape,
+    /// The permutation of part 0 that is running, kept out of `groups` meanwhile.
+    row: Group,
+    /// Its first path.
+    first: u16,
+    /// The higher parts of the tags of this pass.
+    prefix: Tag,
+    /// Per level the running permutation.
+    current: [u16; MOST_PARTS],
+    /// Children of all permutations: paths, then the permutations of part 0, then those of part 1 ...
+    seats: Box<[Seat]>,
+    /// Permutations of part 0 (one per combination of the higher parts), then of part 1, ...; the last is the top.
+    groups: Box<[Group]>,
+}
+
+impl Generator {
+    /// Every path in, nothing sent. The order is a function of `stream` alone.
+    pub fn new(shape: Shape, stream: Stream) -> Self {
+        let (mut seats, mut groups) = (Vec::new(), Vec::new());
+        let mut children = shape.paths;
+        for &size in &shape.sizes[..shape.parts as usize] {
+            seats.extend((0..children).map(|i| Seat { value: i % size, seat: i % size }));
+            children /= size;
+            groups.extend((0..children).map(|_| Group { waiting: 0, inside: size, missed: size }));
+        }
+        Generator {
+            stream,
+            shape,
+            row: groups[0],
+            first: 0,
+            prefix: 0,
+            current: [0; MOST_PARTS],
+            seats: seats.into(),
+            groups: groups.into(),
+        }
+    }
+
+    /// The encoding.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The next path in generation order, or `None` where every path is out.
+    #[inline]
+    pub fn generate(&mut self) -> Option<Pick> {
+        if self.row.waiting == 0 && !self.turn() {
+            return None;
+        }
+        let value = draw(&mut self.stream, &mut self.row, &mut self.seats[self.first as usize..]);
+        Some(Pick { path: self.first + value, tag: self.prefix | Tag::from(value) })
+    }
+
+    /// Takes a path in or out.
+    pub fn set(&mut self, path: u16, inside: bool) {
+        let parts = self.shape.parts as usize;
+        let (mut child, mut base) = (path as usize, 0);
+        let (mut children, mut groups_below) = (self.shape.paths as usize, 0);
+        for level in 0..parts {
+            let size = self.shape.sizes[level] as usize;
+            let (index, value) = if level + 1 == parts { (0, child) } else { (child / size, child % size) };
+            let seats = &mut self.seats[base + index * size..][..size];
+            let group = if level == 0 && index == self.current[0] as usize {
+                &mut self.row
+            } else {
+                &mut self.groups[groups_below + index]
+            };
+            let before = group.inside;
+            group.move_to(seats, value, inside);
+            if (before == 0) == (group.inside == 0) {
+                return;
+            }
+            base += children;
+            children /= size;
+            groups_below += children;
+            child = index;
+        }
+    }
+
+    /// The pass of part 0 is through: moves the higher parts on and starts the next pass. False where nothing is in.
+    fn turn(&mut self) -> bool {
+        let parts = self.shape.parts as usize;
+        self.groups[self.current[0] as usize] = self.row;
+        // Where the children and the permutations of each level begin.
+        let (mut bases, mut below, mut children) = ([0; MOST_PARTS], [0; MOST_PARTS], self.shape.paths as usize);
+        for level in 1..parts {
+            bases[level] = bases[level - 1] + children;
+            children /= self.shape.sizes[level - 1] as usize;
+            below[level] = below[level - 1] + children;
+        }
+        let mut level = 1;
+        while level < parts && self.groups[below[level] + self.current[level] as usize].waiting == 0 {
+            level += 1;
+        }
+        if level >= parts {
+            level = parts - 1;
+            let top = &mut self.groups[below[level]];
+            top.restart(self.shape.sizes[level]);
+            if top.inside == 0 {
+                self.row = self.groups[self.current[0] as usize];
+                return false;
+            }
+        }
+        while level > 0 {
+            let (size, index) = (self.shape.sizes[level] as usize, self.current[level] as usize);
+            let first = bases[level] + index * size;
+            let value = draw(&mut self.stream, &mut self.groups[below[level] + index], &mut self.seats[first..]);
+            let (low, high) = (self.shape.shifts[level], self.shape.shifts[level + 1]);
+            let mask = ((1u32 << (high - low)) - 1) << low;
+            self.prefix = self.prefix & !mask | Tag::from(value) << low;
+            level -= 1;
+            let child = index * size + value as usize;
+            self.current[level] = child as u16;
+            self.groups[below[level] + child].restart(self.shape.sizes[level]);
+        }
+        self.row = self.groups[self.current[0] as usize];
+        self.first = self.current[0] * self.shape.sizes[0];
+        true
+    }
+
+    /// Bytes this takes.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.seats) + size_of_val(&*self.groups)
+    }
+}
+
+/// One step of Fisher-Yates: fixes the last waiting seat and hands out its value.
+#[inline]
+fn draw(stream: &mut Stream, group: &mut Group, seats: &mut [Seat]) -> u16 {
+    let last = group.waiting - 1;
+    let other = if last == 0 { 0 } else { stream.below(u64::from(group.waiting)) as u16 };
+    group.waiting = last;
+    swap(seats, last, other)
+}
+
+/// Exchanges two seats; returns the value that now sits in `a`.
+#[inline]
+fn swap(seats: &mut [Seat], a: u16, b: u16) -> u16 {
+    let (at_a, at_b) = (seats[a as usize].value, seats[b as usize].value);
+    seats[a as usize].value = at_b;
+    seats[b as usize].value = at_a;
+    seats[at_a as usize].seat = b;
+    seats[at_b as usize].seat = a;
+    at_b
+}
+
+impl Group {
+    /// A new pass: nothing has been sent in it.
+    fn restart(&mut self, size: u16) {
+        self.waiting = self.inside;
+        self.missed = size;
+    }
+
+    /// Moves a value between the ranges by exchanging it with their first or last seats.
+    fn move_to(&mut self, seats: &mut [Seat], value: usize, inside: bool) {
+        let seat = seats[value].seat;
+        if (seat < self.inside) == inside {
+            return;
+        }
+        let mut to = |from: u16, to: u16| {
+            swap(seats, from, to);
+            to
+        };
+        if inside && seat < self.missed {
+            let seat = to(seat, self.inside);
+            to(seat, self.waiting);
+            self.inside += 1;
+            self.waiting += 1;
+        } else if inside {
+            let seat = to(seat, self.missed);
+            to(seat, self.inside);
+            self.missed += 1;
+            self.inside += 1;
+        } else if seat < self.waiting {
+            self.waiting -= 1;
+            self.inside -= 1;
+            let seat = to(seat, self.waiting);
+            to(seat, self.inside);
+        } else {
+            self.inside -= 1;
+            self.missed -= 1;
+            let seat = to(seat, self.inside);
+            to(seat, self.missed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_concatenated_part_0_low() {
+        // 3-tier, 16 ports: two parts of 3 bits. Uplink 5 at the leaf, 6 above: 6 * 8 + 5 = 53 both as tag and path.
+        let eight = Shape::new(&[8, 8]).unwrap();
+        assert_eq!(eight.path(6 << 3 | 5), Some(53));
+        assert_eq!(eight.path(64), None);
+        // 6 uplinks take 3 bits, so tags 6 and 7 name no path, and part 1 starts at bit 3.
+        let six = Shape::new(&[6, 3]).unwrap();
+        assert_eq!(six.path(5), Some(5));
+        assert_eq!(six.path(6), None);
+        assert_eq!(six.path(2 << 3 | 4), Some(4 + 6 * 2));
+        assert_eq!(six.path(3 << 3), None);
+        assert_eq!(six.paths(), 18);
+        // One uplink takes no bit.
+        assert_eq!(Shape::new(&[1, 4]).unwrap().path(3), Some(3));
+        assert_eq!(Shape::new(&[]), None);
+        assert_eq!(Shape::new(&[1]), None);
+        assert_eq!(Shape::new(&[64, 64]).map(|s| s.paths()), Some(4096));
+        assert_eq!(Shape::new(&[256, 256]), None);
+    }
+
+    #[test]
+    fn the_shuffle_is_fisher_yates() {
+        // The whole shuffle of Alg. 2 with the same draws, then read from the last position down.
+        let mut draws = Stream::keyed(5, 5, "t");
+        let mut generator = Generator::new(Shape::new(&[8]).unwrap(), draws.clone());
+        let mut permutation: Vec<u16> = (0..8).collect();
+        for _ in 0..20 {
+            for j in (1..8).rev() {
+                permutation.swap(j, draws.below(j as u64 + 1) as usize);
+            }
+            let sent: Vec<u16> = (0..8).map(|_| generator.generate().unwrap().path).collect();
+            assert_eq!(sent, permutation.iter().rev().copied().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn nothing_in_gives_nothing() {
+        for uplinks in [&[3u32][..], &[2, 2], &[2, 3, 2]] {
+            let shape = Shape::new(uplinks).unwrap();
+            let mut generator = Generator::new(shape, Stream::keyed(1, 1, "t"));
+            generator.generate();
+            for path in 0..shape.paths() as u16 {
+                generator.set(path, false);
+            }
+            assert_eq!(generator.generate(), None);
+            generator.set(1, true);
+            for _ in 0..5 {
+                assert_eq!(generator.generate().map(|p| p.path), Some(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Every scheme there is, by name; and static dispatch over them.
+//!
+//! To add a scheme, write one file in `host/` or `switch/` and one line here. The file has
+//! - `pub const ABOUT: About`: name, texts, and what its path tags are;
+//! - `pub struct XParameters`, declared with `parameters!`, and `impl Check for XParameters` (an empty one will do);
+//! - `pub struct X` with `X::new(parameters, seed, host_key)` for a host scheme or `X::new(parameters, seed,
+//!   &SwitchInfo)` for a switch scheme, and its `impl HostScheme` or `impl SwitchScheme`.
+//!
+//! The line is `module X XParameters`. From it come the variants of [`HostParameters`] and [`Host`] (or
+//! [`SwitchParameters`] and [`Switch`]), the entry in [`HOST_SCHEMES`] (or [`SWITCH_SCHEMES`]), all reading of names,
+//! and the fuzz test that every scheme must pass. A scheme whose tags are of a new kind adds it to [`TagKind`]; a pair
+//! that a paper knows by one name adds a line to [`ALIASES`].
+
+mod alias;
+mod errors;
+
+pub use alias::{ALIASES, Alias, check_pair, resolve};
+pub use errors::{Invalid, SchemeError, UnknownScheme};
+
+use crate::{
+    Candidates, Decision, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, SwitchInfo, SwitchScheme,
+    Tag, host,
+    host::mp_ev::{MOST_PARTS, MOST_PATHS, Shape},
+    switch,
+};
+use anabranch_settings::{Parameters, nearest};
+use anabranch_units::Time;
+
+/// What the path tags of a host scheme are, and what a switch scheme takes them for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagKind {
+    /// Entropy values that switches hash, or leave alone.
+    Entropy,
+    /// Multi-part entropy values: the index of an uplink per tier.
+    MultiPart,
+}
+
+/// What the registry knows of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The name scenarios use.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// A few sentences for `explain`.
+    pub description: &'static str,
+    /// What its tags are.
+    pub tags: TagKind,
+}
+
+/// Limits of parameters that their types do not express.
+pub trait Check {
+    /// Whether every value is within its limits.
+    ///
+    /// # Errors
+    /// [`Invalid`] names the first that is not.
+    fn check(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
+}
+
+/// The part of a registry that both sides share.
+macro_rules! registry {
+    (
+        $side:literal, $folder:ident, $all:ident, $parameters:ident, $running:ident:
+        $($module:ident $scheme:ident $of_scheme:ident,)*
+    ) => {
+        #[doc = concat!("Every ", $side, " scheme, in the order of the registry.")]
+        pub const $all: &[About] = &[$($folder::$module::ABOUT,)*];
+
+        #[doc = concat!("A ", $side, " scheme and its parameters.")]
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $parameters {
+            $(
+                #[doc = concat!("See the module `", stringify!($folder), "::", stringify!($module), "`.")]
+                $scheme($folder::$module::$of_scheme),
+            )*
+        }
+
+        impl $parameters {
+            #[doc = concat!("The ", $side, " scheme of this name with its default parameters.")]
+            ///
+            /// # Errors
+            /// [`UnknownScheme`] names the nearest one there is.
+            pub fn named(name: &str) -> Result<Self, UnknownScheme> {
+                $(
+                    if name == $folder::$module::ABOUT.name {
+                        return Ok(Self::$scheme(Default::default()));
+                    }
+                )*
+                let allowed: Vec<_> = $all.iter().map(|about| about.name).collect();
+                let nearest = nearest(name, allowed.iter().copied());
+                Err(UnknownScheme { what: concat!($side, " scheme"), found: name.to_string(), allowed, nearest })
+            }
+
+            /// What the registry knows of it.
+            pub fn about(&self) -> &'static About {
+                match self {
+                    $(Self::$scheme(_) => const { &$folder::$module::ABOUT },)*
+                }
+            }
+
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                self.about().name
+            }
+
+            /// Its parameters.
+            pub fn parameters(&self) -> &dyn Parameters {
+                match self {
+                    $(Self::$scheme(parameters) => parameters,)*
+                }
+            }
+
+            /// Its parameters, to be set.
+            pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
+                match self {
+                    $(Self::$scheme(parameters) => parameters,)*
+                }
+            }
+
+            /// Whether every parameter is within its limits.
+            ///
+            /// # Errors
+            /// [`SchemeError::Invalid`].
+            pub fn check(&self) -> Result<(), SchemeError> {
+                let checked = match self {
+                    $(Self::$scheme(parameters) => parameters.check(),)*
+                };
+                checked.map_err(|invalid| SchemeError::Invalid { scheme: self.name(), invalid })
+            }
+        }
+
+        #[doc = concat!("A ", $side, " scheme at work.")]
+        #[derive(Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum $running {
+            $(
+                #[doc = concat!("See the module `", stringify!($folder), "::", stringify!($module), "`.")]
+                $scheme($folder::$module::$scheme),
+            )*
+        }
+    };
+}
+
+macro_rules! host_schemes {
+    ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
+        registry! { "host", host, HOST_SCHEMES, HostParameters, Host: $($module $scheme $of_scheme,)* }
+
+        impl HostParameters {
+            /// The scheme on the host with the stable key `host_key`.
+            pub fn build(&self, seed: u64, host_key: u64) -> Host {
+                match self {
+                    $(Self::$scheme(p) => Host::$scheme(host::$module::$scheme::new(p.clone(), seed, host_key)),)*
+                }
+            }
+        }
+
+        impl HostScheme for Host {
+            #[inline]
+            fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+                match self { $(Self::$scheme(s) => s.open(now, slot, flow),)* }
+            }
+            #[inline]
+            fn close(&mut self, slot: u32) {
+                match self { $(Self::$scheme(s) => s.close(slot),)* }
+            }
+            #[inline]
+            fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
+                match self { $(Self::$scheme(s) => s.select(now, slot, packet),)* }
+            }
+            #[inline]
+            fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+                match self { $(Self::$scheme(s) => s.on_ack(now, slot, feedback),)* }
+            }
+            #[inline]
+            fn on_nack(&mut self, now: Time, slot: u32, tag: Tag) {
+                match self { $(Self::$scheme(s) => s.on_nack(now, slot, tag),)* }
+            }
+            #[inline]
+            fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+                match self { $(Self::$scheme(s) => s.on_timeout(now, slot, tag),)* }
+            }
+            #[inline]
+            fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
+                match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* }
+            }
+        }
+    };
+}
+
+macro_rules! switch_schemes {
+    ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
+        registry! { "switch", switch, SWITCH_SCHEMES, SwitchParameters, Switch: $($module $scheme $of_scheme,)* }
+
+        impl SwitchParameters {
+            /// The scheme at this switch.
+            pub fn build(&self, seed: u64, info: &SwitchInfo) -> Switch {
+                match self {
+                    $(Self::$scheme(p) => Switch::$scheme(switch::$module::$scheme::new(p.clone(), seed, info)),)*
+                }
+            }
+        }
+
+        impl SwitchScheme for Switch {
+            #[inline]
+            fn forward<Q: LocalQueues>(
+                &mut self,
+                now: Time,
+                packet: &PacketView,
+                candidates: &Candidates<'_>,
+                queues: &mut Q,
+            ) -> u32 {
+                match self { $(Self::$scheme(s) => s.forward(now, packet, candidates, queues),)* }
+            }
+            #[inline]
+            fn foresee(&self, packet: &PacketView, candidates: &Candidates<'_>) -> Option<u32> {
+                match self { $(Self::$scheme(s) => s.foresee(packet, candidates),)* }
+            }
+            #[inline]
+            fn on_routes_changed(&mut self, groups: u32) {
+                match self { $(Self::$scheme(s) => s.on_routes_changed(groups),)* }
+            }
+        }
+    };
+}
+
+host_schemes! {
+    ecmp Ecmp EcmpParameters,
+    ops Ops OpsParameters,
+    round_robin RoundRobin RoundRobinParameters,
+    reps Reps RepsParameters,
+    bitmap Bitmap BitmapParameters,
+    mixed Mixed MixedParameters,
+    plb Plb PlbParameters,
+    flowbender FlowBender FlowBenderParameters,
+    flowlet Flowlet FlowletParameters,
+    co_prime CoPrime CoPrimeParameters,
+    prime Prime PrimeParameters,
+}
+
+switch_schemes! {
+    ecmp Ecmp EcmpParameters,
+    ev_index EvIndex EvIndexParameters,
+    ar Ar ArParameters,
+    drill Drill DrillParameters,
+    round_robin RoundRobin RoundRobinParameters,
+    random Random RandomParameters,
+}
+
+impl HostParameters {
+    /// Whether the scheme can name the paths of a topology with these uplinks per tier. On a topology where it cannot,
+    /// it would send every packet with tag 0.
+    ///
+    /// # Errors
+    /// [`SchemeError::TooManyPaths`].
+    pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
+        let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
+        if self.about().tags == TagKind::Entropy || paths == 1 || Shape::new(uplinks).is_some() {
+            return Ok(());
+        }
+        let (scheme, tiers) = (self.name(), uplinks.len());
+        Err(SchemeError::TooManyPaths { scheme, paths, most_paths: MOST_PATHS, tiers, most_tiers: MOST_PARTS })
+    }
+}

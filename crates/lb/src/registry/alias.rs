@@ -1,0 +1,173 @@
+//! Pairs of a host and a switch scheme, by the names that papers and peers give them.
+
+use super::{HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, TagKind, UnknownScheme};
+use anabranch_settings::nearest;
+
+/// A name for a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The name.
+    pub name: &'static str,
+    /// The host scheme.
+    pub host: &'static str,
+    /// The switch scheme.
+    pub switch: &'static str,
+    /// One line.
+    pub summary: &'static str,
+}
+
+const fn alias(name: &'static str, host: &'static str, switch: &'static str, summary: &'static str) -> Alias {
+    Alias { name, host, switch, summary }
+}
+
+/// Every alias.
+pub const ALIASES: &[Alias] = &[
+    alias("ecmp", "ecmp", "ecmp", "one path per flow, by hash"),
+    alias("ops", "ops", "ecmp", "oblivious packet spraying by the host: a random entropy value per packet"),
+    alias("rps", "ops", "ecmp", "random packet spraying, another name of ops"),
+    alias("packet-random", "ecmp", "random", "random packet spraying by the switches"),
+    alias("rr", "ecmp", "rr", "round robin by the switches, packet by packet"),
+    alias("rr-host", "rr", "ecmp", "entropy values in turn, hashed by the switches"),
+    alias("reps", "reps", "ecmp", "reuses entropy values that came back unmarked"),
+    alias("bitmap", "bitmap", "ecmp", "masked round robin with penalty counts (Ultra Ethernet)"),
+    alias("strack", "bitmap", "ecmp", "STrack-like path selection, another name of bitmap"),
+    alias("mixed", "mixed", "ecmp", "recycled entropy values, else bitmap (Ultra Ethernet)"),
+    alias("plb", "plb", "ecmp", "a flow moves to a random path after congested round trips"),
+    alias("flowbender", "flowbender", "ecmp", "a flow changes its tag when too many ACKs were marked"),
+    alias("flowlet", "flowlet", "ecmp", "a new random path after every pause of the sender"),
+    alias("ar", "ecmp", "ar", "adaptive routing: the least local queue"),
+    alias("drill", "ecmp", "drill", "the least local queue of a few samples and the last best"),
+    alias("co-prime", "co-prime", "ev-index", "PRIME's multi-part round robin without its congestion history"),
+    alias("prime", "prime", "ev-index", "PRIME: multi-part round robin that passes over congested paths"),
+];
+
+/// The pair that an alias (`prime`) or both names (`ops+drill`) stand for, with default parameters.
+///
+/// # Errors
+/// [`SchemeError`]: a name that does not exist, or a pair that cannot work together.
+pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters), SchemeError> {
+    let text = name_or_pair.trim();
+    let (host, switch) = match text.split_once('+') {
+        Some((host, switch)) => (host.trim(), switch.trim()),
+        None => {
+            let alias = ALIASES.iter().find(|alias| alias.name == text).ok_or_else(|| unknown(text))?;
+            (alias.host, alias.switch)
+        }
+    };
+    let pair = (HostParameters::named(host)?, SwitchParameters::named(switch)?);
+    check_pair(&pair.0, &pair.1)?;
+    Ok(pair)
+}
+
+fn unknown(found: &str) -> UnknownScheme {
+    let allowed: Vec<_> = ALIASES.iter().map(|alias| alias.name).collect();
+    // One side alone has a name but is no alias: complete it with a partner.
+    let of_host = |kind| HOST_SCHEMES.iter().find(|about| about.tags == kind).map_or("ecmp", |about| about.name);
+    let of_switch = |kind| SWITCH_SCHEMES.iter().find(|about| about.tags == kind).map_or("ecmp", |about| about.name);
+    let switch = SWITCH_SCHEMES.iter().find(|about| about.name == found);
+    let host = HOST_SCHEMES.iter().find(|about| about.name == found);
+    let nearest = match (host, switch) {
+        (Some(host), _) => Some(format!("{found}+{}", of_switch(host.tags))),
+        (None, Some(switch)) => Some(format!("{}+{found}", of_host(switch.tags))),
+        (None, None) => nearest(found, allowed.iter().copied()),
+    };
+    UnknownScheme { what: "load balancer", found: found.to_string(), allowed, nearest }
+}
+
+/// Whether the switch scheme understands the tags of the host scheme (specification 5.3).
+///
+/// # Errors
+/// [`SchemeError::Pair`] names what would work.
+pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<(), SchemeError> {
+    let (writes, reads) = (host.about().tags, switch.about().tags);
+    if writes == reads {
+        return Ok(());
+    }
+    let names = |all: &'static [super::About], kind| -> Vec<&'static str> {
+        all.iter().filter(|about| about.tags == kind).map(|about| about.name).collect()
+    };
+    Err(SchemeError::Pair {
+        host: host.name(),
+        switch: switch.name(),
+        writes: writes.plural(),
+        reads: reads.plural(),
+        hosts: names(HOST_SCHEMES, reads),
+        switches: names(SWITCH_SCHEMES, writes),
+    })
+}
+
+impl TagKind {
+    /// For messages.
+    fn plural(self) -> &'static str {
+        match self {
+            TagKind::Entropy => "entropy values to be hashed",
+            TagKind::MultiPart => "multi-part entropy values",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_settings::Raw;
+
+    #[test]
+    fn names_are_unique_and_known() {
+        for all in [HOST_SCHEMES, SWITCH_SCHEMES] {
+            let mut names: Vec<_> = all.iter().map(|about| about.name).collect();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), all.len());
+        }
+        let mut names: Vec<_> = ALIASES.iter().map(|alias| alias.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), ALIASES.len());
+        for alias in ALIASES {
+            let (host, switch) = resolve(alias.name).unwrap();
+            assert_eq!((host.name(), switch.name()), (alias.host, alias.switch));
+            assert_eq!((host.check(), switch.check()), (Ok(()), Ok(())), "defaults are valid");
+        }
+    }
+
+    #[test]
+    fn pairs_resolve() {
+        let (host, switch) = resolve(" ops + drill ").unwrap();
+        assert_eq!((host.name(), switch.name()), ("ops", "drill"));
+    }
+
+    #[test]
+    fn mistakes_name_the_remedy() {
+        let message = |name| resolve(name).unwrap_err().to_string();
+        assert!(message("pirme").contains("did you mean `prime`?"), "{}", message("pirme"));
+        assert!(message("random").contains("did you mean `ecmp+random`?"), "{}", message("random"));
+        assert!(message("ev-index").contains("did you mean `co-prime+ev-index`?"));
+        assert!(message("ops+dril").contains("`dril` is not a switch scheme"));
+        assert!(message("ops+dril").contains("did you mean `drill`?"));
+        assert!(message("").contains("is not a load balancer"));
+        assert!(message("ops+").contains("is not a switch scheme"));
+    }
+
+    #[test]
+    fn multi_part_values_and_hashes_do_not_mix() {
+        for pair in ["prime+ecmp", "co-prime+ar", "ops+ev-index"] {
+            assert!(matches!(resolve(pair), Err(SchemeError::Pair { .. })), "{pair}");
+        }
+        let message = resolve("prime+ecmp").unwrap_err().to_string();
+        assert!(message.contains("with host `prime` use switch ev-index;"), "{message}");
+        assert!(message.contains("with switch `ecmp` use host ecmp, ops,"), "{message}");
+    }
+
+    #[test]
+    fn limits_are_checked() {
+        let (mut host, _) = resolve("bitmap").unwrap();
+        host.parameters_mut().set("paths", &Raw::Int(48)).unwrap();
+        let message = host.check().unwrap_err().to_string();
+        assert_eq!(message, "bitmap: `paths`: found 48, expected a power of two from 2 to 65536");
+        let (prime, _) = resolve("prime").unwrap();
+        assert_eq!(prime.check_uplinks(&[64, 64]), Ok(()));
+        assert_eq!(prime.check_uplinks(&[]), Ok(()));
+        assert!(matches!(prime.check_uplinks(&[256, 256]), Err(SchemeError::TooManyPaths { paths: 65536, .. })));
+        assert_eq!(host.check_uplinks(&[256, 256]), Ok(()));
+    }
+}

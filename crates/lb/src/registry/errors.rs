@@ -1,0 +1,97 @@
+//! What can be wrong with the name of a scheme, a pair of schemes, or a parameter.
+
+use std::fmt::Display;
+use thiserror::Error;
+
+/// There is no scheme of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{found}` is not a {what}; there are {}{}", allowed.join(", "), hint(nearest))]
+pub struct UnknownScheme {
+    /// What was looked for: "host scheme", "switch scheme" or "load balancer".
+    pub what: &'static str,
+    /// The name as found.
+    pub found: String,
+    /// The names there are.
+    pub allowed: Vec<&'static str>,
+    /// What may have been meant.
+    pub nearest: Option<String>,
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
+}
+
+/// A parameter is outside its limits.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{key}`: found {found}, expected {expected}")]
+pub struct Invalid {
+    /// The parameter.
+    pub key: &'static str,
+    /// Its value.
+    pub found: String,
+    /// What is allowed.
+    pub expected: &'static str,
+}
+
+impl Invalid {
+    /// An error unless the value is `valid`.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub fn unless(valid: bool, key: &'static str, found: impl Display, expected: &'static str) -> Result<(), Self> {
+        if valid { Ok(()) } else { Err(Invalid { key, found: found.to_string(), expected }) }
+    }
+}
+
+/// Why a load balancer cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SchemeError {
+    /// There is no such scheme.
+    #[error(transparent)]
+    Unknown(#[from] UnknownScheme),
+    /// The switch scheme does not understand the tags of the host scheme.
+    #[error(
+        "host scheme `{host}` writes {writes} and switch scheme `{switch}` reads {reads}; \
+         with host `{host}` use switch {}; with switch `{switch}` use host {}",
+        switches.join(", "), hosts.join(", ")
+    )]
+    Pair {
+        /// The host scheme.
+        host: &'static str,
+        /// The switch scheme.
+        switch: &'static str,
+        /// What the host scheme writes.
+        writes: &'static str,
+        /// What the switch scheme reads.
+        reads: &'static str,
+        /// Host schemes that go with the switch scheme.
+        hosts: Vec<&'static str>,
+        /// Switch schemes that go with the host scheme.
+        switches: Vec<&'static str>,
+    },
+    /// A parameter is outside its limits.
+    #[error("{scheme}: {invalid}")]
+    Invalid {
+        /// The scheme.
+        scheme: &'static str,
+        /// The parameter and its limits.
+        invalid: Invalid,
+    },
+    /// The topology has more paths, or more tiers with a choice, than the scheme can name.
+    #[error(
+        "host scheme `{scheme}` names at most {most_paths} paths over {most_tiers} tiers; this topology has {paths} \
+         over {tiers}"
+    )]
+    TooManyPaths {
+        /// The scheme.
+        scheme: &'static str,
+        /// Paths of the topology.
+        paths: u64,
+        /// Most it can name.
+        most_paths: u32,
+        /// Tiers with uplinks.
+        tiers: usize,
+        /// Most it can name.
+        most_tiers: usize,
+    },
+}

@@ -1,0 +1,157 @@
+//! DRILL (specification 4.3; SIGCOMM 2017): every data packet compares the local queues of `d` next hops drawn at
+//! random and of the `m` that were the shortest last time, and takes the shortest. The memory is kept per set of next
+//! hops. Control packets take plain hash ECMP.
+
+use super::ecmp::hash_seed;
+use crate::{
+    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, hash,
+    registry::{About, Check, Invalid, TagKind},
+};
+use anabranch_random::Stream;
+use anabranch_settings::parameters;
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "drill",
+    summary: "the shortest local queue of some random next hops and the best remembered",
+    source: "specification 4.3; DRILL, SIGCOMM 2017",
+    description: "For every data packet the switch looks at `d` random next hops and at the `m` best of the last \
+        decision for the same set of next hops, and takes the one with the shortest queue.",
+    tags: TagKind::Entropy,
+};
+
+parameters! {
+    /// DRILL.
+    pub struct DrillParameters {
+        /// Next hops drawn at random (all different).
+        d: u32 = 2, source "DRILL(2, 1), SIGCOMM 2017";
+        /// Next hops remembered from the last decision.
+        m: u32 = 1, source "DRILL(2, 1), SIGCOMM 2017";
+    }
+}
+
+impl Check for DrillParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless((1..=64).contains(&self.d), "d", self.d, "1 to 64")?;
+        Invalid::unless(self.m <= 64, "m", self.m, "0 to 64")
+    }
+}
+
+/// No next hop remembered.
+const NONE: u32 = u32::MAX;
+
+/// DRILL of one switch.
+#[derive(Debug)]
+pub struct Drill {
+    d: usize,
+    m: usize,
+    seed: u64,
+    stream: Stream,
+    /// `m` next hops per set.
+    memory: Vec<u32>,
+    /// The next hops looked at for the packet at hand, with their queues.
+    sample: Vec<(u64, u32)>,
+}
+
+impl Drill {
+    /// The scheme at this switch.
+    pub fn new(parameters: DrillParameters, seed: u64, switch: &SwitchInfo) -> Self {
+        let (d, m) = (parameters.d.clamp(1, 64) as usize, parameters.m.min(64) as usize);
+        Drill {
+            d,
+            m,
+            seed: hash_seed(seed, switch),
+            stream: Stream::keyed(seed, switch.key, "drill"),
+            memory: vec![NONE; m * switch.groups as usize],
+            sample: Vec::with_capacity(d + m),
+        }
+    }
+}
+
+impl SwitchScheme for Drill {
+    #[inline]
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        packet: &PacketView,
+        candidates: &Candidates<'_>,
+        queues: &mut Q,
+    ) -> u32 {
+        let count = candidates.count;
+        if packet.control {
+            return hash::ecmp(self.seed, packet, count);
+        }
+        let Drill { sample, memory, stream, .. } = self;
+        sample.clear();
+        let mut look = |index: u32, sample: &mut Vec<(u64, u32)>| {
+            if sample.iter().all(|&(_, other)| other != index) {
+                // Sorted; of equal queues the first drawn wins, a remembered one comes last.
+                let bytes = queues.bytes(index);
+                sample.insert(sample.partition_point(|&(other, _)| other <= bytes), (bytes, index));
+            }
+        };
+        if count as usize <= self.d {
+            (0..count).for_each(|index| look(index, sample));
+        } else {
+            while sample.len() < self.d {
+                look(stream.below(u64::from(count)) as u32, sample);
+            }
+        }
+        let first = candidates.group as usize * self.m;
+        let remembered = memory.get_mut(first..first + self.m).unwrap_or_default();
+        for &index in remembered.iter() {
+            if index < count {
+                look(index, sample);
+            }
+        }
+        for (i, place) in remembered.iter_mut().enumerate() {
+            *place = sample.get(i).map_or(NONE, |&(_, index)| index);
+        }
+        sample[0].1
+    }
+
+    fn on_routes_changed(&mut self, groups: u32) {
+        self.memory.clear();
+        self.memory.resize(self.m * groups as usize, NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::testing::{LEAF, POSITIONS, Queues, among, choose, data};
+
+    #[test]
+    fn remembers_the_best_per_set() {
+        // Queue 5 is empty, all others are not. Once it has been drawn, the memory keeps it.
+        let mut s = Drill::new(DrillParameters::default(), 1, &LEAF);
+        let mut q = Queues::new(&[9, 9, 9, 9, 9, 0, 9, 9]);
+        while choose(&mut s, &data(1, 0), &POSITIONS, &mut q) != 5 {}
+        for _ in 0..100 {
+            q.reads.fill(0);
+            assert_eq!(choose(&mut s, &data(1, 0), &POSITIONS, &mut q), 5);
+            assert!(q.reads.iter().all(|&r| r <= 1) && q.reads.iter().sum::<u32>() <= 3);
+        }
+        // The other set of next hops has its own memory: 2 of 8 are drawn, so 5 is missed 3 times of 4 at first.
+        let missed = (0..400).filter(|_| {
+            s.on_routes_changed(2);
+            choose(&mut s, &data(1, 0), &POSITIONS, &mut q);
+            s.forward(Time::ZERO, &data(1, 0), &among(&POSITIONS, 1), &mut q) != 5
+        });
+        // Mean 300, standard deviation sqrt(400 * 3/16) = 8.7.
+        let missed = missed.count();
+        assert!((260..340).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn a_worked_trace_with_two_next_hops() {
+        // d = 2 of 2: always both, so always the shorter.
+        let mut s = Drill::new(DrillParameters::default(), 1, &LEAF);
+        for (bytes, shorter) in [([5, 4], 1), ([4, 5], 0), ([0, 1], 0), ([9, 0], 1)] {
+            let mut q = Queues::new(&bytes);
+            assert_eq!(choose(&mut s, &data(1, 0), &[0, 1], &mut q), shorter);
+            assert_eq!(q.reads, [1, 1]);
+        }
+    }
+}

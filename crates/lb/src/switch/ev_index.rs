@@ -1,0 +1,119 @@
+//! The switch side of PRIME (PRIME §III-C, specification 5.3): the part of the multi-part entropy value that belongs to
+//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says what becomes
+//! of the index. Control packets are forwarded in the same way.
+
+use crate::{
+    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, Tag,
+    registry::{About, Check, TagKind},
+};
+use anabranch_settings::{choices, parameters};
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "ev-index",
+    summary: "this tier's part of the multi-part entropy value names the uplink",
+    source: "PRIME §III-C, Fig. 4; specification 5.3",
+    description: "The switch reads its tier's part of the multi-part entropy value and takes the uplink of that index. \
+        After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some), \
+        or it names the uplink as before and only those of dead uplinks are remapped (remap = \"skip\").",
+    tags: TagKind::MultiPart,
+};
+
+choices! {
+    /// What becomes of an index where uplinks have failed.
+    pub enum Remap {
+        /// Index modulo the number of live uplinks.
+        Mod = "mod",
+        /// The uplink of that position; if it is dead, as with `mod`.
+        Skip = "skip",
+    }
+}
+
+parameters! {
+    /// Multi-part entropy value to uplink.
+    pub struct EvIndexParameters {
+        /// What becomes of an index where uplinks have failed.
+        remap: Remap = Remap::Mod, source "ours (specification 5.3)";
+    }
+}
+
+impl Check for EvIndexParameters {}
+
+/// Forwarding by index at one switch.
+#[derive(Debug)]
+pub struct EvIndex {
+    shift: u32,
+    mask: u32,
+    skip: bool,
+}
+
+impl EvIndex {
+    /// The scheme at this switch.
+    pub fn new(parameters: EvIndexParameters, _seed: u64, switch: &SwitchInfo) -> Self {
+        let mask = switch.part_size.clamp(1, 1 << 31).next_power_of_two() - 1;
+        EvIndex { shift: switch.part_shift.min(31), mask, skip: parameters.remap == Remap::Skip }
+    }
+}
+
+impl EvIndex {
+    #[inline]
+    fn choose(&self, tag: Tag, candidates: &Candidates<'_>) -> u32 {
+        let index = tag >> self.shift & self.mask;
+        let count = candidates.count;
+        if self.skip && count != candidates.uplinks {
+            // Positions ascend with the ports.
+            if let Ok(found) = candidates.position.binary_search(&(index.min(u32::from(u16::MAX)) as u16)) {
+                return found as u32;
+            }
+        }
+        if index < count { index } else { index % count }
+    }
+}
+
+impl SwitchScheme for EvIndex {
+    #[inline]
+    fn forward<Q: LocalQueues>(&mut self, _: Time, packet: &PacketView, candidates: &Candidates<'_>, _: &mut Q) -> u32 {
+        self.choose(packet.tag, candidates)
+    }
+
+    #[inline]
+    fn foresee(&self, packet: &PacketView, candidates: &Candidates<'_>) -> Option<u32> {
+        Some(self.choose(packet.tag, candidates))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::testing::{LEAF, POSITIONS, Queues, ack, choose, data};
+
+    #[test]
+    fn each_tier_reads_its_part() {
+        // 3-tier, 16 ports: tag = uplink of the leaf | uplink of the aggregation switch << 3.
+        let mut leaf = EvIndex::new(EvIndexParameters::default(), 1, &LEAF);
+        let mut above = EvIndex::new(EvIndexParameters::default(), 1, &SwitchInfo { tier: 1, part_shift: 3, ..LEAF });
+        let mut q = Queues::new(&[0; 8]);
+        for (low, high) in [(0, 0), (5, 2), (7, 7), (3, 6)] {
+            for packet in [data(1, high << 3 | low), ack(1, high << 3 | low)] {
+                assert_eq!(choose(&mut leaf, &packet, &POSITIONS, &mut q), low);
+                assert_eq!(choose(&mut above, &packet, &POSITIONS, &mut q), high);
+            }
+        }
+    }
+
+    #[test]
+    fn a_worked_trace_of_remapping() {
+        // Uplink 2 of 8 is dead; the candidates are the positions 0 1 3 4 5 6 7.
+        let live = [0, 1, 3, 4, 5, 6, 7];
+        let mut q = Queues::new(&[0; 7]);
+        let mut uplinks = |remap| {
+            let mut s = EvIndex::new(EvIndexParameters { remap }, 1, &LEAF);
+            (0..8).map(|tag| live[choose(&mut s, &data(1, tag), &live, &mut q) as usize]).collect::<Vec<_>>()
+        };
+        // mod 7: index 7 wraps to 0, whose load doubles; all from 2 on are shifted.
+        assert_eq!(uplinks(Remap::Mod), [0, 1, 3, 4, 5, 6, 7, 0]);
+        // skip: every index means its own uplink; 2, which a host told of the failure never sends, goes to candidate 2.
+        assert_eq!(uplinks(Remap::Skip), [0, 1, 3, 3, 4, 5, 6, 7]);
+    }
+}

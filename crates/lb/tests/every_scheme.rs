@@ -1,0 +1,182 @@
+//! What every registered scheme must bear: random events on several slots. A new scheme is tested without a line here.
+
+use anabranch_lb::{
+    Candidates, Decision, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, PathSpace, SwitchInfo,
+    SwitchScheme,
+    registry::{HOST_SCHEMES, Host, HostParameters, SWITCH_SCHEMES, SwitchParameters, TagKind},
+};
+use anabranch_settings::{Raw, Setting};
+use anabranch_units::Time;
+use proptest::prelude::*;
+
+const SLOTS: u32 = 4;
+const SHAPES: [&[u32]; 5] = [&[], &[8], &[4, 4], &[3, 5], &[1, 2, 3]];
+
+#[derive(Clone, Debug)]
+enum Event {
+    Open { slot: u32, shape: usize, key: u64, dead: u32 },
+    Close { slot: u32 },
+    Select { slot: u32 },
+    Ack { slot: u32, tag: u32, ecn: bool, rtt: Option<u64>, cumulative: u64, more: u64 },
+    Nack { slot: u32, tag: u32 },
+    Timeout { slot: u32, tag: u32 },
+    Paths { slot: u32, dead: u32 },
+    Wait(u64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let slot = 0..SLOTS;
+    let tag = prop_oneof![8 => 0u32..64, 1 => any::<u32>()];
+    let ack = (0..SLOTS, tag.clone(), any::<bool>(), prop::option::of(0..100_000_000u64), 0..500u64, 0..100u64);
+    prop_oneof![
+        2 => (slot.clone(), 0..SHAPES.len(), any::<u64>(), any::<u32>())
+            .prop_map(|(slot, shape, key, dead)| Event::Open { slot, shape, key, dead }),
+        1 => slot.clone().prop_map(|slot| Event::Close { slot }),
+        20 => slot.clone().prop_map(|slot| Event::Select { slot }),
+        10 => ack.prop_map(|(slot, tag, ecn, rtt, cumulative, more)| Event::Ack { slot, tag, ecn, rtt, cumulative, more }),
+        5 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Nack { slot, tag }),
+        2 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Timeout { slot, tag }),
+        1 => (slot, any::<u32>()).prop_map(|(slot, dead)| Event::Paths { slot, dead }),
+        4 => (0..20_000_000_000u64).prop_map(Event::Wait),
+    ]
+}
+
+fn paths(shape: &[u32]) -> u32 {
+    shape.iter().product()
+}
+
+fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
+    if bits.is_multiple_of(3) || shape.is_empty() {
+        Vec::new()
+    } else {
+        (0..paths(shape)).map(|p| bits >> (p % 32) & 1 == 1).collect()
+    }
+}
+
+/// What the host decides, with the shape of each flow.
+fn play(host: &mut Host, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
+    let (mut now, mut decisions) = (Time::ZERO, Vec::new());
+    let mut shapes: [Option<&'static [u32]>; SLOTS as usize] = [None; SLOTS as usize];
+    for (i, event) in events.iter().enumerate() {
+        match *event {
+            Event::Open { slot, shape, key, dead } => {
+                let uplinks = SHAPES[shape];
+                shapes[slot as usize] = Some(uplinks);
+                let dead = dead_list(uplinks, dead);
+                let flow = FlowInfo {
+                    key,
+                    src: 0,
+                    dst: (key % 3) as u32,
+                    size: 1 << 16,
+                    packets: 16,
+                    bdp_packets: key % 40,
+                    base_rtt: Time::from_us(8),
+                    paths: PathSpace { uplinks, dead: &dead },
+                };
+                host.open(now, slot, &flow);
+            }
+            Event::Close { slot } => {
+                host.close(slot);
+                shapes[slot as usize] = None;
+            }
+            Event::Select { slot } => {
+                let packet = Outgoing { psn: i as u64, bytes: 4096, retransmission: i % 7 == 0 };
+                let decision = host.select(now, slot, &packet);
+                decisions.push((decision, shapes[slot as usize].unwrap_or(&[])));
+            }
+            Event::Ack { slot, tag, ecn, rtt, cumulative, more } => {
+                let rtt = rtt.map(Time::from_ps);
+                let feedback =
+                    Feedback { tag, ecn, rtt, packets: 1, bytes: 4096, cumulative, next_psn: cumulative + more };
+                host.on_ack(now, slot, &feedback);
+            }
+            Event::Nack { slot, tag } => host.on_nack(now, slot, tag),
+            Event::Timeout { slot, tag } => host.on_timeout(now, slot, tag),
+            Event::Paths { slot, dead } => {
+                let dead = dead_list(shapes[slot as usize].unwrap_or(&[]), dead);
+                host.on_paths_changed(now, slot, &dead);
+            }
+            Event::Wait(ps) => now += Time::from_ps(ps),
+        }
+    }
+    decisions
+}
+
+/// The scheme with its defaults, and with each parameter that is a choice at each of its words.
+fn variants(name: &str) -> Vec<HostParameters> {
+    let mut all = vec![HostParameters::named(name).unwrap()];
+    for parameter in all[0].parameters().documentation() {
+        let Raw::Text(_) = parameter.default else { continue };
+        for word in parameter.expected.split('"').skip(1).step_by(2) {
+            let mut other = HostParameters::named(name).unwrap();
+            if other.parameters_mut().set(parameter.name, &word.to_string().write()).is_ok() {
+                all.push(other);
+            }
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn hosts(events in prop::collection::vec(event(), 1..300), others in prop::collection::vec(event(), 1..50), seed: u64) {
+        for about in HOST_SCHEMES {
+            for parameters in variants(about.name) {
+                let decisions = play(&mut parameters.build(seed, 1), &events);
+                for (decision, shape) in &decisions {
+                    let (Decision::Send(tag), TagKind::MultiPart) = (decision, about.tags) else { continue };
+                    let mut rest = *tag;
+                    for &size in *shape {
+                        let bits = size.next_power_of_two().trailing_zeros();
+                        prop_assert!(rest & ((1 << bits) - 1) < size, "{}: {tag} of {shape:?}", about.name);
+                        rest >>= bits;
+                    }
+                    prop_assert_eq!(rest, 0, "{}: {} of {:?}", about.name, tag, shape);
+                }
+                // The same again, and beside another host whose events run first.
+                let mut other = parameters.build(seed, 2);
+                play(&mut other, &others);
+                prop_assert_eq!(&play(&mut parameters.build(seed, 1), &events), &decisions, "{}", about.name);
+            }
+        }
+    }
+
+    #[test]
+    fn switches(
+        packets in prop::collection::vec((any::<u64>(), any::<u32>(), any::<bool>(), 0u32..3, 2u32..9), 1..200),
+        lengths in prop::collection::vec(0u64..4, 8),
+        seed: u64,
+    ) {
+        struct Queues(Vec<u64>, Vec<u32>);
+        impl LocalQueues for Queues {
+            fn bytes(&mut self, index: u32) -> u64 {
+                self.1[index as usize] += 1;
+                self.0[index as usize]
+            }
+        }
+        let info = SwitchInfo { key: 3, tier: 0, groups: 3, widest: 8, part_shift: 0, part_size: 8 };
+        let position: Vec<u16> = (0..8).collect();
+        for about in SWITCH_SCHEMES {
+            let parameters = SwitchParameters::named(about.name).unwrap();
+            let run = || {
+                let mut switch = parameters.build(seed, &info);
+                let mut chosen = Vec::new();
+                for (i, &(flow, tag, control, group, count)) in packets.iter().enumerate() {
+                    if i == 100 {
+                        switch.on_routes_changed(3);
+                    }
+                    let packet = PacketView { src: 1, dst: 2, flow, tag, bytes: 4160, control };
+                    let candidates = Candidates { count, group, position: &position[..count as usize], uplinks: 8 };
+                    let mut queues = Queues(lengths.clone(), vec![0; 8]);
+                    let index = switch.forward(Time::ZERO, &packet, &candidates, &mut queues);
+                    assert!(index < count, "{}: {index} of {count}", about.name);
+                    assert!(queues.1.iter().all(|&reads| reads <= 1), "{}: a queue read twice", about.name);
+                    chosen.push(index);
+                }
+                chosen
+            };
+            prop_assert_eq!(run(), run(), "{}", about.name);
+        }
+    }
+}

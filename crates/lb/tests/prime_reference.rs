@@ -1,0 +1,247 @@
+//! PRIME against a reference that does Alg. 1 and 2 literally: an array of penalties, all decremented with every packet,
+//! and sets of what the running passes have used. Before each packet the reference works out, in O(P), the set of paths
+//! that may come next; which of them it is belongs to the shuffle.
+
+use anabranch_lb::{
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
+    host::prime::{DecayOn, Prime, PrimeParameters},
+};
+use anabranch_units::{PacketsOrBdp, Time};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const BDP: u64 = 20;
+
+fn info(uplinks: &[u32]) -> FlowInfo<'_> {
+    FlowInfo {
+        key: 9,
+        src: 0,
+        dst: 1,
+        size: 1 << 20,
+        packets: 256,
+        bdp_packets: BDP,
+        base_rtt: Time::from_us(8),
+        paths: PathSpace { uplinks, dead: &[] },
+    }
+}
+
+fn send(scheme: &mut Prime) -> Tag {
+    match scheme.select(Time::ZERO, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false }) {
+        Decision::Send(tag) => tag,
+        Decision::Hold(_) => panic!("PRIME holds nothing"),
+    }
+}
+
+fn ack(tag: Tag) -> Feedback {
+    Feedback { tag, ecn: true, rtt: None, packets: 1, bytes: 4096, cumulative: 0, next_psn: 0 }
+}
+
+/// The reference: part 0 has `width` uplinks, part 1 has `rows` (1 on a 2-tier fat tree).
+struct Reference {
+    width: usize,
+    rows: usize,
+    penalty: Vec<u64>,
+    dead: Vec<bool>,
+    sent: u64,
+    row: usize,
+    rows_used: BTreeSet<usize>,
+    used: BTreeSet<usize>,
+}
+
+impl Reference {
+    fn new(width: usize, rows: usize) -> Self {
+        let paths = width * rows;
+        // Before the first packet no pass is running, which equals a pass of row 0 that is through.
+        let used = (0..width).collect();
+        Reference {
+            width,
+            rows,
+            penalty: vec![0; paths],
+            dead: vec![false; paths],
+            sent: 0,
+            row: 0,
+            rows_used: (0..rows).collect(),
+            used,
+        }
+    }
+
+    /// The paths from which the next packet's must come.
+    fn eligible(&self, heed_history: bool) -> Vec<bool> {
+        let live = |p: usize| !self.dead[p];
+        let least = (0..self.penalty.len()).filter(|&p| live(p)).map(|p| self.penalty[p]).min().unwrap();
+        (0..self.penalty.len()).map(|p| live(p) && (!heed_history || self.penalty[p] == least)).collect()
+    }
+
+    /// Checks that `path` may come next, and makes the step.
+    fn step(&mut self, path: usize, eligible: &[bool]) {
+        let (row, uplink) = (path / self.width, path % self.width);
+        let any = |row: usize| (0..self.width).any(|u| eligible[row * self.width + u]);
+        let waiting = |s: &Self| (0..s.width).any(|u| eligible[s.row * s.width + u] && !s.used.contains(&u));
+        assert!(eligible[path], "path {path} is not eligible");
+        if waiting(self) {
+            assert_eq!(row, self.row, "the pass of row {} is not through", self.row);
+            assert!(!self.used.contains(&uplink), "uplink {uplink} twice in a pass");
+        } else {
+            if !(0..self.rows).any(|row| any(row) && !self.rows_used.contains(&row)) {
+                self.rows_used.clear();
+            }
+            assert!(!self.rows_used.contains(&row), "row {row} twice in a pass");
+            self.rows_used.insert(row);
+            self.row = row;
+            self.used.clear();
+        }
+        self.used.insert(uplink);
+    }
+
+    fn decay(&mut self, by: u64) {
+        for penalty in &mut self.penalty {
+            *penalty = penalty.saturating_sub(by);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Send,
+    /// Feedback for a path: ECN or not, of the most recent packets or of any path.
+    Mark(u16),
+    Nack(u16),
+    Timeout(u16),
+    Dead(u64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        60 => Just(Event::Send),
+        20 => any::<u16>().prop_map(Event::Mark),
+        14 => any::<u16>().prop_map(Event::Nack),
+        4 => any::<u16>().prop_map(Event::Timeout),
+        1 => any::<u64>().prop_map(Event::Dead),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn prime_is_algorithm_1(
+        (width, rows) in prop_oneof![(2u32..10, Just(1u32)), (1u32..6, 2u32..5)],
+        p_ecn in 0u64..12,
+        p_nack in 0u64..30,
+        decay in 0u32..3,
+        history_after in 0u64..30,
+        seed in any::<u64>(),
+        events in prop::collection::vec(event(), 1..600),
+    ) {
+        let parameters = PrimeParameters {
+            p_ecn: PacketsOrBdp::Packets(p_ecn),
+            p_nack: PacketsOrBdp::Packets(p_nack),
+            decay,
+            history_after: PacketsOrBdp::Packets(history_after),
+            ..Default::default()
+        };
+        let uplinks = if rows == 1 { vec![width] } else { vec![width, rows] };
+        let bits = width.next_power_of_two().trailing_zeros();
+        let mut scheme = Prime::new(parameters, seed, 1);
+        scheme.open(Time::ZERO, 0, &info(&uplinks));
+        let mut reference = Reference::new(width as usize, rows as usize);
+        let paths = (width * rows) as usize;
+        let tag = |path: usize| (path as u32 % width) | (path as u32 / width) << bits;
+        for event in events {
+            match event {
+                Event::Send => {
+                    let eligible = reference.eligible(reference.sent >= history_after);
+                    let sent = send(&mut scheme);
+                    let path = (0..paths).find(|&p| tag(p) == sent).expect("a path's tag");
+                    reference.step(path, &eligible);
+                    reference.decay(u64::from(decay));
+                    reference.sent += 1;
+                }
+                Event::Mark(p) => {
+                    let p = p as usize % paths;
+                    scheme.on_ack(Time::ZERO, 0, &ack(tag(p)));
+                    if reference.penalty[p] == 0 && !reference.dead[p] {
+                        reference.penalty[p] = p_ecn;
+                    }
+                }
+                Event::Nack(p) | Event::Timeout(p) => {
+                    let p = p as usize % paths;
+                    if matches!(event, Event::Nack(_)) {
+                        scheme.on_nack(Time::ZERO, 0, tag(p));
+                    } else {
+                        scheme.on_timeout(Time::ZERO, 0, tag(p));
+                    }
+                    if !reference.dead[p] {
+                        reference.penalty[p] = reference.penalty[p].max(p_nack);
+                    }
+                }
+                Event::Dead(bits) => {
+                    let mut dead: Vec<bool> = (0..paths).map(|p| bits >> (p % 64) & 1 == 1).collect();
+                    scheme.on_paths_changed(Time::ZERO, 0, &dead);
+                    if dead.iter().all(|&d| d) {
+                        dead.fill(false);
+                    }
+                    for (p, &now_dead) in dead.iter().enumerate() {
+                        if now_dead != reference.dead[p] {
+                            reference.penalty[p] = 0;
+                        }
+                    }
+                    reference.dead = dead;
+                }
+            }
+        }
+    }
+
+    /// With decay_on = generated every candidate is one step of the full round robin over live paths, and its penalty is
+    /// looked at before all penalties decay.
+    #[test]
+    fn generated_decay_never_sends_what_is_penalised_while_something_is_free(
+        width in 2u32..10,
+        p_ecn in 1u64..12,
+        p_nack in 1u64..30,
+        seed in any::<u64>(),
+        events in prop::collection::vec(event(), 1..400),
+    ) {
+        let parameters = PrimeParameters {
+            p_ecn: PacketsOrBdp::Packets(p_ecn),
+            p_nack: PacketsOrBdp::Packets(p_nack),
+            decay_on: DecayOn::Generated,
+            history_after: PacketsOrBdp::Packets(0),
+            ..Default::default()
+        };
+        let mut scheme = Prime::new(parameters, seed, 1);
+        scheme.open(Time::ZERO, 0, &info(&[width]));
+        // The candidates are those of a flow that gets no feedback.
+        let mut oblivious = Prime::new(PrimeParameters::default(), seed, 1);
+        oblivious.open(Time::ZERO, 0, &info(&[width]));
+        let mut penalty = vec![0u64; width as usize];
+        for event in events {
+            match event {
+                Event::Send | Event::Dead(_) => {
+                    let sent = send(&mut scheme);
+                    loop {
+                        let least = *penalty.iter().min().unwrap();
+                        let candidate = send(&mut oblivious);
+                        let take = penalty[candidate as usize] == least;
+                        penalty.iter_mut().for_each(|p| *p = p.saturating_sub(1));
+                        if take {
+                            prop_assert_eq!(candidate, sent);
+                            break;
+                        }
+                    }
+                }
+                Event::Mark(p) => {
+                    let p = u32::from(p) % width;
+                    scheme.on_ack(Time::ZERO, 0, &ack(p));
+                    if penalty[p as usize] == 0 {
+                        penalty[p as usize] = p_ecn;
+                    }
+                }
+                Event::Nack(p) | Event::Timeout(p) => {
+                    let p = u32::from(p) % width;
+                    scheme.on_nack(Time::ZERO, 0, p);
+                    penalty[p as usize] = penalty[p as usize].max(p_nack);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Closed forms, exact to the picosecond; the arithmetic stands beside each.
+
+mod common;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_units::Time;
+use common::*;
+
+/// 4096 + 64 B at 400 Gb/s, 20 ps per byte.
+const DATA: u64 = 4160 * 20;
+/// A 64 B acknowledgement.
+const ACK: u64 = 64 * 20;
+/// A link.
+const DELAY: u64 = 1_000_000;
+
+/// Pairs of hosts with the number of links between them.
+fn pairs(tiers: i64) -> Vec<(u32, u32, u64)> {
+    // Radix 4: two hosts per leaf; with 3 tiers two leaves per pod.
+    match tiers {
+        2 => vec![(0, 1, 2), (0, 2, 4), (0, 7, 4)],
+        _ => vec![(0, 1, 2), (0, 2, 4), (0, 4, 6), (0, 15, 6)],
+    }
+}
+
+#[test]
+fn one_packet_over_every_number_of_hops() {
+    for tiers in [2, 3] {
+        for (src, dst, links) in pairs(tiers) {
+            for scheme in ["ecmp", "ops", "reps", "ar", "prime"] {
+                let result = run(&setup(fat_tree(tiers, 4), flows(&[(src, dst, 4096, 0)]), scheme));
+                // Store and forward: each link takes the wire time and its delay; then the ACK likewise.
+                let rx = links * (DATA + DELAY);
+                let flow = &result.flows[0];
+                assert_eq!(flow.fct_rx, Some(Time::from_ps(rx)), "{tiers} tiers, {src} to {dst}, {scheme}");
+                assert_eq!(flow.fct_ack, Some(Time::from_ps(rx + links * (ACK + DELAY))));
+                assert_eq!((flow.ideal_rx, flow.ideal_ack), (flow.fct_rx.unwrap(), flow.fct_ack.unwrap()));
+                assert_eq!(result.packet_hops, 2 * links);
+                assert_eq!(result.simulated, flow.fct_ack.unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn switch_latency_counts_once_per_switch() {
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(2)),
+        ("hosts_per_leaf", Raw::Int(2)),
+        ("link_rate", text("400Gbps")),
+        ("link_delay", text("1us")),
+        ("switch_latency", text("500ns")),
+    ];
+    let result = run(&setup(topology("leaf-spine", &keys), flows(&[(0, 3, 100, 0)]), "ecmp"));
+    // 100 + 64 B over four links and three switches.
+    let rx = 4 * (164 * 20 + DELAY) + 3 * 500_000;
+    assert_eq!(result.flows[0].fct_rx, Some(Time::from_ps(rx)));
+    assert_eq!(result.flows[0].fct_ack, Some(Time::from_ps(rx + 4 * (ACK + DELAY) + 3 * 500_000)));
+}
+
+#[test]
+fn a_train_follows_its_first_packet_at_line_rate() {
+    for tiers in [2, 3] {
+        for (src, dst, links) in pairs(tiers) {
+            for packets in [2, 3, 100, 1000] {
+                for scheme in ["ecmp", "ops", "prime", "ar"] {
+                    let size = packets * 4096;
+                    let result = run(&setup(fat_tree(tiers, 4), flows(&[(src, dst, size, 0)]), scheme));
+                    // The window of 1.5 BDP never closes on an empty network: packet k leaves at k wire times.
+                    let rx = (packets - 1) * DATA + links * (DATA + DELAY);
+                    let flow = &result.flows[0];
+                    assert_eq!(flow.fct_rx, Some(Time::from_ps(rx)), "{packets} packets, {links} links, {scheme}");
+                    assert_eq!(flow.fct_rx, Some(flow.ideal_rx));
+                    assert_eq!(result.counters.retransmitted + result.counters.trimmed, 0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn incast_drains_at_the_rate_of_the_last_link() {
+    for (tiers, links) in [(2u64, 4u64), (3, 6)] {
+        let topology = fat_tree(tiers as i64, 8);
+        let per_leaf = 4;
+        for senders in [2u32, 5, 12] {
+            // Receiver: host 0. Senders lie in other leaves (and other pods on three tiers).
+            let first = if tiers == 2 { per_leaf } else { per_leaf * 4 };
+            let packets = 50;
+            let list: Vec<_> = (0..senders).map(|i| (first + i, 0, packets * 4096, 0)).collect();
+            let result = run(&unconstrained(setup(topology.clone(), flows(&list), "ops")));
+            // The first packets reach the last switch after links - 1 hops; from then on its port never idles.
+            let last = (links - 1) * (DATA + DELAY) + u64::from(senders) * packets * DATA + DELAY;
+            let max = result.flows.iter().map(|f| f.fct_rx.unwrap()).max().unwrap();
+            assert_eq!(max, Time::from_ps(last), "{senders} senders, {tiers} tiers");
+        }
+    }
+}
+
+#[test]
+fn unequal_rates_store_and_forward() {
+    // 25 Gb/s hosts (320 ps per byte), 10 Gb/s uplinks (800 ps per byte).
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(1)),
+        ("hosts_per_leaf", Raw::Int(1)),
+        ("link_rate", text("10Gbps")),
+        ("host_link_rate", text("25Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    let result = run(&unconstrained(setup(topology("leaf-spine", &keys), flows(&[(0, 1, 10 * 4096, 0)]), "ecmp")));
+    // The slowest link paces the train: 10 packets of 4160 * 800 ps there, one 25G link before, 10G and 25G after.
+    let rx = 4160 * 320 + 10 * 4160 * 800 + 4160 * 800 + 4160 * 320 + 4 * DELAY;
+    assert_eq!(result.flows[0].fct_rx, Some(Time::from_ps(rx)));
+    assert_eq!(result.flows[0].ideal_rx, Time::from_ps(rx));
+}
+
+#[test]
+fn a_rate_that_does_not_divide_loses_no_time() {
+    // 300 Gb/s: 26.67 ps per byte. 3000 packets of 4160 B on the first link take exactly 3000 * 4160 * 80 / 3 ps.
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(1)),
+        ("hosts_per_leaf", Raw::Int(1)),
+        ("link_rate", text("300Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    let result = run(&unconstrained(setup(topology("leaf-spine", &keys), flows(&[(0, 1, 3000 * 4096, 0)]), "ecmp")));
+    let first_link = 3000 * 4160 * 80 / 3;
+    // Then three more links, each 110,933.33 ps of wire time, rounded by at most one picosecond each.
+    let rx = result.flows[0].fct_rx.unwrap().ps();
+    let expected = first_link + 3 * 110_933 + 4 * DELAY;
+    assert!(rx.abs_diff(expected) <= 4, "{rx} {expected}");
+}
+
+#[test]
+fn two_flows_share_a_nic_packet_by_packet() {
+    // Both start at 0. Flow 0 starts first, finds the NIC idle, sends and stands in line again before flow 1 joins.
+    let list = [(0, 2, 10 * 4096, 0), (0, 3, 10 * 4096, 0)];
+    let result = run(&setup(fat_tree(2, 4), flows(&list), "ecmp"));
+    let one_way = 4 * (DATA + DELAY);
+    // So flow 0 sends at 0, 1, 3, 5, ..., 17 wire times and flow 1 at 2, 4, ..., 18, 19: each spans 17.
+    for flow in &result.flows {
+        assert_eq!(flow.fct_rx, Some(Time::from_ps(17 * DATA + one_way)));
+    }
+    assert_eq!(result.simulated, Time::from_ps(19 * DATA + one_way + 4 * (ACK + DELAY)));
+}
+
+#[test]
+fn a_trimmed_packet_comes_again() {
+    // Two senders, one receiver, room for four waiting packets: trimming must occur, everything must arrive.
+    let list: Vec<_> = (0..4).map(|i| (4 + i, 0, 64 * 4096, 0)).collect();
+    let mut setup = setup(fat_tree(2, 4), flows(&list.iter().map(|&(s, d, b, t)| (s % 6 + 2, d, b, t)).collect::<Vec<_>>()), "ops");
+    setup.fabric.set("queue_limit", &text("16640B")).unwrap();
+    let result = run(&setup);
+    assert!(result.counters.trimmed > 0);
+    assert_eq!(result.counters.trimmed, result.conservation.headers.injected);
+    assert!(result.counters.retransmitted >= result.counters.trimmed - result.counters.timeouts.min(result.counters.trimmed));
+    assert!(result.flows.iter().all(|f| f.fct_ack.is_some()));
+}

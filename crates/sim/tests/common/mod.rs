@@ -1,0 +1,119 @@
+//! What the tests of whole runs share: small setups built in code.
+#![allow(dead_code, unreachable_pub)]
+
+use anabranch_fabric::FabricParameters;
+use anabranch_lb::registry;
+use anabranch_outcome::RunResult;
+use anabranch_random::{Stream, key, name_key};
+use anabranch_settings::{Parameters, Raw};
+use anabranch_sim::{LoadBalancer, Measure, Port, RunLimits, Setup};
+use anabranch_topology::{Topology, TopologyParameters};
+use anabranch_transport::uet::UetTransport;
+use anabranch_units::Time;
+use anabranch_workload::{Flow, FlowSet, Start, WorkloadInfo};
+
+/// Text as a raw value.
+pub fn text(text: &str) -> Raw {
+    Raw::Text(text.into())
+}
+
+/// A topology of `kind` with these keys.
+pub fn topology(kind: &str, keys: &[(&str, Raw)]) -> Topology {
+    let mut parameters = TopologyParameters::named(kind).expect("a kind");
+    for (key, value) in keys {
+        parameters.parameters_mut().set(key, value).expect("a key");
+    }
+    parameters.build(&|path| Err(std::io::Error::other(path.to_string()))).expect("a topology")
+}
+
+/// A 400 Gb/s fat tree with 1 us links.
+pub fn fat_tree(tiers: i64, radix: i64) -> Topology {
+    let keys = [("tiers", Raw::Int(tiers)), ("radix", Raw::Int(radix)), ("link_rate", text("400Gbps")), ("link_delay", text("1us"))];
+    topology("fat-tree", &keys)
+}
+
+/// Flows (source, destination, bytes, start in picoseconds) of one workload.
+pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
+    let mut list = list.to_vec();
+    list.sort_by_key(|&(src, dst, _, start)| (start, src, dst));
+    let flow = |(number, &(src, dst, size, start)): (usize, &(u32, u32, u64, u64))| Flow {
+        src,
+        dst,
+        size,
+        start: Start::At(Time::from_ps(start)),
+        workload: 0,
+        class: 0,
+        key: key(0, number as u64, "test flow"),
+        on_sent: None,
+        on_received: None,
+    };
+    FlowSet {
+        flows: list.iter().enumerate().map(flow).collect(),
+        triggers: vec![],
+        workloads: vec![WorkloadInfo { name: "test".into(), measured: true, load_balancer: 0 }],
+    }
+}
+
+/// A permutation of all hosts in which nobody sends inside its leaf.
+pub fn permutation(topology: &Topology, size: u64, seed: u64) -> FlowSet {
+    let mut stream = Stream::keyed(seed, name_key("permutation"), "test");
+    let hosts: Vec<u32> = (0..topology.hosts).collect();
+    loop {
+        let mut to = hosts.clone();
+        stream.shuffle(&mut to);
+        // Repair by swaps with random partners; start again where that does not end.
+        for _ in 0..100 {
+            let same = |a: u32, b: u32| topology.edge_switch(a) == topology.edge_switch(b);
+            let bad: Vec<usize> = (0..to.len()).filter(|&i| same(i as u32, to[i])).collect();
+            if bad.is_empty() {
+                let list: Vec<_> = hosts.iter().map(|&h| (h, to[h as usize], size, 0)).collect();
+                return flows(&list);
+            }
+            for i in bad {
+                let j = stream.below(to.len() as u64) as usize;
+                to.swap(i, j);
+            }
+        }
+    }
+}
+
+/// A setup with the defaults of the profile `uet-lossy`.
+pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
+    let (host, switch) = registry::resolve(scheme).expect("a scheme");
+    Setup {
+        topology,
+        flows,
+        fabric: FabricParameters::default(),
+        transport: UetTransport::default(),
+        load_balancers: vec![LoadBalancer { name: scheme.into(), host, switch }],
+        faults: vec![],
+        measure: Measure::default(),
+        limits: RunLimits {
+            until_all_done: true,
+            time_limit: Time::from_ms(1000),
+            trigger_latency: Time::from_us(1),
+        },
+        seed: 1,
+    }
+}
+
+/// Runs on one thread.
+pub fn run(setup: &Setup) -> RunResult {
+    anabranch_sim::run(setup, 1, &mut |_| true).expect("a run")
+}
+
+/// Runs with the eager yardstick.
+pub fn run_eager(setup: &Setup, threads: usize) -> RunResult {
+    anabranch_sim::run_with(setup, threads, Port::Eager, &mut |_| true).expect("a run")
+}
+
+/// No congestion control, a window that no test reaches, and queues that never overflow or mark.
+pub fn unconstrained(mut setup: Setup) -> Setup {
+    let fabric = &mut setup.fabric;
+    fabric.set("queue_limit", &text("1GB")).unwrap();
+    fabric.set("ecn", &Raw::Bool(false)).unwrap();
+    setup.transport.uet.set("congestion_control", &text("none")).unwrap();
+    setup.transport.uet.set("window", &text("100MB")).unwrap();
+    setup.transport.uet.set("rto", &text("100ms")).unwrap();
+    setup
+}

@@ -1,0 +1,77 @@
+//! The same fingerprint for any number of threads, for lazy and eager ports, and twice in a row.
+
+mod common;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_sim::Setup;
+use common::*;
+
+const SCHEMES: [&str; 12] = [
+    "ecmp", "ops", "reps", "bitmap", "mixed", "plb", "flowbender", "ar", "drill", "rr", "co-prime", "prime",
+];
+
+fn fingerprints(setup: &Setup) -> Vec<(u64, u64)> {
+    let threads = [1, 2, 3].map(|threads| {
+        let result = anabranch_sim::run(setup, threads, &mut |_| true).expect("a run");
+        (result.fingerprint, result.packet_hops)
+    });
+    let eager = [1, 2].map(|threads| {
+        let result = run_eager(setup, threads);
+        (result.fingerprint, result.packet_hops)
+    });
+    let again = run(setup);
+    threads.into_iter().chain(eager).chain([(again.fingerprint, again.packet_hops)]).collect()
+}
+
+fn assert_one(setup: &Setup, what: &str) {
+    let all = fingerprints(setup);
+    assert!(all.iter().all(|f| *f == all[0]), "{what}: 1, 2, 3 threads, eager 1, 2, again: {all:x?}");
+}
+
+#[test]
+fn permutation_under_every_scheme() {
+    for tiers in [2, 3] {
+        let topology = fat_tree(tiers, 8);
+        for scheme in SCHEMES {
+            assert_one(&setup(topology.clone(), permutation(&topology, 200 * 4096, 3), scheme), scheme);
+        }
+    }
+}
+
+#[test]
+fn incast_with_trimming() {
+    let topology = fat_tree(2, 8);
+    let list: Vec<_> = (4..32).map(|h| (h, 0, 100 * 4096, u64::from(h % 3) * 1000)).collect();
+    for (scheme, trim) in [("prime", "arrival"), ("reps", "coin"), ("ar", "arrival")] {
+        let mut setup = setup(topology.clone(), flows(&list), scheme);
+        setup.fabric.set("trim", &text(trim)).unwrap();
+        setup.fabric.set("queue_limit", &text("0.3bdp")).unwrap();
+        assert!(run(&setup).counters.trimmed > 0);
+        assert_one(&setup, scheme);
+    }
+}
+
+#[test]
+fn drop_tail_with_timeouts() {
+    let topology = fat_tree(2, 8);
+    let list: Vec<_> = (4..20).map(|h| (h, 0, 100 * 4096, 0)).collect();
+    let mut setup = setup(topology, flows(&list), "ops");
+    setup.fabric.set("trimming", &Raw::Bool(false)).unwrap();
+    setup.fabric.set("queue_limit", &text("0.2bdp")).unwrap();
+    let result = run(&setup);
+    assert!(result.counters.dropped > 0 && result.counters.timeouts > 0, "{:?}", result.counters);
+    assert_one(&setup, "drop tail");
+}
+
+#[test]
+fn several_classes() {
+    let topology = fat_tree(2, 8);
+    for scheduling in ["strict", "wrr"] {
+        let mut flows = permutation(&topology, 100 * 4096, 5);
+        flows.flows.iter_mut().step_by(3).for_each(|f| f.class = 1);
+        let mut setup = setup(topology.clone(), flows, "ecmp");
+        setup.fabric.set("classes", &Raw::List(vec![text("a"), text("b")])).unwrap();
+        setup.fabric.set("class_weights", &Raw::List(vec![Raw::Int(7), Raw::Int(3)])).unwrap();
+        setup.fabric.set("scheduling", &text(scheduling)).unwrap();
+        assert_one(&setup, scheduling);
+    }
+}

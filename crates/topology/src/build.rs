@@ -1,0 +1,113 @@
+//! From nodes and cables to a topology with ports in order.
+
+use crate::graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, TopologyError};
+use anabranch_units::{Rate, Time};
+use std::collections::BTreeMap;
+
+/// Most hosts a topology may have.
+pub(crate) const MAX_HOSTS: u64 = 1 << 20;
+
+/// A cable, lower end first.
+pub(crate) struct Cable {
+    pub(crate) lower: NodeId,
+    pub(crate) upper: NodeId,
+    pub(crate) rate: Rate,
+    pub(crate) delay: Time,
+    pub(crate) class: LinkClass,
+}
+
+/// Nodes and cables as they are being laid.
+#[derive(Default)]
+pub(crate) struct Builder {
+    nodes: Vec<Node>,
+    cables: Vec<Cable>,
+}
+
+impl Builder {
+    pub(crate) fn hosts(&mut self, count: u32) {
+        self.add(count, "host", NodeKind::Host);
+    }
+
+    /// Adds switches `name0`, `name1`, ...; returns the first.
+    pub(crate) fn switches(&mut self, count: u32, name: &str, tier: u8) -> u32 {
+        self.add(count, name, NodeKind::Switch { tier })
+    }
+
+    fn add(&mut self, count: u32, name: &str, kind: NodeKind) -> u32 {
+        let first = self.nodes.len() as u32;
+        self.nodes.extend((0..count).map(|i| Node { name: format!("{name}{i}"), kind }));
+        first
+    }
+
+    pub(crate) fn cable(&mut self, lower: u32, upper: u32, rate: Rate, delay: Time, class: LinkClass) {
+        self.cables.push(Cable { lower: NodeId(lower), upper: NodeId(upper), rate, delay, class });
+    }
+
+    /// The topology.
+    ///
+    /// # Errors
+    /// A host without exactly one link, or a graph that falls apart.
+    pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Topology, TopologyError> {
+        let Builder { nodes, cables } = self;
+        let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
+        let mut links = Vec::with_capacity(2 * cables.len());
+        let mut parallel = Vec::with_capacity(2 * cables.len());
+        let mut seen: BTreeMap<(NodeId, NodeId), u16> = BTreeMap::new();
+        for Cable { lower, upper, rate, delay, class } in cables {
+            let number = seen.entry((lower, upper)).or_insert(0);
+            parallel.extend([*number; 2]);
+            *number += 1;
+            links.push(Link { from: lower, to: upper, rate, delay, class });
+            links.push(Link { from: upper, to: lower, rate, delay, class });
+        }
+        let height = |node: NodeId| match nodes[node.0 as usize].kind {
+            NodeKind::Host => 0,
+            NodeKind::Switch { tier } => 1 + u32::from(tier),
+        };
+        let mut ports: Vec<LinkId> = (0..links.len() as u32).map(LinkId).collect();
+        ports.sort_by_key(|l| {
+            let link = &links[l.0 as usize];
+            (link.from, height(link.to) > height(link.from), link.to, parallel[l.0 as usize])
+        });
+        let mut first = vec![0; nodes.len() + 1];
+        for link in &links {
+            first[link.from.0 as usize + 1] += 1;
+        }
+        for node in 0..nodes.len() {
+            first[node + 1] += first[node];
+        }
+        let topology = Topology { nodes, links, hosts, switch_latency, uplinks, first, ports, parallel };
+        topology.check()?;
+        Ok(topology)
+    }
+}
+
+impl Topology {
+    fn check(&self) -> Result<(), TopologyError> {
+        if self.hosts < 2 {
+            return Err(TopologyError::new(format!("the topology has {} host; at least 2 are needed", self.hosts)));
+        }
+        for host in 0..self.hosts {
+            let links = self.out_links(NodeId(host));
+            let name = &self.nodes[host as usize].name;
+            match links {
+                [link] if self.link(*link).to.0 >= self.hosts => {}
+                [_] => return Err(TopologyError::new(format!("{name} is linked to another host; hosts attach to switches"))),
+                _ => {
+                    return Err(TopologyError::new(format!("{name} has {} links; a host has exactly one", links.len())));
+                }
+            }
+        }
+        let mut reached = vec![false; self.nodes.len()];
+        let mut stack = vec![NodeId(0)];
+        while let Some(node) = stack.pop() {
+            if !std::mem::replace(&mut reached[node.0 as usize], true) {
+                stack.extend(self.out_links(node).iter().map(|l| self.link(*l).to));
+            }
+        }
+        match reached.iter().position(|r| !r) {
+            Some(lost) => Err(TopologyError::new(format!("{} cannot be reached from host0", self.nodes[lost].name))),
+            None => Ok(()),
+        }
+    }
+}

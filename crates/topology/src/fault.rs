@@ -1,0 +1,216 @@
+//! `[[fault]]`: links and switches that fail, recover, slow down or lose packets, at any time.
+
+use crate::{LinkId, NodeId, Topology, TopologyError, kinds::moving};
+use anabranch_random::{Stream, name_key};
+use anabranch_settings::{Never, choices, parameters};
+use anabranch_units::{Rate, Time};
+
+choices! {
+    /// What happens.
+    pub enum FaultKind {
+        /// Links lose every packet that starts while they are down.
+        LinkDown = "link-down",
+        /// Links work again, at their rate of the moment.
+        LinkUp = "link-up",
+        /// Links change their rate.
+        LinkDegrade = "link-degrade",
+        /// All links of switches go down.
+        SwitchDown = "switch-down",
+        /// Links lose packets at random.
+        PacketLoss = "packet-loss",
+    }
+}
+
+choices! {
+    /// Which packets a fault affects.
+    pub enum Affects {
+        /// Every packet.
+        All = "all",
+        /// Data packets alone: headers of trimmed packets and acknowledgements pass.
+        Data = "data",
+    }
+}
+
+parameters! {
+    /// A fault. Links are chosen by `links`, `fraction` or `count` (switch-to-switch links), switches by `switches`.
+    pub struct FaultParameters {
+        /// When it happens.
+        at: Time = Time::ZERO, source "Spritz section V-D: from the start";
+        /// What happens.
+        kind: FaultKind = FaultKind::LinkDown, source "specification 12.6";
+        /// Links by name: a cable (leaf0-spine3) or one direction of it (leaf0->spine3).
+        links: Vec<String> = vec![], source "ours";
+        /// Switches by name, for switch-down.
+        switches: Vec<String> = vec![], source "ours";
+        /// Share of the switch-to-switch cables (directed links where `directed`), chosen at random.
+        fraction: f64 = 0.0, source "Spritz section V-D: 0.02";
+        /// Number of them instead.
+        count: u64 = 0, source "PRIME section IV-A2: 2";
+        /// Whether `fraction` and `count` choose single directions rather than cables.
+        directed: bool = false, source "specification 12.6";
+        /// Which packets are affected.
+        affects: Affects = Affects::All, source "specification 12.6";
+        /// Time until the forwarding tables know (link-down, link-up, switch-down).
+        detect_after: Never<Time> = Never::Never, source "PRIME section IV-A2: transient and steady phase";
+        /// New rate, for link-degrade.
+        rate: Option<Rate> = None, source "PRIME section IV-A2";
+        /// New rate as a share of the old one, for link-degrade.
+        factor: f64 = 0.0, source "PRIME section IV-A2";
+        /// Share of packets lost, for packet-loss.
+        loss: f64 = 0.0, source "ours";
+    }
+}
+
+/// What a fault does to its links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultAction {
+    /// They go down.
+    Down,
+    /// They work again.
+    Up,
+    /// They get this rate.
+    Degrade(Rate),
+    /// They lose so many packets out of 10^9.
+    Loss {
+        /// Packets lost out of 10^9.
+        per_billion: u64,
+    },
+}
+
+/// A fault resolved to links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When it happens.
+    pub at: Time,
+    /// What it does.
+    pub action: FaultAction,
+    /// Directed links, ascending.
+    pub links: Vec<LinkId>,
+    /// Whether data packets alone are affected.
+    pub data_only: bool,
+    /// When the forwarding tables know; `None`: never.
+    pub detect_at: Option<Time>,
+}
+
+impl FaultParameters {
+    /// Resolves names and random choices. The choice is a function of the topology, the seed and the fault's number
+    /// in the scenario. A degradation by `factor` of links with several rates gives several faults.
+    ///
+    /// # Errors
+    /// Unknown names, contradicting or missing keys, values out of range.
+    pub fn resolve(&self, topology: &Topology, index: usize, seed: u64) -> Result<Vec<Fault>, TopologyError> {
+        let mut links = self.links(topology, index, seed)?;
+        links.sort_unstable();
+        links.dedup();
+        let at = |after: Never<Time>| match after {
+            Never::Never => None,
+            Never::Value(after) => Some(self.at.saturating_add(after)),
+        };
+        let fault = |action, links| Fault {
+            at: self.at,
+            action,
+            links,
+            data_only: self.affects == Affects::Data,
+            detect_at: at(self.detect_after),
+        };
+        match self.kind {
+            FaultKind::LinkDown | FaultKind::SwitchDown => Ok(vec![fault(FaultAction::Down, links)]),
+            FaultKind::LinkUp => Ok(vec![fault(FaultAction::Up, links)]),
+            FaultKind::PacketLoss => {
+                if !(self.loss > 0.0 && self.loss <= 1.0) {
+                    let message = format!("`loss` is {}; packet-loss needs a share above 0, at most 1", self.loss);
+                    return Err(TopologyError::at("loss", message));
+                }
+                let per_billion = (self.loss * 1e9).round() as u64;
+                Ok(vec![fault(FaultAction::Loss { per_billion }, links)])
+            }
+            FaultKind::LinkDegrade => self.degrade(topology, links, &fault),
+        }
+    }
+
+    fn degrade(
+        &self,
+        topology: &Topology,
+        links: Vec<LinkId>,
+        fault: &dyn Fn(FaultAction, Vec<LinkId>) -> Fault,
+    ) -> Result<Vec<Fault>, TopologyError> {
+        if let Some(rate) = self.rate {
+            return Ok(vec![fault(FaultAction::Degrade(moving("rate", rate)?), links)]);
+        }
+        if !(self.factor > 0.0 && self.factor <= 1.0) {
+            let message = "link-degrade needs `rate`, or `factor` above 0 and at most 1";
+            return Err(TopologyError::at("factor", message));
+        }
+        let mut by_rate = std::collections::BTreeMap::new();
+        for link in links {
+            by_rate.entry(topology.link(link).rate).or_insert_with(Vec::new).push(link);
+        }
+        let slower = |rate: Rate| Rate((rate.0 as f64 * self.factor).round() as u64);
+        by_rate
+            .into_iter()
+            .map(|(rate, links)| Ok(fault(FaultAction::Degrade(moving("factor", slower(rate))?), links)))
+            .collect()
+    }
+
+    fn links(&self, topology: &Topology, index: usize, seed: u64) -> Result<Vec<LinkId>, TopologyError> {
+        let given = [!self.links.is_empty(), !self.switches.is_empty(), self.fraction != 0.0, self.count != 0];
+        if given.iter().filter(|g| **g).count() != 1 {
+            let allowed = if self.kind == FaultKind::SwitchDown { "`switches`" } else { "`links`, `fraction`, `count`" };
+            return Err(TopologyError::new(format!("a fault needs exactly one of {allowed}")));
+        }
+        if self.switches.is_empty() == (self.kind == FaultKind::SwitchDown) {
+            return Err(TopologyError::at("switches", "`switches` goes with kind = \"switch-down\", and only with it"));
+        }
+        if !self.links.is_empty() {
+            let found: Result<Vec<_>, _> = self.links.iter().map(|name| topology.link_named(name)).collect();
+            return Ok(found.map_err(|e| TopologyError::at("links", e.message))?.concat());
+        }
+        if !self.switches.is_empty() {
+            return self.links_of_switches(topology);
+        }
+        let between = |l: &LinkId| {
+            let link = topology.link(*l);
+            link.from.0 >= topology.hosts && link.to.0 >= topology.hosts && (self.directed || l.0 % 2 == 0)
+        };
+        let mut pool: Vec<LinkId> = topology.link_ids().filter(between).collect();
+        let wanted = self.wanted(pool.len())?;
+        let mut stream = Stream::keyed(seed, name_key("fault").wrapping_add(index as u64), "links");
+        for chosen in 0..wanted {
+            let other = chosen + stream.below((pool.len() - chosen) as u64) as usize;
+            pool.swap(chosen, other);
+        }
+        pool.truncate(wanted);
+        Ok(if self.directed { pool } else { pool.into_iter().flat_map(|l| [l, l.reverse()]).collect() })
+    }
+
+    fn wanted(&self, pool: usize) -> Result<usize, TopologyError> {
+        if self.count != 0 {
+            return match usize::try_from(self.count) {
+                Ok(count) if count <= pool => Ok(count),
+                _ => {
+                    let message = format!("`count` is {}; there are {pool} links between switches", self.count);
+                    Err(TopologyError::at("count", message))
+                }
+            };
+        }
+        if !(0.0..=1.0).contains(&self.fraction) {
+            let message = format!("`fraction` is {}; a share from 0 to 1 is needed", self.fraction);
+            return Err(TopologyError::at("fraction", message));
+        }
+        Ok((self.fraction * pool as f64).round() as usize)
+    }
+
+    fn links_of_switches(&self, topology: &Topology) -> Result<Vec<LinkId>, TopologyError> {
+        let mut links = Vec::new();
+        for name in &self.switches {
+            let node = topology.node_named(name).map_err(|e| TopologyError::at("switches", e.message))?;
+            if node.0 < topology.hosts {
+                let first = &topology.node(NodeId(topology.hosts)).name;
+                let message = format!("`{name}` is a host; switches are named like `{first}`");
+                return Err(TopologyError::at("switches", message));
+            }
+            links.extend(topology.out_links(node).iter().flat_map(|l| [*l, l.reverse()]));
+        }
+        Ok(links)
+    }
+}

@@ -1,0 +1,64 @@
+//! An adjacency list (specification 14.2): a line per switch, the switch and then its neighbours with larger numbers.
+//! Every switch gets the same number of hosts; all links are of one kind and the graph has no tiers.
+
+use super::{at_line, lines, number};
+use crate::{
+    LinkClass, Topology, TopologyError,
+    build::{Builder, MAX_HOSTS},
+};
+use anabranch_units::{Rate, Time};
+use std::collections::BTreeSet;
+
+/// What the file does not say.
+pub(crate) struct Rest {
+    pub(crate) hosts_per_switch: u64,
+    pub(crate) rate: Rate,
+    pub(crate) delay: Time,
+    pub(crate) latency: Time,
+}
+
+/// Reads a graph.
+///
+/// # Errors
+/// The line, what was found and what is allowed.
+pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Topology, TopologyError> {
+    let mut edges = BTreeSet::new();
+    let mut switches = 0;
+    for (line, text) in lines(text) {
+        let mut fields = text.split_whitespace();
+        let switch = fields.next().map_or(Ok(0), |text| number(line, "the switch", text))?;
+        switches = switches.max(switch.saturating_add(1));
+        for text in fields {
+            let neighbour = number(line, "a neighbour", text)?;
+            if neighbour <= switch {
+                let message = format!("neighbour {neighbour} of switch {switch}; only neighbours with larger numbers are listed");
+                return Err(at_line(line, message));
+            }
+            if neighbour >= MAX_HOSTS {
+                return Err(at_line(line, format!("switch {neighbour}; numbers up to {} are allowed", MAX_HOSTS - 1)));
+            }
+            if !edges.insert((switch as u32, neighbour as u32)) {
+                return Err(at_line(line, format!("the link {switch} {neighbour} is listed twice")));
+            }
+            switches = switches.max(neighbour + 1);
+        }
+    }
+    let hosts = switches.saturating_mul(rest.hosts_per_switch);
+    if hosts > MAX_HOSTS || rest.hosts_per_switch == 0 {
+        let message = format!(
+            "{switches} switches with {} hosts each; at least one host each and at most {MAX_HOSTS} in all",
+            rest.hosts_per_switch
+        );
+        return Err(TopologyError::new(message));
+    }
+    let mut builder = Builder::default();
+    builder.hosts(hosts as u32);
+    let first = builder.switches(switches as u32, "switch", 0);
+    for host in 0..hosts as u32 {
+        builder.cable(host, first + host / rest.hosts_per_switch as u32, rest.rate, rest.delay, LinkClass::Host);
+    }
+    for (a, b) in edges {
+        builder.cable(first + a, first + b, rest.rate, rest.delay, LinkClass::Local);
+    }
+    builder.finish(rest.latency, Vec::new())
+}

@@ -1,0 +1,178 @@
+//! htsim's description of a fat tree (specification 14.2): `Nodes`, `Tiers`, `Podsize`, then for every `Tier i` its
+//! `Downlink_speed_Gbps`, `Radix_Down`, `Radix_Up`, `Downlink_Latency_ns`, `Switch_Latency_ns`, `Oversubscribed`, `Bundle`.
+//!
+//! The links below tier i have that tier's speed and latency; each leaf has `Radix_Up / Bundle` neighbours above.
+
+use super::{at_line, lines};
+use crate::{
+    LinkClass, Topology, TopologyError,
+    build::{Builder, MAX_HOSTS},
+};
+use anabranch_settings::nearest;
+use anabranch_units::{Rate, Time};
+
+const HEAD: [&str; 3] = ["nodes", "tiers", "podsize"];
+const TIER: [&str; 7] = [
+    "downlink_speed_gbps",
+    "radix_down",
+    "radix_up",
+    "downlink_latency_ns",
+    "switch_latency_ns",
+    "oversubscribed",
+    "bundle",
+];
+
+#[derive(Clone, Default)]
+struct Tier {
+    values: [Option<u64>; TIER.len()],
+}
+
+impl Tier {
+    fn get(&self, number: usize, key: &str, default: Option<u64>) -> Result<u64, TopologyError> {
+        let index = TIER.iter().position(|k| *k == key).expect("a key of a tier");
+        self.values[index]
+            .or(default)
+            .ok_or_else(|| TopologyError::new(format!("tier {number} has no `{key}`")))
+    }
+}
+
+/// Reads a fat tree of 2 or 3 tiers.
+///
+/// # Errors
+/// The line, what was found and what is allowed; or what does not fit together.
+pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
+    let mut head = [None; HEAD.len()];
+    let mut tiers: Vec<Tier> = Vec::new();
+    for (line, text) in lines(text) {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [key, value] = fields[..] else {
+            return Err(at_line(line, format!("{} values; a key and its value are needed", fields.len())));
+        };
+        let lower = key.to_lowercase();
+        let value = decimal(line, key, value)?;
+        if lower == "tier" {
+            if value != tiers.len() as u64 || value > 2 {
+                return Err(at_line(line, format!("`Tier {value}`; tiers come in order, 0, 1 and at most 2")));
+            }
+            tiers.push(Tier::default());
+        } else if let Some(index) = HEAD.iter().position(|k| *k == lower) {
+            head[index] = Some(value);
+        } else if let (Some(index), Some(tier)) = (TIER.iter().position(|k| *k == lower), tiers.last_mut()) {
+            tier.values[index] = Some(value);
+        } else {
+            let all = HEAD.iter().chain(&TIER).copied().chain(["tier"]);
+            let hint = nearest(&lower, all).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+            let place = if tiers.is_empty() { "before the first `Tier`" } else { "in a tier" };
+            return Err(at_line(line, format!("`{key}` is not a key {place}{hint}")));
+        }
+    }
+    let nodes = head[0].ok_or_else(|| TopologyError::new("`Nodes` is missing"))?;
+    let count = head[1].unwrap_or(tiers.len() as u64);
+    if count != tiers.len() as u64 || !(2..=3).contains(&count) {
+        let message = format!("`Tiers` says {count} and {} are described; 2 or 3 are needed", tiers.len());
+        return Err(TopologyError::new(message));
+    }
+    if nodes == 0 || nodes > MAX_HOSTS {
+        return Err(TopologyError::new(format!("`Nodes` is {nodes}; 1 to {MAX_HOSTS} are allowed")));
+    }
+    assemble(nodes, head[2], &tiers)
+}
+
+/// A whole number; htsim writes some with a fraction of zero.
+fn decimal(line: usize, key: &str, text: &str) -> Result<u64, TopologyError> {
+    let whole = text.split_once('.').filter(|(_, rest)| rest.bytes().all(|b| b == b'0')).map_or(text, |(whole, _)| whole);
+    whole.parse().map_err(|_| at_line(line, format!("`{key}` is `{text}`; a whole number is needed")))
+}
+
+/// Divides, or says what does not fit.
+fn divide(what: &str, a: u64, b: u64) -> Result<u64, TopologyError> {
+    match a.checked_rem(b) {
+        Some(0) if a > 0 => Ok(a / b),
+        _ => Err(TopologyError::new(format!("{what}: {a} does not divide by {b}"))),
+    }
+}
+
+fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Topology, TopologyError> {
+    let rate = |t: usize| -> Result<Rate, TopologyError> {
+        match tiers[t].get(t, "downlink_speed_gbps", None)? {
+            gbps @ 1..=1_000_000 => Ok(Rate::gbps(gbps)),
+            gbps => Err(TopologyError::new(format!("tier {t}: downlink_speed_gbps is {gbps}; 1 to 1000000 are allowed"))),
+        }
+    };
+    let delay = |t: usize| tiers[t].get(t, "downlink_latency_ns", None).map(|ns| Time::from_ns(ns.min(1_000_000_000)));
+    let latencies: Vec<u64> =
+        (0..tiers.len()).map(|t| tiers[t].get(t, "switch_latency_ns", Some(0))).collect::<Result<_, _>>()?;
+    if latencies.iter().any(|l| *l != latencies[0]) {
+        return Err(TopologyError::new(format!("switch latencies {latencies:?} ns differ; one for all tiers is read")));
+    }
+    let hosts_per_leaf = tiers[0].get(0, "radix_down", None)?;
+    let leaves = divide("Nodes by tier 0's radix_down", nodes, hosts_per_leaf)?;
+    let bundle = |t: usize| tiers[t].get(t, "bundle", Some(1));
+    let leaf_up = divide("tier 0's radix_up by tier 1's bundle", tiers[0].get(0, "radix_up", None)?, bundle(1)?)?;
+    let down = tiers[1].get(1, "radix_down", None)?;
+    let parts = [leaves, leaf_up, down, bundle(1)?];
+    if parts.iter().any(|p| *p > 1 << 16) || leaves * leaf_up * bundle(1)? > 1 << 24 {
+        return Err(TopologyError::new("more cables than 2^24"));
+    }
+    let mut builder = Builder::default();
+    builder.hosts(nodes as u32);
+    let leaf = builder.switches(leaves as u32, "leaf", 0);
+    for host in 0..nodes as u32 {
+        builder.cable(host, leaf + host / hosts_per_leaf as u32, rate(0)?, delay(0)?, LinkClass::Host);
+    }
+    let lower = LinkClass::Tier { lower: 0 };
+    let parallel = bundle(1)?;
+    if tiers.len() == 2 {
+        if down != leaves * parallel {
+            return Err(TopologyError::new(format!(
+                "tier 1's radix_down is {down}; {leaves} leaves with {parallel} cables each need {}",
+                leaves * parallel
+            )));
+        }
+        let spine = builder.switches(leaf_up as u32, "spine", 1);
+        for (l, s) in (0..leaves as u32).flat_map(|l| (0..leaf_up as u32).map(move |s| (l, s))) {
+            (0..parallel).try_for_each(|_| {
+                builder.cable(leaf + l, spine + s, rate(1)?, delay(1)?, lower);
+                Ok(())
+            })?;
+        }
+        return builder.finish(Time::from_ns(latencies[0]), vec![(leaf_up * parallel) as u32]);
+    }
+    let podsize = podsize.ok_or_else(|| TopologyError::new("three tiers need `Podsize`, hosts in a pod"))?;
+    let pods = divide("Nodes by Podsize", nodes, podsize)?;
+    let pod_leaves = divide("Podsize by tier 0's radix_down", podsize, hosts_per_leaf)?;
+    if down != pod_leaves * parallel {
+        let message = format!("tier 1's radix_down is {down}; a pod's {pod_leaves} leaves need {}", pod_leaves * parallel);
+        return Err(TopologyError::new(message));
+    }
+    let core_bundle = bundle(2)?;
+    let agg_up = divide("tier 1's radix_up by tier 2's bundle", tiers[1].get(1, "radix_up", None)?, core_bundle)?;
+    let core_down = tiers[2].get(2, "radix_down", None)?;
+    if core_down != pods * core_bundle {
+        let message = format!("tier 2's radix_down is {core_down}; {pods} pods need {}", pods * core_bundle);
+        return Err(TopologyError::new(message));
+    }
+    if agg_up > 1 << 16 || pods * leaf_up * agg_up * core_bundle > 1 << 24 {
+        return Err(TopologyError::new("more cables than 2^24"));
+    }
+    let agg = builder.switches((pods * leaf_up) as u32, "agg", 1);
+    let core = builder.switches((leaf_up * agg_up) as u32, "core", 2);
+    for l in 0..leaves {
+        for j in 0..leaf_up {
+            let upper = agg + (l / pod_leaves * leaf_up + j) as u32;
+            for _ in 0..parallel {
+                builder.cable(leaf + l as u32, upper, rate(1)?, delay(1)?, lower);
+            }
+        }
+    }
+    for a in 0..pods * leaf_up {
+        for j in 0..agg_up {
+            let upper = core + (a % leaf_up * agg_up + j) as u32;
+            for _ in 0..core_bundle {
+                builder.cable(agg + a as u32, upper, rate(2)?, delay(2)?, LinkClass::Tier { lower: 1 });
+            }
+        }
+    }
+    let uplinks = vec![(leaf_up * parallel) as u32, (agg_up * core_bundle) as u32];
+    builder.finish(Time::from_ns(latencies[0]), uplinks)
+}

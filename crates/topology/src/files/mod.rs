@@ -1,0 +1,26 @@
+//! Topology files of the ecosystem. Parsers take text and return errors that name the line.
+
+pub(crate) mod adjacency;
+pub(crate) mod conweave;
+pub(crate) mod htsim_topo;
+
+use crate::TopologyError;
+use std::fmt::Display;
+
+/// An error in a line, counted from 1.
+pub(crate) fn at_line(line: usize, message: impl Display) -> TopologyError {
+    TopologyError::new(format!("line {line}: {message}"))
+}
+
+/// The lines that say something: number from 1, text without comment and blanks around it.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.split('#').next().unwrap_or("").trim()))
+        .filter(|(_, line)| !line.is_empty())
+}
+
+/// A whole number in a line.
+pub(crate) fn number(line: usize, what: &str, text: &str) -> Result<u64, TopologyError> {
+    text.parse().map_err(|_| at_line(line, format!("{what} is `{text}`; a whole number is needed")))
+}

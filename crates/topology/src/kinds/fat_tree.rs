@@ -1,0 +1,72 @@
+//! Non-blocking fat trees of switches of one radix k.
+//!
+//! Two tiers: k leaves with k/2 hosts each, k/2 spines, k^2/2 hosts. Three tiers: k pods of k/2 leaves and k/2
+//! aggregation switches, (k/2)^2 cores, k^3/4 hosts; aggregation switch j of every pod has cables to the cores
+//! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod.
+
+use super::{moving, not_too_many, short};
+use crate::{LinkClass, Topology, TopologyError, build::Builder};
+use anabranch_settings::parameters;
+use anabranch_units::{Rate, Time};
+
+parameters! {
+    /// A non-blocking fat tree.
+    pub struct FatTreeParameters {
+        /// Tiers of switches: 2 or 3.
+        tiers: u64 = 2, source "PRIME, Table I";
+        /// Ports of a switch, even.
+        radix: u64 = 16, source "PRIME, Table I";
+        /// Rate of every link.
+        link_rate: Rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
+        /// Delay of every link.
+        link_delay: Time = Time::from_us(1), source "ours: the paper's delay is lost (specification 5.2)";
+        /// Delay of links to hosts; \"\": as `link_delay`.
+        host_link_delay: Option<Time> = None, source "ours";
+        /// Time a packet spends in a switch before it reaches its output port.
+        switch_latency: Time = Time::ZERO, source "ours";
+    }
+}
+
+impl FatTreeParameters {
+    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+        let k = self.radix;
+        if !(2..=3).contains(&self.tiers) {
+            return Err(TopologyError::at("tiers", format!("`tiers` is {}; a fat tree has 2 or 3", self.tiers)));
+        }
+        if k % 2 == 1 || !(2..=1024).contains(&k) {
+            let near = (k + k % 2).clamp(2, 1024);
+            let message = format!("`radix` is {k}; an even number from 2 to 1024 is needed, for example {near}");
+            return Err(TopologyError::at("radix", message));
+        }
+        let three = self.tiers == 3;
+        let hosts = not_too_many("radix", if three { k * k * k / 4 } else { k * k / 2 })?;
+        let rate = moving("link_rate", self.link_rate)?;
+        let delay = short("link_delay", self.link_delay)?;
+        let host_delay = short("host_link_delay", self.host_link_delay.unwrap_or(delay))?;
+        let half = k as u32 / 2;
+        let leaves = hosts / half;
+        let mut builder = Builder::default();
+        builder.hosts(hosts);
+        let leaf = builder.switches(leaves, "leaf", 0);
+        for host in 0..hosts {
+            builder.cable(host, leaf + host / half, rate, host_delay, LinkClass::Host);
+        }
+        let lower = LinkClass::Tier { lower: 0 };
+        if !three {
+            let spine = builder.switches(half, "spine", 1);
+            for (l, s) in (0..leaves).flat_map(|l| (0..half).map(move |s| (l, s))) {
+                builder.cable(leaf + l, spine + s, rate, delay, lower);
+            }
+            return builder.finish(short("switch_latency", self.switch_latency)?, vec![half]);
+        }
+        let agg = builder.switches(leaves, "agg", 1);
+        let core = builder.switches(half * half, "core", 2);
+        for (l, j) in (0..leaves).flat_map(|l| (0..half).map(move |j| (l, j))) {
+            builder.cable(leaf + l, agg + l / half * half + j, rate, delay, lower);
+        }
+        for (a, j) in (0..leaves).flat_map(|a| (0..half).map(move |j| (a, j))) {
+            builder.cable(agg + a, core + a % half * half + j, rate, delay, LinkClass::Tier { lower: 1 });
+        }
+        builder.finish(short("switch_latency", self.switch_latency)?, vec![half, half])
+    }
+}

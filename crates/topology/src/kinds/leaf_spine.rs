@@ -1,0 +1,68 @@
+//! Leaf-spine: every leaf has a cable (or several) to every spine.
+
+use super::{moving, not_too_many, positive, short};
+use crate::{LinkClass, Topology, TopologyError, build::Builder};
+use anabranch_settings::parameters;
+use anabranch_units::{Rate, Time};
+
+parameters! {
+    /// Leaf-spine. Oversubscription follows: hosts_per_leaf * host rate to spines * links_per_spine * uplink rate.
+    pub struct LeafSpineParameters {
+        /// Number of leaves.
+        leaves: u64 = 8, source "Hopper section 4.1.1";
+        /// Number of spines.
+        spines: u64 = 8, source "Hopper section 4.1.1";
+        /// Hosts at each leaf.
+        hosts_per_leaf: u64 = 16, source "Hopper section 4.1.1";
+        /// Parallel cables between a leaf and a spine.
+        links_per_spine: u64 = 1, source "ours";
+        /// Rate of every link.
+        link_rate: Rate = Rate::gbps(100), source "Hopper section 4.1.1";
+        /// Rate of links to hosts; \"\": as `link_rate`.
+        host_link_rate: Option<Rate> = None, source "ours";
+        /// Delay of every link.
+        link_delay: Time = Time::from_us(1), source "Hopper section 4.1.1";
+        /// Delay of links to hosts; \"\": as `link_delay`.
+        host_link_delay: Option<Time> = None, source "ours";
+        /// Time a packet spends in a switch before it reaches its output port.
+        switch_latency: Time = Time::ZERO, source "ours";
+    }
+}
+
+impl LeafSpineParameters {
+    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+        for (key, value) in [
+            ("leaves", self.leaves),
+            ("spines", self.spines),
+            ("hosts_per_leaf", self.hosts_per_leaf),
+            ("links_per_spine", self.links_per_spine),
+        ] {
+            positive(key, value)?;
+            if value > 1 << 16 {
+                return Err(TopologyError::at(key, format!("`{key}` is {value}; at most 65536 are allowed")));
+            }
+        }
+        let hosts = not_too_many("leaves", self.leaves * self.hosts_per_leaf)?;
+        let uplinks = not_too_many("spines", self.spines * self.links_per_spine)?;
+        not_too_many("spines", self.leaves * u64::from(uplinks) / 16)?;
+        let rate = moving("link_rate", self.link_rate)?;
+        let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;
+        let delay = short("link_delay", self.link_delay)?;
+        let host_delay = short("host_link_delay", self.host_link_delay.unwrap_or(delay))?;
+        let mut builder = Builder::default();
+        builder.hosts(hosts);
+        let leaf = builder.switches(self.leaves as u32, "leaf", 0);
+        let spine = builder.switches(self.spines as u32, "spine", 1);
+        for host in 0..hosts {
+            builder.cable(host, leaf + host / self.hosts_per_leaf as u32, host_rate, host_delay, LinkClass::Host);
+        }
+        for l in 0..self.leaves as u32 {
+            for s in 0..self.spines as u32 {
+                for _ in 0..self.links_per_spine {
+                    builder.cable(leaf + l, spine + s, rate, delay, LinkClass::Tier { lower: 0 });
+                }
+            }
+        }
+        builder.finish(short("switch_latency", self.switch_latency)?, vec![uplinks])
+    }
+}

@@ -1,0 +1,115 @@
+//! The kinds of topology a scenario can name.
+
+mod fat_tree;
+mod file;
+mod leaf_spine;
+
+pub use fat_tree::FatTreeParameters;
+pub use file::{FileFormat, FileParameters};
+pub use leaf_spine::LeafSpineParameters;
+
+use crate::{Topology, TopologyError};
+use anabranch_settings::{Parameters, nearest};
+use anabranch_units::{Rate, Time};
+
+/// What is known of a kind of topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindInfo {
+    /// Its name in a scenario.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+macro_rules! kinds {
+    ($($variant:ident $parameters:ident $name:literal, $summary:literal, $source:literal;)+) => {
+        /// The kinds there are.
+        pub const TOPOLOGY_KINDS: &[KindInfo] =
+            &[$(KindInfo { name: $name, summary: $summary, source: $source },)+];
+
+        /// A kind with its parameters.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum TopologyParameters {
+            $(#[doc = $summary] $variant($parameters),)+
+        }
+
+        impl TopologyParameters {
+            /// The kind of this name, with its defaults.
+            ///
+            /// # Errors
+            /// Where there is none; names those there are and the nearest.
+            pub fn named(kind: &str) -> Result<Self, TopologyError> {
+                match kind {
+                    $($name => Ok(Self::$variant($parameters::default())),)+
+                    _ => {
+                        let names = [$($name),+];
+                        let hint = nearest(kind, names).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+                        let message = format!("unknown kind `{kind}`; allowed are {}{hint}", names.join(", "));
+                        Err(TopologyError::at("kind", message))
+                    }
+                }
+            }
+
+            /// Its name.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)+ }
+            }
+
+            /// Its parameters.
+            pub fn parameters(&self) -> &dyn Parameters {
+                match self { $(Self::$variant(p) => p,)+ }
+            }
+
+            /// Its parameters, to be set.
+            pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
+                match self { $(Self::$variant(p) => p,)+ }
+            }
+
+            /// Builds it. `read_file` gives the text of a file that the parameters name.
+            ///
+            /// # Errors
+            /// An impossible topology, a file that cannot be read or says something impossible.
+            pub fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+                match self { $(Self::$variant(p) => p.build(read_file),)+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    LeafSpine LeafSpineParameters "leaf-spine", "two tiers with any number of leaves, spines and hosts", "specification 10.6";
+    FatTree FatTreeParameters "fat-tree", "non-blocking tree of 2 or 3 tiers of switches of one radix", "PRIME, Table I; specification 10.6";
+    File FileParameters "file", "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list", "specification 14.2, 14.3";
+}
+
+/// A size that must not be zero.
+pub(crate) fn positive(key: &str, value: u64) -> Result<(), TopologyError> {
+    if value == 0 { Err(TopologyError::at(key, format!("`{key}` is 0; at least 1 is needed"))) } else { Ok(()) }
+}
+
+/// A rate that moves something.
+pub(crate) fn moving(key: &str, rate: Rate) -> Result<Rate, TopologyError> {
+    if rate.0 < 1_000_000 {
+        return Err(TopologyError::at(key, format!("`{key}` is {rate}; at least 1Mbps is needed")));
+    }
+    Ok(rate)
+}
+
+/// A delay within reason: below a second.
+pub(crate) fn short(key: &str, delay: Time) -> Result<Time, TopologyError> {
+    if delay > Time::from_ms(1000) {
+        return Err(TopologyError::at(key, format!("`{key}` is {delay}; at most 1s is allowed")));
+    }
+    Ok(delay)
+}
+
+/// Refuses more hosts than the simulator can name.
+pub(crate) fn not_too_many(key: &str, hosts: u64) -> Result<u32, TopologyError> {
+    if hosts > crate::build::MAX_HOSTS {
+        let most = crate::build::MAX_HOSTS;
+        return Err(TopologyError::at(key, format!("`{key}` makes {hosts} hosts; at most {most} are allowed")));
+    }
+    Ok(hosts as u32)
+}

@@ -1,0 +1,257 @@
+//! Distances, path counts, and what a packet takes over the empty network.
+
+use crate::{LinkId, NodeId, Routes, Topology, routes::distances};
+use anabranch_units::{Rate, Time};
+
+impl Topology {
+    /// Hops between two switches on the intact network; `u32::MAX` where there is no way.
+    pub fn switch_distance(&self, from: NodeId, to: NodeId) -> u32 {
+        if from == to {
+            return 0;
+        }
+        if !self.uplinks.is_empty() {
+            return self.tree_distance(from, to);
+        }
+        let mut distance = vec![u32::MAX; self.switches() as usize];
+        distances(self, to.0 - self.hosts, &|_| true, &mut distance, &mut Vec::new());
+        distance[(from.0 - self.hosts) as usize]
+    }
+
+    /// In a tree of tiers: up to the first level from which `to` is reached downwards.
+    fn tree_distance(&self, from: NodeId, to: NodeId) -> u32 {
+        let mut level = vec![from];
+        let mut seen = vec![false; self.nodes.len()];
+        seen[from.0 as usize] = true;
+        let mut hops = 0;
+        while !level.is_empty() {
+            hops += 1;
+            let mut next = Vec::new();
+            for node in level {
+                for link in self.out_links(node) {
+                    let other = self.link(*link).to;
+                    if other == to {
+                        return hops;
+                    }
+                    if other.0 >= self.hosts && !std::mem::replace(&mut seen[other.0 as usize], true) {
+                        next.push(other);
+                    }
+                }
+            }
+            level = next;
+        }
+        u32::MAX
+    }
+
+    /// The first of the shortest paths between two hosts, host links included.
+    pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
+        let (from, to) = (self.edge_switch(src), self.edge_switch(dst));
+        let mut path = vec![self.host_uplink(src)];
+        let mut distance = vec![u32::MAX; self.switches() as usize];
+        if from != to {
+            distances(self, to.0 - self.hosts, &|_| true, &mut distance, &mut Vec::new());
+        }
+        let mut at = from;
+        while at != to {
+            let here = distance[(at.0 - self.hosts) as usize];
+            let nearer = |link: &&LinkId| {
+                let next = self.link(**link).to.0;
+                next >= self.hosts && distance[(next - self.hosts) as usize] < here
+            };
+            let link = self.out_links(at).iter().find(nearer).expect("a connected graph");
+            path.push(*link);
+            at = self.link(*link).to;
+        }
+        path.push(self.host_uplink(dst).reverse());
+        path
+    }
+
+    /// Store and forward over an empty path: wire times, delays and switch latencies.
+    pub fn one_way(&self, path: &[LinkId], wire_bytes: u64) -> Time {
+        self.train_arrival(path, 0, 0, wire_bytes)
+    }
+
+    /// Round trip of a packet of `data` bytes and its acknowledgement of `ack` bytes, the latter on the way back.
+    pub fn base_rtt(&self, src: u32, dst: u32, data: u64, ack: u64) -> Time {
+        self.rtt(&self.base_path(src, dst), data, ack)
+    }
+
+    /// Round trip over `path` and back over its cables.
+    pub fn rtt(&self, path: &[LinkId], data: u64, ack: u64) -> Time {
+        let back: Vec<LinkId> = path.iter().rev().map(|l| l.reverse()).collect();
+        self.one_way(path, data) + self.one_way(&back, ack)
+    }
+
+    /// The largest base round trip between two hosts.
+    pub fn max_base_rtt(&self, data: u64, ack: u64) -> Time {
+        // Hosts at one switch differ by their own link alone: its slowest host stands for a switch.
+        let mut slowest: Vec<Option<(Time, u32)>> = vec![None; self.switches() as usize];
+        let mut second = slowest.clone();
+        for host in 0..self.hosts {
+            let up = self.host_uplink(host);
+            let time = self.one_way(&[up], data) + self.one_way(&[up.reverse()], data);
+            let edge = (self.edge_switch(host).0 - self.hosts) as usize;
+            let candidate = Some((time, host));
+            if slowest[edge].is_none_or(|best| time > best.0) {
+                second[edge] = std::mem::replace(&mut slowest[edge], candidate);
+            } else if second[edge].is_none_or(|best| time > best.0) {
+                second[edge] = candidate;
+            }
+        }
+        let hosts: Vec<u32> = slowest.iter().flatten().map(|s| s.1).collect();
+        let pairs: Vec<(u32, u32)> = if self.uplinks.is_empty() || !self.uniform() {
+            hosts.iter().flat_map(|&a| hosts.iter().map(move |&b| (a, b))).filter(|(a, b)| a != b).collect()
+        } else {
+            // Tiers of equal links: any switch is as good a start as another.
+            hosts.iter().skip(1).map(|&b| (hosts[0], b)).collect()
+        };
+        let inside = slowest.iter().zip(&second).filter_map(|(a, b)| Some(((*a)?.1, (*b)?.1)));
+        pairs.into_iter().chain(inside).map(|(a, b)| self.base_rtt(a, b, data, ack)).max().unwrap_or_default()
+    }
+
+    /// Whether all links of a class have one rate and one delay.
+    fn uniform(&self) -> bool {
+        let mut seen = std::collections::BTreeMap::new();
+        self.links.iter().all(|l| *seen.entry(l.class).or_insert((l.rate, l.delay)) == (l.rate, l.delay))
+    }
+
+    /// Rate of the fastest NIC.
+    pub fn nic_rate(&self) -> Rate {
+        (0..self.hosts).map(|host| self.link(self.host_uplink(host)).rate).max().unwrap_or_default()
+    }
+
+    /// Bandwidth-delay product in bytes: NIC rate times the largest base round trip.
+    pub fn bdp(&self, data: u64, ack: u64) -> u64 {
+        self.nic_rate().bytes_in(self.max_base_rtt(data, ack))
+    }
+
+    /// Arrival of the last byte of a train on an otherwise empty path: `full` packets of `full_bytes`, then one of
+    /// `last_bytes`, sent back to back from time 0; store and forward.
+    ///
+    /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at
+    /// F_h(k) = S_h + (k-1) * M_h, S_h being the sum of wire times and delays up to h and M_h the longest wire time
+    /// so far: the slowest link paces the train. The last packet follows: it starts when it has arrived and the packet
+    /// before it has left. Rates that give no whole picoseconds are rounded up per packet.
+    pub fn train_arrival(&self, path: &[LinkId], full: u64, full_bytes: u64, last_bytes: u64) -> Time {
+        let (mut first_left, mut pace, mut last_here) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        let mut delay = Time::ZERO;
+        for link in path {
+            let link = self.link(*link);
+            let wire = link.rate.wire_time(full_bytes);
+            first_left += delay + wire;
+            pace = pace.max(wire);
+            let before_left = if full == 0 { Time::ZERO } else { first_left + pace * (full - 1) };
+            last_here = (last_here + delay).max(before_left) + link.rate.wire_time(last_bytes);
+            let latency = if link.to.0 >= self.hosts { self.switch_latency } else { Time::ZERO };
+            delay = link.delay + latency;
+        }
+        last_here + delay
+    }
+
+    /// Number of shortest paths between two switches, per number of hops there is one entry.
+    pub fn shortest_paths(&self, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
+        if from == to {
+            return 1;
+        }
+        let mut counts = vec![None; self.switches() as usize];
+        self.count_paths(routes, from.0 - self.hosts, to.0 - self.hosts, &mut counts)
+    }
+
+    fn count_paths(&self, routes: &Routes, at: u32, to: u32, counts: &mut [Option<u64>]) -> u64 {
+        if at == to {
+            return 1;
+        }
+        if let Some(count) = counts[at as usize] {
+            return count;
+        }
+        let links = routes.towards(at, to).links;
+        let next = links.iter().map(|l| self.link(*l).to.0 - self.hosts);
+        let count = next.map(|n| self.count_paths(routes, n, to, counts)).sum();
+        counts[at as usize] = Some(count);
+        count
+    }
+
+    /// The shortest paths between two hosts, at most `most` of them, in port order.
+    pub fn paths(&self, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
+        let (from, to) = (self.edge_switch(src), self.edge_switch(dst));
+        let mut found = Vec::new();
+        let mut stack = vec![(from, vec![self.host_uplink(src)])];
+        while let Some((at, path)) = stack.pop() {
+            if found.len() == most {
+                break;
+            }
+            if at == to {
+                found.push(path.into_iter().chain([self.host_uplink(dst).reverse()]).collect());
+                continue;
+            }
+            for link in routes.towards(at.0 - self.hosts, to.0 - self.hosts).links.iter().rev() {
+                stack.push((self.link(*link).to, path.iter().copied().chain([*link]).collect()));
+            }
+        }
+        found
+    }
+
+    /// Which of the paths that multi-part entropy values name between two edge switches lead over a `dead` link
+    /// (per directed link). Index: part 0 + U0 * part 1, over as many tiers as the way climbs; empty where there is
+    /// nothing to choose.
+    pub fn dead_paths(&self, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
+        let hops = self.switch_distance(from, to);
+        if from == to || hops == u32::MAX || self.uplinks.is_empty() {
+            return Vec::new();
+        }
+        let levels = (hops as usize / 2).min(self.uplinks.len());
+        let total: u32 = self.uplinks[..levels].iter().product();
+        (0..total).map(|path| self.is_dead(from, to, path, levels, dead)).collect()
+    }
+
+    fn is_dead(&self, from: NodeId, to: NodeId, mut path: u32, levels: usize, dead: &[bool]) -> bool {
+        let mut at = from;
+        for uplinks in &self.uplinks[..levels] {
+            let part = path % uplinks;
+            path /= uplinks;
+            let Some(link) = self.uplinks_of(at).nth(part as usize) else { return true };
+            if dead[link.0 as usize] {
+                return true;
+            }
+            at = self.link(link).to;
+        }
+        // Downwards every step has at least one cable that lives, or the path is dead.
+        for left in (0..levels).rev() {
+            let downwards = |link: &&LinkId| {
+                let next = self.link(**link).to;
+                !self.is_up(**link) && next.0 >= self.hosts && (if left == 0 { next == to } else { self.is_above(next, to) })
+            };
+            let mut down = self.out_links(at).iter().filter(downwards).filter(|l| !dead[l.0 as usize]);
+            let Some(link) = down.next() else { return true };
+            at = self.link(*link).to;
+        }
+        false
+    }
+
+    /// Whether `upper` has a cable straight down to `lower`.
+    fn is_above(&self, upper: NodeId, lower: NodeId) -> bool {
+        self.out_links(upper).iter().any(|l| self.link(*l).to == lower)
+    }
+}
+
+/// Shortest paths between hosts, worked out once per pair of edge switches.
+#[derive(Clone, Debug, Default)]
+pub struct BasePaths {
+    between: rustc_hash::FxHashMap<(NodeId, NodeId), Box<[LinkId]>>,
+    path: Vec<LinkId>,
+}
+
+impl BasePaths {
+    /// As [`Topology::base_path`].
+    pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
+        let key = (topology.edge_switch(src), topology.edge_switch(dst));
+        let between = self.between.entry(key).or_insert_with(|| {
+            let path = topology.base_path(src, dst);
+            path[1..path.len() - 1].into()
+        });
+        self.path.clear();
+        self.path.push(topology.host_uplink(src));
+        self.path.extend_from_slice(between);
+        self.path.push(topology.host_uplink(dst).reverse());
+        &self.path
+    }
+}

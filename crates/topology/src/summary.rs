@@ -1,0 +1,124 @@
+//! What there is to know of a topology at a glance.
+
+use crate::{LinkId, NodeId, NodeKind, Routes, Topology};
+use anabranch_units::{Rate, Time};
+use std::collections::BTreeMap;
+
+/// Switches of one tier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierCount {
+    /// The tier.
+    pub tier: u8,
+    /// How many switches.
+    pub switches: u32,
+    /// Most ports of one.
+    pub ports: u32,
+    /// Rate of its links downwards over rate of its links upwards; `None` at the top.
+    pub oversubscription: Option<f64>,
+}
+
+/// Ordered pairs of switches with hosts that are so far apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathCount {
+    /// Switch-to-switch links on a shortest path.
+    pub switch_hops: u32,
+    /// Number of shortest paths.
+    pub paths: u64,
+    /// Ordered pairs of different switches with hosts.
+    pub pairs: u64,
+}
+
+/// Counts, distances and path counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Hosts.
+    pub hosts: u32,
+    /// Switches per tier.
+    pub tiers: Vec<TierCount>,
+    /// Cables per class: name, number, rates and delays there are.
+    pub cables: Vec<(String, u64, Vec<(Rate, Time)>)>,
+    /// Most links between two hosts on a shortest path.
+    pub diameter_links: u32,
+    /// Most links between two switches with hosts on a shortest path.
+    pub diameter_switch_hops: u32,
+    /// Shortest paths between switches with hosts, by distance and number.
+    pub paths: Vec<PathCount>,
+    /// Largest base round trip for packets of the given sizes.
+    pub base_rtt: Time,
+    /// Bandwidth-delay product in bytes and in packets, rounded up.
+    pub bdp_bytes: u64,
+    /// In packets, rounded up.
+    pub bdp_packets: u64,
+}
+
+impl Topology {
+    /// Counts, distances and path counts, for data packets of `data` and acknowledgements of `ack` bytes on the wire.
+    pub fn summary(&self, data: u64, ack: u64) -> Summary {
+        let routes = Routes::shortest(self, &[]);
+        let mut edges: Vec<NodeId> = (0..self.hosts).map(|h| self.edge_switch(h)).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut paths: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+        for &to in &edges {
+            let mut distance = vec![u32::MAX; self.switches() as usize];
+            crate::routes::distances(self, to.0 - self.hosts, &|_| true, &mut distance, &mut Vec::new());
+            for &from in edges.iter().filter(|from| **from != to) {
+                let hops = distance[(from.0 - self.hosts) as usize];
+                *paths.entry((hops, self.shortest_paths(&routes, from, to))).or_insert(0) += 1;
+            }
+        }
+        let far = paths.keys().map(|key| key.0).max().unwrap_or(0);
+        let bdp_bytes = self.bdp(data, ack);
+        Summary {
+            hosts: self.hosts,
+            tiers: self.tier_counts(),
+            cables: self.cable_counts(),
+            diameter_links: far + 2,
+            diameter_switch_hops: far,
+            paths: paths.into_iter().map(|((switch_hops, paths), pairs)| PathCount { switch_hops, paths, pairs }).collect(),
+            base_rtt: self.max_base_rtt(data, ack),
+            bdp_bytes,
+            bdp_packets: bdp_bytes.div_ceil(data.max(1)),
+        }
+    }
+
+    fn tier_counts(&self) -> Vec<TierCount> {
+        let mut tiers: BTreeMap<u8, (u32, u32, u64, u64)> = BTreeMap::new();
+        for index in self.hosts..self.nodes.len() as u32 {
+            let node = NodeId(index);
+            let NodeKind::Switch { tier } = self.node(node).kind else { continue };
+            let entry = tiers.entry(tier).or_default();
+            entry.0 += 1;
+            entry.1 = entry.1.max(self.out_links(node).len() as u32);
+            for &link in self.out_links(node) {
+                let rate = self.link(link).rate.0;
+                if self.is_up(link) { entry.3 += rate } else { entry.2 += rate }
+            }
+        }
+        let row = |(tier, (switches, ports, down, up)): (u8, (u32, u32, u64, u64))| TierCount {
+            tier,
+            switches,
+            ports,
+            oversubscription: (up > 0).then(|| down as f64 / up as f64),
+        };
+        tiers.into_iter().map(row).collect()
+    }
+
+    fn cable_counts(&self) -> Vec<(String, u64, Vec<(Rate, Time)>)> {
+        let mut classes: BTreeMap<_, (u64, Vec<(Rate, Time)>)> = BTreeMap::new();
+        for link in self.link_ids().filter(|l: &LinkId| l.0 % 2 == 0).map(|l| self.link(l)) {
+            let entry = classes.entry(link.class).or_default();
+            entry.0 += 1;
+            if !entry.1.contains(&(link.rate, link.delay)) {
+                entry.1.push((link.rate, link.delay));
+            }
+        }
+        classes.into_iter().map(|(class, (count, kinds))| (class.name(), count, kinds)).collect()
+    }
+
+    /// Rate of the links from leaves down to hosts over their rate upwards, over all leaves; 1 where there is nothing above.
+    pub fn oversubscription(&self) -> f64 {
+        let tiers = self.tier_counts();
+        tiers.first().and_then(|t| t.oversubscription).unwrap_or(1.0)
+    }
+}

@@ -1,0 +1,192 @@
+//! SMaRTT: ECN and delay together, with QuickAdapt and FastIncrease; the congestion control of REPS.
+//!
+//! Four cases by mark and delay: unmarked and fast grows in proportion to the distance from the target delay,
+//! unmarked and slow grows fairly, marked and fast shrinks in proportion to the window, marked and slow shrinks by the
+//! distance from the target as well. Specification 7.5.
+
+use super::{
+    CcAck, CcLoss, Sizes,
+    adaptive::{Adaptive, AdaptiveConfig},
+};
+use crate::uet::{Network, Section};
+use anabranch_settings::{SetError, parameters};
+use anabranch_units::Time;
+
+parameters! {
+    /// SMaRTT.
+    pub struct SmarttParameters {
+        /// Target round trip in base RTTs.
+        target_rtt: f64 = 1.5, source "specification 7.4";
+        /// Fair increase: share of a BDP that a window of unmarked acknowledgements adds.
+        fair_increase: f64 = 0.02, source "specification 7.4: tuned artifact; 0.006 in the paper";
+        /// Fair decrease: bytes per acknowledged byte at a window of one BDP.
+        fair_decrease: f64 = 0.5, source "specification 7.4: tuned artifact; 0.8 in the paper";
+        /// Gain of the increase in proportion to the distance from the target.
+        multiplicative_increase: f64 = 2.0, source "specification 7.4";
+        /// Gain of the decrease in proportion to the distance from the target.
+        multiplicative_decrease: f64 = 1.0, source "specification 7.4: tuned artifact; 2 in the paper";
+        /// Whether QuickAdapt sets the window after trims and timeouts.
+        quick_adapt: bool = true, source "specification 7.5";
+        /// Measurement period of QuickAdapt in base RTTs.
+        quick_adapt_period: f64 = 1.5, source "specification 7.4";
+        /// Whether FastIncrease grows the window on an idle path.
+        fast_increase: bool = true, source "specification 7.5";
+        /// Bytes that FastIncrease adds per acknowledged byte.
+        fast_increase_gain: f64 = 1.0, source "specification 7.4: tuned artifact; 2 in the paper";
+        /// Largest queueing delay that counts as none for FastIncrease.
+        fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
+        /// Whether marks shrink the window only while their average exceeds `ecn_threshold`.
+        ecn_gate: bool = true, source "specification 7.4: on by default in the REPS artifact";
+        /// Average of the marks above which they shrink the window.
+        ecn_threshold: f64 = 0.25, source "specification 7.4: 0.25 to 0.3";
+        /// Gain of that average, per packet.
+        ewma_gain: f64 = 0.125, source "specification 7.4";
+    }
+}
+
+impl SmarttParameters {
+    pub(crate) fn check(&self, section: &Section<'_>) -> Result<(), SetError> {
+        section.require("target_rtt", self.target_rtt.is_finite() && self.target_rtt >= 1.0, "a number, 1 or more")?;
+        section.factor("fair_increase", self.fair_increase)?;
+        section.factor("fair_decrease", self.fair_decrease)?;
+        section.factor("multiplicative_increase", self.multiplicative_increase)?;
+        section.factor("multiplicative_decrease", self.multiplicative_decrease)?;
+        section.positive("quick_adapt_period", self.quick_adapt_period)?;
+        section.factor("fast_increase_gain", self.fast_increase_gain)?;
+        section.share("ecn_threshold", self.ecn_threshold)?;
+        section.share("ewma_gain", self.ewma_gain)
+    }
+}
+
+/// The constants of a run.
+#[derive(Clone, Debug)]
+pub struct SmarttConfig {
+    adaptive: AdaptiveConfig,
+    bdp: f64,
+    target_rtt: f64,
+    fair_increase: f64,
+    fair_decrease: f64,
+    multiplicative_increase: f64,
+    multiplicative_decrease: f64,
+}
+
+impl SmarttConfig {
+    pub(super) fn new(parameters: &SmarttParameters, sizes: Sizes, network: &Network) -> Self {
+        SmarttConfig {
+            bdp: (network.bdp as f64).max(sizes.mtu),
+            target_rtt: parameters.target_rtt,
+            fair_increase: parameters.fair_increase,
+            fair_decrease: parameters.fair_decrease,
+            multiplicative_increase: parameters.multiplicative_increase,
+            multiplicative_decrease: parameters.multiplicative_decrease,
+            adaptive: AdaptiveConfig {
+                sizes,
+                quick_adapt: parameters.quick_adapt,
+                period: parameters.quick_adapt_period,
+                fast_increase: parameters.fast_increase,
+                fast_increase_gain: parameters.fast_increase_gain,
+                fast_increase_delay: parameters.fast_increase_delay,
+                ewma_gain: parameters.ewma_gain,
+                ecn_gate: parameters.ecn_gate.then_some(parameters.ecn_threshold),
+            },
+        }
+    }
+}
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub struct Smartt(Adaptive);
+
+impl Smartt {
+    pub(super) fn new(config: &SmarttConfig, base_rtt: Time) -> Self {
+        Smartt(Adaptive::new(&config.adaptive, base_rtt))
+    }
+
+    #[inline]
+    pub(super) fn on_ack(&mut self, config: &SmarttConfig, ack: &CcAck) {
+        if self.0.on_ack(&config.adaptive, ack) {
+            self.0.cwnd += self.change(config, ack);
+        }
+        self.0.clamp(&config.adaptive);
+    }
+
+    /// What the main rule adds to the window. Without a delay sample the delay counts as on target (ours).
+    fn change(&self, config: &SmarttConfig, ack: &CcAck) -> f64 {
+        let (bytes, cwnd) = (ack.bytes as f64, self.0.cwnd);
+        let target = self.0.base_rtt.ps() as f64 * config.target_rtt;
+        let rtt = ack.rtt.map_or(target, |rtt| rtt.ps() as f64);
+        let away = (rtt - target) / rtt;
+        if !ack.ecn {
+            let fair = bytes / cwnd * config.fair_increase * config.bdp;
+            let near = -away * config.multiplicative_increase * bytes * config.adaptive.sizes.mtu / cwnd;
+            return fair + near.max(0.0).min(bytes);
+        }
+        if !self.0.may_decrease(&config.adaptive) {
+            return 0.0;
+        }
+        let fair = cwnd / config.bdp * config.fair_decrease * bytes;
+        if away > 0.0 { -(config.multiplicative_decrease * away * bytes + fair).min(bytes) } else { -fair }
+    }
+
+    #[inline]
+    pub(super) fn on_progress(&mut self, bytes: u64) {
+        self.0.on_progress(bytes);
+    }
+
+    pub(super) fn on_nack(&mut self, config: &SmarttConfig, loss: &CcLoss) {
+        self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
+    }
+
+    /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
+    pub(super) fn on_timeout(&mut self, config: &SmarttConfig, loss: &CcLoss) {
+        self.0.on_loss(&config.adaptive, loss, 0);
+    }
+
+    #[inline]
+    pub(super) fn cwnd(&self) -> f64 {
+        self.0.cwnd
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::Rate;
+
+    const SIZES: Sizes = Sizes { mtu: 4000.0, payload: 3936.0, max: 600_000.0, trimmed: 64 };
+    const BASE: Time = Time::from_us(8);
+
+    fn config() -> SmarttConfig {
+        let network =
+            Network { base_rtt: BASE, bdp: 400_000, queue_drain: BASE, trimming: true, nic_rate: Rate::gbps(400) };
+        let parameters =
+            SmarttParameters { quick_adapt: false, fast_increase: false, ecn_gate: false, ..Default::default() };
+        SmarttConfig::new(&parameters, SIZES, &network)
+    }
+    fn changed(ecn: bool, rtt_us: u64) -> f64 {
+        let config = config();
+        let mut flow = Smartt::new(&config, BASE);
+        flow.0.cwnd = 200_000.0;
+        let rtt = Some(Time::from_us(rtt_us));
+        flow.on_ack(&config, &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0 });
+        flow.cwnd() - 200_000.0
+    }
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-6, "{a} {b}");
+    }
+
+    #[test]
+    fn the_four_cases() {
+        // Target: 12 us. Fair increase: 4000/200000 * 0.02 * 400000 = 160 B.
+        // Unmarked at 8 us: (12-8)/8 * 2 * 4000 * 4000 / 200000 = 80 B on top.
+        near(changed(false, 8), 240.0);
+        // Unmarked at 16 us: the fair increase alone.
+        near(changed(false, 16), 160.0);
+        // Marked at 8 us: 200000/400000 * 0.5 * 4000 = 1000 B.
+        near(changed(true, 8), -1000.0);
+        // Marked at 16 us: (16-12)/16 * 1 * 4000 = 1000 B on top.
+        near(changed(true, 16), -2000.0);
+        // Far beyond the target no more than the bytes acknowledged.
+        near(changed(true, 1000), -4000.0);
+    }
+}

@@ -1,0 +1,371 @@
+//! The sender of a flow (specification 7.10): a window, selective acknowledgement, retransmission of what was
+//! trimmed or timed out, a fixed timeout per packet.
+
+use super::UetConfig;
+use crate::{
+    Ack, Nack,
+    cc::{CcAck, CcLoss, CongestionControl},
+    psn_set::PsnSet,
+};
+use anabranch_units::Time;
+use std::collections::VecDeque;
+
+/// What becomes of a packet between its first transmission and its acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Acknowledged, or not sent yet.
+    #[default]
+    Idle,
+    InFlight,
+    /// Trimmed or timed out; waits to be sent again.
+    Lost,
+}
+
+/// What the sender remembers of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    sent_at: Time,
+    tag: u32,
+    state: State,
+    /// Sent more than once: its round trip says nothing.
+    resent: bool,
+}
+
+const _: () = assert!(size_of::<Slot>() == 16);
+
+/// A packet that would be sent next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its sequence number.
+    pub psn: u64,
+    /// Its payload bytes.
+    pub payload: u32,
+    /// Whether it was sent before.
+    pub retransmission: bool,
+}
+
+/// What an ACK brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acked {
+    /// Packets newly acknowledged.
+    pub packets: u32,
+    /// Payload bytes newly acknowledged.
+    pub bytes: u64,
+    /// Round trip of the packet that triggered the ACK; `None` where it was sent more than once or is long done.
+    pub rtt: Option<Time>,
+    /// Everything is acknowledged.
+    pub done: bool,
+}
+
+/// What a NACK brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nacked {
+    /// The packet was in flight and is now to be sent again.
+    pub lost: bool,
+    /// Packets newly acknowledged by the NACK's cumulative PSN.
+    pub packets: u32,
+    /// Everything is acknowledged.
+    pub done: bool,
+}
+
+/// The sending side of a flow.
+#[derive(Clone, Debug)]
+pub struct UetSender {
+    /// Slot of PSN p: `ring[p & mask]`, for `cumulative <= p < next_psn`.
+    ring: Box<[Slot]>,
+    mask: u64,
+    cumulative: u64,
+    next_psn: u64,
+    packets: u64,
+    last_payload: u32,
+    /// Packets lost and not yet sent again.
+    lost: u32,
+    /// Bytes on the wire that are neither acknowledged nor lost.
+    in_flight: u64,
+    cwnd: u64,
+    /// No packet in flight was sent before this.
+    oldest: Time,
+    /// PSNs at or above `cumulative` that are acknowledged.
+    acked: PsnSet,
+    /// Lost packets in the order of their loss; some may be acknowledged since.
+    queue: VecDeque<u64>,
+    cc: CongestionControl,
+    retransmitted: u64,
+    timeouts: u64,
+}
+
+impl UetSender {
+    /// The sender of `size` payload bytes over a path of base round trip `base_rtt`.
+    pub fn new(config: &UetConfig, base_rtt: Time, size: u64) -> Self {
+        let packets = config.packets(size);
+        let slots = config.window_packets().min(packets).max(1).next_power_of_two();
+        let cc = CongestionControl::new(&config.cc, base_rtt);
+        UetSender {
+            ring: vec![Slot::default(); slots as usize].into_boxed_slice(),
+            mask: slots - 1,
+            cumulative: 0,
+            next_psn: 0,
+            packets,
+            last_payload: (size - (packets - 1) * config.mtu) as u32,
+            lost: 0,
+            in_flight: 0,
+            cwnd: cc.cwnd(&config.cc),
+            oldest: Time::ZERO,
+            acked: PsnSet::new(slots),
+            queue: VecDeque::new(),
+            cc,
+            retransmitted: 0,
+            timeouts: 0,
+        }
+    }
+
+    #[inline]
+    fn payload(&self, config: &UetConfig, psn: u64) -> u32 {
+        if psn + 1 == self.packets { self.last_payload } else { config.mtu as u32 }
+    }
+
+    #[inline]
+    fn wire(&self, config: &UetConfig, psn: u64) -> u64 {
+        u64::from(self.payload(config, psn)) + config.header
+    }
+
+    #[inline]
+    fn slot(&mut self, psn: u64) -> &mut Slot {
+        &mut self.ring[(psn & self.mask) as usize]
+    }
+
+    /// Whether there is something to send and the window allows it. A packet larger than the window goes alone.
+    #[inline]
+    pub fn ready(&self, config: &UetConfig) -> bool {
+        if self.lost == 0 && self.next_psn == self.packets {
+            return false;
+        }
+        // Only the last packet is shorter; taking every packet for a full one would hold it back.
+        let wire = if self.lost == 0 { self.wire(config, self.next_psn) } else { config.mtu + config.header };
+        self.in_flight == 0 || self.in_flight + wire <= self.cwnd
+    }
+
+    /// What would be sent next, whatever the window says: lost packets first, then new ones.
+    #[inline]
+    pub fn peek(&self, config: &UetConfig) -> Option<Segment> {
+        if self.lost > 0 {
+            let psn = *self.queue.front()?;
+            return Some(Segment { psn, payload: self.payload(config, psn), retransmission: true });
+        }
+        let psn = self.next_psn;
+        (psn < self.packets).then(|| Segment { psn, payload: self.payload(config, psn), retransmission: false })
+    }
+
+    /// Sends what [`UetSender::peek`] shows, at `now` with path tag `tag`.
+    ///
+    /// # Panics
+    /// Where there is nothing to send.
+    #[inline]
+    pub fn send(&mut self, config: &UetConfig, now: Time, tag: u32) -> Segment {
+        let segment = self.peek(config).expect("something to send");
+        if segment.retransmission {
+            self.queue.pop_front();
+            self.lost -= 1;
+            self.retransmitted += 1;
+        } else {
+            if self.next_psn - self.cumulative > self.mask {
+                self.grow();
+            }
+            self.next_psn += 1;
+        }
+        if self.in_flight == 0 {
+            self.oldest = now;
+        }
+        self.in_flight += u64::from(segment.payload) + config.header;
+        *self.slot(segment.psn) =
+            Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
+        self.skip_stale();
+        segment
+    }
+
+    /// Keeps the front of the queue a packet that is still lost.
+    #[inline]
+    fn skip_stale(&mut self) {
+        while let Some(&psn) = self.queue.front() {
+            if psn >= self.cumulative && self.ring[(psn & self.mask) as usize].state == State::Lost {
+                return;
+            }
+            self.queue.pop_front();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = 2 * (self.mask + 1);
+        let mut ring = vec![Slot::default(); slots as usize].into_boxed_slice();
+        for psn in self.cumulative..self.next_psn {
+            ring[(psn & (slots - 1)) as usize] = self.ring[(psn & self.mask) as usize];
+        }
+        (self.ring, self.mask) = (ring, slots - 1);
+    }
+
+    /// Packet `psn`, not known as acknowledged before, is.
+    #[inline]
+    fn acknowledge(&mut self, config: &UetConfig, psn: u64) {
+        let wire = self.wire(config, psn);
+        let slot = self.slot(psn);
+        match std::mem::replace(&mut slot.state, State::Idle) {
+            State::InFlight => self.in_flight -= wire,
+            State::Lost => self.lost -= 1,
+            State::Idle => {}
+        }
+    }
+
+    /// Takes the cumulative PSN and a selective bitmap; returns packets and payload bytes newly acknowledged.
+    fn take(&mut self, config: &UetConfig, cumulative: u64, base: u64, bitmap: u64) -> (u32, u64) {
+        let cumulative = cumulative.min(self.next_psn);
+        let (mut packets, mut bytes) = (0, 0);
+        let count = |sender: &Self, psn: u64, packets: &mut u32, bytes: &mut u64| {
+            *packets += 1;
+            *bytes += u64::from(sender.payload(config, psn));
+        };
+        for psn in self.cumulative..cumulative {
+            if !self.acked.contains(self.cumulative, psn) {
+                self.acknowledge(config, psn);
+                count(self, psn, &mut packets, &mut bytes);
+            }
+        }
+        if cumulative > self.cumulative {
+            self.acked.take_below(self.cumulative, cumulative);
+            self.cumulative = cumulative;
+        }
+        // Bits below `cumulative` or at or above `next_psn` say nothing.
+        let (base, bitmap) = if base >= self.cumulative {
+            (base, bitmap)
+        } else {
+            (self.cumulative, bitmap.checked_shr((self.cumulative - base).min(64) as u32).unwrap_or(0))
+        };
+        let room = self.next_psn.saturating_sub(base);
+        let bitmap = if room < 64 { bitmap & ((1 << room) - 1) } else { bitmap };
+        if bitmap != 0 {
+            let fresh = bitmap & !self.acked.bits_from(self.cumulative, base);
+            let mut rest = fresh;
+            while rest != 0 {
+                let psn = base + u64::from(rest.trailing_zeros());
+                rest &= rest - 1;
+                self.acknowledge(config, psn);
+                count(self, psn, &mut packets, &mut bytes);
+            }
+            self.acked.insert_bits(self.cumulative, base, fresh);
+            self.cumulative = self.acked.take_run(self.cumulative);
+        } else if packets > 0 {
+            self.cumulative = self.acked.take_run(self.cumulative);
+        }
+        if packets > 0 {
+            self.skip_stale();
+        }
+        (packets, bytes)
+    }
+
+    /// An ACK arrived.
+    pub fn on_ack(&mut self, config: &UetConfig, now: Time, ack: &Ack) -> Acked {
+        let sample = (ack.psn >= self.cumulative && ack.psn < self.next_psn).then(|| *self.slot(ack.psn));
+        let rtt = sample.filter(|slot| !slot.resent).map(|slot| now - slot.sent_at);
+        let (packets, bytes) = self.take(config, ack.cumulative, ack.bitmap_base, ack.bitmap);
+        if packets > 0 {
+            let wire = bytes + u64::from(packets) * config.header;
+            let heard = CcAck { now, bytes: wire, packets, ecn: ack.ecn, rtt, in_flight: self.in_flight };
+            self.cc.on_ack(&config.cc, &heard);
+            self.cwnd = self.cc.cwnd(&config.cc);
+        }
+        Acked { packets, bytes, rtt, done: self.is_done() }
+    }
+
+    /// A NACK arrived: a packet came without its payload.
+    pub fn on_nack(&mut self, config: &UetConfig, now: Time, nack: &Nack) -> Nacked {
+        let (packets, bytes) = self.take(config, nack.cumulative, nack.cumulative, 0);
+        if packets > 0 {
+            self.cc.on_progress(bytes + u64::from(packets) * config.header);
+        }
+        let known = nack.psn >= self.cumulative && nack.psn < self.next_psn;
+        let lost = known && self.slot(nack.psn).state == State::InFlight;
+        if lost {
+            let bytes = self.lose(config, nack.psn);
+            self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
+            self.cwnd = self.cc.cwnd(&config.cc);
+        }
+        Nacked { lost, packets, done: self.is_done() }
+    }
+
+    /// A packet in flight is lost; returns its bytes on the wire.
+    fn lose(&mut self, config: &UetConfig, psn: u64) -> u64 {
+        let wire = self.wire(config, psn);
+        self.slot(psn).state = State::Lost;
+        self.in_flight -= wire;
+        self.lost += 1;
+        self.queue.push_back(psn);
+        wire
+    }
+
+    /// When [`UetSender::on_timer`] must be called next at the latest; `None` where nothing is in flight. It may be too
+    /// early, which costs a look, but is never too late.
+    #[inline]
+    pub fn deadline(&self, config: &UetConfig) -> Option<Time> {
+        (self.in_flight > 0).then(|| self.oldest + config.rto)
+    }
+
+    /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each.
+    pub fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
+        let mut oldest = Time::MAX;
+        for psn in self.cumulative..self.next_psn {
+            let slot = *self.slot(psn);
+            if slot.state != State::InFlight {
+                continue;
+            }
+            if slot.sent_at + config.rto > now {
+                oldest = oldest.min(slot.sent_at);
+                continue;
+            }
+            let bytes = self.lose(config, psn);
+            self.timeouts += 1;
+            self.cc.on_timeout(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
+            timed_out(psn, slot.tag);
+        }
+        self.cwnd = self.cc.cwnd(&config.cc);
+        if oldest != Time::MAX {
+            self.oldest = oldest;
+        }
+    }
+
+    /// The next new PSN.
+    pub fn next_psn(&self) -> u64 {
+        self.next_psn
+    }
+    /// Every PSN below this one is acknowledged.
+    pub fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+    /// The window in bytes on the wire.
+    pub fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+    /// Bytes on the wire that are neither acknowledged nor lost.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+    /// Packets sent more than once, counted each time.
+    pub fn retransmitted(&self) -> u64 {
+        self.retransmitted
+    }
+    /// Packets that timed out.
+    pub fn timeouts(&self) -> u64 {
+        self.timeouts
+    }
+    /// Packets in all.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+    /// Whether everything is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.cumulative == self.packets
+    }
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.ring.len() * size_of::<Slot>() + self.acked.heap_bytes() + self.queue.capacity() * 8
+    }
+}

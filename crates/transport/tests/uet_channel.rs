@@ -1,0 +1,213 @@
+//! Sender and receiver over a channel that drops, trims, delays and reorders, with a virtual clock.
+
+use anabranch_random::Stream;
+use anabranch_transport::{
+    Ack, Nack,
+    uet::{CongestionControlKind, Network, UetConfig, UetReceiver, UetSender, UetTransport},
+};
+use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const RTT: Time = Time::from_us(8);
+
+fn config(kind: CongestionControlKind, window_packets: u64, ack_every: u32) -> UetConfig {
+    let mut transport = UetTransport::default();
+    transport.uet.congestion_control = kind;
+    transport.uet.window = BytesOrBdp::Bytes(window_packets * 4160);
+    transport.uet.ack_every = ack_every;
+    transport.uet.mtu = Bytes(4096);
+    let network = Network { base_rtt: RTT, bdp: 400_000, queue_drain: RTT, trimming: true, nic_rate: Rate::gbps(400) };
+    UetConfig::new(&transport, &network)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Data { psn: u64, payload: u32, tag: u32, ecn: bool },
+    Header { psn: u64, tag: u32 },
+    Ack(Ack),
+    Nack(Nack),
+}
+
+/// Runs a flow to its end; checks invariants at every step.
+fn transfer(config: &UetConfig, size: u64, seed: u64, drop: u64, trim: u64, spread_us: u64) -> Result<(), TestCaseError> {
+    let mut stream = Stream::keyed(seed, 0, "channel");
+    let mut sender = UetSender::new(config, RTT, size);
+    let mut receiver = UetReceiver::new(config, size);
+    let mut events: BTreeMap<(Time, u64), Event> = BTreeMap::new();
+    let (mut now, mut number, mut complete) = (Time::ZERO, 0u64, false);
+    let (mut seen, mut bytes) = (BTreeSet::new(), 0u64);
+    let window = config.window;
+    for step in 0.. {
+        prop_assert!(step < 2_000_000, "no end: {} of {}", sender.cumulative(), sender.packets());
+        let push = |time, event, events: &mut BTreeMap<_, _>, number: &mut u64| {
+            *number += 1;
+            events.insert((time, *number), event);
+        };
+        while sender.ready(config) {
+            let (before, tag) = (sender.in_flight(), stream.below(16) as u32);
+            let shown = sender.peek(config).expect("ready");
+            let segment = sender.send(config, now, tag);
+            prop_assert_eq!(segment, shown);
+            prop_assert!(before == 0 || sender.in_flight() <= sender.cwnd().min(window), "window");
+            let time = now + RTT / 2 + Time::from_ps(stream.below(spread_us * 1_000_000 + 1));
+            let (psn, payload) = (segment.psn, segment.payload);
+            match stream.below(100) {
+                roll if roll < drop => {}
+                roll if roll < drop + trim => push(time, Event::Header { psn, tag }, &mut events, &mut number),
+                _ => {
+                    let ecn = stream.chance(1, 10);
+                    push(time, Event::Data { psn, payload, tag, ecn }, &mut events, &mut number);
+                }
+            }
+        }
+        if sender.is_done() {
+            break;
+        }
+        let deadline = sender.deadline(config);
+        let next = events.first_key_value().map(|(key, _)| key.0);
+        let Some(time) = [deadline, next].into_iter().flatten().min() else {
+            return Err(TestCaseError::fail("nothing pending, not done"));
+        };
+        now = now.max(time);
+        if next.is_none_or(|next| deadline.is_some_and(|deadline| deadline < next)) {
+            sender.on_timer(config, now, &mut |_, tag| assert!(tag < 16));
+            continue;
+        }
+        let (_, event) = events.pop_first().expect("an event");
+        let back = now + RTT / 2;
+        let lossy = stream.below(100) < drop;
+        match event {
+            Event::Data { psn, payload, tag, ecn } => {
+                let received = receiver.on_data(config, psn, payload, tag, ecn);
+                prop_assert_eq!(received.arrival.duplicate, !seen.insert(psn));
+                bytes += if received.arrival.duplicate { 0 } else { u64::from(payload) };
+                prop_assert!(!(received.complete && complete), "completed twice");
+                complete |= received.complete;
+                prop_assert_eq!(complete, seen.len() as u64 == sender.packets());
+                if let Some(ack) = received.reply {
+                    for bit in 0..64 {
+                        let psn = ack.bitmap_base + bit;
+                        if ack.bitmap >> bit & 1 == 1 {
+                            prop_assert!(seen.contains(&psn));
+                        } else if psn <= ack.psn {
+                            prop_assert!(!seen.contains(&psn) || psn < ack.cumulative);
+                        }
+                    }
+                    let missing = (0..).find(|psn| !seen.contains(psn)).unwrap();
+                    prop_assert_eq!(ack.cumulative, missing);
+                    if !lossy {
+                        push(back, Event::Ack(ack), &mut events, &mut number);
+                    }
+                }
+            }
+            Event::Header { psn, tag } => {
+                let nack = receiver.on_header(config, psn, tag);
+                if !lossy {
+                    push(back, Event::Nack(nack), &mut events, &mut number);
+                }
+            }
+            Event::Ack(ack) => {
+                let cumulative = sender.cumulative();
+                let acked = sender.on_ack(config, now, &ack);
+                prop_assert!(sender.cumulative() >= cumulative);
+                prop_assert!(acked.rtt.is_none_or(|rtt| rtt >= RTT));
+                prop_assert_eq!(acked.done, sender.is_done());
+            }
+            Event::Nack(nack) => {
+                sender.on_nack(config, now, &nack);
+            }
+        }
+    }
+    prop_assert!(complete && bytes == size && receiver.received_bytes() == size);
+    prop_assert_eq!(sender.in_flight(), 0);
+    prop_assert!(sender.deadline(config).is_none() && !sender.ready(config));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Every flow completes, delivers each byte once, keeps its window, and ends with nothing in flight.
+    #[test]
+    fn every_flow_completes(
+        seed in any::<u64>(), size in 1u64..2_000_000, window in 1u64..200, ack_every in 1u32..9,
+        drop in 0u64..30, trim in 0u64..40, spread in 0u64..20, kind in 0usize..4,
+    ) {
+        use CongestionControlKind::*;
+        let config = config([Dctcp, Smartt, Nscc, None][kind], window, ack_every);
+        transfer(&config, size, seed, drop, trim, spread)?;
+    }
+}
+
+#[test]
+fn acknowledgements_are_coalesced() {
+    // In order, unmarked: one ACK per four packets, and the last packet's at once.
+    for (packets, acks) in [(1u64, 1), (3, 1), (4, 1), (5, 2), (8, 2), (101, 26)] {
+        let config = config(CongestionControlKind::None, 64, 4);
+        let mut receiver = UetReceiver::new(&config, packets * 4096);
+        let count = (0..packets).filter(|&psn| receiver.on_data(&config, psn, 4096, 0, false).reply.is_some()).count();
+        assert_eq!(count, acks, "{packets} packets");
+    }
+}
+
+#[test]
+fn what_cannot_wait_is_acknowledged_at_once() {
+    let config = config(CongestionControlKind::None, 64, 4);
+    let mut receiver = UetReceiver::new(&config, 100 * 4096);
+    let mut replies = |psn, ecn| receiver.on_data(&config, psn, 4096, 7, ecn).reply;
+    assert_eq!(replies(0, false), None);
+    assert!(replies(1, true).is_some(), "the mark changes");
+    assert!(replies(2, false).is_some(), "and changes back");
+    assert_eq!(replies(4, false), None, "a hole opens");
+    let filled = replies(3, false).expect("the hole is filled");
+    assert_eq!((filled.cumulative, filled.psn, filled.tag), (5, 3, 7));
+    assert!(replies(3, false).is_some(), "a duplicate");
+}
+
+#[test]
+fn reordering_is_measured() {
+    // Arrivals 0, 3, 2, 1, 4: 3, 2 and 1 are not the lowest missing when 0 < psn; 1 is. Three come out of sequence.
+    let config = config(CongestionControlKind::None, 64, 100);
+    let mut receiver = UetReceiver::new(&config, 5 * 4096);
+    for psn in [0, 3, 2, 1, 4] {
+        receiver.on_data(&config, psn, 4096, 0, false);
+    }
+    // Not the lowest missing: 3 and 2. Not the last one plus one: 3, 2, 1 and 4.
+    assert_eq!((receiver.out_of_order(), receiver.out_of_sequence()), (2, 4));
+    assert_eq!(receiver.max_reorder_bytes(), 2 * 4096);
+}
+
+#[test]
+fn a_lost_packet_goes_first_and_an_acknowledged_one_not_again() {
+    let config = config(CongestionControlKind::None, 4, 1);
+    let mut sender = UetSender::new(&config, RTT, 10 * 4096);
+    for psn in 0..4 {
+        assert_eq!(sender.send(&config, Time::from_us(psn), 9).psn, psn);
+    }
+    assert!(!sender.ready(&config), "the window is full");
+    let now = Time::from_us(10);
+    assert!(sender.on_nack(&config, now, &Nack { cumulative: 0, psn: 2, tag: 9 }).lost);
+    assert!(!sender.on_nack(&config, now, &Nack { cumulative: 0, psn: 2, tag: 9 }).lost, "said twice");
+    assert_eq!(sender.peek(&config).map(|s| (s.psn, s.retransmission)), Some((2, true)));
+    // A late ACK of packet 2 takes the retransmission back.
+    let ack = Ack { cumulative: 0, bitmap_base: 0, bitmap: 0b100, psn: 2, tag: 9, ecn: false };
+    let acked = sender.on_ack(&config, now, &ack);
+    assert_eq!((acked.packets, acked.rtt), (1, Some(Time::from_us(8))));
+    assert_eq!(sender.peek(&config).map(|s| (s.psn, s.retransmission)), Some((4, false)));
+}
+
+#[test]
+fn timeouts_are_exact() {
+    let config = config(CongestionControlKind::None, 4, 1);
+    let mut sender = UetSender::new(&config, RTT, 10 * 4096);
+    for psn in 0..3 {
+        sender.send(&config, Time::from_us(psn), psn as u32);
+    }
+    assert_eq!(sender.deadline(&config), Some(config.rto));
+    let mut lost = vec![];
+    sender.on_timer(&config, config.rto + Time::from_us(1), &mut |psn, tag| lost.push((psn, tag)));
+    assert_eq!(lost, [(0, 0), (1, 1)]);
+    assert_eq!(sender.deadline(&config), Some(config.rto + Time::from_us(2)));
+    assert_eq!((sender.timeouts(), sender.in_flight()), (2, 4160));
+}

@@ -1,0 +1,64 @@
+//! What can be wrong with a workload.
+
+use std::fmt;
+
+/// A mistake in a workload's parameters or in a file it reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkloadError {
+    /// The workload, by its position in the list given to [`crate::generate()`]; `None` where no single one is to blame.
+    pub workload: Option<usize>,
+    /// The parameter, where one is to blame.
+    pub key: Option<String>,
+    /// File and line, such as `flows.csv:12`, where the mistake is in a file.
+    pub place: Option<String>,
+    /// What was found and what is allowed.
+    pub message: String,
+}
+
+impl WorkloadError {
+    /// A mistake with no more precise place than the workload.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        WorkloadError { message: message.into(), ..Self::default() }
+    }
+    /// A mistake in the parameter `key`.
+    pub(crate) fn of_key(key: &str, message: impl Into<String>) -> Self {
+        WorkloadError { key: Some(key.to_string()), ..Self::new(message) }
+    }
+    /// A mistake in a file's line, counted from 1.
+    pub(crate) fn in_line(path: &str, line: usize, message: impl Into<String>) -> Self {
+        WorkloadError { place: Some(format!("{path}:{line}")), ..Self::new(message) }
+    }
+    /// The same, blamed on the parameter `key`.
+    pub(crate) fn with_key(mut self, key: &str) -> Self {
+        self.key = Some(key.to_string());
+        self
+    }
+    /// The same, blamed on this workload where none is blamed yet.
+    pub(crate) fn of_workload(mut self, number: usize) -> Self {
+        self.workload = self.workload.or(Some(number));
+        self
+    }
+    /// An error unless the parameter's value is `valid`.
+    pub(crate) fn unless(valid: bool, key: &str, found: impl fmt::Display, expected: &str) -> Result<(), Self> {
+        if valid { Ok(()) } else { Err(Self::of_key(key, format!("found {found}, expected {expected}"))) }
+    }
+}
+
+/// ` (did you mean ...?)`, or nothing.
+pub(crate) fn hint(nearest: Option<String>) -> String {
+    nearest.map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
+}
+
+impl fmt::Display for WorkloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(key) = &self.key {
+            write!(f, "`{key}`: ")?;
+        }
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for WorkloadError {}

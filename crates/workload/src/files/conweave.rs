@@ -1,0 +1,103 @@
+//! ConWeave's flow file (specification 14.3): the number of flows, then a line per flow with source, destination,
+//! priority group, size in bytes and start in seconds. Flows are in the order of their starts. The priority group is
+//! checked and has no effect: classes are the scenario's.
+
+use super::Source;
+use crate::{Start, WorkloadError, kinds::plain, view::Traffic};
+use anabranch_units::Time;
+
+pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
+    let mut lines =
+        source.text.lines().enumerate().map(|(i, line)| (i + 1, line.trim())).filter(|(_, line)| !line.is_empty());
+    let Some((first, count)) = lines.next() else {
+        return Err(source.wrong(1, "found an empty file, expected the number of flows"));
+    };
+    let count: u64 = count
+        .parse()
+        .map_err(|_| source.wrong(first, format!("found `{count}`, expected the number of flows alone on a line")))?;
+    let mut traffic = Traffic::default();
+    let mut before = Time::ZERO;
+    for (line, text) in lines {
+        let mut fields = text.split_whitespace();
+        let five = [fields.next(), fields.next(), fields.next(), fields.next(), fields.next()];
+        let [Some(src), Some(dst), Some(group), Some(size), Some(start)] = five else {
+            return Err(columns(source, line, text));
+        };
+        if fields.next().is_some() {
+            return Err(columns(source, line, text));
+        }
+        let (src, dst) = (source.host(line, "source", src)?, source.host(line, "destination", dst)?);
+        source.pair(line, src, dst)?;
+        source.whole(line, "priority group", group)?;
+        let (size, at) = (source.size(line, size)?, source.start(line, start)?);
+        if at < before {
+            let message =
+                format!("the start {start} is before that of the flow above; flows are in the order of starts");
+            return Err(source.wrong(line, message));
+        }
+        before = at;
+        traffic.flows.push(plain(src, dst, size, Start::At(at)));
+    }
+    if traffic.flows.len() as u64 != count {
+        let message = format!("announces {count} flows, and {} follow", traffic.flows.len());
+        return Err(source.wrong(first, message));
+    }
+    Ok(traffic)
+}
+
+fn columns(source: &Source<'_>, line: usize, text: &str) -> WorkloadError {
+    let found = text.split_whitespace().count();
+    source.wrong(line, format!("found {found} columns, expected 5: source, destination, priority group, size, start"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{read_text, refused};
+    use crate::{FileFormat::Conweave, Start};
+    use anabranch_units::Time;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_seconds_exactly() {
+        let made = read_text(Conweave, "2\n0 1 3 1000 2.000005\n\n 7\t5 3 41 2.000005001 \n").unwrap();
+        let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start)).collect();
+        let at = |ps| Start::At(Time::from_ps(ps));
+        assert_eq!(seen, [(0, 1, 1000, at(2_000_005_000_000)), (7, 5, 41, at(2_000_005_001_000))]);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        refused(
+            Conweave,
+            &[
+                ("", 1, "empty file"),
+                ("0 1 3 1000 2.0\n", 1, "expected the number of flows"),
+                ("2\n0 1 3 1000 2.0\n", 1, "announces 2 flows, and 1 follow"),
+                ("1\n0 1 3 1000 2.0\n0 1 3 1000 2.1\n", 1, "announces 1 flows, and 2 follow"),
+                ("1\n0 1 3 1000\n", 2, "found 4 columns"),
+                ("1\n0 1 3 100 1000 2.0\n", 2, "found 6 columns"),
+                ("1\n0 16 3 1000 2.0\n", 2, "host 16 does not exist"),
+                ("1\n4 4 3 1000 2.0\n", 2, "sends to itself"),
+                ("1\n0 1 x 1000 2.0\n", 2, "priority group: found `x`"),
+                ("1\n0 1 3 -5 2.0\n", 2, "size: found `-5`"),
+                ("1\n0 1 3 5 2.0000000000001\n", 2, "whole number of picoseconds"),
+                ("2\n0 1 3 5 2.1\n\n1 2 3 5 2.0\n", 4, "in the order of starts"),
+            ],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in "(?s).{0,300}") {
+            let _ = read_text(Conweave, &text);
+        }
+
+        #[test]
+        fn nor_valid_text_with_a_change(at in 0usize..60, with in "(?s).{0,3}") {
+            let mut text: Vec<char> = "3\n0 1 3 1000 2.0\n1 2 3 500 2.1\n3 4 3 7 2.25\n".chars().collect();
+            let at = at.min(text.len() - 1);
+            text.splice(at..=at, with.chars());
+            let _ = read_text(Conweave, &text.into_iter().collect::<String>());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Tests of the connection matrix.
+
+use super::super::testing::{read_text, refused};
+use super::super::{Source, StartUnit, read as read_file};
+use crate::{FailedSwitch, FileFormat::HtsimCm, Start, Trigger, TriggerId, TriggerKind};
+use anabranch_units::Time;
+use proptest::prelude::*;
+
+const CHAIN: &str = "\
+Nodes 16
+Connections 4
+Triggers 2
+Failures 1
+# a chain
+0->1 id 928 start 0 size 4194304 send_done_trigger 7
+trigger id 9 oneshot
+1->2 id 929 trigger 7 size 4194304 send_done_trigger 9 prio 3
+2->3 id 930 trigger 9 size 100 # the end
+4->5 id 931 start 16777217 size 7
+trigger id 7 oneshot
+failure switch_type AGG switch_id 3 link_id 2
+";
+
+#[test]
+fn the_example_of_the_specification() {
+    // Specification 14.1, with what the two lines need around them.
+    let text = "Nodes 1056\nConnections 3\nTriggers 2\n\
+        248->405 id 928 start 0 size 4194304 send_done_trigger 1\n\
+        405->823 id 929 trigger 1 size 4194304 send_done_trigger 2\n\
+        823->7 id 930 trigger 2 size 4194304\n\
+        trigger id 1 oneshot\ntrigger id 2 oneshot\n";
+    let made = read_file(HtsimCm, &Source { path: "f", text, hosts: 1056, classes: &[], unit: StartUnit::Ps }).unwrap();
+    let first = &made.flows[0];
+    assert_eq!((first.src, first.dst, first.size, first.start), (248, 405, 4_194_304, Start::At(Time::ZERO)));
+    assert_eq!((first.on_sent, first.on_received), (Some(TriggerId(0)), None));
+    let second = &made.flows[1];
+    assert_eq!((second.src, second.dst, second.start), (405, 823, Start::On(TriggerId(0))));
+    assert_eq!(second.on_sent, Some(TriggerId(1)));
+    assert_eq!(made.triggers[0], Trigger { kind: TriggerKind::Oneshot, targets: vec![1] });
+    assert_eq!(made.triggers[1], Trigger { kind: TriggerKind::Oneshot, targets: vec![2] });
+}
+
+#[test]
+fn triggers_before_and_after_their_use() {
+    let made = read_text(HtsimCm, CHAIN).unwrap();
+    let waits: Vec<_> = made.flows.iter().map(|f| f.start).collect();
+    let at = |ps| Start::At(Time::from_ps(ps));
+    // 16,777,217 is not a 32-bit float.
+    assert_eq!(waits, [at(0), Start::On(TriggerId(0)), Start::On(TriggerId(1)), at(16_777_217)]);
+    assert_eq!(made.failures.len(), 1);
+    let failure = &made.failures[0];
+    assert_eq!((failure.switch_type, failure.switch_id, failure.link_id), (FailedSwitch::Agg, 3, 2));
+    assert_eq!(failure.place, "f:12");
+}
+
+#[test]
+fn every_kind_of_trigger_and_unit() {
+    let text = "Nodes 4\nConnections 7\nTriggers 2\n\
+        0->1 start 1.5 size 1 send_done_trigger 1 recv_done_trigger 2\n\
+        0->2 start 2 size 1 send_done_trigger 1 recv_done_trigger 2\n\
+        0->3 trigger 1 size 1\n1->0 trigger 1 size 1\n\
+        2->1 trigger 2 size 1\n2->3 trigger 2 size 1\n3->2 id 5 start 0 size 9 msg 1\n\
+        trigger id 1 multishot\ntrigger id 2 barrier count 2\n";
+    let made = read_file(HtsimCm, &Source { path: "f", text, hosts: 4, classes: &[], unit: StartUnit::Us }).unwrap();
+    assert_eq!(made.flows[0].start, Start::At(Time::from_ps(1_500_000)));
+    assert_eq!((made.flows[1].on_sent, made.flows[1].on_received), (Some(TriggerId(0)), Some(TriggerId(1))));
+    let trigger = |kind, targets: [u32; 2]| Trigger { kind, targets: targets.to_vec() };
+    assert_eq!(made.triggers, [trigger(TriggerKind::Multishot, [2, 3]), trigger(TriggerKind::Barrier(2), [4, 5])]);
+}
+
+#[test]
+fn messages_may_share_an_id() {
+    let flows = |second: &str| format!("Nodes 4\nConnections 2\n0->1 id 3 msg 1 start 0 size 5\n{second}\n");
+    assert!(read_text(HtsimCm, &flows("0->1 id 3 msg 2 start 0 size 5")).is_ok());
+    assert!(read_text(HtsimCm, &flows("0->1 id 3 msg start 0 size 5")).is_ok());
+    refused(
+        HtsimCm,
+        &[
+            (&flows("0->1 id 3 start 0 size 5"), 4, "is that of the flow in line 3"),
+            (&flows("0->1 id 3 msg 1 start 0 size 5"), 4, "msg 1 is that of a flow above"),
+            (&flows("0->2 id 3 msg 2 start 0 size 5"), 4, "lead elsewhere"),
+            (&flows("0->1 id 4 msg 0 start 0 size 5"), 4, "numbers start at 1"),
+        ],
+    );
+}
+
+#[test]
+fn mistakes_in_flows_are_named_with_their_line() {
+    let with = |row: &str| format!("Nodes 16\nConnections 2\n0->1 id 1 start 0 size 5\n\n{row}\n");
+    for (row, part) in [
+        ("0->16 start 0 size 5", "host 16 does not exist; hosts are 0 to 15"),
+        ("a->1 start 0 size 5", "source: found `a`"),
+        ("3->3 start 0 size 5", "sends to itself"),
+        ("0->1 start 0 size 0", "size: found `0`"),
+        ("0->1 start 0 size -5", "size: found `-5`"),
+        ("0->1 start 0", "has no `size`"),
+        ("0->1 size 5", "neither `start` nor `trigger`"),
+        ("0->1 start 0 trigger 1 size 5", "both `start` and `trigger`"),
+        ("0->1 start 0 size", "`size` has no value"),
+        ("0->1 start 0 start 1 size 5", "`start` comes twice"),
+        ("0->1 start x size 5", "start: found `x`"),
+        ("0->1 start 0.5 size 5", "whole number of picoseconds"),
+        ("0->1 start 0 size 5 sned_done_trigger 1", "did you mean `send_done_trigger`"),
+        ("0->1 id 0 start 0 size 5", "ids start at 1"),
+        ("0->1 id 1 start 0 size 5", "is that of the flow in line 3"),
+        ("0->1 start 0 size 5 send_done_trigger 4", "no line `trigger id 4"),
+        ("0->1 trigger 4 size 5", "no line `trigger id 4"),
+        ("0->1 start 0 size 5 prio high", "prio: found `high`"),
+        ("Conections 2", "did you mean `Connections`"),
+        ("Nodes 16", "was given before, in line 1"),
+        ("Triggers 1 2", "expected nothing"),
+        ("Triggers many", "Triggers: found `many`"),
+    ] {
+        refused(HtsimCm, &[(&with(row), 5, part)]);
+    }
+}
+
+#[test]
+fn wrong_counts_are_named() {
+    refused(
+        HtsimCm,
+        &[
+            ("", 1, "lacks the line `Nodes N`"),
+            ("Nodes 4\n", 1, "lacks the line `Connections N`"),
+            ("Nodes 17\n", 1, "for 17 hosts, and the topology has 16"),
+            ("Nodes 4\nConnections 2\n0->1 start 0 size 5\n", 2, "`Connections 2` is announced, and 1 follow"),
+            (&CHAIN.replace("Triggers 2", "Triggers 3"), 3, "`Triggers 3` is announced, and 2 follow"),
+            (&CHAIN.replace("Triggers 2", ""), 1, "`Triggers 0` is announced, and 2 follow"),
+            (&CHAIN.replace("Failures 1", "Failures 0"), 4, "`Failures 0` is announced, and 1 follow"),
+        ],
+    );
+}
+
+#[test]
+fn mistakes_in_triggers_and_failures_are_named() {
+    // A flow that activates trigger 1 twice over its two ends, two flows that wait for it; the trigger is line 6.
+    let with = |row: &str| {
+        format!(
+            "Nodes 4\nConnections 3\nTriggers 1\n0->1 start 0 size 5 send_done_trigger 1\n\
+             1->2 trigger 1 size 5\n{row}\n2->3 trigger 1 size 5\n"
+        )
+    };
+    assert!(read_text(HtsimCm, &with("trigger id 1 oneshot")).is_ok());
+    for (row, part) in [
+        ("trigger id 1", "neither oneshot, multishot nor barrier"),
+        ("trigger oneshot", "has no `id`"),
+        ("trigger id 0 oneshot", "ids start at 1"),
+        ("trigger id 1 onshot", "did you mean `oneshot`"),
+        ("trigger id 1 oneshot barrier", "expected one kind"),
+        ("trigger id 1 barrier", "needs `count`"),
+        ("trigger id 1 barrier count 0", "needs `count`"),
+        ("trigger id 1 barrier count 2", "waits for 2 activations, but only 1"),
+        ("trigger id 1 multishot", "2 flows to start one by one, but only 1"),
+        ("failure switch_type TR switch_id 1 link_id 1", "did you mean `TOR`"),
+        ("failure switch_type TOR switch_id 1", "has no `link_id`"),
+        ("failure switch 1", "unknown word `switch`"),
+    ] {
+        refused(HtsimCm, &[(&with(row), 6, part)]);
+    }
+    let twice = with("trigger id 1 oneshot").replace("1->2 trigger 1", "1->2 start 0 send_done_trigger 1");
+    refused(HtsimCm, &[(&twice, 6, "is oneshot and is activated by 2 flows")]);
+    let unused = CHAIN.replace("1->2 id 929 trigger 7", "1->2 id 929 start 0");
+    refused(HtsimCm, &[(&unused, 11, "the trigger 7 starts no flow")]);
+    let never = CHAIN.replace(" send_done_trigger 9", "");
+    refused(HtsimCm, &[(&never, 7, "the trigger 9 is never activated")]);
+    let circle = CHAIN.replace("0->1 id 928 start 0", "0->1 id 928 trigger 9");
+    refused(HtsimCm, &[(&circle, 11, "in a circle")]);
+    refused(HtsimCm, &[(&CHAIN.replace("Nodes 16", "Nodes 5"), 10, "host 5 does not exist in a file for 5")]);
+    let again = CHAIN.replace("trigger id 9 oneshot\n", "trigger id 9 oneshot\ntrigger id 9 oneshot\n");
+    refused(HtsimCm, &[(&again, 8, "was given before, in line 7")]);
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_strange(text in "(?s).{0,300}") {
+        let _ = read_text(HtsimCm, &text);
+    }
+
+    #[test]
+    fn nor_words_of_the_language_in_any_order(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "Nodes", "Connections", "Triggers", "Failures", "0->1", "1->2", "id", "start", "trigger", "size", "msg",
+            "send_done_trigger", "recv_done_trigger", "prio", "oneshot", "multishot", "barrier", "count", "failure",
+            "switch_type", "TOR", "switch_id", "link_id", "0", "1", "2", "\n", "\n", "#",
+        ]), 0..60),
+    ) {
+        let _ = read_text(HtsimCm, &words.join(" "));
+    }
+
+    #[test]
+    fn nor_valid_text_with_a_change(at in 0usize..400, with in "(?s).{0,3}") {
+        let mut text: Vec<char> = CHAIN.chars().collect();
+        let at = at.min(text.len() - 1);
+        text.splice(at..=at, with.chars());
+        if let Ok(made) = read_text(HtsimCm, &text.into_iter().collect::<String>()) {
+            let flows = made.flows.len() as u32;
+            prop_assert!(made.triggers.iter().all(|t| !t.targets.is_empty() && t.targets.iter().all(|&f| f < flows)));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Flows in a CSV file: `src, dst, size_bytes, start_ps` and, optional, `workload`, `class`; a header line is required,
+//! the columns may come in any order. Lines that are empty or begin with `#` are left out.
+
+use super::Source;
+use crate::{
+    Start, WorkloadError,
+    error::hint,
+    kinds::plain,
+    view::{NO_CLASS, Traffic},
+};
+use anabranch_settings::nearest;
+use csv::{ReaderBuilder, StringRecord};
+use std::collections::BTreeMap;
+
+/// The columns there are; the first four are required.
+const COLUMNS: [&str; 6] = ["src", "dst", "size_bytes", "start_ps", "workload", "class"];
+
+/// Where each of [`COLUMNS`] stands.
+fn columns(source: &Source<'_>, line: usize, header: &StringRecord) -> Result<[Option<usize>; 6], WorkloadError> {
+    let mut at = [None; 6];
+    for (position, name) in header.iter().map(str::trim).enumerate() {
+        let Some(column) = COLUMNS.iter().position(|column| *column == name) else {
+            let near = hint(nearest(name, COLUMNS));
+            let message = format!("unknown column `{name}`; allowed are {}{near}", COLUMNS.join(", "));
+            return Err(source.wrong(line, message));
+        };
+        if at[column].replace(position).is_some() {
+            return Err(source.wrong(line, format!("the column `{name}` comes twice")));
+        }
+    }
+    match (0..4).find(|&column| at[column].is_none()) {
+        Some(missing) => Err(source.wrong(
+            line,
+            format!("the header lacks the column `{}`; required are {}", COLUMNS[missing], COLUMNS[..4].join(", ")),
+        )),
+        None => Ok(at),
+    }
+}
+
+pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
+    // Only lines that count reach the reader, so that its line numbers can be told from ours.
+    let mut kept = String::with_capacity(source.text.len() + 1);
+    let mut lines = Vec::new();
+    for (number, line) in source.text.trim_start_matches('\u{feff}').lines().enumerate() {
+        if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            kept.push_str(line);
+            kept.push('\n');
+            lines.push(number + 1);
+        }
+    }
+    let line_of = |record: &StringRecord| {
+        let line = record.position().map_or(1, |position| position.line());
+        lines.get((line as usize).saturating_sub(1)).copied().unwrap_or(1)
+    };
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(kept.as_bytes());
+    let mut record = StringRecord::new();
+    let mut next = |record: &mut StringRecord| {
+        reader.read_record(record).map_err(|why| source.wrong(line_of(record), why.to_string()))
+    };
+    if !next(&mut record)? {
+        return Err(source.wrong(1, format!("found no header line, expected {}", COLUMNS.join(", "))));
+    }
+    let at = columns(source, line_of(&record), &record)?;
+    let width = record.len();
+
+    let mut traffic = Traffic::default();
+    // Label 0 is the workload's own name, which is not known here.
+    traffic.labels.push(String::new());
+    let mut labels: BTreeMap<String, u16> = BTreeMap::new();
+    while next(&mut record)? {
+        let line = line_of(&record);
+        if record.len() != width {
+            return Err(source.wrong(line, format!("found {} fields, the header has {width}", record.len())));
+        }
+        let field = |column: usize| at[column].and_then(|position| record.get(position)).unwrap_or_default().trim();
+        let (src, dst) = (source.host(line, "src", field(0))?, source.host(line, "dst", field(1))?);
+        source.pair(line, src, dst)?;
+        let mut flow = plain(src, dst, source.size(line, field(2))?, Start::At(source.start(line, field(3))?));
+        flow.workload = match field(4) {
+            "" => 0,
+            name => match labels.get(name) {
+                Some(&label) => label,
+                None => {
+                    let label = u16::try_from(traffic.labels.len())
+                        .map_err(|_| source.wrong(line, "more than 65535 workloads in one file"))?;
+                    traffic.labels.push(name.to_string());
+                    labels.insert(name.to_string(), label);
+                    label
+                }
+            },
+        };
+        flow.class = match field(5) {
+            "" => NO_CLASS,
+            name => match source.classes.iter().position(|class| class == name) {
+                Some(class) if class < usize::from(NO_CLASS) => class as u8,
+                _ => {
+                    let near = hint(nearest(name, source.classes.iter().map(String::as_str)));
+                    let message = format!("class: found `{name}`; the fabric has {}{near}", source.classes.join(", "));
+                    return Err(source.wrong(line, message));
+                }
+            },
+        };
+        traffic.flows.push(flow);
+    }
+    Ok(traffic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{read_text, refused};
+    use crate::{FileFormat::Csv, Start, view::NO_CLASS};
+    use anabranch_units::Time;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_flows_in_any_column_order() {
+        let text = "\u{feff}# flows\r\nworkload, start_ps ,src,dst,class,size_bytes\r\n\r\nweb,5,0,1,bulk,100\r\n\
+                    ,18446744073709551615, 2,3,,7\r\n\"web\",0,4,5,data,1";
+        let made = read_text(Csv, text).unwrap();
+        assert_eq!(made.labels[1..], ["web".to_string()]);
+        let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start, f.workload, f.class)).collect();
+        let at = |ps| Start::At(Time::from_ps(ps));
+        assert_eq!(seen, [(0, 1, 100, at(5), 1, 1), (2, 3, 7, at(u64::MAX), 0, NO_CLASS), (4, 5, 1, at(0), 1, 0)]);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let head = "src,dst,size_bytes,start_ps\n";
+        let with = |row: &str| format!("# a comment\n\n{head}0,1,5,0\n\n{row}\n");
+        refused(Csv, &[("", 1, "no header"), ("# nothing\n", 1, "no header")]);
+        refused(Csv, &[("src,dst,size_byte,start_ps\n", 1, "did you mean `size_bytes`")]);
+        refused(Csv, &[("\nsrc,dst,size_bytes\n", 2, "lacks the column `start_ps`")]);
+        refused(Csv, &[("src,dst,size_bytes,start_ps,src\n", 1, "comes twice")]);
+        for (row, part) in [
+            ("0,1,5", "found 3 fields, the header has 4"),
+            ("0,1,5,0,0", "found 5 fields"),
+            ("x,1,5,0", "src: found `x`"),
+            ("0,-1,5,0", "dst: found `-1`"),
+            ("0,16,5,0", "host 16 does not exist; hosts are 0 to 15"),
+            ("3,3,5,0", "host 3 sends to itself"),
+            ("0,1,0,0", "size: found `0`"),
+            ("0,1,-7,0", "size: found `-7`"),
+            ("0,1,5,0.5", "whole number of picoseconds"),
+            ("0,1,5,-1", "start: found `-1`"),
+            ("0,1,5,", "start: found ``"),
+        ] {
+            refused(Csv, &[(&with(row), 6, part)]);
+        }
+        refused(Csv, &[("src,dst,size_bytes,start_ps,class\n0,1,5,0,blk\n", 2, "did you mean `bulk`")]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in "(?s).{0,300}") {
+            let _ = read_text(Csv, &text);
+        }
+
+        #[test]
+        fn nor_valid_text_with_a_change(at in 0usize..100, with in "(?s).{0,3}") {
+            let mut text: Vec<char> =
+                "src,dst,size_bytes,start_ps,workload,class\n0,1,5,0,a,data\n2,3,10,7,,\n4,5,1,9,\"b\",bulk\n".chars().collect();
+            let at = at.min(text.len() - 1);
+            text.splice(at..=at, with.chars());
+            let _ = read_text(Csv, &text.into_iter().collect::<String>());
+        }
+    }
+}

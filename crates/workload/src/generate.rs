@@ -1,0 +1,196 @@
+//! Puts the flows of all workloads together: splits, numbers, sorts.
+
+use crate::{
+    FileFailure, Flow, FlowSet, GeneratedAs, HostView, ReadFile, Start, TriggerId, WorkloadError, WorkloadInfo,
+    WorkloadParameters,
+    view::{Context, NO_CLASS, Traffic},
+};
+use anabranch_random::{Stream, mix, name_key};
+
+/// What a list of workloads makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Generated {
+    /// The flows, triggers and workloads.
+    pub flows: FlowSet,
+    /// Failed links that flow files name; they are the caller's to apply or to refuse.
+    pub failures: Vec<FileFailure>,
+}
+
+/// The flows of all workloads of `list`, for a caller that takes no failures from flow files.
+///
+/// Flows with a start time come first, sorted by (start, source, destination) and, where these are the same, as in
+/// `list`; flows that wait for a trigger follow, as in `list`. A flow's key comes from its workload's name and its
+/// number within it, so that neither another workload nor a split changes it.
+///
+/// # Errors
+/// [`WorkloadError`]: a parameter out of its limits, a mistake in a file, two workloads of one name, or failed links in
+/// a flow file.
+pub fn generate(
+    list: &[(WorkloadParameters, GeneratedAs)],
+    view: &HostView,
+    seed: u64,
+    read_file: &ReadFile<'_>,
+) -> Result<FlowSet, WorkloadError> {
+    let made = generate_all(list, view, seed, read_file)?;
+    match made.failures.first() {
+        Some(failure) => Err(WorkloadError {
+            place: Some(failure.place.clone()),
+            ..WorkloadError::new("`failure` lines are not taken from flow files; write a [[fault]] in the scenario")
+        }),
+        None => Ok(made.flows),
+    }
+}
+
+/// As [`generate()`], with the failed links that flow files name.
+///
+/// # Errors
+/// As [`generate()`], except for failed links.
+pub fn generate_all(
+    list: &[(WorkloadParameters, GeneratedAs)],
+    view: &HostView,
+    seed: u64,
+    read_file: &ReadFile<'_>,
+) -> Result<Generated, WorkloadError> {
+    view.check()?;
+    let mut merge = Merge::default();
+    for (number, (_, sent_as)) in list.iter().enumerate() {
+        merge.reserve_names(sent_as).map_err(|error| error.of_workload(number))?;
+    }
+    for (number, (kind, sent_as)) in list.iter().enumerate() {
+        let context = Context { view, seed, name: &sent_as.name, read_file };
+        let add = |traffic| merge.add(traffic, sent_as, seed);
+        kind.generate(&context).and_then(add).map_err(|error| error.of_workload(number))?;
+    }
+    Ok(merge.finish())
+}
+
+/// What was made so far. Flows and triggers are numbered through the whole set, in the order of `list`.
+#[derive(Default)]
+struct Merge {
+    /// Names that the scenario gives, and those that files added.
+    names: Vec<String>,
+    made: Generated,
+}
+
+impl Merge {
+    /// Takes the names of a workload and its splits, which no other may have.
+    fn reserve_names(&mut self, sent_as: &GeneratedAs) -> Result<(), WorkloadError> {
+        self.reserve(&sent_as.name)?;
+        match &sent_as.split {
+            Some((share, rest)) => {
+                WorkloadError::unless((0.0..=1.0).contains(share), "split_share", share, "a share from 0 to 1")?;
+                self.reserve_names(rest)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn reserve(&mut self, name: &str) -> Result<(), WorkloadError> {
+        if self.names.iter().any(|taken| taken == name) {
+            let message =
+                format!("two workloads are called `{name}`, expected a name for each: it keys its random draws");
+            return Err(WorkloadError::of_key("name", message));
+        }
+        self.names.push(name.to_string());
+        Ok(())
+    }
+
+    /// A new workload's number.
+    fn workload(&mut self, name: &str, sent_as: &GeneratedAs) -> Result<u16, WorkloadError> {
+        let workloads = &mut self.made.flows.workloads;
+        let number = u16::try_from(workloads.len()).map_err(|_| WorkloadError::new("more than 65536 workloads"))?;
+        workloads.push(WorkloadInfo {
+            name: name.to_string(),
+            measured: sent_as.measured,
+            load_balancer: sent_as.load_balancer,
+        });
+        Ok(number)
+    }
+
+    fn add(&mut self, traffic: Traffic, sent_as: &GeneratedAs, seed: u64) -> Result<(), WorkloadError> {
+        let first_flow = self.made.flows.flows.len();
+        let first_trigger = self.made.flows.triggers.len() as u32;
+        // The last 32-bit number stays free: it stands for "none" elsewhere.
+        if first_flow + traffic.flows.len() >= u32::MAX as usize {
+            return Err(WorkloadError::new(format!("more than {} flows in all", u32::MAX - 1)));
+        }
+        let mut workload_of = vec![self.workload(&sent_as.name, sent_as)?];
+        for label in traffic.labels.iter().skip(1) {
+            if *label == sent_as.name {
+                workload_of.push(workload_of[0]);
+                continue;
+            }
+            self.reserve(label).map_err(|_| {
+                WorkloadError::new(format!("a flow file names a workload `{label}`; that name is taken"))
+            })?;
+            workload_of.push(self.workload(label, sent_as)?);
+        }
+
+        let entity = name_key(&sent_as.name);
+        let beyond = |TriggerId(trigger)| TriggerId(first_trigger + trigger);
+        self.made.flows.flows.extend(traffic.flows.into_iter().enumerate().map(|(ordinal, flow)| Flow {
+            workload: workload_of[usize::from(flow.workload)],
+            class: if flow.class == NO_CLASS { sent_as.class } else { flow.class },
+            key: mix(entity ^ mix(ordinal as u64 + 1)),
+            start: match flow.start {
+                Start::On(trigger) => Start::On(beyond(trigger)),
+                at => at,
+            },
+            on_sent: flow.on_sent.map(beyond),
+            on_received: flow.on_received.map(beyond),
+            ..flow
+        }));
+        self.made.flows.triggers.extend(traffic.triggers.into_iter().map(|mut trigger| {
+            trigger.targets.iter_mut().for_each(|target| *target += first_flow as u32);
+            trigger
+        }));
+        self.made.failures.extend(traffic.failures);
+        let all = (first_flow as u32..self.made.flows.flows.len() as u32).collect();
+        self.split(all, sent_as, seed)
+    }
+
+    /// Gives a random share of the `flows` of `sent_as` to its split, and so on.
+    fn split(&mut self, mut flows: Vec<u32>, sent_as: &GeneratedAs, seed: u64) -> Result<(), WorkloadError> {
+        let Some((share, rest)) = &sent_as.split else { return Ok(()) };
+        let chosen = (share * flows.len() as f64 + 0.5) as usize;
+        Stream::keyed(seed, name_key(&sent_as.name), "workload split").shuffle(&mut flows);
+        flows.truncate(chosen);
+        // In order again, so that a split of the split does not depend on this shuffle's order.
+        flows.sort_unstable();
+        let workload = self.workload(&rest.name, rest)?;
+        for &flow in &flows {
+            let flow = &mut self.made.flows.flows[flow as usize];
+            (flow.workload, flow.class) = (workload, rest.class);
+        }
+        self.split(flows, rest, seed)
+    }
+
+    /// Sorts the flows and renumbers the triggers' targets.
+    fn finish(mut self) -> Generated {
+        let set = &mut self.made.flows;
+        // (waits for a trigger, start, source, destination, number so far): no two are the same.
+        let mut order: Vec<(bool, u64, u32, u32, u32)> = (0..)
+            .zip(&set.flows)
+            .map(|(number, flow)| match flow.start {
+                Start::At(at) => (false, at.ps(), flow.src, flow.dst, number),
+                Start::On(_) => (true, 0, 0, 0, number),
+            })
+            .collect();
+        order.sort_unstable();
+        set.flows = order.iter().map(|&(.., number)| set.flows[number as usize].clone()).collect();
+        if !set.triggers.is_empty() {
+            let mut now_at = vec![0; order.len()];
+            for (place, &(.., number)) in (0..).zip(&order) {
+                now_at[number as usize] = place;
+            }
+            for target in set.triggers.iter_mut().flat_map(|trigger| &mut trigger.targets) {
+                *target = now_at[*target as usize];
+            }
+        }
+        self.made
+    }
+}
+
+#[cfg(test)]
+#[path = "generate_tests.rs"]
+mod tests;

@@ -1,0 +1,218 @@
+//! Tests of the whole: several workloads together.
+
+use super::*;
+use crate::{
+    AllToAllParameters, FileParameters, IncastParameters, PermutationParameters, PoissonParameters, Ranks, TriggerKind,
+    kinds::testing::view,
+};
+use anabranch_settings::Auto;
+use anabranch_units::{Bytes, Time};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn sent_as(name: &str) -> GeneratedAs {
+    GeneratedAs { name: name.into(), class: 0, load_balancer: 0, measured: true, split: None }
+}
+
+fn poisson(load: f64) -> WorkloadParameters {
+    WorkloadParameters::Poisson(PoissonParameters {
+        load,
+        sizes: "google-rpc".into(),
+        duration: Time::from_us(200),
+        ..Default::default()
+    })
+}
+
+fn permutation(rounds: u32) -> WorkloadParameters {
+    WorkloadParameters::Permutation(PermutationParameters { rounds, ..Default::default() })
+}
+
+fn all_to_all(ranks: u32, parallel: u32) -> WorkloadParameters {
+    WorkloadParameters::AllToAll(AllToAllParameters { ranks: Ranks::Number(ranks), parallel, ..Default::default() })
+}
+
+fn file(path: &str) -> WorkloadParameters {
+    WorkloadParameters::File(FileParameters { path: path.into(), ..Default::default() })
+}
+
+const FLOWS_CSV: &str = "src,dst,size_bytes,start_ps,workload,class\n\
+    3,4,10,9,,\n0,1,11,5,web,bulk\n0,1,12,5,,\n0,1,13,5,web,data\n2,1,14,0,mine,bulk\n";
+const FLOWS_CM: &str =
+    "Nodes 4\nConnections 1\nFailures 1\n0->1 start 0 size 5\nfailure switch_type TOR switch_id 0 link_id 1\n";
+
+fn files(path: &str) -> std::io::Result<String> {
+    match path {
+        "flows.csv" => Ok(FLOWS_CSV.into()),
+        "flows.cm" => Ok(FLOWS_CM.into()),
+        _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "not found")),
+    }
+}
+
+fn make(list: &[(WorkloadParameters, GeneratedAs)]) -> FlowSet {
+    generate(list, &view(16, 4, 2), 1, &files).unwrap()
+}
+
+/// The flows of a workload by key, without what the merge numbers.
+fn of(set: &FlowSet, name: &str) -> BTreeMap<u64, (u32, u32, u64, Option<Time>, u8)> {
+    let number = set.workloads.iter().position(|w| w.name == name).unwrap() as u16;
+    let own = set.flows.iter().filter(|f| f.workload == number);
+    own.map(|f| {
+        let at = if let Start::At(at) = f.start { Some(at) } else { None };
+        (f.key, (f.src, f.dst, f.size, at, f.class))
+    })
+    .collect()
+}
+
+/// What holds for every set of flows.
+fn check(set: &FlowSet, hosts: u32) {
+    let timed = set.flows.iter().take_while(|f| matches!(f.start, Start::At(_))).count();
+    assert!(set.flows[timed..].iter().all(|f| matches!(f.start, Start::On(_))));
+    let order = |f: &Flow| (if let Start::At(at) = f.start { at } else { Time::MAX }, f.src, f.dst);
+    assert!(set.flows[..timed].windows(2).all(|pair| order(&pair[0]) <= order(&pair[1])));
+    let mut started_by = vec![None; set.flows.len()];
+    for (number, trigger) in (0..).zip(&set.triggers) {
+        assert!(!trigger.targets.is_empty());
+        for &target in &trigger.targets {
+            assert_eq!(started_by[target as usize].replace(TriggerId(number)), None);
+        }
+    }
+    let mut keys = std::collections::BTreeSet::new();
+    for (flow, trigger) in set.flows.iter().zip(started_by) {
+        assert!(flow.src != flow.dst && flow.src < hosts && flow.dst < hosts && flow.size > 0);
+        assert!((flow.workload as usize) < set.workloads.len() && keys.insert(flow.key));
+        assert_eq!(trigger, if let Start::On(trigger) = flow.start { Some(trigger) } else { None });
+        for done in [flow.on_sent, flow.on_received].into_iter().flatten() {
+            assert!((done.0 as usize) < set.triggers.len());
+        }
+    }
+}
+
+#[test]
+fn another_workload_changes_no_other() {
+    let alone = make(&[(poisson(0.5), sent_as("web"))]);
+    let together = make(&[
+        (permutation(2), sent_as("ring")),
+        (poisson(0.8), sent_as("more")),
+        (poisson(0.5), sent_as("web")),
+        (all_to_all(5, 2), sent_as("a2a")),
+    ]);
+    check(&alone, 16);
+    check(&together, 16);
+    assert!(alone.flows.len() > 1000);
+    assert_eq!(of(&alone, "web"), of(&together, "web"));
+    assert_eq!(of(&make(&[(permutation(2), sent_as("ring"))]), "ring"), of(&together, "ring"));
+    // Another name is another draw; another seed too.
+    assert_ne!(of(&make(&[(poisson(0.5), sent_as("web2"))]), "web2"), of(&alone, "web"));
+    let reseeded = generate(&[(poisson(0.5), sent_as("web"))], &view(16, 4, 2), 2, &files).unwrap();
+    assert_ne!(reseeded.flows, alone.flows);
+}
+
+#[test]
+fn triggers_point_at_the_same_flows_after_sorting() {
+    let set =
+        make(&[(poisson(0.5), sent_as("web")), (all_to_all(6, 2), sent_as("a2a")), (permutation(3), sent_as("p"))]);
+    check(&set, 16);
+    let [a2a, p] = ["a2a", "p"].map(|n| set.workloads.iter().position(|w| w.name == n).unwrap() as u16);
+    for (number, trigger) in (0..).zip(&set.triggers) {
+        let feeds: Vec<&Flow> = set.flows.iter().filter(|f| f.on_sent == Some(TriggerId(number))).collect();
+        match trigger.kind {
+            TriggerKind::Multishot => {
+                let src = feeds[0].src;
+                // Five messages per rank, two at once, three wait, in the shifted order.
+                assert_eq!((feeds.len(), trigger.targets.len()), (5, 3));
+                let peers: Vec<u32> = trigger.targets.iter().map(|&t| set.flows[t as usize].dst).collect();
+                assert_eq!(peers, (3..6).map(|step| (src + step) % 6).collect::<Vec<_>>());
+                assert!(trigger.targets.iter().all(|&t| set.flows[t as usize].src == src));
+                assert!(feeds.iter().all(|f| f.src == src && f.workload == a2a));
+            }
+            kind => {
+                assert_eq!((kind, feeds.len(), trigger.targets.len()), (TriggerKind::Barrier(16), 16, 16));
+                assert!(trigger.targets.iter().all(|&t| set.flows[t as usize].workload == p));
+            }
+        }
+    }
+    assert_eq!(set.triggers.len(), 6 + 2);
+}
+
+#[test]
+fn a_split_takes_exactly_its_share_and_changes_no_flow() {
+    let mut whole = sent_as("p");
+    let plain = make(&[(permutation(1), whole.clone())]);
+    let inner = GeneratedAs { load_balancer: 2, measured: false, ..sent_as("inner") };
+    let rest = GeneratedAs { class: 1, load_balancer: 1, split: Some((0.5, Box::new(inner))), ..sent_as("ecmp") };
+    whole.split = Some((0.25, Box::new(rest)));
+    let split = make(&[(permutation(1), whole)]);
+    check(&split, 16);
+    // 16 flows: 4 leave, 2 of them again.
+    assert_eq!(["p", "ecmp", "inner"].map(|name| of(&split, name).len()), [12, 2, 2]);
+    assert!(of(&split, "ecmp").values().all(|flow| flow.4 == 1));
+    let info: Vec<_> = split.workloads.iter().map(|w| (w.load_balancer, w.measured)).collect();
+    assert_eq!(info, [(0, true), (1, true), (2, false)]);
+    let bare = |set: &FlowSet| set.flows.iter().map(|f| (f.key, f.src, f.dst, f.size, f.start)).collect::<Vec<_>>();
+    assert_eq!(bare(&plain), bare(&split));
+}
+
+#[test]
+fn the_columns_of_a_csv_name_workloads_and_classes() {
+    let own = GeneratedAs { class: 0, load_balancer: 3, measured: false, ..sent_as("mine") };
+    let set = make(&[(file("flows.csv"), own)]);
+    let info: Vec<_> = set.workloads.iter().map(|w| (w.name.as_str(), w.load_balancer, w.measured)).collect();
+    assert_eq!(info, [("mine", 3, false), ("web", 3, false)]);
+    // Sorted by (start, src, dst), then as in the file.
+    let seen: Vec<_> = set.flows.iter().map(|f| (f.size, f.workload, f.class)).collect();
+    assert_eq!(seen, [(14, 0, 1), (11, 1, 1), (12, 0, 0), (13, 1, 0), (10, 0, 0)]);
+}
+
+#[test]
+fn mistakes_name_the_workload() {
+    let hosts = view(16, 4, 2);
+    let wrong = |list: &[(WorkloadParameters, GeneratedAs)]| generate(list, &hosts, 1, &files).unwrap_err();
+    let error = wrong(&[(permutation(1), sent_as("a")), (permutation(1), sent_as("a"))]);
+    assert_eq!((error.workload, error.key.as_deref()), (Some(1), Some("name")));
+    let error = wrong(&[(permutation(1), sent_as("a")), (permutation(0), sent_as("b"))]);
+    assert_eq!((error.workload, error.key.as_deref()), (Some(1), Some("rounds")));
+    let error = wrong(&[(file("flows.csv"), sent_as("f")), (permutation(1), sent_as("web"))]);
+    assert!(error.workload == Some(0) && error.message.contains("`web`"), "{error}");
+    let error = wrong(&[(file("no.csv"), sent_as("f"))]);
+    assert!(error.key.as_deref() == Some("path") && error.message.contains("not found"), "{error}");
+    let split = Some((1.5, Box::new(sent_as("b"))));
+    let error = wrong(&[(permutation(1), GeneratedAs { split, ..sent_as("a") })]);
+    assert_eq!(error.key.as_deref(), Some("split_share"));
+    let error = wrong(&[(file("flows.cm"), sent_as("f"))]);
+    assert_eq!(error.place.as_deref(), Some("flows.cm:5"));
+    let made = generate_all(&[(file("flows.cm"), sent_as("f"))], &hosts, 1, &files).unwrap();
+    assert_eq!((made.flows.flows.len(), made.failures.len()), (1, 1));
+    let mut lame = hosts.clone();
+    lame.leaf_of.pop();
+    assert!(generate(&[], &lame, 1, &files).is_err());
+    assert_eq!(generate(&[], &hosts, 1, &files), Ok(FlowSet::default()));
+}
+
+proptest! {
+    #[test]
+    fn every_set_is_in_order(
+        hosts in 2u32..40, per_leaf in 1u32..8, load in 0.01f64..1.5, rounds in 1u32..4, parallel in 0u32..5,
+        share in 0.0f64..=1.0, seed: u64,
+    ) {
+        let incast = WorkloadParameters::Incast(IncastParameters {
+            senders: Auto::Value(hosts - 1),
+            size: Bytes(1),
+            start: Time::from_us(100),
+            ..Default::default()
+        });
+        let web = GeneratedAs { split: Some((share, Box::new(sent_as("part")))), ..sent_as("web") };
+        let list = [
+            (all_to_all(hosts, parallel), sent_as("a2a")),
+            (permutation(rounds), sent_as("p")),
+            (incast, sent_as("incast")),
+            (poisson(load), web),
+        ];
+        let set = generate(&list, &view(hosts, per_leaf, 2), seed, &files).unwrap();
+        check(&set, hosts);
+        prop_assert_eq!(of(&set, "a2a").len() as u32, hosts * (hosts - 1));
+        prop_assert_eq!(of(&set, "p").len() as u32, hosts * rounds);
+        prop_assert_eq!(of(&set, "incast").len() as u32, hosts - 1);
+        let (part, all) = (of(&set, "part").len(), of(&set, "part").len() + of(&set, "web").len());
+        prop_assert_eq!(part, (share * all as f64 + 0.5).floor() as usize);
+    }
+}

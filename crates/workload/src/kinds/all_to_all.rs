@@ -1,0 +1,210 @@
+//! All-to-all: every rank sends one message to every other (specification 12.5). With a window, a rank has at most so
+//! many messages outstanding: each that is acknowledged starts its next, by a multishot trigger per rank.
+
+use super::{Kind, plain};
+use crate::{
+    About, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
+    view::{Context, Traffic},
+};
+use anabranch_random::Stream;
+use anabranch_settings::{Raw, Setting, Wrong, choices, parameters};
+use anabranch_units::{Bytes, Time};
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "all-to-all",
+    summary: "every rank sends one message to every other, with a window of messages outstanding",
+    source: "specification 12.5; PRIME VI, Spritz V-C",
+    description: "Rank r sends to r+1, r+2, ... (mod n), or to the others in a random order. With `parallel` = w a rank \
+        has w messages outstanding: each that is acknowledged starts the next (a sliding window).",
+};
+
+choices! {
+    /// In which order a rank serves the others.
+    pub enum Order {
+        /// r+1, r+2, ... (mod n).
+        Shifted = "shifted",
+        /// A random order of its own.
+        Random = "random",
+    }
+}
+
+choices! {
+    /// Which hosts the ranks are.
+    pub enum Placement {
+        /// Rank r is host r.
+        Packed = "packed",
+        /// Random hosts in a random order.
+        Random = "random",
+    }
+}
+
+/// How many hosts take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ranks {
+    /// Every host.
+    All,
+    /// So many.
+    Number(u32),
+}
+
+impl Setting for Ranks {
+    fn expected() -> String {
+        "\"all\" or a number of hosts, 2 or more".into()
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Text(word) if word == "all" => Ok(Ranks::All),
+            Raw::Text(_) => Err(Wrong::of::<Self>(raw).near(["all"])),
+            _ => match u32::read(raw) {
+                Ok(number) if number >= 2 => Ok(Ranks::Number(number)),
+                _ => Err(Wrong::of::<Self>(raw)),
+            },
+        }
+    }
+    fn write(&self) -> Raw {
+        match self {
+            Ranks::All => Raw::Text("all".into()),
+            Ranks::Number(number) => number.write(),
+        }
+    }
+}
+
+parameters! {
+    /// All-to-all.
+    pub struct AllToAllParameters {
+        /// Bytes per message.
+        size: Bytes = Bytes(1 << 20), source "ours";
+        /// Number of hosts that take part.
+        ranks: Ranks = Ranks::All, source "ours; Spritz: 128";
+        /// Messages a rank has outstanding at most; 0: all at once.
+        parallel: u32 = 0, source "ours; Spritz: 4";
+        /// In which order a rank serves the others.
+        order: Order = Order::Shifted, source "specification 12.5";
+        /// Which hosts the ranks are.
+        placement: Placement = Placement::Packed, source "ours; Spritz: random";
+        /// When the first messages start.
+        start: Time = Time::ZERO, source "ours";
+        /// Most flows that may be made: a guard for the memory.
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+    }
+}
+
+impl Kind for AllToAllParameters {
+    fn check(&self) -> Result<(), WorkloadError> {
+        WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
+        match self.ranks {
+            Ranks::Number(ranks) => WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more"),
+            Ranks::All => Ok(()),
+        }
+    }
+
+    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
+        context.needs_a_pair()?;
+        let hosts = context.view.hosts;
+        let ranks = match self.ranks {
+            Ranks::All => hosts,
+            Ranks::Number(ranks) => ranks,
+        };
+        WorkloadError::unless(ranks <= hosts, "ranks", ranks, &format!("at most the {hosts} hosts there are"))?;
+        Traffic::check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
+        let mut host_of: Vec<u32> = (0..hosts).collect();
+        if self.placement == Placement::Random {
+            Stream::keyed(context.seed, context.key(), "workload placement").shuffle(&mut host_of);
+        }
+        let purpose = format!("workload {} order", context.name);
+        let at_once = match self.parallel {
+            0 => ranks - 1,
+            window => window.min(ranks - 1),
+        } as usize;
+        let mut traffic = Traffic::default();
+        traffic.flows.reserve(ranks as usize * (ranks as usize - 1));
+        for rank in 0..ranks {
+            let src = host_of[rank as usize];
+            let mut peers: Vec<u32> = (1..ranks)
+                .map(|step| host_of[((u64::from(rank) + u64::from(step)) % u64::from(ranks)) as usize])
+                .collect();
+            if self.order == Order::Random {
+                Stream::keyed(context.seed, context.view.host_key[src as usize], &purpose).shuffle(&mut peers);
+            }
+            let first = traffic.flows.len() as u32;
+            let window = (at_once < peers.len()).then_some(TriggerId(rank));
+            for (number, &dst) in peers.iter().enumerate() {
+                let start = match window {
+                    Some(trigger) if number >= at_once => Start::On(trigger),
+                    _ => Start::At(self.start),
+                };
+                let mut flow = plain(src, dst, self.size.0, start);
+                flow.on_sent = window;
+                traffic.flows.push(flow);
+            }
+            if window.is_some() {
+                let waiting = (first + at_once as u32..traffic.flows.len() as u32).collect();
+                traffic.triggers.push(Trigger { kind: TriggerKind::Multishot, targets: waiting });
+            }
+        }
+        Ok(traffic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{traffic, view};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_pair_exactly_once() {
+        for order in [Order::Shifted, Order::Random] {
+            for placement in [Placement::Packed, Placement::Random] {
+                let p =
+                    AllToAllParameters { ranks: Ranks::Number(7), parallel: 2, order, placement, ..Default::default() };
+                let flows = traffic(&p, &view(12, 4, 1), "").unwrap().flows;
+                let pairs: BTreeSet<_> = flows.iter().map(|f| (f.src, f.dst)).collect();
+                let ranks: BTreeSet<_> = flows.iter().map(|f| f.src).collect();
+                assert_eq!((flows.len(), pairs.len(), ranks.len()), (42, 42, 7));
+                assert!(pairs.iter().all(|(src, dst)| src != dst && ranks.contains(dst)));
+                assert!(placement == Placement::Random || ranks.into_iter().eq(0..7));
+            }
+        }
+    }
+
+    #[test]
+    fn the_shifted_order_and_the_window() {
+        let p = AllToAllParameters { parallel: 3, start: Time::from_us(1), ..Default::default() };
+        let made = traffic(&p, &view(6, 2, 1), "").unwrap();
+        // Rank 4 of 6 serves 5, 0, 1, then 2, 3 one by one.
+        let own: Vec<_> = made.flows.iter().enumerate().filter(|(_, f)| f.src == 4).collect();
+        assert_eq!(own.iter().map(|(_, f)| f.dst).collect::<Vec<_>>(), [5, 0, 1, 2, 3]);
+        assert!(own[..3].iter().all(|(_, f)| f.start == Start::At(Time::from_us(1))));
+        assert!(own[3..].iter().all(|(_, f)| f.start == Start::On(TriggerId(4))));
+        assert!(own.iter().all(|(_, f)| f.on_sent == Some(TriggerId(4)) && f.on_received.is_none()));
+        let waiting = vec![own[3].0 as u32, own[4].0 as u32];
+        assert_eq!(made.triggers[4], Trigger { kind: TriggerKind::Multishot, targets: waiting });
+    }
+
+    #[test]
+    fn all_at_once_needs_no_triggers() {
+        for parallel in [0, 5, 99] {
+            let made = traffic(&AllToAllParameters { parallel, ..Default::default() }, &view(6, 2, 1), "").unwrap();
+            assert!(made.triggers.is_empty());
+            assert!(made.flows.iter().all(|f| f.start == Start::At(Time::ZERO) && f.on_sent.is_none()));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let base = AllToAllParameters::default;
+        for (p, key) in [
+            (AllToAllParameters { size: Bytes(0), ..base() }, "size"),
+            (AllToAllParameters { ranks: Ranks::Number(9), ..base() }, "ranks"),
+            (AllToAllParameters { ranks: Ranks::Number(1), ..base() }, "ranks"),
+            (AllToAllParameters { max_flows: 55, ..base() }, "ranks"),
+        ] {
+            assert_eq!(traffic(&p, &view(8, 4, 1), "").unwrap_err().key.as_deref(), Some(key));
+        }
+        assert!(Ranks::read(&Raw::Text("al".into())).unwrap_err().to_string().contains("did you mean `all`"));
+        assert!(Ranks::read(&Raw::Int(1)).is_err());
+        assert_eq!(Ranks::read(&Raw::Int(2)), Ok(Ranks::Number(2)));
+    }
+}

@@ -1,0 +1,126 @@
+//! Permutation: every host sends one message and receives one (specification 12.3). Nobody sends to itself; with a
+//! scope, nobody sends within its leaf or its group. Several rounds are separated by a barrier.
+
+use super::{Kind, plain};
+use crate::{
+    About, Scope, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
+    pairs::Parts,
+    view::{Context, Traffic},
+};
+use anabranch_random::Stream;
+use anabranch_settings::parameters;
+use anabranch_units::{Bytes, Time};
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "permutation",
+    summary: "every host sends one message to another one, and receives one",
+    source: "specification 12.3; PRIME VI, Spritz V-B",
+    description: "A random permutation of the hosts without fixed points; with `scope`, without flows inside a leaf or \
+        a group. With several `rounds`, each draws a new permutation and begins when every flow of the one before is \
+        acknowledged.",
+};
+
+parameters! {
+    /// Permutation traffic.
+    pub struct PermutationParameters {
+        /// Bytes per message.
+        size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        /// Where the receivers are.
+        scope: Scope = Scope::Any, source "ours";
+        /// When the first round starts.
+        start: Time = Time::ZERO, source "ours";
+        /// Permutations one after the other.
+        rounds: u32 = 1, source "ours";
+        /// Most flows that may be made: a guard for the memory.
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+    }
+}
+
+impl Kind for PermutationParameters {
+    fn check(&self) -> Result<(), WorkloadError> {
+        WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
+        WorkloadError::unless(self.rounds > 0, "rounds", self.rounds, "1 or more")
+    }
+
+    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
+        context.needs_a_pair()?;
+        let hosts = context.view.hosts;
+        Traffic::check_room(u128::from(self.rounds) * u128::from(hosts), self.max_flows, "rounds")?;
+        let parts = Parts::new(context.view, self.scope);
+        parts.check_permutation("scope")?;
+        let mut stream = Stream::keyed(context.seed, context.key(), "workload permutation");
+        let mut traffic = Traffic::default();
+        for round in 0..self.rounds {
+            let start = match round {
+                0 => Start::At(self.start),
+                // The barrier before this round.
+                _ => {
+                    let first = traffic.flows.len() as u32;
+                    traffic
+                        .triggers
+                        .push(Trigger { kind: TriggerKind::Barrier(hosts), targets: (first..first + hosts).collect() });
+                    Start::On(TriggerId(round - 1))
+                }
+            };
+            for (src, &dst) in parts.permutation(&mut stream).iter().enumerate() {
+                let mut flow = plain(src as u32, dst, self.size.0, start);
+                flow.on_sent = (round + 1 < self.rounds).then_some(TriggerId(round));
+                traffic.flows.push(flow);
+            }
+        }
+        Ok(traffic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{traffic, view};
+
+    #[test]
+    fn everybody_sends_once_and_receives_once() {
+        let p = PermutationParameters { scope: Scope::OtherGroup, start: Time::from_us(3), ..Default::default() };
+        let made = traffic(&p, &view(32, 4, 2), "").unwrap();
+        let mut received: Vec<u32> = made.flows.iter().map(|f| f.dst).collect();
+        received.sort_unstable();
+        assert_eq!(received, (0..32).collect::<Vec<_>>());
+        assert_eq!(made.flows.iter().map(|f| f.src).collect::<Vec<_>>(), received);
+        for flow in &made.flows {
+            assert_ne!(flow.src / 8, flow.dst / 8);
+            assert_eq!((flow.size, flow.start), (4_194_304, Start::At(Time::from_us(3))));
+        }
+        assert!(made.triggers.is_empty());
+    }
+
+    #[test]
+    fn rounds_wait_for_each_other() {
+        let p = PermutationParameters { rounds: 3, ..Default::default() };
+        let made = traffic(&p, &view(8, 4, 1), "").unwrap();
+        assert_eq!((made.flows.len(), made.triggers.len()), (24, 2));
+        for (number, flow) in made.flows.iter().enumerate() {
+            let (round, done) = (number as u32 / 8, Some(TriggerId(number as u32 / 8)));
+            assert_eq!(flow.on_sent, if round < 2 { done } else { None });
+            let expected = if round == 0 { Start::At(Time::ZERO) } else { Start::On(TriggerId(round - 1)) };
+            assert_eq!(flow.start, expected);
+        }
+        assert_eq!(made.triggers[1].kind, TriggerKind::Barrier(8));
+        assert_eq!(made.triggers[1].targets, (16..24).collect::<Vec<_>>());
+        let pairs = |round: usize| made.flows[8 * round..8 * round + 8].iter().map(|f| f.dst).collect::<Vec<_>>();
+        assert_ne!(pairs(0), pairs(1));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let base = PermutationParameters::default;
+        for (p, key) in [
+            (PermutationParameters { size: Bytes(0), ..base() }, "size"),
+            (PermutationParameters { rounds: 0, ..base() }, "rounds"),
+            (PermutationParameters { rounds: u32::MAX, ..base() }, "rounds"),
+            // Six of eight hosts below one leaf.
+            (PermutationParameters { scope: Scope::OtherLeaf, ..base() }, "scope"),
+        ] {
+            assert_eq!(traffic(&p, &view(8, 6, 1), "").unwrap_err().key.as_deref(), Some(key));
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Poisson arrivals (specification 2.6): every host starts flows in an independent Poisson process, each to a random
+//! receiver and with a size drawn from a distribution. `load` counts payload bytes. With `load_reference = "network"`
+//! it is the load of the uplinks and is divided by the oversubscription to give the load of the NICs.
+
+use super::{Kind, plain};
+use crate::{
+    About, Scope, SizeDistribution, Start, WorkloadError,
+    pairs::Parts,
+    view::{Context, Traffic},
+};
+use anabranch_random::Stream;
+use anabranch_settings::{choices, parameters};
+use anabranch_units::{Rate, Time};
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "poisson",
+    summary: "flows of random sizes to random receivers, in a Poisson process per host",
+    source: "specification 2.6; Hopper 4.1; ConWeave's traffic generator",
+    description: "Every host starts flows in an independent Poisson process; sizes come from a distribution, \
+        receivers are uniform among the allowed. The mean gap is mean size / (NIC rate * host load), so the load \
+        counts payload bytes. Gaps are rounded to picoseconds.",
+};
+
+choices! {
+    /// Which capacity the load is a share of.
+    pub enum LoadReference {
+        /// The NICs.
+        Host = "host",
+        /// The uplinks: the load of the NICs is this one divided by the oversubscription.
+        Network = "network",
+    }
+}
+
+parameters! {
+    /// Poisson arrivals.
+    pub struct PoissonParameters {
+        /// Flow sizes: a name (`anabranch list workloads`), one size such as "64KiB", or the path of a table.
+        sizes: String = "web-search".into(), source "Hopper 4.1, Spritz V-C";
+        /// Payload that is started per time, as a share of the capacity.
+        load: f64 = 0.5, source "Hopper 4.1: 0.5 and 0.8";
+        /// The capacity that the load is a share of.
+        load_reference: LoadReference = LoadReference::Host, source "specification 2.6";
+        /// How long flows are started.
+        duration: Time = Time::from_ms(1), source "Spritz V-C";
+        /// When the processes begin.
+        start: Time = Time::ZERO, source "ours";
+        /// Where the receivers are.
+        destinations: Scope = Scope::Any, source "ConWeave's traffic generator";
+        /// Most flows that may be expected: a guard for the memory.
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+    }
+}
+
+impl PoissonParameters {
+    /// Mean gap between the flows of a host in picoseconds.
+    fn mean_gap(&self, mean_size: f64, rate: Rate, oversubscription: f64) -> f64 {
+        let host_load = match self.load_reference {
+            LoadReference::Host => self.load,
+            LoadReference::Network => self.load / oversubscription,
+        };
+        mean_size * 8e12 / (rate.0 as f64 * host_load)
+    }
+}
+
+impl Kind for PoissonParameters {
+    fn check(&self) -> Result<(), WorkloadError> {
+        let share = "a share of the capacity such as 0.6, above 0 and at most 2";
+        WorkloadError::unless(self.load > 0.0 && self.load <= 2.0, "load", self.load, share)?;
+        WorkloadError::unless(self.duration > Time::ZERO, "duration", self.duration, "a time above 0")?;
+        let end = self.start.ps().checked_add(self.duration.ps());
+        WorkloadError::unless(end.is_some(), "start", self.start, "start and duration within 213 days")
+    }
+
+    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
+        context.needs_a_pair()?;
+        let view = context.view;
+        let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|e| e.with_key("sizes"))?;
+        let parts = Parts::new(view, self.destinations);
+        parts.check("destinations")?;
+        let gaps: Vec<f64> =
+            view.nic_rate.iter().map(|&rate| self.mean_gap(sizes.mean(), rate, view.oversubscription)).collect();
+        let expected: f64 = gaps.iter().map(|gap| self.duration.ps() as f64 / gap).sum();
+        Traffic::check_room(expected as u128, self.max_flows, "duration")?;
+
+        let purpose = |what: &str| format!("workload {} {what}", context.name);
+        let purposes = (purpose("gaps"), purpose("receivers"), purpose("sizes"));
+        let end = self.start + self.duration;
+        let mut flows = Vec::with_capacity(expected as usize + 1);
+        for (src, (&gap, &key)) in gaps.iter().zip(&view.host_key).enumerate() {
+            let stream = |purpose| Stream::keyed(context.seed, key, purpose);
+            let (mut arrivals, mut receivers, mut drawn) =
+                (stream(&purposes.0), stream(&purposes.1), stream(&purposes.2));
+            let mut at = self.start;
+            loop {
+                at = at.saturating_add(Time::from_ps((arrivals.exponential(gap) + 0.5) as u64));
+                if at >= end {
+                    break;
+                }
+                let dst = parts.receiver(src as u32, &mut receivers);
+                flows.push(plain(src as u32, dst, sizes.sample(&mut drawn), Start::At(at)));
+            }
+        }
+        // Numbered in the order of their starts, so that a longer run has the flows of a shorter one and more.
+        flows.sort_by_key(|flow| match flow.start {
+            Start::At(at) => (at, flow.src),
+            Start::On(_) => (Time::MAX, flow.src),
+        });
+        Ok(Traffic { flows, ..Traffic::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{traffic, view};
+
+    fn at(start: Start) -> u64 {
+        match start {
+            Start::At(time) => time.ps(),
+            Start::On(_) => panic!("a trigger"),
+        }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_load() {
+        // 50 % of the uplinks at 2:1 is 25 Gb/s per host; 40,869.8 B * 8 / 25 Gb/s = 13.0783 us between flows.
+        let mut hosts = view(32, 16, 1);
+        hosts.oversubscription = 2.0;
+        let p = PoissonParameters {
+            sizes: "ali-storage".into(),
+            load_reference: LoadReference::Network,
+            duration: Time::from_ms(20),
+            ..Default::default()
+        };
+        let flows = traffic(&p, &hosts, "").unwrap().flows;
+        let expected = 32.0 * 20e-3 / (40_869.8 * 8.0 / 25e9);
+        // Poisson: the standard deviation is the root; 3.3 of them are passed with probability 0.001.
+        assert!((flows.len() as f64 - expected).abs() < 3.3 * expected.sqrt(), "{} {expected}", flows.len());
+        // 11.8 % of the receivers of 128 hosts are in the rack; here 15 of 31.
+        let inside = flows.iter().filter(|f| f.src / 16 == f.dst / 16).count() as f64;
+        let share = 15.0 / 31.0;
+        let sd = (flows.len() as f64 * share * (1.0 - share)).sqrt();
+        assert!((inside - flows.len() as f64 * share).abs() < 3.3 * sd);
+        assert!(flows.iter().all(|f| f.src != f.dst && f.size >= 1));
+    }
+
+    #[test]
+    fn gaps_are_exponential() {
+        let p = PoissonParameters {
+            sizes: "1000B".into(),
+            load: 0.8,
+            duration: Time::from_ms(2),
+            start: Time::from_us(7),
+            ..Default::default()
+        };
+        let flows = traffic(&p, &view(8, 4, 1), "").unwrap().flows;
+        // 8000 bits at 80 Gb/s: a mean gap of 100 ns.
+        let mut gaps = Vec::new();
+        for host in 0..8 {
+            let mut before = Time::from_us(7).ps();
+            for start in flows.iter().filter(|f| f.src == host).map(|f| at(f.start)) {
+                gaps.push((start - before) as f64 / 100_000.0);
+                before = start;
+            }
+        }
+        gaps.sort_by(f64::total_cmp);
+        let n = gaps.len() as f64;
+        assert!(n > 150_000.0);
+        let cdf = |x: f64| 1.0 - (-x).exp();
+        let worst = gaps.iter().enumerate().fold(0.0f64, |worst, (i, &x)| {
+            worst.max((cdf(x) - i as f64 / n).abs()).max((cdf(x) - (i + 1) as f64 / n).abs())
+        });
+        assert!(worst < 1.95 / n.sqrt(), "{worst}");
+    }
+
+    #[test]
+    fn a_longer_run_has_the_same_flows_and_more() {
+        let short = PoissonParameters { duration: Time::from_us(200), ..Default::default() };
+        let long = PoissonParameters { duration: Time::from_us(400), ..Default::default() };
+        let hosts = view(64, 8, 2);
+        let (short, long) = (traffic(&short, &hosts, "").unwrap().flows, traffic(&long, &hosts, "").unwrap().flows);
+        assert!(long.len() > short.len() && !short.is_empty());
+        assert_eq!(short[..], long[..short.len()]);
+    }
+
+    #[test]
+    fn receivers_keep_to_the_scope_and_a_fast_host_sends_more() {
+        let mut hosts = view(8, 2, 2);
+        hosts.nic_rate[3] = Rate::gbps(400);
+        let p = PoissonParameters {
+            sizes: "10kB".into(),
+            destinations: Scope::OtherGroup,
+            duration: Time::from_ms(5),
+            ..Default::default()
+        };
+        let flows = traffic(&p, &hosts, "").unwrap().flows;
+        assert!(flows.iter().all(|f| f.src / 4 != f.dst / 4));
+        let of = |host| flows.iter().filter(|f| f.src == host).count() as f64;
+        // 5 ms / (80,000 bits / 200 Gb/s) = 12,500 against 3,125; 3.3 standard deviations each.
+        assert!((of(3) - 12_500.0).abs() < 3.3 * 12_500f64.sqrt());
+        assert!((of(2) - 3_125.0).abs() < 3.3 * 3_125f64.sqrt());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let base = PoissonParameters::default;
+        for (p, key, part) in [
+            (PoissonParameters { load: 60.0, ..base() }, "load", "at most 2"),
+            (PoissonParameters { load: 0.0, ..base() }, "load", "above 0"),
+            (PoissonParameters { duration: Time::ZERO, ..base() }, "duration", "above 0"),
+            (PoissonParameters { duration: Time::MAX, start: Time::from_us(1), ..base() }, "start", "213 days"),
+            (PoissonParameters { max_flows: 3, ..base() }, "duration", "`max_flows` allows 3"),
+            (PoissonParameters { sizes: "web".into(), ..base() }, "sizes", "found"),
+            (PoissonParameters { destinations: Scope::OtherGroup, ..base() }, "destinations", "one leaf or group"),
+        ] {
+            let error = traffic(&p, &view(4, 2, 2), "no table").unwrap_err();
+            assert_eq!(error.key.as_deref(), Some(key), "{error}");
+            assert!(error.message.contains(part), "{error}");
+        }
+        assert!(traffic(&base(), &view(1, 1, 1), "").unwrap_err().message.contains("needs two"));
+    }
+}

@@ -1,0 +1,40 @@
+//! The distributions that come with the program. Each table is a file in `cdf/`, with its source at the top.
+
+/// A flow-size distribution that comes with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizesAbout {
+    /// The name scenarios use.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The table: a line per point, size in bytes and cumulative probability.
+    pub text: &'static str,
+}
+
+macro_rules! tables {
+    ($($name:literal: $summary:literal, $source:literal;)*) => {
+        /// Every flow-size distribution that comes with the program.
+        pub const SIZE_DISTRIBUTIONS: &[SizesAbout] = &[$(SizesAbout {
+            name: $name,
+            summary: $summary,
+            source: $source,
+            text: include_str!(concat!("../../cdf/", $name, ".txt")),
+        },)*];
+    };
+}
+
+tables! {
+    "web-search": "web search (DCTCP), mean 1.71 MB, largest 30 MB", "specification 12.1 (a); ConWeave's DCTCP_CDF";
+    "web-search-reps": "web search with a longer tail, mean 2.79 MB, largest 40 MB",
+        "specification 12.1 (b); REPS artifact";
+    "ali-storage": "Alibaba's storage of 2019, mean 40.9 kB, largest 2 MB", "specification 12.1; AliStorage2019";
+    "hadoop": "Facebook's Hadoop cluster, mean 122 kB, largest 10 MB", "specification 12.1; FbHdp2015";
+    "hadoop-coarse": "the same in 20 points, mean 120 kB, largest 10 MB", "specification 12.1; HPCC";
+    "solar": "Alibaba's Solar storage, mean 39.4 kB, largest 256 KiB", "specification 12.1; Solar2022";
+    "google-rpc": "RPCs of Google, mean 2.97 kB, largest 15.2 MB", "specification 12.1; GoogleRPC2008";
+    "data-mining": "data mining (VL2), mean 7.49 MB, largest 1 GB", "specification 12.1; VL2";
+    "ml-training-assumed": "an assumed stand-in for training collectives, mean 59 MB, largest 256 MB",
+        "ours: specification 2.7, no table was published";
+}

@@ -1,0 +1,109 @@
+//! What a workload knows of the network, and as what its flows are sent.
+
+use crate::{FileFailure, Flow, Trigger, WorkloadError};
+use anabranch_random::name_key;
+use anabranch_units::Rate;
+
+/// Reads a file that a workload names; relative paths are the caller's to resolve.
+pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<String> + 'a;
+
+/// The hosts as a workload sees them. Every list has an entry per host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostView {
+    /// How many hosts there are, numbered from 0.
+    pub hosts: u32,
+    /// The leaf switch of each host, any numbering.
+    pub leaf_of: Vec<u32>,
+    /// The group (pod) of each host, any numbering.
+    pub group_of: Vec<u32>,
+    /// Each host's stable key for random streams.
+    pub host_key: Vec<u64>,
+    /// Each host's NIC rate.
+    pub nic_rate: Vec<Rate>,
+    /// Host capacity below a leaf to uplink capacity above it; 1 where there is no oversubscription.
+    pub oversubscription: f64,
+    /// The fabric's data classes by name; a flow's class is an index into them.
+    pub classes: Vec<String>,
+}
+
+impl HostView {
+    /// Whether the lists fit together.
+    pub(crate) fn check(&self) -> Result<(), WorkloadError> {
+        let hosts = self.hosts as usize;
+        let lengths = [self.leaf_of.len(), self.group_of.len(), self.host_key.len(), self.nic_rate.len()];
+        if lengths.iter().any(|&length| length != hosts) {
+            return Err(WorkloadError::new(format!("{hosts} hosts, but lists of {lengths:?} entries describe them")));
+        }
+        if !(self.oversubscription.is_finite() && self.oversubscription > 0.0) {
+            return Err(WorkloadError::new(format!("the oversubscription {} is not positive", self.oversubscription)));
+        }
+        Ok(())
+    }
+}
+
+/// As what the flows of a workload are sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeneratedAs {
+    /// The workload's name; its random draws are keyed by it.
+    pub name: String,
+    /// The traffic class, an index into [`HostView::classes`].
+    pub class: u8,
+    /// The load balancer, an index into the setup's list.
+    pub load_balancer: u16,
+    /// Whether the flows count in the statistics.
+    pub measured: bool,
+    /// A random share (0 to 1) of the flows is sent as something else: exactly the share times their number, rounded
+    /// to nearest. The flows themselves stay the same.
+    pub split: Option<(f64, Box<GeneratedAs>)>,
+}
+
+/// What a kind of workload is given.
+pub(crate) struct Context<'a> {
+    pub(crate) view: &'a HostView,
+    pub(crate) seed: u64,
+    /// The workload's name.
+    pub(crate) name: &'a str,
+    pub(crate) read_file: &'a ReadFile<'a>,
+}
+
+impl Context<'_> {
+    /// The stable key of the workload.
+    pub(crate) fn key(&self) -> u64 {
+        name_key(self.name)
+    }
+
+    /// Errors unless there are two hosts at least.
+    pub(crate) fn needs_a_pair(&self) -> Result<(), WorkloadError> {
+        match self.view.hosts {
+            0 | 1 => {
+                Err(WorkloadError::new(format!("the topology has {} host(s), and a flow needs two", self.view.hosts)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The class of a flow for which nothing else is said: that of its workload.
+pub(crate) const NO_CLASS: u8 = u8::MAX;
+
+/// What a kind of workload makes. In a flow here `workload` is an index into `labels`, trigger numbers and targets
+/// count within this traffic, and `key` is not set yet.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) triggers: Vec<Trigger>,
+    /// Names that the flows of a file bear; entry 0, where there is any, stands for the workload's own.
+    pub(crate) labels: Vec<String>,
+    pub(crate) failures: Vec<FileFailure>,
+}
+
+impl Traffic {
+    /// Errors where more than `max_flows` are asked for: a guard against a slip of the pen.
+    pub(crate) fn check_room(flows: u128, max_flows: u64, key: &str) -> Result<(), WorkloadError> {
+        if flows > u128::from(max_flows) {
+            let message = format!("this makes {flows} flows, and `max_flows` allows {max_flows}");
+            return Err(WorkloadError::of_key(key, message));
+        }
+        Ok(())
+    }
+}
