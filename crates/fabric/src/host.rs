@@ -3,7 +3,7 @@
 use crate::{
     order,
     outcome::RxOutcome,
-    packet::{Kind, MARKED, NONE, Packet, RETRANSMISSION},
+    packet::{ACK_REQUEST, Kind, MARKED, NONE, Packet, RETRANSMISSION},
     partition::Partition,
     plan::Plan,
     port::ARMED,
@@ -11,7 +11,10 @@ use crate::{
 };
 use anabranch_engine::Event;
 use anabranch_lb::{Decision, FlowInfo, HostScheme, Outgoing, registry};
-use anabranch_transport::{Ack, uet::UetReceiver};
+use anabranch_transport::{
+    Ack,
+    uet::{DataArrival, UetReceiver},
+};
 use anabranch_units::Time;
 use std::collections::VecDeque;
 
@@ -139,6 +142,8 @@ impl Partition<'_> {
             }
         };
         flow.sender.send(&plan.transport, time, tag);
+        let again = if next.retransmission { RETRANSMISSION } else { 0 };
+        let request = if flow.sender.ready(&plan.transport) { 0 } else { ACK_REQUEST };
         let payload = next.payload as u16;
         let packet = Packet {
             psn: next.psn,
@@ -150,7 +155,7 @@ impl Partition<'_> {
             payload,
             kind: Kind::Data,
             class: flow.class,
-            flags: if next.retransmission { RETRANSMISSION } else { 0 },
+            flags: again | request,
             balancer: flow.balancer,
             ..Packet::default()
         };
@@ -206,8 +211,14 @@ impl Partition<'_> {
                 slot = self.open_receiver(number);
             }
             let receiver = &mut self.receivers[slot as usize];
-            let received =
-                receiver.on_data(&self.plan.transport, packet.psn, u32::from(packet.payload), packet.tag, marked);
+            let arrival = DataArrival {
+                psn: packet.psn,
+                payload: u32::from(packet.payload),
+                tag: packet.tag,
+                ecn: marked,
+                ack_request: packet.flags & ACK_REQUEST != 0,
+            };
+            let received = receiver.on_data(&self.plan.transport, &arrival);
             if received.complete {
                 self.close_receiver(number, slot, now);
             }

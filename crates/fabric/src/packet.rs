@@ -25,6 +25,9 @@ pub(crate) const MARKED: u8 = 1;
 /// The packet was sent before.
 pub(crate) const RETRANSMISSION: u8 = 2;
 
+/// The sender cannot go on before it hears of this packet.
+pub(crate) const ACK_REQUEST: u8 = 4;
+
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]

@@ -3,7 +3,7 @@
 use anabranch_random::Stream;
 use anabranch_transport::{
     Ack, Nack,
-    uet::{CongestionControlKind, Network, UetConfig, UetReceiver, UetSender, UetTransport},
+    uet::{CongestionControlKind, DataArrival, Network, UetConfig, UetReceiver, UetSender, UetTransport},
 };
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn config(kind: CongestionControlKind, window_packets: u64, ack_every: u32) -> U
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Data { psn: u64, payload: u32, tag: u32, ecn: bool },
+    Data(DataArrival),
     Header { psn: u64, tag: u32 },
     Ack(Ack),
     Nack(Nack),
@@ -57,7 +57,8 @@ fn transfer(config: &UetConfig, size: u64, seed: u64, drop: u64, trim: u64, spre
                 roll if roll < drop + trim => push(time, Event::Header { psn, tag }, &mut events, &mut number),
                 _ => {
                     let ecn = stream.chance(1, 10);
-                    push(time, Event::Data { psn, payload, tag, ecn }, &mut events, &mut number);
+                    let packet = DataArrival { psn, payload, tag, ecn, ack_request: !sender.ready(config) };
+                    push(time, Event::Data(packet), &mut events, &mut number);
                 }
             }
         }
@@ -78,8 +79,9 @@ fn transfer(config: &UetConfig, size: u64, seed: u64, drop: u64, trim: u64, spre
         let back = now + RTT / 2;
         let lossy = stream.below(100) < drop;
         match event {
-            Event::Data { psn, payload, tag, ecn } => {
-                let received = receiver.on_data(config, psn, payload, tag, ecn);
+            Event::Data(packet) => {
+                let DataArrival { psn, payload, .. } = packet;
+                let received = receiver.on_data(config, &packet);
                 prop_assert_eq!(received.arrival.duplicate, !seen.insert(psn));
                 bytes += if received.arrival.duplicate { 0 } else { u64::from(payload) };
                 prop_assert!(!(received.complete && complete), "completed twice");
@@ -140,13 +142,18 @@ proptest! {
     }
 }
 
+/// A full packet without a request for an acknowledgement.
+fn full(psn: u64, ecn: bool) -> DataArrival {
+    DataArrival { psn, payload: 4096, tag: 7, ecn, ack_request: false }
+}
+
 #[test]
 fn acknowledgements_are_coalesced() {
     // In order, unmarked: one ACK per four packets, and the last packet's at once.
     for (packets, acks) in [(1u64, 1), (3, 1), (4, 1), (5, 2), (8, 2), (101, 26)] {
         let config = config(CongestionControlKind::None, 64, 4);
         let mut receiver = UetReceiver::new(&config, packets * 4096);
-        let count = (0..packets).filter(|&psn| receiver.on_data(&config, psn, 4096, 0, false).reply.is_some()).count();
+        let count = (0..packets).filter(|&psn| receiver.on_data(&config, &full(psn, false)).reply.is_some()).count();
         assert_eq!(count, acks, "{packets} packets");
     }
 }
@@ -155,7 +162,7 @@ fn acknowledgements_are_coalesced() {
 fn what_cannot_wait_is_acknowledged_at_once() {
     let config = config(CongestionControlKind::None, 64, 4);
     let mut receiver = UetReceiver::new(&config, 100 * 4096);
-    let mut replies = |psn, ecn| receiver.on_data(&config, psn, 4096, 7, ecn).reply;
+    let mut replies = |psn, ecn| receiver.on_data(&config, &full(psn, ecn)).reply;
     assert_eq!(replies(0, false), None);
     assert!(replies(1, true).is_some(), "the mark changes");
     assert!(replies(2, false).is_some(), "and changes back");
@@ -163,6 +170,8 @@ fn what_cannot_wait_is_acknowledged_at_once() {
     let filled = replies(3, false).expect("the hole is filled");
     assert_eq!((filled.cumulative, filled.psn, filled.tag), (5, 3, 7));
     assert!(replies(3, false).is_some(), "a duplicate");
+    let asking = DataArrival { ack_request: true, ..full(5, false) };
+    assert!(receiver.on_data(&config, &asking).reply.is_some(), "the sender cannot go on");
 }
 
 #[test]
@@ -171,7 +180,7 @@ fn reordering_is_measured() {
     let config = config(CongestionControlKind::None, 64, 100);
     let mut receiver = UetReceiver::new(&config, 5 * 4096);
     for psn in [0, 3, 2, 1, 4] {
-        receiver.on_data(&config, psn, 4096, 0, false);
+        receiver.on_data(&config, &full(psn, false));
     }
     // Not the lowest missing: 3 and 2. Not the last one plus one: 3, 2, 1 and 4.
     assert_eq!((receiver.out_of_order(), receiver.out_of_sequence()), (2, 4));

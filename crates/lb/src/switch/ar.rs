@@ -4,11 +4,11 @@
 use super::ecmp::hash_seed;
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, hash,
-    registry::{About, Check, TagKind},
+    registry::{About, Check, Invalid, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::parameters;
-use anabranch_units::Time;
+use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
 pub const ABOUT: About = About {
@@ -21,16 +21,24 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Adaptive routing has no parameters.
-    pub struct ArParameters {}
+    /// Adaptive routing.
+    pub struct ArParameters {
+        /// Queue lengths are compared in whole multiples of this many bytes; 1 compares them exactly.
+        unit: Bytes = Bytes(1), source "ours: the paper says queue size, no more; htsim compares coarse levels";
+    }
 }
 
-impl Check for ArParameters {}
+impl Check for ArParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(self.unit.0 > 0, "unit", self.unit, "at least 1B")
+    }
+}
 
 /// Adaptive routing of one switch.
 #[derive(Debug)]
 pub struct Ar {
     seed: u64,
+    unit: u64,
     stream: Stream,
     /// The shortest queues found so far for the packet at hand.
     shortest: Vec<u32>,
@@ -38,9 +46,9 @@ pub struct Ar {
 
 impl Ar {
     /// The scheme at this switch.
-    pub fn new(_parameters: ArParameters, seed: u64, switch: &SwitchInfo) -> Self {
+    pub fn new(parameters: ArParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let shortest = Vec::with_capacity(switch.widest as usize);
-        Ar { seed: hash_seed(seed, switch), stream: Stream::keyed(seed, switch.key, "ar"), shortest }
+        Ar { unit: parameters.unit.0.max(1), seed: hash_seed(seed, switch), stream: Stream::keyed(seed, switch.key, "ar"), shortest }
     }
 }
 
@@ -59,7 +67,7 @@ impl SwitchScheme for Ar {
         self.shortest.clear();
         let mut least = u64::MAX;
         for index in 0..candidates.count {
-            let bytes = queues.bytes(index);
+            let bytes = queues.bytes(index) / self.unit;
             if bytes < least {
                 least = bytes;
                 self.shortest.clear();
@@ -82,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        let mut s = Ar::new(ArParameters {}, 1, &LEAF);
+        let mut s = Ar::new(ArParameters::default(), 1, &LEAF);
         // The shortest of all, each queue read once.
         let mut q = Queues::new(&[9, 8, 7, 3, 4, 5, 6, 7]);
         assert_eq!(choose(&mut s, &data(1, 0), &POSITIONS, &mut q), 3);

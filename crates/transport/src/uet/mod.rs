@@ -13,5 +13,5 @@ mod sender;
 pub use config::{Network, UetConfig};
 pub(crate) use parameters::Section;
 pub use parameters::{AckEcn, CongestionControlKind, UetParameters, UetTransport};
-pub use receiver::{Arrival, Received, UetReceiver};
+pub use receiver::{Arrival, DataArrival, Received, UetReceiver};
 pub use sender::{Acked, Nacked, Segment, UetSender};

@@ -32,8 +32,8 @@ parameters! {
     /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
     pub struct UetParameters {
         /// Which rule moves the window.
-        congestion_control: CongestionControlKind = CongestionControlKind::Dctcp, source "Spritz section IV-C; specification 7.4";
-        /// Data packets per acknowledgement; 1 acknowledges every packet.
+        congestion_control: CongestionControlKind = CongestionControlKind::Nscc, source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
+        /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go on asks for one at once.
         ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
         /// What the ECN bit of an acknowledgement says.
         ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";

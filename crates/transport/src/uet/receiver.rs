@@ -4,6 +4,21 @@
 use super::{AckEcn, UetConfig};
 use crate::{Ack, Nack, psn_set::PsnSet};
 
+/// A data packet as it arrives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataArrival {
+    /// Its sequence number.
+    pub psn: u64,
+    /// Its payload bytes.
+    pub payload: u32,
+    /// Its path tag.
+    pub tag: u32,
+    /// Whether it was ECN-marked.
+    pub ecn: bool,
+    /// The sender cannot go on before it hears of this packet (or has nothing left): acknowledge at once.
+    pub ack_request: bool,
+}
+
 /// How an arrival relates to what came before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
@@ -72,7 +87,8 @@ impl UetReceiver {
     }
 
     /// A data packet arrived. PSNs beyond the flow's end are the caller's mistake and ignored.
-    pub fn on_data(&mut self, config: &UetConfig, psn: u64, payload: u32, tag: u32, ecn: bool) -> Received {
+    pub fn on_data(&mut self, config: &UetConfig, packet: &DataArrival) -> Received {
+        let DataArrival { psn, payload, tag, ecn, ack_request } = *packet;
         let duplicate = psn < self.cumulative || self.received.contains(self.cumulative, psn);
         let arrival = Arrival {
             duplicate,
@@ -98,7 +114,7 @@ impl UetReceiver {
         self.marked = ecn;
         self.any_marked |= ecn;
         self.unacknowledged += 1;
-        let due = self.unacknowledged >= config.ack_every || duplicate || fills || complete || changed;
+        let due = self.unacknowledged >= config.ack_every || duplicate || fills || complete || changed || ack_request;
         Received { arrival, reply: due.then(|| self.acknowledge(config, psn, tag, ecn)), complete }
     }
 
