@@ -1,2 +1,36 @@
-//! The command.
-fn main() {}
+//! The command `anabranch`. Exit codes: 0 done, 2 the input is wrong, 3 an invariant failed, 130 interrupted.
+
+mod arguments;
+mod commands;
+mod failure;
+mod printing;
+mod progress;
+
+use arguments::Arguments;
+use clap::{Parser, error::ErrorKind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::ExitCode,
+};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return ExitCode::from(if asked { 0 } else { 2 });
+        }
+    };
+    match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments))) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            printing::note(failure.message().trim_end());
+            ExitCode::from(failure.code())
+        }
+        Err(_) => {
+            printing::note("error: this is a mistake in anabranch, not in your input; please report it with the lines above");
+            ExitCode::from(3)
+        }
+    }
+}

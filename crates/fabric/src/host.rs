@@ -143,7 +143,7 @@ impl Partition<'_> {
         };
         flow.sender.send(&plan.transport, time, tag);
         let again = if next.retransmission { RETRANSMISSION } else { 0 };
-        let request = if flow.sender.ready(&plan.transport) { 0 } else { ACK_REQUEST };
+        let request = if next.retransmission || !flow.sender.ready(&plan.transport) { ACK_REQUEST } else { 0 };
         let payload = next.payload as u16;
         let packet = Packet {
             psn: next.psn,

@@ -1,1 +1,34 @@
-//! From rows to statistics, tables, figures and a self-contained page.
+//! From rows to statistics, tables, figures and a page.
+//!
+//! [`write_run`] keeps a run's rows, [`write_comparison`] what several runs say together, and [`report`] draws figures
+//! and a page from the rows of a directory, at once or years later. Nothing here reads a clock or the machine.
+
+mod comparison;
+mod comparison_text;
+mod dataset;
+mod directory;
+mod error;
+mod figures;
+mod headline;
+mod manifest;
+mod meta;
+mod numbers;
+mod page;
+mod staging;
+mod statistics;
+mod summary;
+mod tables;
+
+pub use comparison::{ALL, Comparison, ComparisonRow, METRICS, Metric};
+pub use directory::{Formats, read_comparison, read_summary, report, run_directory, write_comparison, write_run};
+pub use error::ReportError;
+pub use figures::Figure;
+pub use manifest::{ColumnEntry, FileEntry, Manifest, Provenance};
+pub use meta::{FctKind, RunMeta, WorkloadMeta};
+pub use statistics::{
+    CONFIDENCE, Distribution, Estimate, PairedDifference, SIGNIFICANCE, mean, quantile, slowdown, standard_deviation,
+};
+pub use summary::{
+    BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,
+};
+pub use tables::{At, Column, Context, Frame, Kind, TABLES, Table, Value};

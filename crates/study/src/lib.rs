@@ -1,1 +1,21 @@
-//! See the crate's description; under construction.
+//! Scenario files, comparisons, and what there is to choose from.
+//!
+//! A scenario file becomes a [`tree::Tree`] whose values know their place, then a checked
+//! [`scenario::Scenario`] with every default, then the setup of a run. [`compare`] runs many of them side by side.
+
+pub mod bench;
+pub mod compare;
+mod error;
+pub mod explain;
+pub mod library;
+pub mod machine;
+pub mod results;
+pub mod scenario;
+mod section;
+pub mod stripped;
+mod toml_text;
+pub mod tree;
+
+pub use anabranch_sim::Progress;
+pub use compare::Observer;
+pub use error::ScenarioError;

@@ -4,7 +4,7 @@ use crate::{
     error::ScenarioError,
     tree::{Node, Place, Value},
 };
-use anabranch_settings::{Parameters, Raw, SetError, Setting, nearest};
+use anabranch_settings::{Parameter, Parameters, Raw, SetError, Setting, nearest};
 
 /// A table being read.
 #[derive(Debug)]
@@ -44,6 +44,11 @@ impl<'t> Section<'t> {
     /// The node of a key that is still there, without taking it.
     pub(crate) fn peek(&self, key: &str) -> Option<&'t Node> {
         self.left.iter().find(|(k, _)| k == key).map(|(_, node)| node)
+    }
+
+    /// The first key that is still there and fits.
+    pub(crate) fn find(&self, fits: impl Fn(&str) -> bool) -> Option<(&'t str, &'t Node)> {
+        self.left.iter().find(|(key, _)| fits(key)).map(|(key, node)| (key.as_str(), node))
     }
 
     /// Takes a key.
@@ -125,6 +130,11 @@ impl<'t> Section<'t> {
         Ok(())
     }
 
+    /// All that is left.
+    pub(crate) fn rest(self) -> impl Iterator<Item = (&'t String, &'t Node)> {
+        self.left.into_iter().map(|(key, node)| (key, node))
+    }
+
     /// Says so where anything is left; `allowed` are all the keys there are.
     pub(crate) fn finish(self, allowed: &[&'static str]) -> Result<(), ScenarioError> {
         match self.left.first() {
@@ -137,6 +147,35 @@ impl<'t> Section<'t> {
         let allowed: Vec<&'static str> = also.iter().chain(own).copied().collect();
         let message = format!("{}: unknown key `{key}`; allowed are {}", self.title, list(&allowed));
         did_you_mean(ScenarioError::new(message).at(node.key.clone()), nearest(key, allowed))
+    }
+}
+
+/// Two sets of parameters that stand in one table.
+pub(crate) struct Both<'a>(pub(crate) &'a mut dyn Parameters, pub(crate) &'a mut dyn Parameters);
+
+impl Parameters for Both<'_> {
+    fn documentation(&self) -> Vec<Parameter> {
+        let mut all = self.0.documentation();
+        all.extend(self.1.documentation());
+        all
+    }
+    fn set(&mut self, key: &str, value: &Raw) -> Result<(), SetError> {
+        match self.0.set(key, value) {
+            Err(SetError::UnknownKey { allowed, .. }) => self.1.set(key, value).map_err(|error| match error {
+                SetError::UnknownKey { key, allowed: more, .. } => {
+                    let allowed: Vec<_> = allowed.into_iter().chain(more).collect();
+                    let nearest = nearest(&key, allowed.iter().copied());
+                    SetError::UnknownKey { key, allowed, nearest }
+                }
+                wrong => wrong,
+            }),
+            done => done,
+        }
+    }
+    fn entries(&self) -> Vec<(&'static str, Raw)> {
+        let mut all = self.0.entries();
+        all.extend(self.1.entries());
+        all
     }
 }
 

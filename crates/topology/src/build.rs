@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 /// Most hosts a topology may have.
 pub(crate) const MAX_HOSTS: u64 = 1 << 20;
 
+/// Most ports a switch may have: positions and sets of next hops have 16 bits.
+const MAX_PORTS: usize = u16::MAX as usize;
+
 /// A cable, lower end first.
 pub(crate) struct Cable {
     pub(crate) lower: NodeId,
@@ -56,7 +59,8 @@ impl Builder {
         for Cable { lower, upper, rate, delay, class } in cables {
             let number = seen.entry((lower, upper)).or_insert(0);
             parallel.extend([*number; 2]);
-            *number += 1;
+            // Beyond 16 bits `check` refuses the switch.
+            *number = number.wrapping_add(1);
             links.push(Link { from: lower, to: upper, rate, delay, class });
             links.push(Link { from: upper, to: lower, rate, delay, class });
         }
@@ -87,14 +91,31 @@ impl Topology {
         if self.hosts < 2 {
             return Err(TopologyError::new(format!("the topology has {} host; at least 2 are needed", self.hosts)));
         }
+        if u64::from(self.hosts) > MAX_HOSTS {
+            return Err(TopologyError::new(format!("{} hosts; at most {MAX_HOSTS} are allowed", self.hosts)));
+        }
+        for switch in self.hosts..self.nodes.len() as u32 {
+            let ports = self.out_links(NodeId(switch)).len();
+            if ports > MAX_PORTS {
+                let name = &self.nodes[switch as usize].name;
+                return Err(TopologyError::new(format!("{name} has {ports} ports; at most {MAX_PORTS} are allowed")));
+            }
+        }
         for host in 0..self.hosts {
             let links = self.out_links(NodeId(host));
             let name = &self.nodes[host as usize].name;
             match links {
                 [link] if self.link(*link).to.0 >= self.hosts => {}
-                [_] => return Err(TopologyError::new(format!("{name} is linked to another host; hosts attach to switches"))),
+                [_] => {
+                    return Err(TopologyError::new(format!(
+                        "{name} is linked to another host; hosts attach to switches"
+                    )));
+                }
                 _ => {
-                    return Err(TopologyError::new(format!("{name} has {} links; a host has exactly one", links.len())));
+                    return Err(TopologyError::new(format!(
+                        "{name} has {} links; a host has exactly one",
+                        links.len()
+                    )));
                 }
             }
         }

@@ -102,6 +102,11 @@ impl FaultParameters {
         let mut links = self.links(topology, index, seed)?;
         links.sort_unstable();
         links.dedup();
+        let noticed = matches!(self.kind, FaultKind::LinkDown | FaultKind::LinkUp | FaultKind::SwitchDown);
+        if self.detect_after != Never::Never && !noticed {
+            let message = "`detect_after` goes with link-down, link-up and switch-down; other faults leave the tables as they are";
+            return Err(TopologyError::at("detect_after", message));
+        }
         let at = |after: Never<Time>| match after {
             Never::Never => None,
             Never::Value(after) => Some(self.at.saturating_add(after)),
@@ -135,6 +140,9 @@ impl FaultParameters {
         fault: &dyn Fn(FaultAction, Vec<LinkId>) -> Fault,
     ) -> Result<Vec<Fault>, TopologyError> {
         if let Some(rate) = self.rate {
+            if self.factor != 0.0 {
+                return Err(TopologyError::at("factor", "give `rate` or `factor`, not both"));
+            }
             return Ok(vec![fault(FaultAction::Degrade(moving("rate", rate)?), links)]);
         }
         if !(self.factor > 0.0 && self.factor <= 1.0) {
@@ -155,7 +163,8 @@ impl FaultParameters {
     fn links(&self, topology: &Topology, index: usize, seed: u64) -> Result<Vec<LinkId>, TopologyError> {
         let given = [!self.links.is_empty(), !self.switches.is_empty(), self.fraction != 0.0, self.count != 0];
         if given.iter().filter(|g| **g).count() != 1 {
-            let allowed = if self.kind == FaultKind::SwitchDown { "`switches`" } else { "`links`, `fraction`, `count`" };
+            let allowed =
+                if self.kind == FaultKind::SwitchDown { "`switches`" } else { "`links`, `fraction`, `count`" };
             return Err(TopologyError::new(format!("a fault needs exactly one of {allowed}")));
         }
         if self.switches.is_empty() == (self.kind == FaultKind::SwitchDown) {
@@ -170,7 +179,7 @@ impl FaultParameters {
         }
         let between = |l: &LinkId| {
             let link = topology.link(*l);
-            link.from.0 >= topology.hosts && link.to.0 >= topology.hosts && (self.directed || l.0 % 2 == 0)
+            link.from.0 >= topology.hosts && link.to.0 >= topology.hosts && (self.directed || l.0.is_multiple_of(2))
         };
         let mut pool: Vec<LinkId> = topology.link_ids().filter(between).collect();
         let wanted = self.wanted(pool.len())?;

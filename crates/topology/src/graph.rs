@@ -261,4 +261,3 @@ impl Topology {
         anabranch_random::name_key(&self.node(node).name)
     }
 }
-

@@ -50,6 +50,13 @@ impl Topology {
         if from != to {
             distances(self, to.0 - self.hosts, &|_| true, &mut distance, &mut Vec::new());
         }
+        self.descend(from, to, &distance, &mut path);
+        path.push(self.host_uplink(dst).reverse());
+        path
+    }
+
+    /// Appends the first of the shortest paths between two switches, given every switch's `distance` to `to`.
+    fn descend(&self, from: NodeId, to: NodeId, distance: &[u32], path: &mut Vec<LinkId>) {
         let mut at = from;
         while at != to {
             let here = distance[(at.0 - self.hosts) as usize];
@@ -61,8 +68,6 @@ impl Topology {
             path.push(*link);
             at = self.link(*link).to;
         }
-        path.push(self.host_uplink(dst).reverse());
-        path
     }
 
     /// Store and forward over an empty path: wire times, delays and switch latencies.
@@ -83,35 +88,33 @@ impl Topology {
 
     /// The largest base round trip between two hosts.
     pub fn max_base_rtt(&self, data: u64, ack: u64) -> Time {
-        // Hosts at one switch differ by their own link alone: its slowest host stands for a switch.
-        let mut slowest: Vec<Option<(Time, u32)>> = vec![None; self.switches() as usize];
-        let mut second = slowest.clone();
+        // The round trip is a sum over links: per switch the slowest hosts as source and as destination stand for all.
+        let out = |up: LinkId| self.one_way(&[up], data) + self.one_way(&[up.reverse()], ack);
+        let mut sources: Vec<Slowest> = vec![Slowest::default(); self.switches() as usize];
+        let mut destinations = sources.clone();
         for host in 0..self.hosts {
             let up = self.host_uplink(host);
-            let time = self.one_way(&[up], data) + self.one_way(&[up.reverse()], data);
             let edge = (self.edge_switch(host).0 - self.hosts) as usize;
-            let candidate = Some((time, host));
-            if slowest[edge].is_none_or(|best| time > best.0) {
-                second[edge] = std::mem::replace(&mut slowest[edge], candidate);
-            } else if second[edge].is_none_or(|best| time > best.0) {
-                second[edge] = candidate;
+            sources[edge].add(host, out(up));
+            destinations[edge].add(host, out(up.reverse()));
+        }
+        let mut largest = Time::ZERO;
+        let mut distance = vec![u32::MAX; self.switches() as usize];
+        let (mut queue, mut path) = (Vec::new(), Vec::new());
+        for (to, destination) in (0u32..).zip(&destinations) {
+            let Some((arrive, _)) = destination.0[0] else { continue };
+            distances(self, to, &|_| true, &mut distance, &mut queue);
+            for (from, source) in (0u32..).zip(&sources) {
+                if from == to {
+                    largest = largest.max(source.with(destination).unwrap_or_default());
+                } else if let Some((leave, _)) = source.0[0] {
+                    path.clear();
+                    self.descend(NodeId(self.hosts + from), NodeId(self.hosts + to), &distance, &mut path);
+                    largest = largest.max(leave + self.rtt(&path, data, ack) + arrive);
+                }
             }
         }
-        let hosts: Vec<u32> = slowest.iter().flatten().map(|s| s.1).collect();
-        let pairs: Vec<(u32, u32)> = if self.uplinks.is_empty() || !self.uniform() {
-            hosts.iter().flat_map(|&a| hosts.iter().map(move |&b| (a, b))).filter(|(a, b)| a != b).collect()
-        } else {
-            // Tiers of equal links: any switch is as good a start as another.
-            hosts.iter().skip(1).map(|&b| (hosts[0], b)).collect()
-        };
-        let inside = slowest.iter().zip(&second).filter_map(|(a, b)| Some(((*a)?.1, (*b)?.1)));
-        pairs.into_iter().chain(inside).map(|(a, b)| self.base_rtt(a, b, data, ack)).max().unwrap_or_default()
-    }
-
-    /// Whether all links of a class have one rate and one delay.
-    fn uniform(&self) -> bool {
-        let mut seen = std::collections::BTreeMap::new();
-        self.links.iter().all(|l| *seen.entry(l.class).or_insert((l.rate, l.delay)) == (l.rate, l.delay))
+        largest
     }
 
     /// Rate of the fastest NIC.
@@ -218,7 +221,9 @@ impl Topology {
         for left in (0..levels).rev() {
             let downwards = |link: &&LinkId| {
                 let next = self.link(**link).to;
-                !self.is_up(**link) && next.0 >= self.hosts && (if left == 0 { next == to } else { self.is_above(next, to) })
+                !self.is_up(**link)
+                    && next.0 >= self.hosts
+                    && (if left == 0 { next == to } else { self.is_above(next, to) })
             };
             let mut down = self.out_links(at).iter().filter(downwards).filter(|l| !dead[l.0 as usize]);
             let Some(link) = down.next() else { return true };
@@ -230,6 +235,27 @@ impl Topology {
     /// Whether `upper` has a cable straight down to `lower`.
     fn is_above(&self, upper: NodeId, lower: NodeId) -> bool {
         self.out_links(upper).iter().any(|l| self.link(*l).to == lower)
+    }
+}
+
+/// The two slowest hosts of a switch with their times, slowest first.
+#[derive(Clone, Default)]
+struct Slowest([Option<(Time, u32)>; 2]);
+
+impl Slowest {
+    fn add(&mut self, host: u32, time: Time) {
+        let [first, second] = &mut self.0;
+        if first.is_none_or(|f| time > f.0) {
+            *second = first.replace((time, host));
+        } else if second.is_none_or(|s| time > s.0) {
+            *second = Some((time, host));
+        }
+    }
+
+    /// The largest sum of the times of two different hosts, one of `self` and one of `other`.
+    fn with(&self, other: &Slowest) -> Option<Time> {
+        let pairs = self.0.iter().flatten().flat_map(|a| other.0.iter().flatten().map(move |b| (a, b)));
+        pairs.filter(|(a, b)| a.1 != b.1).map(|(a, b)| a.0 + b.0).max()
     }
 }
 

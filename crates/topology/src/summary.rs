@@ -28,6 +28,9 @@ pub struct PathCount {
     pub pairs: u64,
 }
 
+/// Rates with delays, each pair once.
+type RatesAndDelays = Vec<(Rate, Time)>;
+
 /// Counts, distances and path counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -36,7 +39,7 @@ pub struct Summary {
     /// Switches per tier.
     pub tiers: Vec<TierCount>,
     /// Cables per class: name, number, rates and delays there are.
-    pub cables: Vec<(String, u64, Vec<(Rate, Time)>)>,
+    pub cables: Vec<(String, u64, RatesAndDelays)>,
     /// Most links between two hosts on a shortest path.
     pub diameter_links: u32,
     /// Most links between two switches with hosts on a shortest path.
@@ -75,7 +78,10 @@ impl Topology {
             cables: self.cable_counts(),
             diameter_links: far + 2,
             diameter_switch_hops: far,
-            paths: paths.into_iter().map(|((switch_hops, paths), pairs)| PathCount { switch_hops, paths, pairs }).collect(),
+            paths: paths
+                .into_iter()
+                .map(|((switch_hops, paths), pairs)| PathCount { switch_hops, paths, pairs })
+                .collect(),
             base_rtt: self.max_base_rtt(data, ack),
             bdp_bytes,
             bdp_packets: bdp_bytes.div_ceil(data.max(1)),
@@ -104,9 +110,9 @@ impl Topology {
         tiers.into_iter().map(row).collect()
     }
 
-    fn cable_counts(&self) -> Vec<(String, u64, Vec<(Rate, Time)>)> {
+    fn cable_counts(&self) -> Vec<(String, u64, RatesAndDelays)> {
         let mut classes: BTreeMap<_, (u64, Vec<(Rate, Time)>)> = BTreeMap::new();
-        for link in self.link_ids().filter(|l: &LinkId| l.0 % 2 == 0).map(|l| self.link(l)) {
+        for link in self.link_ids().filter(|l: &LinkId| l.0.is_multiple_of(2)).map(|l| self.link(l)) {
             let entry = classes.entry(link.class).or_default();
             entry.0 += 1;
             if !entry.1.contains(&(link.rate, link.delay)) {

@@ -31,7 +31,8 @@ pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Topology, TopologyError> 
         for text in fields {
             let neighbour = number(line, "a neighbour", text)?;
             if neighbour <= switch {
-                let message = format!("neighbour {neighbour} of switch {switch}; only neighbours with larger numbers are listed");
+                let message =
+                    format!("neighbour {neighbour} of switch {switch}; only neighbours with larger numbers are listed");
                 return Err(at_line(line, message));
             }
             if neighbour >= MAX_HOSTS {

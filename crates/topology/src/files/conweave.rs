@@ -1,5 +1,6 @@
 //! ConWeave's topology text (specification 14.3): `nodes switches links`, the switches' ids, then a line per cable:
-//! `a b rate delay error`. Hosts are the other ids, numbered here by rank.
+//! `a b rate delay error`. Hosts are the other ids, numbered here by rank. Text after the last cable is a remark: the
+//! files of ConWeave end with an explanation of their format.
 
 use super::{at_line, lines, number};
 use crate::{
@@ -21,7 +22,8 @@ struct CableLine {
 /// The line, what was found and what is allowed.
 pub(crate) fn parse(text: &str, switch_latency: Time) -> Result<Topology, TopologyError> {
     let mut lines = lines(text);
-    let (line, counts) = lines.next().ok_or_else(|| at_line(1, "the file is empty; it starts with `nodes switches links`"))?;
+    let (line, counts) =
+        lines.next().ok_or_else(|| at_line(1, "the file is empty; it starts with `nodes switches links`"))?;
     let counts: Vec<&str> = counts.split_whitespace().collect();
     let [nodes, switches, cables] = counts[..] else {
         return Err(at_line(line, format!("{} values; `nodes switches links` are needed", counts.len())));
@@ -30,7 +32,8 @@ pub(crate) fn parse(text: &str, switch_latency: Time) -> Result<Topology, Topolo
     let switches = number(line, "the number of switches", switches)?;
     let expected = number(line, "the number of links", cables)?;
     if nodes > 2 * MAX_HOSTS || switches >= nodes.max(1) {
-        let message = format!("{switches} of {nodes} nodes are switches; at most {} nodes, and some hosts", 2 * MAX_HOSTS);
+        let message =
+            format!("{switches} of {nodes} nodes are switches; at most {} nodes, and some hosts", 2 * MAX_HOSTS);
         return Err(at_line(line, message));
     }
     let mut is_switch = vec![false; nodes as usize];
@@ -40,15 +43,20 @@ pub(crate) fn parse(text: &str, switch_latency: Time) -> Result<Topology, Topolo
         for id in ids.split_whitespace() {
             let node = node_id(line, id, nodes)?;
             if left == 0 || std::mem::replace(&mut is_switch[node], true) {
-                return Err(at_line(line, format!("switch id {node} is one too many; {switches} different ids are needed")));
+                return Err(at_line(
+                    line,
+                    format!("switch id {node} is one too many; {switches} different ids are needed"),
+                ));
             }
             left -= 1;
         }
     }
     let mut found = Vec::new();
     for (line, text) in lines {
-        found.push(cable_line(line, text, nodes)?);
-        if found.len() as u64 > expected {
+        let cable = cable_line(line, text, nodes);
+        if (found.len() as u64) < expected {
+            found.push(cable?);
+        } else if cable.is_ok() {
             return Err(at_line(line, format!("one link too many; the first line says {expected}")));
         }
     }
@@ -69,7 +77,8 @@ fn node_id(line: usize, text: &str, nodes: u64) -> Result<usize, TopologyError> 
 fn cable_line(line: usize, text: &str, nodes: u64) -> Result<CableLine, TopologyError> {
     let fields: Vec<&str> = text.split_whitespace().collect();
     let [a, b, rate, delay, error] = fields[..] else {
-        let message = format!("{} values; `a b rate delay error` are needed, for example `0 128 100Gbps 1000ns 0`", fields.len());
+        let message =
+            format!("{} values; `a b rate delay error` are needed, for example `0 128 100Gbps 1000ns 0`", fields.len());
         return Err(at_line(line, message));
     };
     let ends = [node_id(line, a, nodes)?, node_id(line, b, nodes)?];
@@ -77,13 +86,20 @@ fn cable_line(line: usize, text: &str, nodes: u64) -> Result<CableLine, Topology
         return Err(at_line(line, format!("node {a} is linked to itself")));
     }
     if error.parse::<f64>() != Ok(0.0) {
-        return Err(at_line(line, format!("error rate `{error}`; only 0 is read, write a [[fault]] of kind packet-loss instead")));
+        return Err(at_line(
+            line,
+            format!("error rate `{error}`; only 0 is read, write a [[fault]] of kind packet-loss instead"),
+        ));
     }
     let rate: Rate = rate.parse().map_err(|e| at_line(line, e))?;
     if rate.0 < 1_000_000 {
         return Err(at_line(line, format!("rate {rate}; at least 1Mbps is needed")));
     }
-    Ok(CableLine { line, ends, rate, delay: delay.parse().map_err(|e| at_line(line, e))? })
+    let delay: Time = delay.parse().map_err(|e| at_line(line, e))?;
+    if delay > Time::from_ms(1000) {
+        return Err(at_line(line, format!("delay {delay}; at most 1s is allowed")));
+    }
+    Ok(CableLine { line, ends, rate, delay })
 }
 
 /// Tiers by distance from the hosts; switches of a tier keep the order of their ids.
@@ -94,7 +110,10 @@ fn assemble(is_switch: &[bool], cables: &[CableLine], switch_latency: Time) -> R
         neighbours[a].push(b);
         neighbours[b].push(a);
         if !is_switch[a] && !is_switch[b] {
-            return Err(at_line(cable.line, format!("hosts {a} and {b} are linked to each other; hosts attach to switches")));
+            return Err(at_line(
+                cable.line,
+                format!("hosts {a} and {b} are linked to each other; hosts attach to switches"),
+            ));
         }
     }
     let mut height = vec![usize::MAX; is_switch.len()];

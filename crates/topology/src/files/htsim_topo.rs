@@ -30,9 +30,7 @@ struct Tier {
 impl Tier {
     fn get(&self, number: usize, key: &str, default: Option<u64>) -> Result<u64, TopologyError> {
         let index = TIER.iter().position(|k| *k == key).expect("a key of a tier");
-        self.values[index]
-            .or(default)
-            .ok_or_else(|| TopologyError::new(format!("tier {number} has no `{key}`")))
+        self.values[index].or(default).ok_or_else(|| TopologyError::new(format!("tier {number} has no `{key}`")))
     }
 }
 
@@ -80,7 +78,8 @@ pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
 
 /// A whole number; htsim writes some with a fraction of zero.
 fn decimal(line: usize, key: &str, text: &str) -> Result<u64, TopologyError> {
-    let whole = text.split_once('.').filter(|(_, rest)| rest.bytes().all(|b| b == b'0')).map_or(text, |(whole, _)| whole);
+    let whole =
+        text.split_once('.').filter(|(_, rest)| rest.bytes().all(|b| b == b'0')).map_or(text, |(whole, _)| whole);
     whole.parse().map_err(|_| at_line(line, format!("`{key}` is `{text}`; a whole number is needed")))
 }
 
@@ -96,12 +95,18 @@ fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Topology
     let rate = |t: usize| -> Result<Rate, TopologyError> {
         match tiers[t].get(t, "downlink_speed_gbps", None)? {
             gbps @ 1..=1_000_000 => Ok(Rate::gbps(gbps)),
-            gbps => Err(TopologyError::new(format!("tier {t}: downlink_speed_gbps is {gbps}; 1 to 1000000 are allowed"))),
+            gbps => {
+                Err(TopologyError::new(format!("tier {t}: downlink_speed_gbps is {gbps}; 1 to 1000000 are allowed")))
+            }
         }
     };
-    let delay = |t: usize| tiers[t].get(t, "downlink_latency_ns", None).map(|ns| Time::from_ns(ns.min(1_000_000_000)));
+    let short = |t: usize, key: &str, default| match tiers[t].get(t, key, default)? {
+        ns @ 0..=1_000_000_000 => Ok(ns),
+        ns => Err(TopologyError::new(format!("tier {t}: {key} is {ns}; at most 1000000000 is allowed"))),
+    };
+    let delay = |t: usize| short(t, "downlink_latency_ns", None).map(Time::from_ns);
     let latencies: Vec<u64> =
-        (0..tiers.len()).map(|t| tiers[t].get(t, "switch_latency_ns", Some(0))).collect::<Result<_, _>>()?;
+        (0..tiers.len()).map(|t| short(t, "switch_latency_ns", Some(0))).collect::<Result<_, _>>()?;
     if latencies.iter().any(|l| *l != latencies[0]) {
         return Err(TopologyError::new(format!("switch latencies {latencies:?} ns differ; one for all tiers is read")));
     }
@@ -142,18 +147,19 @@ fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Topology
     let pods = divide("Nodes by Podsize", nodes, podsize)?;
     let pod_leaves = divide("Podsize by tier 0's radix_down", podsize, hosts_per_leaf)?;
     if down != pod_leaves * parallel {
-        let message = format!("tier 1's radix_down is {down}; a pod's {pod_leaves} leaves need {}", pod_leaves * parallel);
+        let message =
+            format!("tier 1's radix_down is {down}; a pod's {pod_leaves} leaves need {}", pod_leaves * parallel);
         return Err(TopologyError::new(message));
     }
     let core_bundle = bundle(2)?;
     let agg_up = divide("tier 1's radix_up by tier 2's bundle", tiers[1].get(1, "radix_up", None)?, core_bundle)?;
+    if pods.max(agg_up).max(core_bundle) > 1 << 16 || (pods * leaf_up).saturating_mul(agg_up * core_bundle) > 1 << 24 {
+        return Err(TopologyError::new("more cables than 2^24"));
+    }
     let core_down = tiers[2].get(2, "radix_down", None)?;
     if core_down != pods * core_bundle {
         let message = format!("tier 2's radix_down is {core_down}; {pods} pods need {}", pods * core_bundle);
         return Err(TopologyError::new(message));
-    }
-    if agg_up > 1 << 16 || pods * leaf_up * agg_up * core_bundle > 1 << 24 {
-        return Err(TopologyError::new("more cables than 2^24"));
     }
     let agg = builder.switches((pods * leaf_up) as u32, "agg", 1);
     let core = builder.switches((leaf_up * agg_up) as u32, "core", 2);

@@ -34,7 +34,7 @@ impl FatTreeParameters {
             return Err(TopologyError::at("tiers", format!("`tiers` is {}; a fat tree has 2 or 3", self.tiers)));
         }
         if k % 2 == 1 || !(2..=1024).contains(&k) {
-            let near = (k + k % 2).clamp(2, 1024);
+            let near = k.saturating_add(k % 2).clamp(2, 1024);
             let message = format!("`radix` is {k}; an even number from 2 to 1024 is needed, for example {near}");
             return Err(TopologyError::at("radix", message));
         }

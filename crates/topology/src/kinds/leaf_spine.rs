@@ -5,6 +5,9 @@ use crate::{LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
 
+/// Most cables between switches.
+const MAX_CABLES: u64 = 1 << 24;
+
 parameters! {
     /// Leaf-spine. Oversubscription follows: hosts_per_leaf * host rate to spines * links_per_spine * uplink rate.
     pub struct LeafSpineParameters {
@@ -43,8 +46,12 @@ impl LeafSpineParameters {
             }
         }
         let hosts = not_too_many("leaves", self.leaves * self.hosts_per_leaf)?;
-        let uplinks = not_too_many("spines", self.spines * self.links_per_spine)?;
-        not_too_many("spines", self.leaves * u64::from(uplinks) / 16)?;
+        let uplinks = self.spines * self.links_per_spine;
+        let cables = self.leaves.saturating_mul(uplinks);
+        if cables > MAX_CABLES {
+            let message = format!("`spines` makes {cables} cables between switches; at most {MAX_CABLES} are allowed");
+            return Err(TopologyError::at("spines", message));
+        }
         let rate = moving("link_rate", self.link_rate)?;
         let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;
         let delay = short("link_delay", self.link_delay)?;
@@ -63,6 +70,6 @@ impl LeafSpineParameters {
                 }
             }
         }
-        builder.finish(short("switch_latency", self.switch_latency)?, vec![uplinks])
+        builder.finish(short("switch_latency", self.switch_latency)?, vec![uplinks as u32])
     }
 }

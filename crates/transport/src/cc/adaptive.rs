@@ -76,8 +76,7 @@ impl Adaptive {
     pub(super) fn on_ack(&mut self, config: &AdaptiveConfig, ack: &CcAck) -> bool {
         self.on_progress(ack.bytes);
         if config.ecn_gate.is_some() {
-            // Once per packet; after 64 packets alike the average is theirs in any case.
-            for _ in 0..ack.packets.min(64) {
+            for _ in 0..ack.packets {
                 self.marks = (1.0 - config.ewma_gain) * self.marks + if ack.ecn { config.ewma_gain } else { 0.0 };
             }
         }

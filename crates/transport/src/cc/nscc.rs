@@ -1,19 +1,22 @@
-//! NSCC, the network-signal congestion control of Ultra Ethernet as its public simulator has it (specification 7.6).
+//! NSCC, the sender-based congestion control of Ultra Ethernet.
 //!
-//! Quadrants by mark and queueing delay: unmarked and below the target grows in proportion to the distance, unmarked
-//! and above grows fairly, marked and above shrinks once per RTT by the average delay, marked and below holds.
-//! QuickAdapt sets the window to what got through where next to nothing did; FastIncrease grows it on an idle path.
+//! Mark and queueing delay name four cases: neither grows the window in proportion to the distance from the target
+//! delay (or fast, where the path is idle), delay alone grows it a little, a mark alone does nothing, both shrink
+//! it once per RTT by the excess of the average delay. Growth is collected and applied every few packets. After a
+//! trim, a loss or a very long delay QuickAdapt sets the window to what got through in the last period.
+//!
+//! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the one at hand.
 
 use super::{CcAck, CcLoss, Sizes};
 use crate::uet::{Network, Section};
-use anabranch_settings::{SetError, parameters};
+use anabranch_settings::{Auto, SetError, parameters};
 use anabranch_units::Time;
 
 parameters! {
     /// NSCC.
     pub struct NsccParameters {
-        /// Target queueing delay in base RTTs.
-        target_delay: f64 = 0.75, source "specification 7.6, with trimming";
+        /// Target queueing delay in base RTTs. `auto`: 0.75 where switches trim, else 1.
+        target_delay: Auto<f64> = Auto::Auto, source "specification 7.6; 1 without trimming as in Ultra Ethernet's public simulator";
         /// Gain of the proportional increase.
         proportional: f64 = 4.0, source "specification 7.6";
         /// Gain of the fair increase.
@@ -26,7 +29,7 @@ parameters! {
         max_decrease: f64 = 0.5, source "specification 7.6";
         /// Gain of FastIncrease per acknowledged byte, before scaling to the network.
         fast_increase: f64 = 0.25, source "specification 7.6";
-        /// Largest queueing delay that counts as none for FastIncrease.
+        /// Queueing delay from which on a path is not idle for FastIncrease.
         fast_increase_delay: Time = Time::from_us(1), source "specification 7.6";
         /// Gain of the average delay.
         delay_gain: f64 = 0.0125, source "specification 7.6";
@@ -41,7 +44,9 @@ parameters! {
 
 impl NsccParameters {
     pub(crate) fn check(&self, section: &Section<'_>) -> Result<(), SetError> {
-        section.positive("target_delay", self.target_delay)?;
+        if let Auto::Value(target) = self.target_delay {
+            section.positive("target_delay", target)?;
+        }
         for (key, value) in [
             ("proportional", self.proportional),
             ("fair", self.fair),
@@ -62,51 +67,61 @@ impl NsccParameters {
 /// The reference network that the gains are scaled from: 100 Gb/s and 12 us.
 const REFERENCE_BDP: f64 = 150_000.0;
 const REFERENCE_RTT: f64 = 12e6;
+/// Sample of the average delay in base RTTs, where the delay exceeds the target without a mark.
+const UNMARKED_SAMPLE: f64 = 0.25;
 
-/// The constants of a run; times in picoseconds.
+/// The constants of a run.
 #[derive(Clone, Debug)]
 pub struct NsccConfig {
     sizes: Sizes,
-    base_rtt: f64,
-    target: f64,
+    target: Time,
+    /// Collected growth per acknowledged byte and picosecond below the target.
     alpha: f64,
+    /// Collected growth per acknowledged byte.
     fair: f64,
+    /// Bytes added once per RTT.
     eta: f64,
+    /// Bytes FastIncrease adds per acknowledged byte.
+    fast: f64,
+    fast_delay: Time,
     gamma: f64,
     max_decrease: f64,
-    fast_increase: f64,
-    fast_increase_delay: f64,
     delay_gain: f64,
-    quick_adapt_delay: f64,
-    quick_adapt_below: f64,
-    quick_adapt_period: Time,
-    adjust_bytes: u64,
+    /// Delay sample of a trim: one RTT of the network.
+    trim_sample: f64,
+    quick_adapt_delay: Time,
+    quick_adapt_below: u64,
+    adjust_bytes: f64,
     adjust_period: Time,
 }
 
 impl NsccConfig {
     pub(super) fn new(parameters: &NsccParameters, sizes: Sizes, network: &Network) -> Self {
-        let base_rtt = network.base_rtt.ps() as f64;
-        let target = base_rtt * parameters.target_delay;
+        let target = match parameters.target_delay {
+            Auto::Value(factor) => factor,
+            Auto::Auto if network.trimming => 0.75,
+            Auto::Auto => 1.0,
+        };
+        let target = super::scaled(network.base_rtt, target).max(Time::from_ps(1));
+        // The scaling factors a (bandwidth-delay product) and b (delay).
         let a = network.bdp as f64 / REFERENCE_BDP;
-        let b = target / REFERENCE_RTT;
+        let b = target.ps() as f64 / REFERENCE_RTT;
         NsccConfig {
-            base_rtt,
+            sizes,
             target,
-            alpha: parameters.proportional * sizes.payload * a * b / target,
+            alpha: parameters.proportional * sizes.payload * a * b / target.ps() as f64,
             fair: parameters.fair * sizes.payload * a,
             eta: parameters.eta * sizes.payload * a,
+            fast: parameters.fast_increase * a,
+            fast_delay: parameters.fast_increase_delay,
             gamma: parameters.gamma,
             max_decrease: parameters.max_decrease,
-            fast_increase: parameters.fast_increase * a,
-            fast_increase_delay: parameters.fast_increase_delay.ps() as f64,
             delay_gain: parameters.delay_gain,
-            quick_adapt_delay: parameters.quick_adapt_threshold * target,
-            quick_adapt_below: sizes.max / f64::from(1u32 << parameters.quick_adapt_gate),
-            quick_adapt_period: Time::from_ps((base_rtt + target) as u64),
-            adjust_bytes: u64::from(parameters.adjust_packets) * sizes.mtu as u64,
+            trim_sample: network.base_rtt.ps() as f64,
+            quick_adapt_delay: super::scaled(target, parameters.quick_adapt_threshold),
+            quick_adapt_below: sizes.max as u64 >> parameters.quick_adapt_gate.min(31),
+            adjust_bytes: f64::from(parameters.adjust_packets) * sizes.mtu,
             adjust_period: network.base_rtt,
-            sizes,
         }
     }
 }
@@ -115,159 +130,189 @@ impl NsccConfig {
 #[derive(Clone, Debug)]
 pub struct Nscc {
     cwnd: f64,
-    base_rtt: Time,
-    average_delay: f64,
-    /// Increase gathered since the last adjustment, in square bytes.
-    increase: f64,
-    /// Bytes acknowledged since then, and when that was.
-    since_adjust: u64,
-    adjusted_at: Time,
-    eta_at: Time,
-    decreased_at: Time,
-    /// QuickAdapt: bytes through in this period, its end, whether a loss was seen.
+    /// Growth collected since the last adjustment, in bytes times bytes of window.
+    collected: f64,
+    /// Average queueing delay in picoseconds.
+    average: f64,
+    /// Bytes acknowledged since the last adjustment.
+    received: u64,
+    /// Bytes that got through in this QuickAdapt period.
     achieved: u64,
-    period_end: Time,
-    lossy: bool,
-    /// Bytes still to come through before marks count again.
+    /// Of the bytes in flight at the last QuickAdapt, how many were, and how many are now, through.
     to_ignore: u64,
-    /// Bytes in a row without queueing delay.
-    fast: f64,
-    increasing: bool,
+    ignored: u64,
+    /// Bytes in a row without delay.
+    idle: u64,
+    base_rtt: Time,
+    /// End of the QuickAdapt period; `None` before the first acknowledgement.
+    period_end: Option<Time>,
+    /// Last adjustment; counting starts with the first acknowledgement (ours).
+    adjusted: Option<Time>,
+    decreased: Option<Time>,
+    fast: bool,
+    /// A trim or loss was seen since the last QuickAdapt.
+    lossy: bool,
 }
 
 impl Nscc {
     pub(super) fn new(config: &NsccConfig, base_rtt: Time) -> Self {
         Nscc {
             cwnd: config.sizes.max,
-            base_rtt,
-            average_delay: 0.0,
-            increase: 0.0,
-            since_adjust: 0,
-            adjusted_at: Time::ZERO,
-            eta_at: Time::ZERO,
-            decreased_at: Time::ZERO,
+            collected: 0.0,
+            average: 0.0,
+            received: 0,
             achieved: 0,
-            period_end: Time::ZERO,
-            lossy: false,
             to_ignore: 0,
-            fast: 0.0,
-            increasing: false,
+            ignored: 0,
+            idle: 0,
+            base_rtt,
+            period_end: None,
+            adjusted: None,
+            decreased: None,
+            fast: false,
+            lossy: false,
         }
     }
 
     pub(super) fn on_ack(&mut self, config: &NsccConfig, ack: &CcAck) {
-        let ignoring = self.to_ignore > 0;
         self.on_progress(ack.bytes);
-        // Without a sample (a retransmission) the delay counts as the average (ours).
-        let delay = ack.rtt.map_or(self.average_delay, |rtt| rtt.saturating_sub(self.base_rtt).ps() as f64);
-        self.average(config, ack, delay);
-        if self.quick_adapt(config, ack.now, ack.in_flight, delay) || (ignoring && ack.ecn) {
+        let delay = match ack.rtt {
+            Some(rtt) => {
+                let delay = rtt.saturating_sub(self.base_rtt);
+                self.sample(config, delay, ack.ecn);
+                delay
+            }
+            None => Time::from_ps(self.average as u64),
+        };
+        if self.quick_adapt(config, ack.now, ack.in_flight, ack.ecn, delay) {
             return;
         }
-        let bytes = ack.bytes as f64;
-        match (ack.ecn, delay >= config.target) {
-            (false, true) => self.increase += config.fair * bytes,
-            (false, false) => self.grow(config, bytes, delay),
-            (true, true) => self.decrease(config, ack.now),
-            (true, false) => {}
-        }
-        if ack.ecn || delay >= config.fast_increase_delay {
-            (self.fast, self.increasing) = (0.0, false);
-        }
-        self.adjust(config, ack);
+        self.move_window(config, ack, delay);
         self.clamp(config);
+        self.adjust(config, ack.now);
     }
 
-    fn average(&mut self, config: &NsccConfig, ack: &CcAck, delay: f64) {
-        let sample = if !ack.ecn && delay > config.target { 0.25 * config.base_rtt } else { delay };
-        self.average_delay += config.delay_gain * (sample - self.average_delay);
-    }
-
-    /// Unmarked and below the target.
-    fn grow(&mut self, config: &NsccConfig, bytes: f64, delay: f64) {
-        if delay < config.fast_increase_delay {
-            self.fast += bytes;
-            if self.increasing || self.fast > self.cwnd {
-                self.increasing = true;
-                self.cwnd += config.fast_increase * bytes;
-                return;
+    /// The four cases.
+    fn move_window(&mut self, config: &NsccConfig, ack: &CcAck, delay: Time) {
+        let bytes = ack.bytes as f64;
+        match (ack.ecn, delay < config.target) {
+            (false, true) => {
+                if !self.fast_increase(config, ack.bytes, delay) {
+                    self.collected += config.alpha * bytes * (config.target - delay).ps() as f64;
+                }
             }
-        }
-        self.increase += config.alpha * bytes * (config.target - delay);
-    }
-
-    /// Marked and above the target: once per base RTT, where the average says so too.
-    fn decrease(&mut self, config: &NsccConfig, now: Time) {
-        if self.average_delay > config.target && now >= self.decreased_at + self.base_rtt {
-            self.decreased_at = now;
-            let factor = 1.0 - config.gamma * (self.average_delay - config.target) / self.average_delay;
-            self.cwnd *= factor.max(config.max_decrease);
-        }
-    }
-
-    fn adjust(&mut self, config: &NsccConfig, ack: &CcAck) {
-        self.since_adjust += ack.bytes;
-        if self.since_adjust >= config.adjust_bytes || ack.now >= self.adjusted_at + config.adjust_period {
-            self.cwnd += self.increase / self.cwnd;
-            (self.increase, self.since_adjust, self.adjusted_at) = (0.0, 0, ack.now);
-        }
-        if ack.now >= self.eta_at + config.adjust_period {
-            self.cwnd += config.eta;
-            self.eta_at = ack.now;
+            (false, false) => {
+                self.end_fast_increase();
+                self.collected += config.fair * bytes;
+            }
+            (true, false) => {
+                self.end_fast_increase();
+                self.decrease(config, ack.now);
+            }
+            (true, true) => {}
         }
     }
 
-    /// Once per period; true where it set the window.
-    fn quick_adapt(&mut self, config: &NsccConfig, now: Time, in_flight: u64, delay: f64) -> bool {
-        if now < self.period_end {
+    fn fast_increase(&mut self, config: &NsccConfig, bytes: u64, delay: Time) -> bool {
+        if delay >= config.fast_delay {
+            self.end_fast_increase();
             return false;
         }
-        let (achieved, first) = (self.achieved as f64, self.period_end == Time::ZERO);
-        let fire = !first
-            && (self.lossy || delay > config.quick_adapt_delay)
-            && achieved < config.quick_adapt_below;
-        (self.achieved, self.period_end, self.lossy) = (0, now + config.quick_adapt_period, false);
-        if fire {
-            self.cwnd = achieved;
-            self.clamp(config);
-            self.to_ignore = in_flight;
-            self.increase = 0.0;
+        self.idle += bytes;
+        self.fast |= self.idle as f64 > self.cwnd;
+        if self.fast {
+            self.cwnd += config.fast * bytes as f64;
         }
-        fire
+        self.fast
     }
 
-    /// Bytes that got through.
-    #[inline]
+    fn end_fast_increase(&mut self) {
+        (self.idle, self.fast) = (0, false);
+    }
+
+    fn decrease(&mut self, config: &NsccConfig, now: Time) {
+        let target = config.target.ps() as f64;
+        let due = self.decreased.is_none_or(|last| now.saturating_sub(last) > self.base_rtt);
+        if self.average > target && due {
+            let factor = 1.0 - config.gamma * (self.average - target) / self.average;
+            self.cwnd *= factor.max(config.max_decrease);
+            self.decreased = Some(now);
+        }
+    }
+
+    /// Applies the collected growth once enough bytes or time have passed, and the base increase once per RTT.
+    fn adjust(&mut self, config: &NsccConfig, now: Time) {
+        let since = now.saturating_sub(*self.adjusted.get_or_insert(now));
+        if self.received as f64 > config.adjust_bytes || since > config.adjust_period {
+            self.cwnd += self.collected / self.cwnd;
+            if since >= config.adjust_period {
+                self.cwnd += config.eta;
+                self.adjusted = Some(now);
+            }
+            (self.collected, self.received) = (0.0, 0);
+            self.clamp(config);
+        }
+    }
+
+    /// Takes a delay into the average.
+    fn sample(&mut self, config: &NsccConfig, delay: Time, ecn: bool) {
+        let sample =
+            if !ecn && delay > config.target { UNMARKED_SAMPLE * self.base_rtt.ps() as f64 } else { delay.ps() as f64 };
+        self.average = config.delay_gain * sample + (1.0 - config.delay_gain) * self.average;
+    }
+
+    /// True where the window was set or this signal is to be ignored.
+    fn quick_adapt(&mut self, config: &NsccConfig, now: Time, in_flight: u64, ecn: bool, delay: Time) -> bool {
+        let mut done = false;
+        if ecn && self.ignored < self.to_ignore {
+            done = true;
+        } else if self.period_end.is_none_or(|end| now > end) {
+            let cause = self.lossy || delay > config.quick_adapt_delay;
+            if self.period_end.is_some() && cause && self.achieved < config.quick_adapt_below {
+                self.cwnd = self.achieved as f64;
+                self.clamp(config);
+                (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
+                done = true;
+            }
+            self.achieved = 0;
+            self.period_end = Some(now + self.base_rtt + config.target);
+        }
+        if done {
+            (self.collected, self.received) = (0.0, 0);
+        }
+        done
+    }
+
     pub(super) fn on_progress(&mut self, bytes: u64) {
         self.achieved += bytes;
-        self.to_ignore = self.to_ignore.saturating_sub(bytes);
+        self.received += bytes;
+        self.ignored += bytes;
     }
 
     pub(super) fn on_nack(&mut self, config: &NsccConfig, loss: &CcLoss) {
+        self.ignored += loss.bytes;
+        self.average = config.delay_gain * config.trim_sample + (1.0 - config.delay_gain) * self.average;
         self.lossy = true;
-        self.average_delay += config.delay_gain * (config.base_rtt - self.average_delay);
-        if !self.quick_adapt(config, loss.now, loss.in_flight, self.average_delay) {
-            self.lose(config, loss);
+        if !self.quick_adapt(config, loss.now, loss.in_flight, true, Time::ZERO) {
+            self.cwnd -= loss.bytes as f64;
+            self.clamp(config);
         }
     }
 
+    /// Takes the lost bytes from the window; QuickAdapt may act with the next signal.
     pub(super) fn on_timeout(&mut self, config: &NsccConfig, loss: &CcLoss) {
+        self.ignored += loss.bytes;
         self.lossy = true;
-        self.lose(config, loss);
-    }
-
-    fn lose(&mut self, config: &NsccConfig, loss: &CcLoss) {
         self.cwnd -= loss.bytes as f64;
         self.clamp(config);
     }
 
-    fn clamp(&mut self, config: &NsccConfig) {
-        self.cwnd = self.cwnd.max(config.sizes.mtu).min(config.sizes.max);
-    }
-
-    #[inline]
     pub(super) fn cwnd(&self) -> f64 {
         self.cwnd
+    }
+
+    fn clamp(&mut self, config: &NsccConfig) {
+        self.cwnd = self.cwnd.max(config.sizes.mtu).min(config.sizes.max);
     }
 }
 
@@ -276,101 +321,158 @@ mod tests {
     use super::*;
     use anabranch_units::Rate;
 
-    const BASE: Time = Time::from_us(8);
+    const BASE: Time = Time::from_us(16);
 
-    /// BDP 400,000 B at 400 Gb/s: a = 2.6667; target 6 us, b = 0.5.
-    fn config() -> NsccConfig {
-        let sizes = Sizes { mtu: 4160.0, payload: 4096.0, max: 600_000.0, trimmed: 64 };
+    /// BDP 300,000 B: a = 2. Target 12 us: b = 1. With a payload of 4000 B: alpha = 4*4000*2/12 us, fi = 40,000,
+    /// eta = 1200, fi_scale 0.5. Largest window 450,000 B, QuickAdapt below 56,250 B, packets of 4100 B.
+    fn flow() -> (NsccConfig, Nscc) {
         let network =
-            Network { base_rtt: BASE, bdp: 400_000, queue_drain: BASE, trimming: true, nic_rate: Rate::gbps(400) };
-        NsccConfig::new(&NsccParameters::default(), sizes, &network)
+            Network { base_rtt: BASE, bdp: 300_000, queue_drain: BASE, trimming: true, nic_rate: Rate::gbps(150) };
+        let sizes = Sizes { mtu: 4100.0, payload: 4000.0, max: 450_000.0, trimmed: 100 };
+        let config = NsccConfig::new(&NsccParameters::default(), sizes, &network);
+        let mut flow = Nscc::new(&config, BASE);
+        flow.cwnd = 100_000.0;
+        (config, flow)
     }
-    fn ack(now: u64, bytes: u64, ecn: bool, rtt_us: u64) -> CcAck {
-        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt: Some(Time::from_us(rtt_us)), in_flight: 100_000 }
+    fn ack(now: u64, bytes: u64, ecn: bool, rtt: Option<u64>) -> CcAck {
+        let rtt = rtt.map(Time::from_us);
+        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, in_flight: 8200 }
     }
-    /// A flow of 200,000 B window that is past its first period.
-    fn flow(config: &NsccConfig) -> Nscc {
-        let mut flow = Nscc::new(config, BASE);
-        flow.cwnd = 200_000.0;
-        (flow.period_end, flow.adjusted_at, flow.eta_at) = (Time::from_us(1000), Time::from_us(100), Time::from_us(100));
-        flow
-    }
-
-    #[test]
-    fn unmarked_and_fast_grows_in_proportion() {
-        let config = config();
-        let mut flow = flow(&config);
-        // Delay 3 us: alpha * n * (6 - 3) us = 4 * 4096 * (8/3) * 0.5 / 6 * 3 * n = 10922.67 n square bytes; applied at
-        // once since n is eight packets: n = 33280 B gives 33280 * 10922.67 / 200000 = 1817.5 B.
-        flow.on_ack(&config, &ack(101, 33_280, false, 11));
-        let expected = 33_280.0 * (4.0 * 4096.0 * (8.0 / 3.0) * 0.5 * 0.5) / 200_000.0;
-        assert!((flow.cwnd() - 200_000.0 - expected).abs() < 1e-6, "{}", flow.cwnd());
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "found {found}, expected {expected}");
     }
 
     #[test]
-    fn unmarked_and_slow_grows_fairly() {
-        let config = config();
-        let mut flow = flow(&config);
-        // fi * n / cwnd = 5 * 4096 * (8/3) * 33280 / 200000.
-        flow.on_ack(&config, &ack(101, 33_280, false, 16));
-        let expected = 5.0 * 4096.0 * (8.0 / 3.0) * 33_280.0 / 200_000.0;
-        assert!((flow.cwnd() - 200_000.0 - expected).abs() < 1e-6, "{}", flow.cwnd());
+    fn constants_scale_with_the_network() {
+        let (config, _) = flow();
+        assert_eq!((config.target, config.quick_adapt_delay), (Time::from_us(12), Time::from_us(48)));
+        near(config.alpha * 12e6, 32_000.0);
+        near(config.fair, 40_000.0);
+        near(config.eta, 1200.0);
+        near(config.fast, 0.5);
+        assert_eq!((config.quick_adapt_below, config.adjust_bytes), (56_250, 32_800.0));
     }
 
     #[test]
-    fn marked_and_slow_shrinks_once_per_rtt_by_the_average() {
-        let config = config();
-        let mut flow = flow(&config);
-        flow.average_delay = 12e6;
-        flow.on_ack(&config, &ack(101, 4160, true, 20));
-        // The sample of 12 us leaves the average at 12 us: 1 - 0.8 * (12 - 6) / 12 = 0.6.
-        assert!((flow.cwnd() - 120_000.0).abs() < 1e-6, "{}", flow.cwnd());
-        flow.on_ack(&config, &ack(102, 4160, true, 20));
-        assert!((flow.cwnd() - 120_000.0).abs() < 1e-6, "once per RTT");
+    fn proportional_increase_is_applied_after_eight_packets() {
+        let (config, mut flow) = flow();
+        // Delay 6 us, half the target: each 4100 B collect 4100 * 32,000 / 2. Nothing moves up to 32,800 B.
+        for _ in 0..8 {
+            flow.on_ack(&config, &ack(20, 4100, false, Some(22)));
+            near(flow.cwnd(), 100_000.0);
+        }
+        // The ninth: 36,900 * 16,000 / 100,000 = 5904.
+        flow.on_ack(&config, &ack(20, 4100, false, Some(22)));
+        near(flow.cwnd(), 105_904.0);
+        // An RTT after the first acknowledgement (and a little): what is collected and eta.
+        flow.on_ack(&config, &ack(37, 4100, false, Some(22)));
+        near(flow.cwnd(), 105_904.0 + 4100.0 * 16_000.0 / 105_904.0 + 1200.0);
     }
 
     #[test]
-    fn marked_and_fast_holds() {
-        let config = config();
-        let mut flow = flow(&config);
-        flow.on_ack(&config, &ack(101, 4160, true, 12));
-        assert_eq!(flow.cwnd(), 200_000.0);
+    fn fair_increase_with_delay_and_no_mark() {
+        let (config, mut flow) = flow();
+        flow.on_ack(&config, &ack(20, 40_000, false, Some(28)));
+        // 40,000 * 40,000 / 100,000 = 16,000.
+        near(flow.cwnd(), 116_000.0);
+        // A mark without delay does nothing.
+        let (config, mut flow) = self::flow();
+        flow.on_ack(&config, &ack(20, 40_000, true, Some(20)));
+        near(flow.cwnd(), 100_000.0);
     }
 
     #[test]
-    fn a_window_without_delay_starts_fast_increase() {
-        let config = config();
-        let mut flow = flow(&config);
-        flow.fast = 200_001.0;
-        let before = flow.cwnd();
-        flow.on_ack(&config, &ack(101, 4160, false, 8));
-        // 0.25 * 8/3 per byte.
-        assert!((flow.cwnd() - before - 4160.0 * 0.25 * 8.0 / 3.0).abs() < 1e-6);
-        // A delay of 1 us ends it.
-        flow.on_ack(&config, &ack(102, 4160, false, 9));
-        assert!(!flow.increasing);
+    fn fast_increase_after_a_window_without_delay() {
+        let (config, mut flow) = flow();
+        // 100,000 B are not more than the window; they collect 32,000 each and are applied at once (> 8 packets).
+        flow.on_ack(&config, &ack(20, 100_000, false, Some(16)));
+        near(flow.cwnd(), 132_000.0);
+        // 136,100 B in a row exceed it: half of the bytes, nothing collected.
+        flow.on_ack(&config, &ack(20, 36_100, false, Some(16)));
+        near(flow.cwnd(), 150_050.0);
+        flow.on_ack(&config, &ack(20, 4100, false, Some(16)));
+        near(flow.cwnd(), 152_100.0);
+        // 1 us of delay ends it: 4100 B wait to be applied.
+        flow.on_ack(&config, &ack(20, 4100, false, Some(17)));
+        near(flow.cwnd(), 152_100.0);
     }
 
     #[test]
-    fn quick_adapt_takes_what_got_through() {
-        let config = config();
-        let mut flow = flow(&config);
-        flow.achieved = 20_000;
-        flow.lossy = true;
-        // 20000 + 4160 B are below 600000 / 8 = 75000 B.
-        flow.on_ack(&config, &ack(1001, 4160, false, 10));
-        assert_eq!(flow.cwnd(), 24_160.0);
-        // Marks are ignored until the 100,000 B in flight are through.
-        flow.average_delay = 12e6;
-        flow.on_ack(&config, &ack(1010, 4160, true, 20));
-        assert_eq!(flow.cwnd(), 24_160.0);
+    fn marks_with_delay_shrink_once_per_rtt() {
+        let (config, mut flow) = flow();
+        flow.average = 24e6;
+        // Sample 24 us leaves the average at 24: 1 - 0.8 * 12 / 24 = 0.6.
+        flow.on_ack(&config, &ack(20, 4100, true, Some(40)));
+        near(flow.cwnd(), 60_000.0);
+        flow.on_ack(&config, &ack(36, 4100, true, Some(40)));
+        near(flow.cwnd(), 60_000.0);
+        // More than a base RTT later; the adjustment that is due as well adds eta: 36,000 + 1200.
+        flow.on_ack(&config, &ack(37, 4100, true, Some(40)));
+        near(flow.cwnd(), 37_200.0);
+        // 1 - 0.8 * (120 - 12) / 120 = 0.28, but never below one half.
+        let (config, mut flow) = self::flow();
+        flow.average = 120e6;
+        flow.on_ack(&config, &ack(20, 4100, true, Some(136)));
+        near(flow.cwnd(), 50_000.0);
     }
 
     #[test]
-    fn a_trim_takes_its_bytes() {
-        let config = config();
-        let mut flow = flow(&config);
-        flow.on_nack(&config, &CcLoss { now: Time::from_us(101), bytes: 4160, in_flight: 0 });
-        assert_eq!(flow.cwnd(), 195_840.0);
+    fn the_average_follows_its_samples() {
+        let (config, mut flow) = flow();
+        // Marked, 40 us of delay: 0.0125 * 40 us = 0.5 us.
+        flow.on_ack(&config, &ack(20, 4100, true, Some(56)));
+        near(flow.average, 0.5e6);
+        // Unmarked beyond the target: a quarter of the base RTT, 4 us: 0.05 + 0.49375.
+        flow.on_ack(&config, &ack(20, 4100, false, Some(56)));
+        near(flow.average, 0.54375e6);
+        // A trim: one RTT of 16 us: 0.2 + 0.536953125.
+        flow.on_nack(&config, &CcLoss { now: Time::from_us(20), bytes: 4100, in_flight: 0 });
+        near(flow.average, 0.736953125e6);
+    }
+
+    #[test]
+    fn quick_adapt_after_a_trim() {
+        let (config, mut flow) = flow();
+        let loss = |now| CcLoss { now: Time::from_us(now), bytes: 4100, in_flight: 8200 };
+        // Opens the period of 16 + 12 us.
+        flow.on_ack(&config, &ack(20, 4100, true, Some(20)));
+        flow.on_nack(&config, &loss(30));
+        near(flow.cwnd(), 95_900.0);
+        flow.on_ack(&config, &ack(40, 20_000, true, Some(20)));
+        // Just at its end nothing happens yet, after it the 20,000 + 4100 B rule.
+        flow.on_ack(&config, &ack(48, 4100, true, Some(20)));
+        assert!(flow.cwnd() > 95_000.0);
+        let mut late = flow.clone();
+        flow.on_nack(&config, &loss(49));
+        near(flow.cwnd(), 24_100.0);
+        // 8200 B in flight then: two more trims pass unheard, the third counts.
+        flow.on_nack(&config, &loss(50));
+        near(flow.cwnd(), 24_100.0);
+        flow.on_nack(&config, &loss(50));
+        near(flow.cwnd(), 20_000.0);
+        // Where more than an eighth of the largest window got through, a trim costs its bytes only.
+        late.on_progress(40_000);
+        let before = late.cwnd();
+        late.on_nack(&config, &loss(49));
+        near(late.cwnd(), before - 4100.0);
+    }
+
+    #[test]
+    fn quick_adapt_after_a_very_long_delay() {
+        let (config, mut flow) = flow();
+        flow.on_ack(&config, &ack(20, 4100, true, Some(20)));
+        // 48 us of delay is not more than four targets.
+        let mut other = flow.clone();
+        flow.on_ack(&config, &ack(49, 4100, true, Some(65)));
+        near(flow.cwnd(), 4100.0);
+        other.on_ack(&config, &ack(49, 4100, true, Some(64)));
+        assert!(other.cwnd() > 100_000.0);
+    }
+
+    #[test]
+    fn a_timeout_takes_its_bytes() {
+        let (config, mut flow) = flow();
+        flow.on_timeout(&config, &CcLoss { now: Time::from_us(20), bytes: 4100, in_flight: 0 });
+        near(flow.cwnd(), 95_900.0);
     }
 }

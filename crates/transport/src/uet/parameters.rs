@@ -74,9 +74,11 @@ impl UetTransport {
     pub fn check(&self) -> Result<(), SetError> {
         let uet = Section { name: "", parameters: &self.uet };
         uet.require("ack_every", self.uet.ack_every > 0, "at least 1")?;
-        uet.require("mtu", (1..=1 << 30).contains(&self.uet.mtu.0), "from 1B to 1GiB")?;
-        uet.require("header", self.uet.header.0 <= 1 << 30, "at most 1GiB")?;
-        uet.require("ack_size", self.uet.ack_size.0 > 0, "at least 1B")?;
+        // A packet on the wire is at most 65,535 B long (the length field of IP).
+        uet.require("header", self.uet.header.0 < 1 << 15, "less than 32KiB")?;
+        let room = 65_535 - self.uet.header.0;
+        uet.require("mtu", (1..=room).contains(&self.uet.mtu.0), &format!("from 1B to {room}B beside the header"))?;
+        uet.require("ack_size", (1..=65_535).contains(&self.uet.ack_size.0), "from 1B to 65535B")?;
         uet.require("rto", self.uet.rto != Auto::Value(Time::ZERO), "longer than 0us")?;
         self.dctcp.check(&Section { name: "dctcp.", parameters: &self.dctcp })?;
         self.smartt.check(&Section { name: "smartt.", parameters: &self.smartt })?;

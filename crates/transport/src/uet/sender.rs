@@ -98,7 +98,8 @@ impl UetSender {
     /// The sender of `size` payload bytes over a path of base round trip `base_rtt`.
     pub fn new(config: &UetConfig, base_rtt: Time, size: u64) -> Self {
         let packets = config.packets(size);
-        let slots = config.window_packets().min(packets).max(1).next_power_of_two();
+        let span = config.window_packets().min(packets);
+        let slots = span.next_power_of_two();
         let cc = CongestionControl::new(&config.cc, base_rtt);
         UetSender {
             ring: vec![Slot::default(); slots as usize].into_boxed_slice(),
@@ -111,7 +112,7 @@ impl UetSender {
             in_flight: 0,
             cwnd: cc.cwnd(&config.cc),
             oldest: Time::ZERO,
-            acked: PsnSet::new(slots),
+            acked: PsnSet::new(span),
             queue: VecDeque::new(),
             cc,
             retransmitted: 0,
@@ -140,7 +141,7 @@ impl UetSender {
         if self.lost == 0 && self.next_psn == self.packets {
             return false;
         }
-        // Only the last packet is shorter; taking every packet for a full one would hold it back.
+        // Of the lost ones the full size stands for all: only a flow's last packet is shorter, and it can wait.
         let wire = if self.lost == 0 { self.wire(config, self.next_psn) } else { config.mtu + config.header };
         self.in_flight == 0 || self.in_flight + wire <= self.cwnd
     }
@@ -306,7 +307,7 @@ impl UetSender {
     /// early, which costs a look, but is never too late.
     #[inline]
     pub fn deadline(&self, config: &UetConfig) -> Option<Time> {
-        (self.in_flight > 0).then(|| self.oldest + config.rto)
+        (self.in_flight > 0).then(|| self.oldest.saturating_add(config.rto))
     }
 
     /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each.
@@ -317,7 +318,7 @@ impl UetSender {
             if slot.state != State::InFlight {
                 continue;
             }
-            if slot.sent_at + config.rto > now {
+            if slot.sent_at.saturating_add(config.rto) > now {
                 oldest = oldest.min(slot.sent_at);
                 continue;
             }

@@ -1,0 +1,195 @@
+//! What can stand on the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Steers RDMA and Ultra Ethernet traffic over the many paths of an AI cluster's network, and finds out beforehand
+/// which way of steering serves best.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs one scenario
+    Run(Run),
+    /// Runs a scenario with several load balancers on the same flows and compares them
+    Compare(Compare),
+    /// Writes DIR/report.html again from the rows in DIR
+    Report(Report),
+    /// Lists what there is
+    List(List),
+    /// Explains a scheme, transport, topology or workload: what it does, and every parameter
+    Explain(Explain),
+    /// Validates a scenario and prints it with every default filled in
+    Check(Check),
+    /// Shows a scenario's topology: counts, diameter, paths
+    Topology(Topology),
+    /// Measures packet-hops per second on this machine, beside a stripped loop
+    Bench(Bench),
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// One JSON object on standard output and nothing else there
+    Json,
+}
+
+/// Whether progress is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Show {
+    /// A status line on a terminal, else a line every ten seconds at most
+    #[default]
+    Auto,
+    /// Nothing
+    Never,
+}
+
+/// The scenario and what the command line changes of it.
+#[derive(Debug, Args)]
+pub(crate) struct ScenarioArguments {
+    /// A scenario file, or the name of a ready-made scenario (`anabranch list scenarios`)
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: String,
+    /// Overrides a key of the scenario, for example topology.link_rate=100Gbps or workload.0.load=0.8
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seed of everything random, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// How a simulation is run and where its results go.
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// Threads to use [default: as many as the machine has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Directory for the results [default: results/SCENARIO-HASH]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Whether progress is shown
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) progress: Show,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// The load balancers, with commas between [default: those of the scenario's [compare] section]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    pub(crate) schemes: Vec<String>,
+    /// How many seeds, counting up from the scenario's [default: that of the scenario's [compare] section, else 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u64>,
+    /// The load balancer that the others are related to [default: the first]
+    #[arg(long, value_name = "A")]
+    pub(crate) baseline: Option<String>,
+    /// Runs everything again, finished or not
+    #[arg(long)]
+    pub(crate) again: bool,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// A directory that `run` or `compare` wrote
+    pub(crate) dir: PathBuf,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// Load balancers: pairs by name, host sides, switch sides
+    Schemes,
+    /// Kinds of topology
+    Topologies,
+    /// Transports and their congestion controls
+    Transports,
+    /// Kinds of workload and flow-size distributions
+    Workloads,
+    /// Ready-made scenarios
+    Scenarios,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// What to list
+    #[arg(value_enum)]
+    pub(crate) what: Kind,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Its name, as `anabranch list` prints it
+    pub(crate) name: String,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Topology {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Lists the shortest paths between two hosts
+    #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
+    pub(crate) paths: Option<Vec<String>>,
+    /// Writes the topology to a file, in ConWeave's text format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// Threads of the simulator; the stripped loop always has one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: u16,
+    /// Runs of each case, of which the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) repetitions: u16,
+    /// Leaves out the case with 8,192 hosts
+    #[arg(long)]
+    pub(crate) small: bool,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}

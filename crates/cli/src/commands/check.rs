@@ -1,0 +1,33 @@
+//! `check`.
+
+use super::load;
+use crate::{
+    arguments::{Check, Format},
+    failure::Failure,
+    printing::{print, print_json},
+};
+use serde_json::json;
+
+/// `anabranch check`: everything that `run` would refuse is refused here, without running.
+pub(crate) fn check(arguments: &Check) -> Result<(), Failure> {
+    let scenario = load(&arguments.scenario)?;
+    let setup = scenario.setup(scenario.seed)?;
+    let text = scenario.to_toml();
+    let hash = format!("{:016x}", scenario.hash());
+    match arguments.format {
+        Format::Json => print_json(&json!({
+            "scenario": scenario.name,
+            "hash": hash,
+            "text": text,
+            "hosts": setup.topology.hosts,
+            "flows": setup.flows.flows.len(),
+            "warnings": scenario.warnings(),
+        })),
+        Format::Table => {
+            let (hosts, flows) = (setup.topology.hosts, setup.flows.flows.len());
+            let head = format!("# Every default filled in. Hash {hash}; {hosts} hosts, {flows} flows with this seed.\n");
+            print(&(head + &text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! `compare`.
+
+use super::{directory, load, run::where_it_lies, threads};
+use crate::{
+    arguments::{Compare, Format},
+    failure::Failure,
+    printing::{note, print, print_json},
+    progress::{Watch, listen_for_interruption},
+};
+use anabranch_study::compare::{Compared, Plan, Request};
+use serde_json::{Value, json};
+
+/// `anabranch compare`.
+pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
+    let scenario = load(&arguments.scenario)?;
+    let request = Request {
+        schemes: arguments.schemes.clone(),
+        seeds: arguments.seeds,
+        baseline: arguments.baseline.clone(),
+    };
+    let plan = Plan::new(&scenario, &request)?;
+    let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), plan.hash());
+    listen_for_interruption();
+    let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
+    let compared = plan.execute(&scenario, &directory, threads(&arguments.options), arguments.again, &watch);
+    watch.close();
+    let compared = compared?;
+    let runs = plan.jobs.len();
+    if compared.reused > 0 {
+        note(&format!("{} of {runs} runs were finished before and not repeated", compared.reused));
+    }
+    let Some(comparison) = &compared.comparison else { return Err(Failure::Interrupted) };
+    let page = anabranch_report::report(&directory)?;
+    for summary in &compared.summaries {
+        for warning in summary.warnings() {
+            note(&format!("warning: {}, seed {}: {warning}", summary.scheme, summary.seed));
+        }
+    }
+    match arguments.options.format {
+        Format::Json => {
+            let broken = |e: serde_json::Error| Failure::Broken(e.to_string());
+            let rows = serde_json::to_value(&comparison.rows).map_err(broken)?;
+            let summaries = serde_json::to_value(&compared.summaries).map_err(broken)?;
+            print_json(&answer(&plan, &compared, rows, summaries, &directory.to_string_lossy()));
+        }
+        Format::Table => print(&format!("{}\n{}", scenario.name, comparison.to_text())),
+    }
+    where_it_lies(&directory, &page);
+    if compared.interrupted {
+        note(&format!("partial: {} of {runs} runs are finished; the same command goes on", compared.summaries.len()));
+        return Err(Failure::Interrupted);
+    }
+    Ok(())
+}
+
+fn answer(plan: &Plan, compared: &Compared, rows: Value, runs: Value, directory: &str) -> Value {
+    json!({
+        "scenario": compared.comparison.as_ref().map(|c| c.scenario.clone()),
+        "schemes": plan.schemes,
+        "seeds": plan.seeds,
+        "baseline": plan.baseline,
+        "interrupted": compared.interrupted,
+        "reused_runs": compared.reused,
+        "comparison": rows,
+        "runs": runs,
+        "directory": directory,
+    })
+}

@@ -1,0 +1,51 @@
+//! One file per command.
+
+mod bench;
+mod catalogue;
+mod check;
+mod compare;
+mod report;
+mod run;
+mod topology;
+
+use crate::{
+    arguments::{Arguments, Command, RunOptions, ScenarioArguments},
+    failure::Failure,
+    printing::note,
+};
+use anabranch_study::{ScenarioError, library, scenario::Scenario};
+use std::path::PathBuf;
+
+/// Does what the command line says.
+pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::List(arguments) => catalogue::list(&arguments),
+        Command::Explain(arguments) => catalogue::explain(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Topology(arguments) => topology::topology(&arguments),
+        Command::Bench(arguments) => bench::bench(&arguments),
+    }
+}
+
+/// The scenario of the command line; what should be checked before its results are trusted goes to people.
+fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
+    let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
+    for warning in scenario.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    Ok(scenario)
+}
+
+/// The threads asked for, else as many as the machine has.
+fn threads(options: &RunOptions) -> usize {
+    options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// The directory asked for, else `results/STEM-HASH`.
+fn directory(options: &RunOptions, stem: &str, hash: u64) -> PathBuf {
+    let name = || format!("{stem}-{:08x}", hash >> 32);
+    options.out.clone().unwrap_or_else(|| PathBuf::from("results").join(name()))
+}

@@ -1,0 +1,22 @@
+//! `report`.
+
+use crate::{
+    arguments::{Format, Report},
+    failure::Failure,
+    printing::{print, print_json},
+};
+use serde_json::json;
+
+/// `anabranch report`.
+pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
+    if !arguments.dir.is_dir() {
+        let dir = arguments.dir.display();
+        return Err(Failure::input(format!("there is no directory {dir}; give one that `--out` of run or compare named")));
+    }
+    let page = anabranch_report::report(&arguments.dir)?;
+    match arguments.format {
+        Format::Json => print_json(&json!({ "report": page.to_string_lossy() })),
+        Format::Table => print(&format!("{}\n", page.display())),
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! `run`.
+
+use super::{directory, load, threads};
+use crate::{
+    arguments::{Format, Run},
+    failure::Failure,
+    printing::{count, millions, note, print, print_json, table},
+    progress::{Watch, listen_for_interruption},
+};
+use anabranch_report::{FlowSummary, Summary};
+use anabranch_study::{Observer, results::run_into};
+use std::path::Path;
+
+/// `anabranch run`.
+pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
+    let scenario = load(&arguments.scenario)?;
+    let directory = directory(&arguments.options, &scenario.stem, scenario.hash());
+    listen_for_interruption();
+    let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
+    watch.started(0);
+    let ran = run_into(&scenario, threads(&arguments.options), &directory, &mut |p| watch.progress(0, p));
+    watch.close();
+    let summary = ran?;
+    let page = anabranch_report::report(&directory)?;
+    for warning in summary.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    match arguments.options.format {
+        Format::Json => print_json(&serde_json::to_value(&summary).map_err(|e| Failure::Broken(e.to_string()))?),
+        Format::Table => print(&text(&summary)),
+    }
+    where_it_lies(&directory, &page);
+    if summary.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Says where results and report are.
+pub(super) fn where_it_lies(directory: &Path, page: &Path) {
+    note(&format!("results in {}, report in {}", directory.display(), page.display()));
+}
+
+/// Flow statistics per workload, then what happened on the way.
+fn text(summary: &Summary) -> String {
+    let mut rows = vec![row("all", &summary.all)];
+    if summary.workloads.len() > 1 {
+        rows.extend(summary.workloads.iter().map(|(name, flows)| row(name, flows)));
+    }
+    let kind = serde_json::to_value(summary.all.fct_kind).unwrap_or_default();
+    let mut out = format!("{}, {}, seed {}\n\n", summary.scenario, summary.scheme, summary.seed);
+    let header = [
+        "workload",
+        "flows",
+        "finished",
+        "FCT mean (us)",
+        "p50",
+        "p99",
+        "max",
+        "slowdown mean",
+        "p50",
+        "p99",
+        "max",
+    ];
+    out += &table(&header, &rows);
+    let c = &summary.counters;
+    out += &format!(
+        "\nFCT: {}. {} data packets, {} marked, {} trimmed, {} dropped, {} sent again, {} timeouts.\n",
+        kind.as_str().unwrap_or_default(),
+        count(c.data_packets),
+        count(c.ecn_marked),
+        count(c.trimmed),
+        count(c.dropped),
+        count(c.retransmitted),
+        count(c.timeouts)
+    );
+    out += &format!(
+        "Simulated {:.1} us in {:.2} s: {} packet-hops/s. Fingerprint {}.\n",
+        summary.simulated_s * 1e6,
+        summary.wall_s,
+        millions(summary.packet_hops_per_s),
+        summary.fingerprint
+    );
+    out
+}
+
+fn row(name: &str, flows: &FlowSummary) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |v| format!("{v:.2}"));
+    let (fct, slowdown) = (&flows.fct_us, &flows.slowdown);
+    let mut row = vec![name.to_string(), count(flows.flows.total), count(flows.flows.finished)];
+    let numbers = [
+        fct.mean, fct.p50, fct.p99, fct.max, slowdown.mean, slowdown.p50, slowdown.p99, slowdown.max,
+    ];
+    row.extend(numbers.map(number));
+    row
+}

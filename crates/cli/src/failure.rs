@@ -1,0 +1,78 @@
+//! How the command ends when it does not end well.
+
+use anabranch_report::ReportError;
+use anabranch_study::{ScenarioError, results::RunError};
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use std::io::IsTerminal;
+
+/// Why there is no answer, and the exit code that says so.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The user's input is wrong (2): one message, with place and remedy.
+    Input(ScenarioError),
+    /// An invariant failed or the simulation stalled (3).
+    Broken(String),
+    /// Interrupted (130); what was done is kept.
+    Interrupted,
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Failure::Input(error)
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Drawing { .. } => Failure::Broken(error.to_string()),
+            _ => Failure::input(error.to_string()),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Scenario(error) => Failure::Input(error),
+            RunError::Broken(message) => Failure::Broken(message),
+            RunError::Report(error) => error.into(),
+        }
+    }
+}
+
+impl Failure {
+    /// The user's mistake, without a place in a file.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Failure::Input(ScenarioError::new(message))
+    }
+
+    /// The exit code of the contract.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Input(_) => 2,
+            Failure::Broken(_) => 3,
+            Failure::Interrupted => 130,
+        }
+    }
+
+    /// What it says to people.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Failure::Input(error) => render(error),
+            Failure::Broken(message) => format!("error: {message}\n"),
+            Failure::Interrupted => "interrupted\n".into(),
+        }
+    }
+}
+
+/// With the line of the source and a mark under the place; in colour on a terminal only.
+fn render(error: &ScenarioError) -> String {
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let mut text = String::new();
+    match GraphicalReportHandler::new_themed(theme).with_links(false).render_report(&mut text, error) {
+        Ok(()) => text,
+        Err(_) => format!("error: {error}\n"),
+    }
+}

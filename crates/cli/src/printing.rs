@@ -1,0 +1,79 @@
+//! What goes to standard output, and tables for people.
+
+use std::io::Write;
+
+/// Prints to standard output; a reader that has gone away is no error.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints one JSON object.
+pub(crate) fn print_json(value: &serde_json::Value) {
+    print(&format!("{value:#}\n"));
+}
+
+/// Prints for people, beside the answer.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Columns with a header; columns whose cells are all numbers are aligned to the right.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([header[column].chars().count()]).max().unwrap_or(0)
+    };
+    let numeric = |column: usize| {
+        let number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c)) || cell == "-";
+        !rows.is_empty() && rows.iter().filter_map(|row| row.get(column)).all(number)
+    };
+    let columns: Vec<(usize, bool)> = (0..header.len()).map(|c| (width(c), numeric(c))).collect();
+    let line = |cells: Vec<&str>| {
+        let padded = cells.iter().zip(&columns).map(|(cell, (width, right))| match right {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_string() + "\n"
+    };
+    let mut text = line(header.to_vec());
+    text += &line(columns.iter().map(|(width, _)| "-".repeat(*width)).collect::<Vec<_>>().iter().map(String::as_str).collect());
+    for row in rows {
+        text += &line(row.iter().map(String::as_str).collect());
+    }
+    text
+}
+
+/// A count with thin groups of three digits.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate such as packet-hops per second, in millions.
+pub(crate) fn millions(value: f64) -> String {
+    format!("{:.2} M", value / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_align() {
+        let rows = vec![vec!["prime".into(), "1.25".into()], vec!["ecmp".into(), "10.00".into()]];
+        assert_eq!(table(&["scheme", "p99"], &rows), "scheme    p99\n------  -----\nprime    1.25\necmp    10.00\n");
+    }
+
+    #[test]
+    fn counts_have_groups() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

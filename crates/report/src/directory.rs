@@ -1,0 +1,236 @@
+//! Result directories: what is written where, and figures and page from what is there.
+//!
+//! A run's directory holds its tables, `summary.json` and `manifest.json`; a comparison's holds
+//! `runs/SCHEME/seedN/`, each a run's directory, and `comparison.csv` and `manifest.json` over all of them. [`report`]
+//! adds `figures/` and `report.html` to either.
+
+use crate::{
+    comparison::Comparison,
+    dataset::Dataset,
+    error::ReportError,
+    figures::{Figure, draw_all, file_names, to_png},
+    manifest::{FileEntry, MANIFEST, Manifest, Provenance, read_json, to_json},
+    meta::RunMeta,
+    page,
+    staging::Staging,
+    summary::Summary,
+    tables::{Context, TABLES, write_csv, write_parquet},
+};
+use anabranch_outcome::RunResult;
+use std::path::{Path, PathBuf};
+
+/// In which formats tables are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Formats {
+    /// `flows.csv` and so on.
+    pub csv: bool,
+    /// `flows.parquet` and so on.
+    pub parquet: bool,
+}
+
+impl Formats {
+    /// Both; what a single run writes.
+    pub const BOTH: Formats = Formats { csv: true, parquet: true };
+    /// Parquet alone, a fraction of the size; what the runs of a comparison write.
+    pub const PARQUET: Formats = Formats { csv: false, parquet: true };
+}
+
+/// Directory of a run within a comparison's.
+pub fn run_directory(dir: &Path, scheme: &str, seed: u64) -> PathBuf {
+    let unfit = |c: char| !(c.is_ascii_alphanumeric() || "+-_.".contains(c));
+    let name = scheme.replace(unfit, "_");
+    let name = if name.starts_with('.') { name.replacen('.', "_", 1) } else { name };
+    dir.join("runs").join(name).join(format!("seed{seed}"))
+}
+
+/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`. The files appear when all are complete, the
+/// summary last; files of an earlier run in `dir` that this one does not write again are removed.
+///
+/// # Errors
+/// [`ReportError`] where a file cannot be written.
+pub fn write_run(
+    dir: &Path,
+    result: &RunResult,
+    meta: &RunMeta,
+    provenance: &Provenance,
+    formats: Formats,
+) -> Result<Summary, ReportError> {
+    let summary = Summary::new(result, meta);
+    let context = Context::new(result, meta);
+    let keys = key_values(&summary, provenance);
+    let mut staging = Staging::new(dir)?;
+    let mut files = vec![];
+    // A page that is there shows earlier results.
+    let mut possible = vec!["report.html".to_string()];
+    for table in TABLES {
+        let written = table.always || !(table.rows)(result).is_empty();
+        for (extension, wanted) in [("csv", formats.csv), ("parquet", formats.parquet)] {
+            let entry = FileEntry::of_table(table, extension);
+            possible.push(entry.name.clone());
+            if !wanted || !written {
+                continue;
+            }
+            match extension {
+                "csv" => staging.write(&entry.name, |file| write_csv(table, &context, file))?,
+                _ => staging.write(&entry.name, |file| write_parquet(table, &context, &keys, file))?,
+            }
+            files.push(entry);
+        }
+    }
+    files.push(FileEntry::summary());
+    let run = format!("{}/seed{}", meta.scheme, meta.seed);
+    let manifest = Manifest {
+        name: meta.scenario.clone(),
+        version: meta.version.clone(),
+        commit: meta.commit.clone(),
+        scenario: provenance.scenario_toml.clone(),
+        scenario_hash: hash(provenance),
+        schemes: vec![meta.scheme.clone()],
+        baseline: None,
+        seeds: vec![meta.seed],
+        threads: meta.threads,
+        machine: provenance.machine.clone(),
+        wall_s: provenance.wall_seconds,
+        fingerprints: [(run, summary.fingerprint.clone())].into(),
+        files,
+    };
+    staging.write_all(MANIFEST, manifest.to_json())?;
+    staging.write_all("summary.json", to_json(&summary))?;
+    staging.publish(&possible)?;
+    Ok(summary)
+}
+
+fn hash(provenance: &Provenance) -> String {
+    format!("{:016x}", provenance.scenario_hash)
+}
+
+/// What a Parquet file says of where it comes from.
+fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String)> {
+    let pairs = [
+        ("scenario", summary.scenario.clone()),
+        ("scenario_hash", hash(provenance)),
+        ("scheme", summary.scheme.clone()),
+        ("seed", summary.seed.to_string()),
+        ("version", summary.version.clone()),
+        ("commit", summary.commit.clone()),
+        ("fingerprint", summary.fingerprint.clone()),
+        ("wall_s", summary.wall_s.to_string()),
+        ("packet_hops_per_s", summary.packet_hops_per_s.to_string()),
+        ("fct_kind", if summary.all.fct_kind == crate::FctKind::Rx { "rx" } else { "ack" }.to_string()),
+    ];
+    pairs.into_iter().map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
+}
+
+/// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs` into `dir`. Runs may still be missing; the
+/// comparison is then over those there are.
+///
+/// # Errors
+/// [`ReportError`] where a file cannot be written.
+pub fn write_comparison(
+    dir: &Path,
+    runs: &[Summary],
+    schemes: &[String],
+    baseline: &str,
+    threads: usize,
+    provenance: &Provenance,
+) -> Result<Comparison, ReportError> {
+    let comparison = Comparison::new(runs, schemes, baseline);
+    let first = runs.first();
+    let fingerprint = |run: &Summary| (format!("{}/seed{}", run.scheme, run.seed), run.fingerprint.clone());
+    let manifest = Manifest {
+        name: comparison.scenario.clone(),
+        version: first.map(|run| run.version.clone()).unwrap_or_default(),
+        commit: first.map(|run| run.commit.clone()).unwrap_or_default(),
+        scenario: provenance.scenario_toml.clone(),
+        scenario_hash: hash(provenance),
+        schemes: schemes.to_vec(),
+        baseline: Some(baseline.to_string()),
+        seeds: comparison.seeds.clone(),
+        threads,
+        machine: provenance.machine.clone(),
+        wall_s: provenance.wall_seconds,
+        fingerprints: runs.iter().map(fingerprint).collect(),
+        files: vec![
+            FileEntry::new("comparison.csv", "a row per workload, metric and scheme", Comparison::columns()),
+            FileEntry::new("comparison.json", "the same rows under `rows`, with schemes, seeds and baseline", vec![]),
+            FileEntry::new("runs", "a directory per scheme and seed, each with a manifest of its own", vec![]),
+        ],
+    };
+    let mut staging = Staging::new(dir)?;
+    staging.write_all("comparison.csv", comparison.to_csv())?;
+    staging.write_all("comparison.json", to_json(&comparison))?;
+    staging.write_all(MANIFEST, manifest.to_json())?;
+    staging.publish(&[])?;
+    Ok(comparison)
+}
+
+/// The summary of a finished run in `dir`; `None` where there is none. It is written last, so where it stands all files
+/// of the run are complete; what was run says the [`Manifest`] beside it.
+///
+/// # Errors
+/// [`ReportError`] where it cannot be read.
+pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
+    read_json(&dir.join("summary.json"))
+}
+
+/// The comparison that the summaries in `dir` give; `None` for a single run's directory.
+///
+/// # Errors
+/// [`ReportError`] where `dir` holds no results or they cannot be read.
+pub fn read_comparison(dir: &Path) -> Result<Option<Comparison>, ReportError> {
+    Ok(compared(dir, &Dataset::read(dir)?))
+}
+
+fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
+    if dir.join("summary.json").exists() {
+        return None;
+    }
+    let runs: Vec<Summary> = data.summaries().cloned().collect();
+    let schemes: Vec<String> = data.schemes.iter().map(|scheme| scheme.name.clone()).collect();
+    let named = data.manifest.baseline.as_ref().filter(|baseline| schemes.contains(baseline));
+    let baseline = named.or(schemes.first())?.clone();
+    Some(Comparison::new(&runs, &schemes, &baseline))
+}
+
+/// Draws the figures of `dir` (a run's or a comparison's) and writes `report.html` from the rows there; gives the
+/// page's path.
+///
+/// # Errors
+/// [`ReportError`] where `dir` holds no results, they cannot be read, or a file cannot be written.
+pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
+    let data = Dataset::read(dir)?;
+    let comparison = compared(dir, &data);
+    let figures = draw_all(&data);
+    let provenance = data.provenance();
+    let mut staging = Staging::new(&dir.join("figures"))?;
+    for figure in &figures {
+        staging.write_all(&format!("{}.svg", figure.name), &figure.svg)?;
+        staging.write_all(&format!("{}.png", figure.name), to_png(figure.name, &figure.svg, &provenance)?)?;
+        staging.write_all(&format!("{}.csv", figure.name), figure.to_csv())?;
+    }
+    let manifest = with_figures(&data.manifest, &figures);
+    staging.publish(&file_names())?;
+    let page = page::render(&data, comparison.as_ref(), &figures)?;
+    let mut staging = Staging::new(dir)?;
+    if let Some(comparison) = &comparison {
+        staging.write_all("comparison.csv", comparison.to_csv())?;
+        staging.write_all("comparison.json", to_json(comparison))?;
+    }
+    staging.write_all(MANIFEST, manifest.to_json())?;
+    staging.write_all("report.html", page)?;
+    staging.publish(&[])?;
+    Ok(dir.join("report.html"))
+}
+
+fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {
+    let mut manifest = manifest.clone();
+    manifest.files.retain(|file| !file.name.starts_with("figures/") && file.name != "report.html");
+    for figure in figures {
+        for (extension, columns) in [("svg", vec![]), ("png", vec![]), ("csv", figure.columns.clone())] {
+            let name = format!("figures/{}.{extension}", figure.name);
+            manifest.files.push(FileEntry::new(name, &figure.title, columns));
+        }
+    }
+    manifest.files.push(FileEntry::new("report.html", "the page that shows all this; opens offline", vec![]));
+    manifest
+}

@@ -1,0 +1,205 @@
+//! A sheet to draw on, kept as SVG.
+
+use super::palette::Paint;
+use std::fmt::Write;
+
+/// Where a text's position lies in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    pub(crate) size: f64,
+    pub(crate) bold: bool,
+    pub(crate) paint: Paint,
+    pub(crate) anchor: Anchor,
+}
+
+/// Texts of the figures' parts.
+pub(crate) const TITLE: Style = Style { size: 16.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start };
+pub(crate) const SUBTITLE: Style = Style { size: 12.0, bold: false, paint: Paint::Muted, anchor: Anchor::Start };
+pub(crate) const PANEL: Style = Style { size: 13.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start };
+pub(crate) const LABEL: Style = Style { size: 12.0, bold: false, paint: Paint::Ink, anchor: Anchor::Start };
+pub(crate) const TICK: Style = Style { size: 11.0, bold: false, paint: Paint::Muted, anchor: Anchor::Middle };
+
+impl Style {
+    pub(crate) fn anchor(self, anchor: Anchor) -> Self {
+        Style { anchor, ..self }
+    }
+    pub(crate) fn paint(self, paint: Paint) -> Self {
+        Style { paint, ..self }
+    }
+    pub(crate) fn bold(self) -> Self {
+        Style { bold: true, ..self }
+    }
+    /// About how wide `text` is: the figures need room for it, not the exact width.
+    pub(crate) fn width(&self, text: &str) -> f64 {
+        let em: f64 = text.chars().map(advance).sum();
+        em * self.size * if self.bold { 1.06 } else { 1.0 }
+    }
+}
+
+/// Advance of a letter in em, roughly those of a grotesque.
+fn advance(letter: char) -> f64 {
+    match letter {
+        'i' | 'l' | 'j' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.28,
+        'f' | 't' | 'r' | '(' | ')' | '-' | ' ' | '/' => 0.37,
+        'm' | 'w' | 'M' | 'W' | '%' => 0.88,
+        'A'..='Z' => 0.69,
+        '0'..='9' => 0.62,
+        _ => 0.58,
+    }
+}
+
+/// A sheet of a size in pixels.
+#[derive(Debug)]
+pub(crate) struct Canvas {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+/// A coordinate with the precision that shows.
+fn px(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn class(stroke: Paint, fill: Paint) -> String {
+    let classes: Vec<String> = [fill.class().map(|c| format!("f-{c}")), stroke.class().map(|c| format!("l-{c}"))]
+        .into_iter()
+        .flatten()
+        .collect();
+    if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) }
+}
+
+impl Canvas {
+    pub(crate) fn new(width: f64, height: f64) -> Self {
+        let mut canvas = Canvas { width, height, body: String::new() };
+        canvas.rectangle((0.0, 0.0), (width, height), Paint::Paper);
+        canvas
+    }
+
+    /// The sheet as an SVG document that describes itself.
+    pub(crate) fn into_svg(self, title: &str, description: &str, provenance: &str) -> String {
+        let (width, height) = (px(self.width), px(self.height));
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+             font-family=\"Inter, 'Helvetica Neue', Arial, sans-serif\" role=\"img\" aria-label=\"{}\">\n\
+             <desc>{} {}</desc>\n{}</svg>\n",
+            escape(title),
+            escape(description),
+            escape(provenance),
+            self.body
+        )
+    }
+
+    // Writing into a string cannot fail, so what `write!` returns is dropped below.
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), paint: Paint, width: f64) {
+        self.dashed_line(from, to, paint, width, "");
+    }
+
+    pub(crate) fn dashed_line(&mut self, from: (f64, f64), to: (f64, f64), paint: Paint, width: f64, dash: &str) {
+        let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
+        let _ = writeln!(
+            self.body,
+            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"{}\"{dash}{}/>",
+            px(from.0),
+            px(from.1),
+            px(to.0),
+            px(to.1),
+            paint.colour(),
+            px(width),
+            class(paint, Paint::None)
+        );
+    }
+
+    /// An open line through `points`.
+    pub(crate) fn path(&mut self, points: &[(f64, f64)], paint: Paint, width: f64, dash: &str) {
+        if points.len() < 2 {
+            return;
+        }
+        let points: Vec<String> = points.iter().map(|&(x, y)| format!("{},{}", px(x), px(y))).collect();
+        let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
+        let _ = writeln!(
+            self.body,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\" \
+             stroke-linecap=\"round\"{dash}{}/>",
+            points.join(" "),
+            paint.colour(),
+            px(width),
+            class(paint, Paint::None)
+        );
+    }
+
+    pub(crate) fn rectangle(&mut self, at: (f64, f64), size: (f64, f64), fill: Paint) {
+        self.cells(&[at], size, fill);
+    }
+
+    /// Rectangles of one size and colour, as one shape.
+    pub(crate) fn cells(&mut self, places: &[(f64, f64)], (width, height): (f64, f64), fill: Paint) {
+        if places.is_empty() {
+            return;
+        }
+        let (w, h) = (px(width), px(height));
+        let shapes: String = places.iter().map(|&(x, y)| format!("M{} {}h{w}v{h}h-{w}z", px(x), px(y))).collect();
+        let _ = writeln!(self.body, "<path d=\"{shapes}\" fill=\"{}\"{}/>", fill.colour(), class(Paint::None, fill));
+    }
+
+    /// A small sign: its shape follows `shape` (disc, square, triangle, diamond, and again).
+    pub(crate) fn marker(&mut self, (x, y): (f64, f64), shape: usize, radius: f64, paint: Paint) {
+        let (fill, classes) = (paint.colour(), class(Paint::Paper, paint));
+        let outline = format!("fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1\"{classes}", Paint::Paper.colour());
+        let polygon = |points: &[(f64, f64)]| {
+            let points: Vec<String> =
+                points.iter().map(|(dx, dy)| format!("{},{}", px(x + dx * radius), px(y + dy * radius))).collect();
+            format!("<polygon points=\"{}\" {outline}/>\n", points.join(" "))
+        };
+        let sign = match shape % 4 {
+            0 => format!("<circle cx=\"{}\" cy=\"{}\" r=\"{}\" {outline}/>\n", px(x), px(y), px(radius)),
+            1 => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+            2 => polygon(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)]),
+            _ => polygon(&[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)]),
+        };
+        self.body.push_str(&sign);
+    }
+
+    pub(crate) fn text(&mut self, (x, y): (f64, f64), text: &str, style: Style) {
+        self.turned_text((x, y), text, style, 0.0);
+    }
+
+    /// Text turned by `degrees` around its position.
+    pub(crate) fn turned_text(&mut self, (x, y): (f64, f64), text: &str, style: Style, degrees: f64) {
+        let anchor = match style.anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let weight = if style.bold { " font-weight=\"600\"" } else { "" };
+        let turn = if degrees == 0.0 {
+            String::new()
+        } else {
+            format!(" transform=\"rotate({} {} {})\"", px(degrees), px(x), px(y))
+        };
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{anchor}{weight}{turn}{}>{}</text>",
+            px(x),
+            px(y),
+            px(style.size),
+            style.paint.colour(),
+            class(Paint::None, style.paint),
+            escape(text)
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! Where the load is: a cell per link, a row per sending switch, so that a hot or dead link and an uneven switch show.
+
+use super::{
+    Figure,
+    canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
+    link_utilisation::capital,
+    palette::heat,
+    scale::{Scale, percent},
+    sheet::{Grid, Sheet, column, names},
+};
+use crate::dataset::{Dataset, LinkPoint};
+
+/// Name of its files.
+pub(crate) const NAME: &str = "link_heat";
+
+/// Cells of a block at most; beyond it neighbours share a cell, which shows the busiest of them.
+const MOST: (usize, usize) = (40, 64);
+/// Colours told apart; cells of one colour are one shape, which keeps the file small.
+const LEVELS: usize = 40;
+
+/// Links of a group as rows of sending nodes; each row's links in their order.
+fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l LinkPoint>)> {
+    let mut rows: Vec<(&str, Vec<&LinkPoint>)> = vec![];
+    let mut places: std::collections::BTreeMap<&str, usize> = Default::default();
+    for link in links.iter().filter(|link| link.group() == group) {
+        let place = *places.entry(&link.from).or_insert_with(|| {
+            rows.push((&link.from, vec![]));
+            rows.len() - 1
+        });
+        rows[place].1.push(link);
+    }
+    rows
+}
+
+/// The largest utilisation of each cell of at most `rows` by `columns` cells; `None` where no link falls into a cell.
+fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec<Vec<Option<f64>>> {
+    let widest = matrix.iter().map(|row| row.1.len()).max().unwrap_or(0);
+    let (high, wide) = (matrix.len().min(rows), widest.min(columns));
+    let mut cells = vec![vec![None; wide]; high];
+    for (i, (_, links)) in matrix.iter().enumerate() {
+        for (j, link) in links.iter().enumerate() {
+            let cell: &mut Option<f64> = &mut cells[i * high / matrix.len()][j * wide / widest];
+            *cell = Some(cell.unwrap_or(0.0).max(link.utilisation));
+        }
+    }
+    cells
+}
+
+/// From which switch, the uppermost row, to which.
+fn senders(links: &[LinkPoint], group: &str) -> String {
+    let rows = matrix(links, group);
+    match (rows.first(), rows.last()) {
+        (Some(first), Some(last)) if rows.len() > 1 => format!("{} to {}", first.0, last.0),
+        (Some(only), _) => only.0.to_string(),
+        _ => "no links".to_string(),
+    }
+}
+
+/// Draws `cells` at `left`, `top` over `width` and `height`.
+fn block(
+    canvas: &mut Canvas,
+    (left, top): (f64, f64),
+    width: f64,
+    height: f64,
+    cells: &[Vec<Option<f64>>],
+    scale: Scale,
+) {
+    let columns = cells.first().map_or(1, Vec::len).max(1);
+    let (w, h) = (width / columns as f64, height / cells.len().max(1) as f64);
+    let gap = if w.min(h) > 5.0 { 1.0 } else { 0.0 };
+    let mut levels: Vec<Vec<(f64, f64)>> = vec![vec![]; LEVELS + 1];
+    for (i, row) in cells.iter().enumerate() {
+        for (j, utilisation) in row.iter().enumerate() {
+            if let Some(utilisation) = utilisation {
+                let level = (scale.share(*utilisation) * LEVELS as f64).round() as usize;
+                levels[level].push((left + j as f64 * w, top + i as f64 * h));
+            }
+        }
+    }
+    for (level, places) in levels.iter().enumerate() {
+        canvas.cells(places, (w - gap, h - gap), heat(level as f64 / LEVELS as f64));
+    }
+}
+
+/// `None` where there are no links.
+pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
+    let all = data.link_groups();
+    let between: Vec<&String> = all.iter().filter(|group| *group != "switch to host").collect();
+    let groups: Vec<&String> = if between.is_empty() { all.iter().collect() } else { between };
+    let first_runs: Vec<&Vec<LinkPoint>> = data.schemes.iter().filter_map(|s| Some(&s.runs.first()?.links)).collect();
+    let largest = first_runs
+        .iter()
+        .flat_map(|links| links.iter().filter(|link| groups.contains(&&link.group())))
+        .map(|link| link.utilisation)
+        .fold(0.0, f64::max);
+    if groups.is_empty() || largest <= 0.0 {
+        return None;
+    }
+    let scale = Scale::exact(0.0, Scale::linear(0.0, largest).ends().1);
+    let names = names(data);
+    let matrices: Vec<Vec<Vec<Vec<Option<f64>>>>> = first_runs
+        .iter()
+        .map(|links| groups.iter().map(|group| cells(&matrix(links, group), MOST.0, MOST.1)).collect())
+        .collect();
+    // A block is as high as its switches ask for, within reason, and equally high for all schemes.
+    let heights: Vec<f64> = (0..groups.len())
+        .map(|group| matrices.iter().map(|m| m[group].len()).max().unwrap_or(1))
+        .map(|rows| (rows as f64 * 11.0).clamp(22.0, 200.0))
+        .collect();
+    let height: f64 = heights.iter().sum::<f64>() + 22.0 * groups.len() as f64 - 12.0;
+    let columns = names.len().clamp(1, 3);
+    let width = [720.0, 400.0, 290.0][columns - 1];
+    let grid = Grid { columns, width, height, beside: 4.0, below: 10.0, panels: names.len() };
+    let subtitle = format!(
+        "A row per sending switch, a cell per link; seed {}. One colour is an even load, dark cells carry little or nothing",
+        data.schemes[0].runs[0].summary.seed
+    );
+    let mut sheet = Sheet::new("Where the load is: utilisation of every link", &subtitle, &grid, &[]);
+    for (panel, ((name, blocks), links)) in names.iter().zip(&matrices).zip(&first_runs).enumerate() {
+        let (left, mut top) = grid.place(panel);
+        sheet.canvas.text((left, top - 10.0), name, PANEL);
+        for ((group, cells), height) in groups.iter().zip(blocks).zip(&heights) {
+            let words = format!("{}: {}", capital(group), senders(links, group));
+            sheet.canvas.text((left, top + 8.0), &words, TICK.anchor(Anchor::Start));
+            block(&mut sheet.canvas, (left, top + 14.0), width, *height, cells, scale);
+            top += height + 22.0;
+        }
+    }
+    colour_bar(&mut sheet.canvas, grid.right(), scale);
+    let mut rows = vec![];
+    for (name, links) in names.iter().zip(&first_runs) {
+        for link in links.iter().filter(|link| groups.contains(&&link.group())) {
+            let words = [name.clone(), link.group(), link.from.clone(), link.to.clone(), link.utilisation.to_string()];
+            rows.push(words.to_vec());
+        }
+    }
+    let columns = vec![
+        column("scheme", "text", "", "load balancer"),
+        column("links", "text", "", "tier and direction"),
+        column("from", "text", "", "sending switch"),
+        column("to", "text", "", "receiving switch"),
+        column("utilisation", "real", "", "bytes sent over rate times time, of the first seed"),
+    ];
+    Some(sheet.finish(NAME, data, columns, rows))
+}
+
+/// The colours and what they stand for, right-aligned below the title.
+fn colour_bar(canvas: &mut Canvas, right: f64, scale: Scale) {
+    let (width, top) = (140.0, 16.0);
+    let left = right - width - 44.0;
+    for i in 0..LEVELS {
+        let x = left + width * i as f64 / LEVELS as f64;
+        canvas.cells(&[(x, top)], (width / LEVELS as f64 + 0.3, 9.0), heat((i as f64 + 0.5) / LEVELS as f64));
+    }
+    let (low, high) = scale.ends();
+    canvas.text((left - 6.0, top + 8.5), &percent(low), SUBTITLE.anchor(Anchor::End));
+    canvas.text((left + width + 6.0, top + 8.5), &percent(high), SUBTITLE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(from: &str, utilisation: f64) -> LinkPoint {
+        LinkPoint {
+            from: from.to_string(),
+            to: "spine".to_string(),
+            tier: "tier0-1".to_string(),
+            direction: "up".to_string(),
+            utilisation,
+            queue_mean_bytes: 0.0,
+            queue_p99_bytes: 0.0,
+            queue_max_bytes: 0.0,
+            drops: 0,
+            trims: 0,
+            ecn_marks: 0,
+        }
+    }
+
+    #[test]
+    fn rows_are_senders_and_neighbours_share_a_cell_with_the_busiest() {
+        let links = [link("a", 0.1), link("b", 0.3), link("a", 0.2), link("b", 0.4), link("a", 0.9)];
+        let rows = matrix(&links, "tier 0\u{2013}1, up");
+        assert_eq!(rows.iter().map(|row| (row.0, row.1.len())).collect::<Vec<_>>(), [("a", 3), ("b", 2)]);
+        assert_eq!(cells(&rows, 9, 9), [vec![Some(0.1), Some(0.2), Some(0.9)], vec![Some(0.3), Some(0.4), None]]);
+        assert_eq!(cells(&rows, 1, 1), [vec![Some(0.9)]]);
+    }
+}

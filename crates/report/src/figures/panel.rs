@@ -1,0 +1,144 @@
+//! A plot's area with its axes, lines and direct labels.
+
+use super::{
+    canvas::{Anchor, Canvas, LABEL, PANEL, TICK},
+    palette::{Paint, dash},
+    scale::{Format, Scale},
+};
+
+/// An axis: scale, what stands beside it, how its ticks are printed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axis<'t> {
+    pub(crate) scale: Scale,
+    pub(crate) title: &'t str,
+    pub(crate) format: Format,
+}
+
+/// A plot's area in pixels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel<'t> {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) x: Axis<'t>,
+    pub(crate) y: Axis<'t>,
+}
+
+/// Room that tick labels and an axis title need below a panel.
+pub(crate) const BELOW: f64 = 48.0;
+/// Room that tick labels and an axis title need to the left of a panel.
+pub(crate) const BESIDE: f64 = 64.0;
+/// Room for a panel's heading.
+pub(crate) const ABOVE: f64 = 26.0;
+
+impl Panel<'_> {
+    /// Draws heading, grid, ticks and titles of the axes.
+    pub(crate) fn frame(&self, canvas: &mut Canvas, heading: &str) {
+        let (bottom, right) = (self.top + self.height, self.left + self.width);
+        canvas.text((self.left, self.top - 10.0), heading, PANEL);
+        let mut free_from = f64::NEG_INFINITY;
+        for tick in self.x.scale.ticks() {
+            let x = self.at_x(tick);
+            canvas.line((x, self.top), (x, bottom), Paint::Grid, 1.0);
+            let text = (self.x.format)(tick);
+            let half = TICK.width(&text) / 2.0;
+            if x - half > free_from {
+                canvas.line((x, bottom), (x, bottom + 4.0), Paint::Muted, 1.0);
+                canvas.text((x, bottom + 17.0), &text, TICK);
+                free_from = x + half + 6.0;
+            }
+        }
+        for tick in self.y.scale.ticks() {
+            let y = self.at_y(tick);
+            canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
+            canvas.text((self.left - 7.0, y + 4.0), &(self.y.format)(tick), TICK.anchor(Anchor::End));
+        }
+        canvas.line((self.left, bottom), (right, bottom), Paint::Muted, 1.0);
+        canvas.text((self.left + self.width / 2.0, bottom + 37.0), self.x.title, LABEL.anchor(Anchor::Middle));
+        let middle = (self.left - 48.0, self.top + self.height / 2.0);
+        canvas.turned_text(middle, self.y.title, LABEL.anchor(Anchor::Middle), -90.0);
+    }
+
+    pub(crate) fn at_x(&self, value: f64) -> f64 {
+        self.left + self.x.scale.share(value) * self.width
+    }
+
+    pub(crate) fn at_y(&self, value: f64) -> f64 {
+        self.top + (1.0 - self.y.scale.share(value)) * self.height
+    }
+
+    pub(crate) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.at_x(x), self.at_y(y))
+    }
+
+    /// A series as a line, with a marker per point where the points are few.
+    pub(crate) fn line(&self, canvas: &mut Canvas, points: &[(f64, f64)], series: usize, markers: bool) {
+        let points: Vec<(f64, f64)> = points.iter().map(|&point| self.at(point)).collect();
+        canvas.path(&points, Paint::Series(series), 1.8, dash(series));
+        if markers {
+            for &point in &points {
+                canvas.marker(point, series, 3.4, Paint::Series(series));
+            }
+        }
+    }
+}
+
+/// Names at the right end of lines, moved apart where they would touch, with a thin line to where each belongs.
+pub(crate) fn end_labels(
+    canvas: &mut Canvas,
+    right: f64,
+    (top, bottom): (f64, f64),
+    mut ends: Vec<(f64, String, usize)>,
+) {
+    let height = (((bottom - top) + 20.0) / ends.len().max(1) as f64).min(16.0);
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut places: Vec<f64> = ends.iter().map(|end| end.0).collect();
+    spread(&mut places, height, top - 6.0, bottom + 6.0);
+    for ((y, name, series), place) in ends.iter().zip(places) {
+        canvas.line((right + 3.0, *y), (right + 16.0, place), Paint::Series(*series), 1.0);
+        canvas.text((right + 20.0, place + 4.0), name, LABEL.paint(Paint::Ink));
+    }
+}
+
+/// Moves ascending `places` so that neighbours are `gap` apart and all lie from `low` to `high`, each as little as it
+/// takes from below, then from above.
+fn spread(places: &mut [f64], gap: f64, low: f64, high: f64) {
+    let mut free = low;
+    for place in places.iter_mut() {
+        *place = place.max(free);
+        free = *place + gap;
+    }
+    let mut free = high;
+    for place in places.iter_mut().rev() {
+        *place = place.min(free);
+        free = *place - gap;
+    }
+}
+
+/// Names of series in a column, each with its line and marker.
+pub(crate) fn legend(canvas: &mut Canvas, left: f64, top: f64, entries: &[(String, usize)]) {
+    for (i, (name, series)) in entries.iter().enumerate() {
+        let y = top + 18.0 * i as f64;
+        canvas.dashed_line((left, y), (left + 22.0, y), Paint::Series(*series), 2.2, dash(*series));
+        canvas.text((left + 29.0, y + 4.0), name, LABEL);
+    }
+}
+
+/// Width that a legend or end labels with these names need.
+pub(crate) fn legend_width<'n>(names: impl Iterator<Item = &'n str>) -> f64 {
+    names.map(|name| LABEL.width(name)).fold(0.0, f64::max) + 40.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_do_not_touch_and_stay_inside() {
+        let mut places = vec![10.0, 11.0, 12.0, 95.0, 99.0];
+        spread(&mut places, 10.0, 0.0, 100.0);
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 10.0 - 1e-9), "{places:?}");
+        assert!(places[0] >= 0.0 && places[4] <= 100.0);
+    }
+}

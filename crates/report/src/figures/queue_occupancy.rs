@@ -1,0 +1,84 @@
+//! How long how many packets wait: the share of time with more than so many, per tier; only where occupancy was measured.
+
+use super::{
+    Figure,
+    link_utilisation::capital,
+    panel::{Axis, Panel},
+    scale::{Scale, percent, plain},
+    seeds,
+    sheet::{Grid, Sheet, column, names},
+};
+use crate::dataset::{Dataset, SchemeRuns};
+use std::collections::BTreeMap;
+
+/// Name of its files.
+pub(crate) const NAME: &str = "queue_occupancy";
+
+/// Share of time with at least so many packets waiting, per number of packets.
+fn at_least(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
+    let mut times: BTreeMap<u64, u128> = BTreeMap::new();
+    for entry in scheme.runs.iter().flat_map(|run| &run.occupancy).filter(|entry| entry.group == group) {
+        *times.entry(entry.packets).or_default() += u128::from(entry.time_ps);
+    }
+    let total: u128 = times.values().sum();
+    let mut left = total;
+    let mut shares = vec![];
+    for (packets, time) in times {
+        shares.push((packets, left as f64 / total as f64));
+        left -= time;
+    }
+    shares
+}
+
+/// `None` where occupancy was not measured.
+pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
+    let measured = |group: &String| {
+        data.schemes.iter().flat_map(|s| &s.runs).any(|run| run.occupancy.iter().any(|o| o.group == *group))
+    };
+    let groups: Vec<String> = data.link_groups().into_iter().filter(measured).collect();
+    if groups.is_empty() {
+        return None;
+    }
+    let names = names(data);
+    let drawn = groups.len().min(6);
+    let grid = Grid::pairs(drawn, 240.0);
+    let subtitle = format!("Ports of a tier together, {}; further left and lower is better", seeds(data));
+    let mut sheet = Sheet::new("Share of time with at least so many packets waiting", &subtitle, &grid, &names);
+    let mut rows = vec![];
+    for (panel, group) in groups.iter().enumerate() {
+        let curves: Vec<Vec<(u64, f64)>> = data.schemes.iter().map(|scheme| at_least(scheme, group)).collect();
+        for (name, curve) in names.iter().zip(&curves) {
+            let row = |(n, share): &(u64, f64)| vec![group.clone(), name.clone(), n.to_string(), share.to_string()];
+            rows.extend(curve.iter().map(row));
+        }
+        if panel >= drawn {
+            continue;
+        }
+        let points = || curves.iter().flatten();
+        let most = points().map(|point| point.0).max().unwrap_or(1) as f64;
+        let least = points().map(|point| point.1).filter(|share| *share > 0.0).fold(0.1, f64::min).max(1e-6);
+        let (left, top) = grid.place(panel);
+        let area = Panel {
+            left,
+            top,
+            width: grid.width,
+            height: grid.height,
+            x: Axis { scale: Scale::linear(0.0, most), title: "Waiting packets", format: plain },
+            y: Axis { scale: Scale::logarithmic(least, 1.0), title: "Share of time", format: percent },
+        };
+        area.frame(&mut sheet.canvas, &capital(group));
+        for (series, curve) in curves.iter().enumerate() {
+            let points: Vec<(f64, f64)> =
+                curve.iter().filter(|point| point.1 >= least).map(|&(n, share)| (n as f64, share)).collect();
+            area.line(&mut sheet.canvas, &points, series, false);
+        }
+    }
+    sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>());
+    let columns = vec![
+        column("links", "text", "", "tier and direction"),
+        column("scheme", "text", "", "load balancer"),
+        column("packets", "integer", "packets", "waiting data packets"),
+        column("share_of_time", "real", "", "share of time with at least so many, ports and seeds together"),
+    ];
+    Some(sheet.finish(NAME, data, columns, rows))
+}

@@ -1,0 +1,144 @@
+//! From values to pixels, and where the ticks stand.
+
+use crate::numbers::significant_digits_trimmed;
+
+/// A value axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    min: f64,
+    max: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    /// From `min` to `max`, widened to end on ticks.
+    pub(crate) fn linear(min: f64, max: f64) -> Self {
+        let max = if max > min { max } else { min + if min == 0.0 { 1.0 } else { min.abs() * 0.1 } };
+        let step = step(max - min, 5.0);
+        Scale { min: (min / step).floor() * step, max: (max / step - 1e-9).ceil() * step, logarithmic: false }
+    }
+
+    /// From 0 or `min` to exactly `max`.
+    pub(crate) fn exact(min: f64, max: f64) -> Self {
+        Scale { min, max, logarithmic: false }
+    }
+
+    /// Logarithmic, widened to 1, 2 or 5 times a power of ten. Both ends must be positive.
+    pub(crate) fn logarithmic(min: f64, max: f64) -> Self {
+        let (min, max) = (nice_below(min), nice_above(max));
+        let max = if max > min { max } else { min * 2.0 };
+        Scale { min, max, logarithmic: true }
+    }
+
+    /// Logarithmic where values spread over more than a factor of `factor`, else linear.
+    pub(crate) fn fitting(min: f64, max: f64, factor: f64) -> Self {
+        if min > 0.0 && max / min > factor { Scale::logarithmic(min, max) } else { Scale::linear(min, max) }
+    }
+
+    /// The ends.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        (self.min, self.max)
+    }
+
+    /// Position of `value` from 0 to 1; what lies outside is put on the edge.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        let share = if self.logarithmic {
+            (value.max(self.min) / self.min).ln() / (self.max / self.min).ln()
+        } else {
+            (value - self.min) / (self.max - self.min)
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// Where labelled ticks stand.
+    pub(crate) fn ticks(&self) -> Vec<f64> {
+        if !self.logarithmic {
+            let step = step(self.max - self.min, 5.0);
+            let first = (self.min / step - 1e-9).ceil() as i64;
+            let last = (self.max / step + 1e-9).floor() as i64;
+            return (first..=last).map(|i| i as f64 * step).collect();
+        }
+        let decades = (self.max / self.min).log10();
+        let factors: &[f64] = match decades {
+            d if d <= 0.7 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+            d if d <= 1.3 => &[1.0, 2.0, 3.0, 5.0, 7.0],
+            d if d <= 3.2 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
+        let (first, last) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
+        let every = if decades > 7.5 { 2 } else { 1 };
+        (first..=last)
+            .filter(|decade| decade.rem_euclid(every) == 0)
+            .flat_map(|decade| factors.iter().map(move |factor| factor * 10f64.powi(decade)))
+            .filter(|tick| *tick >= self.min * 0.999_999 && *tick <= self.max * 1.000_001)
+            .collect()
+    }
+}
+
+/// A step of 1, 2, 2.5 or 5 times a power of ten that divides `range` in about `parts`.
+fn step(range: f64, parts: f64) -> f64 {
+    let rough = range / parts;
+    let magnitude = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|f| f * magnitude >= rough * 0.999_999).unwrap_or(10.0);
+    factor * magnitude
+}
+
+fn nice_below(value: f64) -> f64 {
+    let magnitude = 10f64.powf(value.log10().floor());
+    let factor = [5.0, 3.0, 2.0, 1.5, 1.0].into_iter().find(|f| f * magnitude <= value * 1.000_001).unwrap_or(1.0);
+    factor * magnitude
+}
+
+fn nice_above(value: f64) -> f64 {
+    let magnitude = 10f64.powf(value.log10().floor());
+    let factors = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
+    factors.into_iter().find(|f| f * magnitude >= value * 0.999_999).unwrap_or(10.0) * magnitude
+}
+
+/// How a tick's value is printed.
+pub(crate) type Format = fn(f64) -> String;
+
+/// `1`, `2.5`, `10`.
+pub(crate) fn plain(value: f64) -> String {
+    significant_digits_trimmed(value, 4)
+}
+
+/// A share as `12.5 %`.
+pub(crate) fn percent(value: f64) -> String {
+    format!("{} %", significant_digits_trimmed(value * 100.0, 3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_ticks_are_round() {
+        let scale = Scale::linear(0.0, 0.93);
+        assert_eq!(scale.ends(), (0.0, 1.0));
+        let ticks = scale.ticks();
+        assert_eq!(ticks.len(), 6);
+        for (tick, expected) in ticks.iter().zip([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]) {
+            assert!((tick - expected).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_one_two_five() {
+        let scale = Scale::logarithmic(1.0, 47.0);
+        assert_eq!(scale.ends(), (1.0, 50.0));
+        assert_eq!(scale.ticks(), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(scale.share(1.0), 0.0);
+        assert!((scale.share(50f64.sqrt()) - 0.5).abs() < 1e-12);
+        assert_eq!(scale.share(0.0), 0.0);
+    }
+
+    #[test]
+    fn equal_ends_still_make_an_axis() {
+        for scale in [Scale::linear(0.0, 0.0), Scale::linear(3.0, 3.0), Scale::logarithmic(3.0, 3.0)] {
+            let (min, max) = scale.ends();
+            assert!(max > min, "{scale:?}");
+            assert!(scale.share(min).is_finite());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The common layout of figures: title, subtitle, panels in a grid, legend on the right.
+
+use super::{
+    Figure,
+    canvas::{Canvas, SUBTITLE, TITLE},
+    panel::{ABOVE, BELOW, BESIDE, legend, legend_width},
+};
+use crate::{dataset::Dataset, manifest::ColumnEntry};
+
+/// Height of title and subtitle.
+const HEAD: f64 = 58.0;
+/// Free space at the right and bottom edges.
+const EDGE: f64 = 16.0;
+
+/// Panels of one size in a grid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    /// Panels per row.
+    pub(crate) columns: usize,
+    /// Width of a panel's plot area.
+    pub(crate) width: f64,
+    /// Its height.
+    pub(crate) height: f64,
+    /// Room to the left of each plot area.
+    pub(crate) beside: f64,
+    /// Room below it.
+    pub(crate) below: f64,
+    /// Number of panels.
+    pub(crate) panels: usize,
+}
+
+impl Grid {
+    /// `panels` panels, two in a row.
+    pub(crate) fn pairs(panels: usize, height: f64) -> Self {
+        let columns = panels.clamp(1, 2);
+        let width = if columns == 1 { 560.0 } else { 346.0 };
+        Grid { columns, width, height, beside: BESIDE, below: BELOW, panels }
+    }
+    /// Upper left corner of a panel's plot area.
+    pub(crate) fn place(&self, panel: usize) -> (f64, f64) {
+        let (row, column) = (panel / self.columns, panel % self.columns);
+        let left = EDGE + self.beside + column as f64 * (self.width + self.beside + 12.0);
+        (left, HEAD + ABOVE + row as f64 * (self.height + ABOVE + self.below + 6.0))
+    }
+    /// Right edge of the panels.
+    pub(crate) fn right(&self) -> f64 {
+        self.place(self.columns - 1).0 + self.width
+    }
+    fn bottom(&self) -> f64 {
+        self.place(self.panels.max(1) - 1).1 + self.height + self.below
+    }
+}
+
+/// A sheet with its title, ready for panels.
+#[derive(Debug)]
+pub(crate) struct Sheet {
+    pub(crate) canvas: Canvas,
+    title: String,
+    subtitle: String,
+}
+
+impl Sheet {
+    /// For panels in `grid`; `names` get room on the right where there are several.
+    pub(crate) fn new(title: &str, subtitle: &str, grid: &Grid, names: &[String]) -> Self {
+        let side = if names.len() > 1 { legend_width(names.iter().map(String::as_str)) + 14.0 } else { 0.0 };
+        let text = SUBTITLE.width(subtitle).max(TITLE.width(title)) + 2.0 * EDGE;
+        let width = (grid.right() + side + EDGE).max(text);
+        let height = grid.bottom().max(HEAD + ABOVE + 18.0 * names.len() as f64) + 6.0;
+        let mut canvas = Canvas::new(width.round(), height.round());
+        canvas.text((EDGE, 27.0), title, TITLE);
+        canvas.text((EDGE, 46.0), subtitle, SUBTITLE);
+        Sheet { canvas, title: title.to_string(), subtitle: subtitle.to_string() }
+    }
+
+    /// Draws the names of all series right of the panels, where there are several.
+    pub(crate) fn legend(&mut self, grid: &Grid, entries: &[(String, usize)]) {
+        if entries.len() > 1 {
+            legend(&mut self.canvas, grid.right() + 18.0, HEAD + ABOVE + 8.0, entries);
+        }
+    }
+
+    /// The finished figure.
+    pub(crate) fn finish(
+        self,
+        name: &'static str,
+        data: &Dataset,
+        columns: Vec<ColumnEntry>,
+        rows: Vec<Vec<String>>,
+    ) -> Figure {
+        let svg = self.canvas.into_svg(&self.title, &self.subtitle, &data.provenance());
+        Figure { name, title: self.title, caption: self.subtitle, svg, columns, rows }
+    }
+}
+
+/// Names of the schemes, in order.
+pub(crate) fn names(data: &Dataset) -> Vec<String> {
+    data.schemes.iter().map(|scheme| scheme.name.clone()).collect()
+}
+
+/// A column of a figure's rows.
+pub(crate) fn column(name: &str, kind: &str, unit: &str, meaning: &str) -> ColumnEntry {
+    ColumnEntry::new(name, kind, unit, meaning)
+}

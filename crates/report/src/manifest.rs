@@ -1,0 +1,184 @@
+//! `manifest.json`: where results come from, and what every column of every file beside it means.
+
+use crate::{error::ReportError, tables::Table};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// Name of the file.
+pub(crate) const MANIFEST: &str = "manifest.json";
+
+/// What only the caller knows of a run or comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Provenance {
+    /// The scenario with every default filled in, as TOML.
+    pub scenario_toml: String,
+    /// Hash of that scenario.
+    pub scenario_hash: u64,
+    /// Operating system, processor, cores.
+    pub machine: String,
+    /// Wall time of the whole command so far, in seconds.
+    pub wall_seconds: f64,
+}
+
+/// Everything `manifest.json` holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Name of the scenario.
+    pub name: String,
+    /// Version of the project.
+    pub version: String,
+    /// Commit of the build.
+    pub commit: String,
+    /// The scenario with every default filled in, as TOML.
+    pub scenario: String,
+    /// 16 hex digits over that scenario.
+    pub scenario_hash: String,
+    /// The load balancers, in the order asked for.
+    pub schemes: Vec<String>,
+    /// The load balancer that the others are related to; only of a comparison.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub baseline: Option<String>,
+    /// The seeds, ascending.
+    pub seeds: Vec<u64>,
+    /// Threads.
+    pub threads: usize,
+    /// Operating system, processor, cores.
+    pub machine: String,
+    /// Wall time in seconds.
+    pub wall_s: f64,
+    /// Fingerprint per run (`scheme/seedN`).
+    pub fingerprints: BTreeMap<String, String>,
+    /// Files of this directory and what they hold.
+    pub files: Vec<FileEntry>,
+}
+
+/// A file and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Its path from the directory of the manifest.
+    pub name: String,
+    /// What it is.
+    pub meaning: String,
+    /// Its columns (of a table) or keys (of a JSON file).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub columns: Vec<ColumnEntry>,
+}
+
+/// A column or key and what it means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnEntry {
+    /// Its name.
+    pub name: String,
+    /// `integer`, `real`, `text`, `boolean` or `object`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its unit; empty where it has none.
+    pub unit: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+impl ColumnEntry {
+    pub(crate) fn new(name: &str, kind: &str, unit: &str, meaning: &str) -> Self {
+        let [name, kind, unit, meaning] = [name, kind, unit, meaning].map(str::to_string);
+        ColumnEntry { name, kind, unit, meaning }
+    }
+}
+
+impl FileEntry {
+    pub(crate) fn new(name: impl Into<String>, meaning: &str, columns: Vec<ColumnEntry>) -> Self {
+        FileEntry { name: name.into(), meaning: meaning.to_string(), columns }
+    }
+    /// The entry of a table's file with this extension.
+    pub(crate) fn of_table(table: &Table, extension: &str) -> Self {
+        let columns = table.columns.iter().map(|c| ColumnEntry::new(c.name, c.kind.word(), c.unit, c.meaning));
+        FileEntry::new(format!("{}.{extension}", table.name), table.meaning, columns.collect())
+    }
+    /// The entry of `summary.json`.
+    pub(crate) fn summary() -> Self {
+        let columns =
+            SUMMARY_KEYS.iter().map(|(name, kind, unit, meaning)| ColumnEntry::new(name, kind, unit, meaning));
+        FileEntry::new("summary.json", "the run in a page of numbers", columns.collect())
+    }
+}
+
+impl Manifest {
+    /// Reads the manifest of `dir`; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`ReportError`] where it cannot be read.
+    pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
+        read_json(&dir.join(MANIFEST))
+    }
+    pub(crate) fn to_json(&self) -> String {
+        to_json(self)
+    }
+}
+
+/// Reads a JSON file; `None` where it is not there.
+pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, ReportError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ReportError::file(path, error)),
+    };
+    let wrong = |error| ReportError::content(path, error, "run the scenario again, or remove the file");
+    serde_json::from_str(&text).map(Some).map_err(wrong)
+}
+
+/// Indented JSON that ends in a newline.
+pub(crate) fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Keys of `summary.json`: name, type, unit, meaning.
+const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
+    ("scenario", "text", "", "name of the scenario"),
+    ("scheme", "text", "", "load balancer"),
+    ("seed", "integer", "", "seed of the run"),
+    ("threads", "integer", "", "threads of the simulation"),
+    ("fingerprint", "text", "", "64 bits over the integers of flows and links, equal for any number of threads"),
+    ("simulated_s", "real", "s", "simulated time"),
+    ("wall_s", "real", "s", "wall time of the event loop"),
+    ("events", "integer", "", "events handled"),
+    ("packet_hops", "integer", "packets", "packets that left a port"),
+    ("packet_hops_per_s", "real", "1/s", "packet_hops over wall_s"),
+    ("peak_rss_bytes", "integer", "bytes", "largest memory of the process; null where the system does not say"),
+    ("flows.total", "integer", "flows", "all flows"),
+    ("flows.finished", "integer", "flows", "flows with a completion time of the kind in fct_kind"),
+    ("flows.unfinished", "integer", "flows", "the others, among them those that never started"),
+    ("flows.measured", "integer", "flows", "finished flows in the statistics: measured workload, past the warm-up"),
+    ("flows.measured_unfinished", "integer", "flows", "flows that would be in the statistics had they finished"),
+    ("fct_kind", "text", "", "rx: first packet sent to last received; ack: start to last acknowledgement"),
+    ("fct_us", "object", "us", "mean, p50, p95, p99, max of the flow completion time; quantiles interpolate linearly"),
+    ("slowdown", "object", "", "the same of the completion time over that of the flow alone on the network"),
+    ("fct_ratio_max", "real", "", "largest completion time over largest ideal one; null where a flow did not finish"),
+    ("size_bytes", "object", "bytes", "smallest and largest flow in the statistics"),
+    ("measured", "boolean", "", "whether these flows enter the statistics over all workloads"),
+    ("workloads", "object", "", "the keys from flows to measured, per workload"),
+    ("counters.data_packets", "integer", "packets", "data packets sent, retransmissions included"),
+    ("counters.acks", "integer", "packets", "ACKs and NACKs sent"),
+    ("counters.ecn_marked", "integer", "packets", "data packets marked"),
+    ("counters.trimmed", "integer", "packets", "data packets cut to their header"),
+    ("counters.dropped", "integer", "packets", "packets dropped, data and other"),
+    ("counters.retransmitted", "integer", "packets", "data packets sent again"),
+    ("counters.timeouts", "integer", "packets", "packets that timed out"),
+    ("counters.out_of_order", "integer", "packets", "data arrivals out of order"),
+    ("counters.pfc_pauses", "integer", "frames", "PFC pause frames sent"),
+    ("counters.flowlets", "integer", "flowlets", "flowlets seen by flowlet schemes"),
+    ("counters.path_switches", "integer", "packets", "packets sent with another path tag than the packet before"),
+    ("counters.probes", "integer", "packets", "probe packets sent"),
+    ("counters.probe_bytes", "integer", "bytes", "their bytes"),
+    ("conservation", "object", "packets, bytes", "injected = delivered + dropped + trimmed + in_flight, per kind"),
+    ("queues.max_bytes", "integer", "bytes", "most data that ever waited at one switch port"),
+    ("queues.p99_bytes", "integer", "bytes", "99th percentile over time of the switch port where it is largest"),
+    ("queues.mean_bytes", "real", "bytes", "waiting data, mean over time and switch ports"),
+    ("version", "text", "", "version of the project"),
+    ("commit", "text", "", "commit of the build"),
+    ("time_limit_struck", "boolean", "", "whether a time limit ended the run before all flows were done"),
+    ("interrupted", "boolean", "", "whether the run was interrupted"),
+    ("warmup_s", "real", "s", "flows that start earlier than this after the first flow are not in the statistics"),
+    ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),
+];

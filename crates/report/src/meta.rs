@@ -1,0 +1,96 @@
+//! What the rows of a run do not say themselves: names, seed, build; and which flows count.
+
+use crate::statistics::slowdown;
+use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
+use anabranch_units::Time;
+use serde::{Deserialize, Serialize};
+
+/// Which completion time the statistics are over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FctKind {
+    /// First packet sent to last packet received.
+    Rx,
+    /// Start to last acknowledgement at the sender.
+    Ack,
+}
+
+impl FctKind {
+    /// The completion time of `flow`; `None` where it has not finished in this sense.
+    pub fn fct(self, flow: &FlowRow) -> Option<Time> {
+        match self {
+            FctKind::Rx => flow.fct_rx,
+            FctKind::Ack => flow.fct_ack,
+        }
+    }
+    /// The completion time of the same flow alone on the network.
+    pub fn ideal(self, flow: &FlowRow) -> Time {
+        match self {
+            FctKind::Rx => flow.ideal_rx,
+            FctKind::Ack => flow.ideal_ack,
+        }
+    }
+    /// `fct / ideal`, at least 1; `None` for an unfinished flow.
+    pub fn slowdown(self, flow: &FlowRow) -> Option<f64> {
+        self.fct(flow).map(|fct| slowdown(fct.ps(), self.ideal(flow).ps()))
+    }
+}
+
+/// A workload's name and whether it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadMeta {
+    /// Its name.
+    pub name: String,
+    /// Whether its flows enter the statistics over all workloads.
+    pub measured: bool,
+}
+
+/// What the rows of a run do not say themselves.
+#[derive(Clone, Debug)]
+pub struct RunMeta {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The load balancer, as the user named it.
+    pub scheme: String,
+    /// The seed.
+    pub seed: u64,
+    /// Threads of the simulation.
+    pub threads: usize,
+    /// Version of the project.
+    pub version: String,
+    /// Commit of the build.
+    pub commit: String,
+    /// Which completion time the statistics are over.
+    pub fct_kind: FctKind,
+    /// Per index of [`FlowRow::workload`].
+    pub workloads: Vec<WorkloadMeta>,
+    /// Names, per index of [`FlowRow::load_balancer`].
+    pub load_balancers: Vec<String>,
+    /// Names, per index of [`FlowRow::class`].
+    pub classes: Vec<String>,
+    /// Flows that start earlier than this after the first flow are run but not counted.
+    pub warmup: Time,
+    /// Largest memory of the process; `None` where the system does not say.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+impl RunMeta {
+    /// Name of a workload by index; the index itself where it has no name.
+    pub fn workload(&self, index: u16) -> String {
+        self.workloads.get(usize::from(index)).map_or_else(|| index.to_string(), |w| w.name.clone())
+    }
+    /// The moment from which starting flows count: the first flow's start and the warm-up.
+    pub fn counted_from(&self, result: &RunResult) -> Time {
+        let first = result.flows.iter().filter_map(|flow| flow.start).min().unwrap_or(Time::ZERO);
+        first.saturating_add(self.warmup)
+    }
+    /// Whether the workload of `flow` is a measured one.
+    pub fn is_measured(&self, flow: &FlowRow) -> bool {
+        self.workloads.get(usize::from(flow.workload)).is_none_or(|w| w.measured)
+    }
+}
+
+/// Whether `flow` started after the warm-up that ends at `counted_from`, or never started (and is missed).
+pub(crate) fn past_warmup(flow: &FlowRow, counted_from: Time) -> bool {
+    flow.start.is_none_or(|start| start >= counted_from) || flow.status == FlowStatus::NotStarted
+}

@@ -1,0 +1,101 @@
+//! Numbers for people.
+
+/// `value` with so many significant digits, thousands apart (`12,345`), no exponent within reason.
+pub(crate) fn significant_digits(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        return "n/a".to_string();
+    }
+    if value == 0.0 {
+        return "0".to_string();
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    if magnitude < -5 {
+        return format!("{value:.*e}", digits.saturating_sub(1));
+    }
+    let decimals = (digits as i32 - 1 - magnitude).max(0) as usize;
+    let rounding = 10f64.powi((magnitude + 1 - digits as i32).max(0));
+    let rounded = if rounding > 1.0 { (value / rounding).round() * rounding } else { value };
+    let text = format!("{rounded:.decimals$}").replace('-', "\u{2212}");
+    thousands(&text)
+}
+
+/// Puts commas between groups of three digits before the point.
+pub(crate) fn thousands(text: &str) -> String {
+    let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
+    let sign = whole.chars().take_while(|c| !c.is_ascii_digit()).collect::<String>();
+    let digits = &whole[sign.len()..];
+    let mut grouped = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) && digits.len() > 4 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    rest.map_or_else(|| format!("{sign}{grouped}"), |rest| format!("{sign}{grouped}.{rest}"))
+}
+
+/// A ratio as a change: 0.77 is `−23 %`.
+pub(crate) fn percent_change(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let decimals = if change.abs() < 9.95 { 1 } else { 0 };
+    let text = format!("{change:+.decimals$}");
+    if text.trim_matches(['+', '-', '0', '.']).is_empty() {
+        return "±0 %".to_string();
+    }
+    if change >= 1000.0 {
+        return format!("×{}", significant_digits(ratio, 3));
+    }
+    format!("{} %", text.replace('-', "\u{2212}"))
+}
+
+/// Bytes in the unit that fits, powers of ten: `1.5 MB`.
+pub(crate) fn bytes(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        v if v >= 1e12 => (1e12, "TB"),
+        v if v >= 1e9 => (1e9, "GB"),
+        v if v >= 1e6 => (1e6, "MB"),
+        v if v >= 1e3 => (1e3, "kB"),
+        _ => (1.0, "B"),
+    };
+    format!("{} {unit}", significant_digits_trimmed(value / scale, 3))
+}
+
+/// As [`significant_digits`], without zeros at the end of a fraction.
+pub(crate) fn significant_digits_trimmed(value: f64, digits: usize) -> String {
+    let text = significant_digits(value, digits);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits() {
+        assert_eq!(significant_digits(3.21456, 3), "3.21");
+        assert_eq!(significant_digits(0.012_345, 3), "0.0123");
+        assert_eq!(significant_digits(1_234_567.0, 4), "1,235,000");
+        assert_eq!(significant_digits(1234.56, 4), "1235");
+        assert_eq!(significant_digits(12_345.6, 4), "12,350");
+        assert_eq!(significant_digits(-2.5, 2), "\u{2212}2.5");
+        assert_eq!(significant_digits(0.0, 4), "0");
+        assert_eq!(significant_digits_trimmed(2.0, 3), "2");
+        assert_eq!(significant_digits_trimmed(100.0, 3), "100");
+    }
+
+    #[test]
+    fn changes() {
+        assert_eq!(percent_change(0.77), "\u{2212}23 %");
+        assert_eq!(percent_change(1.034), "+3.4 %");
+        assert_eq!(percent_change(1.0), "±0 %");
+        assert_eq!(percent_change(0.9999), "±0 %");
+        assert_eq!(percent_change(21.0), "×21.0");
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes(1_500_000.0), "1.5 MB");
+        assert_eq!(bytes(999.0), "999 B");
+        assert_eq!(bytes(64_000.0), "64 kB");
+    }
+}

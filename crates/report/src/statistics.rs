@@ -1,0 +1,241 @@
+//! Quantiles, means over seeds with confidence intervals, paired differences between schemes.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Probability that a confidence interval covers the mean it is for.
+pub const CONFIDENCE: f64 = 0.95;
+/// A paired difference is called significant where chance alone would bring one as large less often than this.
+pub const SIGNIFICANCE: f64 = 0.05;
+
+/// The `q`-quantile (`q` from 0 to 1) of values in ascending order, by linear interpolation between order statistics
+/// (Hyndman and Fan's type 7, the default of R and NumPy); `None` where there are no values.
+pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let position = q.clamp(0.0, 1.0) * last as f64;
+    let below = (position.floor() as usize).min(last);
+    let above = (below + 1).min(last);
+    let part = position - below as f64;
+    Some(sorted[below] + part * (sorted[above] - sorted[below]))
+}
+
+/// The arithmetic mean; `None` where there are no values. Exact where all are equal.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    let first = *values.first()?;
+    Some(first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64)
+}
+
+/// The sample standard deviation (divided by n - 1); `None` below two values.
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// How often a flow's completion time exceeds the ideal one; never below 1, since an ideal that rounds up by a picosecond
+/// must not make a flow faster than ideal.
+pub fn slowdown(fct_ps: u64, ideal_ps: u64) -> f64 {
+    if ideal_ps == 0 { 1.0 } else { (fct_ps as f64 / ideal_ps as f64).max(1.0) }
+}
+
+/// What is told of many values; every member is `None` where there are no values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+impl Distribution {
+    /// Of `values` in any order; sorts them.
+    pub fn of(values: &mut [f64]) -> Self {
+        values.sort_unstable_by(f64::total_cmp);
+        let at = |q| quantile(values, q);
+        Distribution { mean: mean(values), p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1.0) }
+    }
+}
+
+/// A mean over seeds and how sure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean over seeds.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval (Student's t); `None` below two seeds.
+    pub half_width: Option<f64>,
+    /// Number of seeds.
+    pub seeds: usize,
+}
+
+impl Estimate {
+    /// Of one value per seed; `None` where there are none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let half_width = standard_deviation(values)
+            .map(|deviation| t_value(values.len() - 1) * deviation / (values.len() as f64).sqrt());
+        Some(Estimate { mean: mean(values)?, half_width, seeds: values.len() })
+    }
+    /// The interval's ends.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.half_width.map(|half| (self.mean - half, self.mean + half))
+    }
+}
+
+/// The two-sided 95 % point of Student's t distribution.
+fn t_value(degrees_of_freedom: usize) -> f64 {
+    student(degrees_of_freedom).map_or(f64::NAN, |t| t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+}
+
+fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
+    StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()
+}
+
+/// The difference between two schemes that ran the same seeds, seed by seed (paired t-test).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairedDifference {
+    /// Mean of (value - baseline) over seeds, with its interval.
+    pub difference: Estimate,
+    /// Probability of a difference at least as large by chance; `None` below two pairs.
+    pub p_value: Option<f64>,
+}
+
+impl PairedDifference {
+    /// Of pairs (value, baseline value), one per seed; `None` where there are none.
+    pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+        let differences: Vec<f64> = pairs.iter().map(|(value, baseline)| value - baseline).collect();
+        let difference = Estimate::of(&differences)?;
+        let p_value = standard_deviation(&differences).map(|deviation| match deviation {
+            // Runs are deterministic, so equal differences at every seed do occur; t is then without bound, or 0 / 0.
+            0.0 if difference.mean == 0.0 => 1.0,
+            0.0 => 0.0,
+            _ => {
+                let t = difference.mean / (deviation / (differences.len() as f64).sqrt());
+                student(differences.len() - 1).map_or(1.0, |student| (2.0 * student.cdf(-t.abs())).min(1.0))
+            }
+        });
+        Some(PairedDifference { difference, p_value })
+    }
+    /// Whether the difference is significant at 5 %; `None` below two pairs.
+    pub fn significant(&self) -> Option<bool> {
+        self.p_value.map(|p| p < SIGNIFICANCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn close(a: f64, b: f64, tolerance: f64) {
+        assert!((a - b).abs() <= tolerance, "{a} is not {b} within {tolerance}");
+    }
+
+    #[test]
+    fn quantiles_interpolate_linearly() {
+        // Positions (n - 1) q of 10, 20, 30, 40: 1.5 -> 25; 0.75 -> 17.5; 2.97 -> 30 + 0.97 * 10.
+        let sorted = [10.0, 20.0, 30.0, 40.0];
+        assert_eq!(quantile(&sorted, 0.5), Some(25.0));
+        assert_eq!(quantile(&sorted, 0.25), Some(17.5));
+        close(quantile(&sorted, 0.99).unwrap(), 39.7, 1e-12);
+        assert_eq!(quantile(&sorted, 0.0), Some(10.0));
+        assert_eq!(quantile(&sorted, 1.0), Some(40.0));
+        assert_eq!(quantile(&[7.0], 0.99), Some(7.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn a_distribution_of_the_first_hundred_numbers() {
+        // 1..=101: position 100 q, value 1 + 100 q.
+        let mut values: Vec<f64> = (1..=101).rev().map(f64::from).collect();
+        let d = Distribution::of(&mut values);
+        assert_eq!(
+            (d.mean, d.p50, d.p95, d.p99, d.max),
+            (Some(51.0), Some(51.0), Some(96.0), Some(100.0), Some(101.0))
+        );
+        assert_eq!(Distribution::of(&mut []), Distribution::default());
+    }
+
+    #[test]
+    fn slowdown_is_never_below_one() {
+        assert_eq!(slowdown(150, 100), 1.5);
+        assert_eq!(slowdown(99, 100), 1.0);
+        assert_eq!(slowdown(99, 0), 1.0);
+    }
+
+    #[test]
+    fn t_values_are_the_published_ones() {
+        // Two-sided 95 %, from the table every textbook prints.
+        for (freedom, published) in
+            [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (19, 2.093), (29, 2.045), (120, 1.980)]
+        {
+            close(t_value(freedom), published, 5e-4);
+        }
+    }
+
+    #[test]
+    fn the_interval_of_five_seeds() {
+        // Mean 3, squared deviations 4 + 1 + 0 + 1 + 4 = 10, variance 10 / 4, standard error sqrt(2.5 / 5) = 0.70711.
+        let e = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!((e.mean, e.seeds), (3.0, 5));
+        close(e.half_width.unwrap(), 2.776_445 * 0.5_f64.sqrt(), 1e-5);
+        let (low, high) = e.interval().unwrap();
+        close(low + high, 6.0, 1e-12);
+    }
+
+    #[test]
+    fn one_seed_has_no_interval() {
+        let e = Estimate::of(&[4.0]).unwrap();
+        assert_eq!((e.mean, e.half_width, e.interval()), (4.0, None, None));
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(PairedDifference::of(&[(4.0, 5.0)]).unwrap().significant(), None);
+    }
+
+    #[test]
+    fn students_sleep_data() {
+        // Student (1908), hours of sleep gained with two drugs, ten patients: t = -4.0621, p = 0.00283 (as in R's t.test).
+        let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+        let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+        let pairs: Vec<_> = first.into_iter().zip(second).collect();
+        let d = PairedDifference::of(&pairs).unwrap();
+        close(d.difference.mean, -1.58, 1e-12);
+        close(d.p_value.unwrap(), 0.002833, 1e-6);
+        let (low, high) = d.difference.interval().unwrap();
+        close(low, -2.459_886, 1e-5);
+        close(high, -0.700_114, 1e-5);
+        assert_eq!(d.significant(), Some(true));
+    }
+
+    #[test]
+    fn differences_without_spread() {
+        assert_eq!(PairedDifference::of(&[(2.0, 1.0), (3.0, 2.0)]).unwrap().significant(), Some(true));
+        assert_eq!(PairedDifference::of(&[(2.0, 2.0), (3.0, 3.0)]).unwrap().significant(), Some(false));
+        // 0.1 added up ten times is not 1: equal values must have no spread all the same.
+        assert_eq!(Estimate::of(&[0.1; 10]), Some(Estimate { mean: 0.1, half_width: Some(0.0), seeds: 10 }));
+    }
+
+    proptest! {
+        /// A quantile lies between its neighbours: at least floor((n-1) q) + 1 values are not above it.
+        #[test]
+        fn quantiles_lie_between_order_statistics(mut values in prop::collection::vec(-1e6f64..1e6, 1..200), q in 0.0f64..=1.0) {
+            values.sort_unstable_by(f64::total_cmp);
+            let found = quantile(&values, q).unwrap();
+            let position = q * (values.len() - 1) as f64;
+            prop_assert!(values[position.floor() as usize] <= found + 1e-6);
+            prop_assert!(values[position.ceil() as usize] >= found - 1e-6);
+        }
+
+        /// Swapping the roles of value and baseline turns the sign and leaves the p-value.
+        #[test]
+        fn pairing_is_antisymmetric(pairs in prop::collection::vec((0.0f64..100.0, 0.0f64..100.0), 2..30)) {
+            let swapped: Vec<_> = pairs.iter().map(|&(a, b)| (b, a)).collect();
+            let (one, other) = (PairedDifference::of(&pairs).unwrap(), PairedDifference::of(&swapped).unwrap());
+            prop_assert!((one.difference.mean + other.difference.mean).abs() < 1e-9);
+            prop_assert!((one.p_value.unwrap() - other.p_value.unwrap()).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! `summary.json`: a run in a page of numbers.
+
+use crate::{
+    meta::{FctKind, RunMeta, past_warmup},
+    statistics::{Distribution, quantile},
+};
+use anabranch_outcome::{Balance, Conservation, Counters, FlowRow, LinkRow, RunResult};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything `summary.json` holds. The keys are a contract: more may come, none changes its meaning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The load balancer.
+    pub scheme: String,
+    /// The seed.
+    pub seed: u64,
+    /// Threads of the simulation.
+    pub threads: usize,
+    /// 16 hex digits over the integers of flows and links.
+    pub fingerprint: String,
+    /// Simulated time in seconds.
+    pub simulated_s: f64,
+    /// Wall time of the event loop in seconds.
+    pub wall_s: f64,
+    /// Events handled.
+    pub events: u64,
+    /// Packets that left a port.
+    pub packet_hops: u64,
+    /// The two divided.
+    pub packet_hops_per_s: f64,
+    /// Largest memory of the process.
+    pub peak_rss_bytes: Option<u64>,
+    /// The measured workloads together.
+    #[serde(flatten)]
+    pub all: FlowSummary,
+    /// The same per workload; of its own flows also where it is not measured.
+    pub workloads: BTreeMap<String, FlowSummary>,
+    /// Totals.
+    pub counters: CounterSummary,
+    /// The balance of packets and bytes.
+    pub conservation: ConservationSummary,
+    /// The queues of the switches' ports.
+    pub queues: QueueSummary,
+    /// Version of the project.
+    pub version: String,
+    /// Commit of the build.
+    pub commit: String,
+    /// Whether a time limit ended the run before all flows were done.
+    pub time_limit_struck: bool,
+    /// Whether the run was interrupted.
+    pub interrupted: bool,
+    /// Warm-up in seconds.
+    pub warmup_s: f64,
+    /// Bytes of the simulator's own structures per host.
+    pub bytes_per_host: u64,
+}
+
+/// How many flows there were and how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowCounts {
+    /// All flows.
+    pub total: u64,
+    /// Those with a completion time of the kind in `fct_kind`.
+    pub finished: u64,
+    /// The others, among them those that never started.
+    pub unfinished: u64,
+    /// Finished flows in the statistics: measured and past the warm-up.
+    pub measured: u64,
+    /// Flows that would be in the statistics had they finished.
+    pub measured_unfinished: u64,
+}
+
+/// The statistics of a set of flows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// How many.
+    pub flows: FlowCounts,
+    /// Which completion time the rest is over.
+    pub fct_kind: FctKind,
+    /// Flow completion time in microseconds.
+    pub fct_us: Distribution,
+    /// Completion time over that of the same flow alone.
+    pub slowdown: Distribution,
+    /// Largest completion time over the largest ideal one (PRIME's "Ratio"). `None` where a flow that counts did not
+    /// finish: the largest is then not known.
+    pub fct_ratio_max: Option<f64>,
+    /// Sizes of the flows that count.
+    pub size_bytes: SizeRange,
+    /// Whether the flows enter the statistics over all workloads.
+    pub measured: bool,
+}
+
+/// Smallest and largest flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeRange {
+    /// Smallest, in bytes.
+    pub min: Option<u64>,
+    /// Largest, in bytes.
+    pub max: Option<u64>,
+}
+
+/// Queues of switch ports: waiting data, the NICs of the hosts left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueueSummary {
+    /// Most bytes that ever waited at one port.
+    pub max_bytes: u64,
+    /// 99th percentile over time of the port where it is largest.
+    pub p99_bytes: u64,
+    /// Mean over time and ports.
+    pub mean_bytes: f64,
+}
+
+/// Whether the link leads from a host's NIC into the network.
+pub(crate) fn is_nic(link: &LinkRow) -> bool {
+    link.tier == "host" && link.direction == "up"
+}
+
+impl Summary {
+    /// Sums up a run.
+    pub fn new(result: &RunResult, meta: &RunMeta) -> Self {
+        let counted_from = meta.counted_from(result);
+        let of = |belongs: &dyn Fn(&FlowRow) -> bool, counts: &dyn Fn(&FlowRow) -> bool, measured| {
+            let flows = result.flows.iter().filter(|flow| belongs(flow));
+            FlowSummary::new(flows, &|flow| counts(flow) && past_warmup(flow, counted_from), meta.fct_kind, measured)
+        };
+        let workloads = meta.workloads.iter().enumerate().map(|(index, workload)| {
+            let own = |flow: &FlowRow| usize::from(flow.workload) == index;
+            (workload.name.clone(), of(&own, &|_| true, workload.measured))
+        });
+        let switch_ports: Vec<&LinkRow> = result.links.iter().filter(|link| !is_nic(link)).collect();
+        let mut p99: Vec<f64> = switch_ports.iter().map(|l| l.queue.p99_bytes as f64).collect();
+        p99.sort_unstable_by(f64::total_cmp);
+        let means: Vec<f64> = switch_ports.iter().map(|l| l.queue.mean_bytes).collect();
+        Summary {
+            scenario: meta.scenario.clone(),
+            scheme: meta.scheme.clone(),
+            seed: meta.seed,
+            threads: meta.threads,
+            fingerprint: format!("{:016x}", result.fingerprint),
+            simulated_s: result.simulated.as_seconds(),
+            wall_s: result.wall_seconds,
+            events: result.events,
+            packet_hops: result.packet_hops,
+            packet_hops_per_s: per_second(result.packet_hops, result.wall_seconds),
+            peak_rss_bytes: meta.peak_rss_bytes,
+            all: of(&|_| true, &|flow| meta.is_measured(flow), true),
+            workloads: workloads.collect(),
+            counters: CounterSummary::from(&result.counters),
+            conservation: ConservationSummary::from(&result.conservation),
+            queues: QueueSummary {
+                max_bytes: switch_ports.iter().map(|l| l.queue.max_bytes).max().unwrap_or(0),
+                p99_bytes: quantile(&p99, 1.0).unwrap_or(0.0) as u64,
+                mean_bytes: crate::statistics::mean(&means).unwrap_or(0.0),
+            },
+            version: meta.version.clone(),
+            commit: meta.commit.clone(),
+            time_limit_struck: result.time_limit_struck,
+            interrupted: result.interrupted,
+            warmup_s: meta.warmup.as_seconds(),
+            bytes_per_host: result.bytes_per_host,
+        }
+    }
+
+    /// Things to check before the figures are trusted, as sentences.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = vec![];
+        let flows = &self.all.flows;
+        if self.interrupted {
+            warnings.push("The run was interrupted; its results are partial.".to_string());
+        }
+        if self.time_limit_struck {
+            warnings.push(format!("The time limit struck at {} s, before all flows were done.", self.simulated_s));
+        }
+        if flows.measured_unfinished > 0 {
+            warnings.push(format!(
+                "{} of {} flows that count did not finish; the statistics are over the others and look better than the truth.",
+                flows.measured_unfinished,
+                flows.measured + flows.measured_unfinished
+            ));
+        } else if flows.unfinished > 0 {
+            warnings.push(format!(
+                "{} of {} flows did not finish; none of them enters the statistics.",
+                flows.unfinished, flows.total
+            ));
+        }
+        if flows.measured == 0 {
+            warnings.push("No finished flow enters the statistics.".to_string());
+        }
+        if !self.conservation.holds {
+            warnings.push("Packets or bytes were lost or invented: the conservation check failed.".to_string());
+        }
+        warnings
+    }
+
+    /// Share of data arrivals that came out of order; `None` where nothing arrived.
+    pub fn out_of_order_share(&self) -> Option<f64> {
+        let arrived = self.conservation.data_packets.delivered;
+        (arrived > 0).then(|| self.counters.out_of_order as f64 / arrived as f64)
+    }
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
+impl FlowSummary {
+    /// Of `flows`; the statistics are over the finished ones that count.
+    fn new<'a>(
+        flows: impl Iterator<Item = &'a FlowRow>,
+        counts: &dyn Fn(&FlowRow) -> bool,
+        fct_kind: FctKind,
+        measured: bool,
+    ) -> Self {
+        let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
+        let (mut fct_us, mut slowdowns) = (vec![], vec![]);
+        let (mut longest, mut longest_ideal) = (0, 0);
+        for flow in flows {
+            let fct = fct_kind.fct(flow);
+            number.total += 1;
+            number.finished += u64::from(fct.is_some());
+            if !counts(flow) {
+                continue;
+            }
+            sizes.min = Some(sizes.min.map_or(flow.size_bytes, |min| min.min(flow.size_bytes)));
+            sizes.max = sizes.max.max(Some(flow.size_bytes));
+            longest_ideal = longest_ideal.max(fct_kind.ideal(flow).ps());
+            let Some(fct) = fct else {
+                number.measured_unfinished += 1;
+                continue;
+            };
+            number.measured += 1;
+            longest = longest.max(fct.ps());
+            fct_us.push(fct.as_us());
+            slowdowns.extend(fct_kind.slowdown(flow));
+        }
+        number.unfinished = number.total - number.finished;
+        let known = number.measured > 0 && number.measured_unfinished == 0 && longest_ideal > 0;
+        FlowSummary {
+            flows: number,
+            fct_kind,
+            fct_us: Distribution::of(&mut fct_us),
+            slowdown: Distribution::of(&mut slowdowns),
+            fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),
+            size_bytes: sizes,
+            measured,
+        }
+    }
+}
+
+/// Declares a struct of integers that mirrors one of `outcome`, with names for JSON.
+macro_rules! mirror {
+    ($(#[$doc:meta])* $name:ident of $source:ident { $($field:ident)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $name {
+            $(#[doc = concat!("As in [`", stringify!($source), "::", stringify!($field), "`].")] pub $field: u64,)*
+        }
+        impl From<&$source> for $name {
+            fn from(source: &$source) -> Self {
+                $name { $($field: source.$field,)* }
+            }
+        }
+    };
+}
+
+mirror! {
+    /// Totals of a run.
+    CounterSummary of Counters {
+        data_packets acks ecn_marked trimmed dropped retransmitted timeouts out_of_order pfc_pauses flowlets
+        path_switches probes probe_bytes
+    }
+}
+
+mirror! {
+    /// One line of the conservation check.
+    BalanceSummary of Balance { injected delivered dropped trimmed in_flight }
+}
+
+/// The conservation check of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConservationSummary {
+    /// Whether every line holds and finished flows received their bytes exactly once.
+    pub holds: bool,
+    /// Data packets.
+    pub data_packets: BalanceSummary,
+    /// Bytes of data packets.
+    pub data_bytes: BalanceSummary,
+    /// Headers of trimmed packets.
+    pub headers: BalanceSummary,
+    /// ACKs and NACKs.
+    pub acks: BalanceSummary,
+    /// Bytes of ACKs and NACKs.
+    pub ack_bytes: BalanceSummary,
+    /// Unique payload bytes received by finished flows.
+    pub unique_bytes: u64,
+    /// Their sizes added up.
+    pub flow_bytes: u64,
+}
+
+impl From<&Conservation> for ConservationSummary {
+    fn from(c: &Conservation) -> Self {
+        let lines = [&c.data_packets, &c.data_bytes, &c.headers, &c.acks, &c.ack_bytes];
+        ConservationSummary {
+            holds: lines.iter().all(|line| line.holds()) && c.unique_bytes == c.flow_bytes,
+            data_packets: (&c.data_packets).into(),
+            data_bytes: (&c.data_bytes).into(),
+            headers: (&c.headers).into(),
+            acks: (&c.acks).into(),
+            ack_bytes: (&c.ack_bytes).into(),
+            unique_bytes: c.unique_bytes,
+            flow_bytes: c.flow_bytes,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The declarations of all tables and their columns.
+
+use super::{At, Column, Context, Kind, Table, Value};
+use crate::meta::past_warmup;
+use anabranch_outcome::{FlowRow, LinkRow, RunResult};
+use anabranch_units::Time;
+use std::borrow::Cow;
+
+fn flow<'r>(c: &Context<'r>, at: At) -> &'r FlowRow {
+    &c.result.flows[at.0]
+}
+
+fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
+    &c.result.links[at.0]
+}
+
+fn text(value: &str) -> Value<'_> {
+    Value::Text(Cow::Borrowed(value))
+}
+
+fn name<'r>(names: &'r [String], index: usize) -> Value<'r> {
+    names.get(index).map_or_else(|| Value::Text(Cow::Owned(index.to_string())), |name| text(name))
+}
+
+fn whole(value: u64) -> Value<'static> {
+    Value::Integer(value)
+}
+
+fn picoseconds(time: Option<Time>) -> Value<'static> {
+    time.map(Time::ps).into()
+}
+
+/// `name: kind [optional], unit, meaning, getter;` per column.
+macro_rules! columns {
+    ($($name:ident: $kind:ident $($optional:ident)?, $unit:literal, $meaning:literal, $get:expr;)*) => {
+        &[$(Column {
+            name: stringify!($name),
+            unit: $unit,
+            meaning: $meaning,
+            kind: Kind::$kind,
+            optional: false $(|| { stringify!($optional); true })?,
+            get: $get,
+        },)*]
+    };
+}
+
+const FLOWS: &[Column] = columns! {
+    flow_id: Integer, "", "number of the flow in the flow set", |c, at| whole(flow(c, at).flow_id.into());
+    src: Integer, "", "sending host", |c, at| whole(flow(c, at).src.into());
+    dst: Integer, "", "receiving host", |c, at| whole(flow(c, at).dst.into());
+    size_bytes: Integer, "bytes", "payload", |c, at| whole(flow(c, at).size_bytes);
+    start_ps: Integer optional, "ps", "when it started, from the start of the run; empty where it never did",
+        |c, at| picoseconds(flow(c, at).start);
+    fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty where not all was received",
+        |c, at| picoseconds(flow(c, at).fct_rx);
+    fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty where it did not come",
+        |c, at| picoseconds(flow(c, at).fct_ack);
+    ideal_rx_ps: Integer, "ps", "fct_rx_ps of the same flow alone on the network",
+        |c, at| whole(flow(c, at).ideal_rx.ps());
+    ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network",
+        |c, at| whole(flow(c, at).ideal_ack.ps());
+    slowdown: Real optional, "", "completion time over the ideal one, of the kind that fct_kind names; at least 1",
+        |c, at| c.meta.fct_kind.slowdown(flow(c, at)).into();
+    status: Text, "", "finished; received (all bytes there, last acknowledgement not yet back); unfinished; not-started",
+        |c, at| text(flow(c, at).status.word());
+    workload: Text, "", "name of its workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload).into());
+    scheme: Text, "", "load balancer of the flow",
+        |c, at| name(&c.meta.load_balancers, flow(c, at).load_balancer.into());
+    class: Text, "", "data class of the fabric", |c, at| name(&c.meta.classes, flow(c, at).class.into());
+    retransmitted_packets: Integer, "packets", "data packets sent more than once",
+        |c, at| whole(flow(c, at).retransmitted_packets);
+    out_of_order_packets: Integer, "packets", "arrivals whose PSN was not the lowest one missing",
+        |c, at| whole(flow(c, at).out_of_order_packets);
+    max_reorder_bytes: Integer, "bytes", "most payload ever received beyond the lowest missing byte",
+        |c, at| whole(flow(c, at).max_reorder_bytes);
+    path_switches: Integer, "packets", "packets sent with another path tag than the packet before",
+        |c, at| whole(flow(c, at).path_switches);
+    out_of_sequence_packets: Integer, "packets", "arrivals whose PSN was not the last arrival's plus one",
+        |c, at| whole(flow(c, at).out_of_sequence_packets);
+    measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
+        |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
+};
+
+const LINKS: &[Column] = columns! {
+    from: Text, "", "sending node", |c, at| text(&link(c, at).from);
+    to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
+    tier: Text, "", "host, tier0-1 and so on, local, global", |c, at| text(&link(c, at).tier);
+    direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
+    rate_bps: Integer, "bit/s", "rate at the start of the run", |c, at| whole(link(c, at).rate_bps);
+    bytes: Integer, "bytes", "sent", |c, at| whole(link(c, at).bytes);
+    packets: Integer, "packets", "sent", |c, at| whole(link(c, at).packets);
+    utilisation: Real, "", "bytes sent over rate times simulated time", |c, at| Value::Real(link(c, at).utilisation);
+    queue_mean_bytes: Real, "bytes", "waiting data, mean over time", |c, at| Value::Real(link(c, at).queue.mean_bytes);
+    queue_p99_bytes: Integer, "bytes", "waiting data, 99th percentile over time",
+        |c, at| whole(link(c, at).queue.p99_bytes);
+    queue_max_bytes: Integer, "bytes", "waiting data, most", |c, at| whole(link(c, at).queue.max_bytes);
+    queue_mean_packets: Real, "packets", "waiting data packets, mean over time",
+        |c, at| Value::Real(link(c, at).queue.mean_packets);
+    queue_p99_packets: Integer, "packets", "waiting data packets, 99th percentile over time",
+        |c, at| whole(link(c, at).queue.p99_packets);
+    queue_max_packets: Integer, "packets", "waiting data packets, most", |c, at| whole(link(c, at).queue.max_packets);
+    ecn_marks: Integer, "packets", "marked here", |c, at| whole(link(c, at).ecn_marks);
+    trims: Integer, "packets", "data packets cut to their header here", |c, at| whole(link(c, at).trims);
+    drops: Integer, "packets", "dropped in the queue or lost on the link", |c, at| whole(link(c, at).drops);
+    pauses: Integer, "frames", "PFC pause frames received", |c, at| whole(link(c, at).pauses);
+};
+
+const SERIES: &[Column] = columns! {
+    from: Text, "", "sending node", |c, at| text(&c.result.series[at.0].from);
+    to: Text, "", "receiving node", |c, at| text(&c.result.series[at.0].to);
+    time_ps: Integer, "ps", "from the start of the run", |c, at| whole(c.result.series[at.0].samples[at.1].0.ps());
+    queue_bytes: Integer, "bytes", "waiting data", |c, at| whole(c.result.series[at.0].samples[at.1].1);
+    queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(c.result.series[at.0].samples[at.1].2);
+    sent_bytes: Integer, "bytes", "sent so far", |c, at| whole(c.result.series[at.0].samples[at.1].3);
+};
+
+const UPLINKS: &[Column] = columns! {
+    flow_id: Integer, "", "number of the flow", |c, at| whole(c.result.uplink_counts[at.0].flow_id.into());
+    from: Text, "", "sending switch", |c, at| text(&c.result.uplink_counts[at.0].from);
+    to: Text, "", "receiving switch", |c, at| text(&c.result.uplink_counts[at.0].to);
+    packets: Integer, "packets", "data packets of the flow that took this link",
+        |c, at| whole(c.result.uplink_counts[at.0].packets);
+};
+
+const OCCUPANCY: &[Column] = columns! {
+    from: Text, "", "sending node", |c, at| text(&link(c, at).from);
+    to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
+    tier: Text, "", "as in links", |c, at| text(&link(c, at).tier);
+    direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
+    queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(link(c, at).queue.occupancy[at.1].0);
+    time_ps: Integer, "ps", "for how long so many waited", |c, at| whole(link(c, at).queue.occupancy[at.1].1);
+};
+
+fn plain(number: usize) -> Vec<At> {
+    (0..number).map(|row| (row, 0)).collect()
+}
+
+fn nested(parts: impl Iterator<Item = usize>) -> Vec<At> {
+    parts.enumerate().flat_map(|(row, number)| (0..number).map(move |part| (row, part))).collect()
+}
+
+fn occupancy_rows(result: &RunResult) -> Vec<At> {
+    nested(result.links.iter().map(|link| link.queue.occupancy.len()))
+}
+
+/// Every table of a run.
+pub const TABLES: &[Table] = &[
+    Table {
+        name: "flows",
+        meaning: "a row per flow",
+        always: true,
+        columns: FLOWS,
+        rows: |result| plain(result.flows.len()),
+    },
+    Table {
+        name: "links",
+        meaning: "a row per directed link, with the queue of the port that feeds it",
+        always: true,
+        columns: LINKS,
+        rows: |result| plain(result.links.len()),
+    },
+    Table {
+        name: "series",
+        meaning: "a row per port and sampling time",
+        always: false,
+        columns: SERIES,
+        rows: |result| nested(result.series.iter().map(|port| port.samples.len())),
+    },
+    Table {
+        name: "uplinks",
+        meaning: "a row per flow and uplink it used",
+        always: false,
+        columns: UPLINKS,
+        rows: |result| plain(result.uplink_counts.len()),
+    },
+    Table {
+        name: "occupancy",
+        meaning: "a row per port and number of waiting packets",
+        always: false,
+        columns: OCCUPANCY,
+        rows: occupancy_rows,
+    },
+];

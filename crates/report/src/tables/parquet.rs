@@ -1,0 +1,111 @@
+//! Tables as Parquet, through the low-level column writers.
+
+use super::{At, Column, Context, Kind, Table, Value};
+use parquet::{
+    basic::{Compression, LogicalType, Repetition, Type as Physical},
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
+    errors::{ParquetError, Result},
+    file::{
+        metadata::KeyValue,
+        properties::WriterProperties,
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+    schema::types::{Type, TypePtr},
+};
+use std::{io::Write, sync::Arc};
+
+/// Rows of a row group; bounds the memory of writing.
+const ROW_GROUP: usize = 1 << 18;
+
+/// Writes `table`; `provenance` goes into the file's key-value metadata, with the unit of every column that has one.
+pub(crate) fn write_parquet(
+    table: &Table,
+    context: &Context<'_>,
+    provenance: &[(String, String)],
+    to: impl Write + Send,
+) -> Result<()> {
+    let units = table.columns.iter().filter(|column| !column.unit.is_empty());
+    let metadata = provenance
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
+        .chain(units.map(|column| KeyValue::new(format!("unit.{}", column.name), column.unit.to_string())))
+        .collect();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(concat!("anabranch ", env!("CARGO_PKG_VERSION")).to_string())
+        .set_key_value_metadata(Some(metadata))
+        .build();
+    let mut writer = SerializedFileWriter::new(to, schema(table)?, Arc::new(properties))?;
+    let rows = (table.rows)(context.result);
+    for rows in rows.chunks(ROW_GROUP) {
+        let mut group = writer.next_row_group()?;
+        for column in table.columns {
+            match column.kind {
+                Kind::Integer => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
+                    Value::Integer(value) => i64::try_from(value).ok(),
+                    _ => None,
+                }),
+                Kind::Real => write::<DoubleType, _>(&mut group, column, context, rows, |value| match value {
+                    Value::Real(value) => Some(value),
+                    _ => None,
+                }),
+                Kind::Text => write::<ByteArrayType, _>(&mut group, column, context, rows, |value| match value {
+                    Value::Text(value) => Some(ByteArray::from(value.as_ref())),
+                    _ => None,
+                }),
+                Kind::Flag => write::<BoolType, _>(&mut group, column, context, rows, |value| match value {
+                    Value::Flag(value) => Some(value),
+                    _ => None,
+                }),
+            }?;
+        }
+        group.close()?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+fn schema(table: &Table) -> Result<TypePtr> {
+    let fields = table.columns.iter().map(|column| {
+        let (physical, logical) = match column.kind {
+            Kind::Integer => (Physical::INT64, None),
+            Kind::Real => (Physical::DOUBLE, None),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Flag => (Physical::BOOLEAN, None),
+        };
+        let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        Type::primitive_type_builder(column.name, physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical)
+            .build()
+            .map(Arc::new)
+    });
+    Ok(Arc::new(Type::group_type_builder(table.name).with_fields(fields.collect::<Result<_>>()?).build()?))
+}
+
+fn write<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: &Column,
+    context: &Context<'_>,
+    rows: &[At],
+    convert: impl Fn(Value<'_>) -> Option<T::T>,
+) -> Result<()> {
+    let mut values = Vec::with_capacity(rows.len());
+    let mut levels = Vec::with_capacity(if column.optional { rows.len() } else { 0 });
+    for &at in rows {
+        match (column.get)(context, at) {
+            Value::Empty if column.optional => levels.push(0),
+            value => {
+                let unfit = || ParquetError::General(format!("a value does not fit in column {}", column.name));
+                values.push(convert(value).ok_or_else(unfit)?);
+                if column.optional {
+                    levels.push(1);
+                }
+            }
+        }
+    }
+    let mut writer =
+        group.next_column()?.ok_or_else(|| ParquetError::General(format!("no place for column {}", column.name)))?;
+    writer.typed::<T>().write_batch(&values, column.optional.then_some(levels.as_slice()), None)?;
+    writer.close()
+}

@@ -1,0 +1,181 @@
+//! Tables read back from a result directory: what figures and the page need.
+
+use super::{Kind, TABLES, Table};
+use crate::error::ReportError;
+use parquet::{
+    column::reader::ColumnReaderImpl,
+    data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type},
+    errors::ParquetError,
+    file::reader::{FileReader, RowGroupReader, SerializedFileReader},
+};
+use std::{fs::File, path::Path};
+
+/// The cells of one column; `None` where empty.
+#[derive(Clone, Debug, PartialEq)]
+enum Cells {
+    Integer(Vec<Option<u64>>),
+    Real(Vec<Option<f64>>),
+    Text(Vec<String>),
+    Flag(Vec<bool>),
+}
+
+impl Cells {
+    fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Integer => Cells::Integer(vec![]),
+            Kind::Real => Cells::Real(vec![]),
+            Kind::Text => Cells::Text(vec![]),
+            Kind::Flag => Cells::Flag(vec![]),
+        }
+    }
+}
+
+/// Some columns of a table, by name.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    columns: Vec<(&'static str, Cells)>,
+    rows: usize,
+}
+
+impl Frame {
+    /// Reads `columns` of `table` (`flows`, `links`, ...) from `dir`: from Parquet where it is there, else from CSV.
+    /// `None` where neither is there.
+    ///
+    /// # Errors
+    /// [`ReportError`] where the file cannot be read or lacks a column.
+    pub fn read(dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Self>, ReportError> {
+        let Some(declared) = TABLES.iter().find(|t| t.name == table) else { return Ok(None) };
+        let (parquet, csv) = (dir.join(format!("{table}.parquet")), dir.join(format!("{table}.csv")));
+        if parquet.exists() {
+            return read_parquet(&parquet, declared, columns).map(Some);
+        }
+        if csv.exists() { read_csv(&csv, declared, columns).map(Some) } else { Ok(None) }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+    fn cells(&self, name: &str) -> Option<&Cells> {
+        self.columns.iter().find(|(column, _)| *column == name).map(|(_, cells)| cells)
+    }
+    /// An integer column; empty where it was not read.
+    pub fn integers(&self, name: &str) -> &[Option<u64>] {
+        if let Some(Cells::Integer(cells)) = self.cells(name) { cells } else { &[] }
+    }
+    /// A column of numbers; empty where it was not read.
+    pub fn reals(&self, name: &str) -> &[Option<f64>] {
+        if let Some(Cells::Real(cells)) = self.cells(name) { cells } else { &[] }
+    }
+    /// A column of words; empty where it was not read.
+    pub fn texts(&self, name: &str) -> &[String] {
+        if let Some(Cells::Text(cells)) = self.cells(name) { cells } else { &[] }
+    }
+    /// A column of flags; empty where it was not read.
+    pub fn flags(&self, name: &str) -> &[bool] {
+        if let Some(Cells::Flag(cells)) = self.cells(name) { cells } else { &[] }
+    }
+}
+
+const WRITE_AGAIN: &str = "run the scenario again, or remove the file";
+
+/// The declarations of `columns` and where each stands in the file's header.
+fn places(
+    path: &Path,
+    table: &Table,
+    columns: &[&str],
+    header: &[&str],
+) -> Result<Vec<(&'static str, Kind, usize)>, ReportError> {
+    columns
+        .iter()
+        .map(|&name| {
+            let missing = || ReportError::content(path, format!("there is no column `{name}`"), WRITE_AGAIN);
+            let column = table.column(name).ok_or_else(missing)?;
+            let place = header.iter().position(|&found| found == name).ok_or_else(missing)?;
+            Ok((column.name, column.kind, place))
+        })
+        .collect()
+}
+
+fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
+    let wrong = |error: csv::Error| ReportError::content(path, error, WRITE_AGAIN);
+    let mut reader = csv::Reader::from_path(path).map_err(wrong)?;
+    let header = reader.headers().map_err(wrong)?.clone();
+    let places = places(path, table, columns, &header.iter().collect::<Vec<_>>())?;
+    let mut cells: Vec<Cells> = places.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
+    let mut record = csv::StringRecord::new();
+    let mut rows = 0;
+    while reader.read_record(&mut record).map_err(wrong)? {
+        rows += 1;
+        for (cells, &(name, _, place)) in cells.iter_mut().zip(&places) {
+            let cell = record.get(place).unwrap_or_default();
+            let unfit = || {
+                let found = format!("line {}: `{cell}` does not fit in column `{name}`", rows + 1);
+                ReportError::content(path, found, WRITE_AGAIN)
+            };
+            match cells {
+                Cells::Text(cells) => cells.push(cell.to_string()),
+                Cells::Flag(cells) => cells.push(cell.parse().map_err(|_| unfit())?),
+                Cells::Integer(cells) if cell.is_empty() => cells.push(None),
+                Cells::Integer(cells) => cells.push(Some(cell.parse().map_err(|_| unfit())?)),
+                Cells::Real(cells) if cell.is_empty() => cells.push(None),
+                Cells::Real(cells) => cells.push(Some(cell.parse().map_err(|_| unfit())?)),
+            }
+        }
+    }
+    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows })
+}
+
+fn read_parquet(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
+    let wrong = |error: ParquetError| ReportError::content(path, error, WRITE_AGAIN);
+    let file = File::open(path).map_err(|error| ReportError::file(path, error))?;
+    let reader = SerializedFileReader::new(file).map_err(wrong)?;
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let header: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
+    let places = places(path, table, columns, &header)?;
+    let mut cells: Vec<Cells> = places.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(wrong)?;
+        for (cells, &(_, _, place)) in cells.iter_mut().zip(&places) {
+            append(cells, &*group, place).map_err(wrong)?;
+        }
+    }
+    let rows = reader.metadata().file_metadata().num_rows() as usize;
+    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows })
+}
+
+/// Appends the cells of one column of a row group.
+fn append(cells: &mut Cells, group: &dyn RowGroupReader, place: usize) -> Result<(), ParquetError> {
+    match cells {
+        Cells::Integer(cells) => cells.extend(column::<Int64Type>(group, place)?.map(|cell| cell.map(|v| v as u64))),
+        Cells::Real(cells) => cells.extend(column::<DoubleType>(group, place)?),
+        Cells::Flag(cells) => cells.extend(column::<BoolType>(group, place)?.map(Option::unwrap_or_default)),
+        Cells::Text(cells) => {
+            for cell in column::<ByteArrayType>(group, place)? {
+                cells.push(cell.map(|bytes| bytes.as_utf8().map(str::to_string)).transpose()?.unwrap_or_default());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn column<T: DataType>(
+    group: &dyn RowGroupReader,
+    place: usize,
+) -> Result<impl Iterator<Item = Option<T::T>> + use<T>, ParquetError> {
+    let descriptor = group.metadata().column(place).column_descr_ptr();
+    let rows = group.metadata().num_rows() as usize;
+    let mut reader = ColumnReaderImpl::<T>::new(descriptor.clone(), group.get_column_page_reader(place)?);
+    let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+    let optional = descriptor.max_def_level() > 0;
+    let mut read = 0;
+    while read < rows {
+        let (records, ..) = reader.read_records(rows - read, optional.then_some(&mut levels), None, &mut values)?;
+        if records == 0 {
+            return Err(ParquetError::General("the file ends too early".to_string()));
+        }
+        read += records;
+    }
+    let mut values = values.into_iter();
+    Ok((0..rows).map(move |row| if levels.get(row) == Some(&0) { None } else { values.next() }))
+}

@@ -1,0 +1,198 @@
+//! Invented results on a leaf-spine network: what the tests and the gallery draw.
+
+use anabranch_outcome::{
+    Balance, Conservation, Counters, FlowRow, FlowStatus, LinkRow, PortSeries, QueueStats, RunResult, UplinkCount,
+};
+use anabranch_random::Stream;
+use anabranch_report::{FctKind, Provenance, RunMeta, WorkloadMeta};
+use anabranch_units::Time;
+
+/// How an invented scheme behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Behaviour {
+    pub(crate) name: &'static str,
+    /// Mean excess of the slowdown over 1.
+    pub(crate) excess: f64,
+    /// How unevenly it loads uplinks, 0 to 1.
+    pub(crate) uneven: f64,
+}
+
+pub(crate) const SCHEMES: &[Behaviour] = &[
+    Behaviour { name: "ecmp", excess: 2.4, uneven: 0.9 },
+    Behaviour { name: "hf2t+letflow", excess: 1.1, uneven: 0.5 },
+    Behaviour { name: "hopper", excess: 0.8, uneven: 0.35 },
+    Behaviour { name: "reps", excess: 0.45, uneven: 0.15 },
+    Behaviour { name: "prime", excess: 0.35, uneven: 0.05 },
+];
+
+const LEAVES: usize = 16;
+const SPINES: usize = 8;
+const HOSTS: u64 = 128;
+
+pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
+    RunMeta {
+        scenario: "Web search on a 128-host leaf-spine".to_string(),
+        scheme: scheme.to_string(),
+        seed,
+        threads: 2,
+        version: "0.1.0".to_string(),
+        commit: "0123abc".to_string(),
+        fct_kind: FctKind::Rx,
+        workloads: vec![WorkloadMeta { name: "web".to_string(), measured: true }],
+        load_balancers: vec![scheme.to_string()],
+        classes: vec!["data".to_string()],
+        warmup: Time::ZERO,
+        peak_rss_bytes: Some(48 << 20),
+    }
+}
+
+pub(crate) fn provenance() -> Provenance {
+    Provenance {
+        scenario_toml:
+            "name = \"Web search on a 128-host leaf-spine\"\nseed = 1\n\n[topology]\nkind = \"leaf-spine\"\n"
+                .to_string(),
+        scenario_hash: 0x0123_4567_89ab_cdef,
+        machine: "linux x86_64, two cores".to_string(),
+        wall_seconds: 12.5,
+    }
+}
+
+/// A finished flow that took `slowdown` times its ideal.
+pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) -> FlowRow {
+    // 20 ps per byte and four links of a microsecond.
+    let ideal = Time::from_ps(size_bytes * 20 + 4_000_000);
+    let fct = Time::from_ps((ideal.ps() as f64 * slowdown).round() as u64);
+    FlowRow {
+        flow_id,
+        src: flow_id % HOSTS as u32,
+        dst: (flow_id + 1) % HOSTS as u32,
+        size_bytes,
+        start: Some(start),
+        fct_rx: Some(fct),
+        fct_ack: Some(fct + Time::from_us(4)),
+        ideal_rx: ideal,
+        ideal_ack: ideal + Time::from_us(4),
+        status: FlowStatus::Finished,
+        workload: 0,
+        load_balancer: 0,
+        class: 0,
+        retransmitted_packets: 0,
+        out_of_order_packets: 0,
+        out_of_sequence_packets: 0,
+        max_reorder_bytes: 0,
+        path_switches: 0,
+    }
+}
+
+/// Makes a flow one that did not finish.
+pub(crate) fn unfinish(flow: &mut FlowRow) {
+    (flow.fct_rx, flow.fct_ack, flow.status) = (None, None, FlowStatus::Unfinished);
+}
+
+/// An empty run with these flows.
+pub(crate) fn result(flows: Vec<FlowRow>) -> RunResult {
+    let data = Balance { injected: 1000, delivered: 900, dropped: 10, trimmed: 90, in_flight: 0 };
+    RunResult {
+        fingerprint: 0xfeed_0000_0000_0001,
+        simulated: Time::from_ms(10),
+        wall_seconds: 2.0,
+        events: 5_000_000,
+        packet_hops: 4_000_000,
+        time_limit_struck: false,
+        interrupted: false,
+        flows,
+        links: vec![],
+        counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() },
+        conservation: Conservation { data_packets: data, ..Conservation::default() },
+        series: vec![],
+        uplink_counts: vec![],
+        bytes_per_host: 4096,
+    }
+}
+
+pub(crate) fn link(
+    from: String,
+    to: String,
+    tier: &str,
+    direction: &'static str,
+    utilisation: f64,
+    queue: f64,
+) -> LinkRow {
+    LinkRow {
+        from,
+        to,
+        tier: tier.to_string(),
+        direction,
+        rate_bps: 400_000_000_000,
+        bytes: (utilisation * 5e8) as u64,
+        packets: (utilisation * 5e8 / 4160.0) as u64,
+        utilisation,
+        queue: QueueStats {
+            mean_bytes: queue,
+            p99_bytes: (queue * 12.0) as u64,
+            max_bytes: (queue * 40.0) as u64,
+            mean_packets: queue / 4160.0,
+            p99_packets: (queue * 12.0 / 4160.0) as u64,
+            max_packets: (queue * 40.0 / 4160.0) as u64,
+            occupancy: vec![],
+        },
+        ecn_marks: (queue / 10.0) as u64,
+        trims: (queue / 1000.0) as u64,
+        drops: 0,
+        pauses: 0,
+    }
+}
+
+/// `flows` flows of sizes from 1 kB to 30 MB, or all of 8 MB where `one_size`.
+pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> RunResult {
+    // The traffic is the same for all schemes, what happens to it is not.
+    let mut traffic = Stream::keyed(seed, 0, "traffic");
+    let mut fate = Stream::keyed(seed, scheme.name.len() as u64, scheme.name);
+    let mut start = 0;
+    let rows = (0..flows).map(|id| {
+        start += traffic.exponential(500_000.0) as u64;
+        let size = if one_size { 8 << 20 } else { (1e3 * 30_000f64.powf(traffic.unit().powf(1.6))) as u64 };
+        let weight = 0.25 + (size as f64 / 1e6).powf(0.35).min(3.0);
+        let slowdown = 1.0 + scheme.excess * weight * fate.exponential(0.5) * (1.0 + 2.0 * fate.unit().powi(6));
+        let mut row = flow(id, size, Time::from_ps(start), slowdown);
+        row.path_switches = size / 4096;
+        row
+    });
+    let mut result = result(rows.collect());
+    for leaf in 0..LEAVES {
+        for spine in 0..SPINES {
+            let (l, s) = (format!("leaf{leaf}"), format!("spine{spine}"));
+            let mut draw = || {
+                let skew = scheme.uneven * (fate.unit() - 0.5);
+                let broken = leaf == 3 && spine == 5;
+                if broken { 0.0 } else { (0.6 * (1.0 + skew)).clamp(0.0, 1.0) }
+            };
+            let (up, down) = (draw(), draw());
+            let queue = |u: f64| 4000.0 * scheme.excess * u / (1.02 - u).max(0.02);
+            result.links.push(link(l.clone(), s.clone(), "tier0-1", "up", up, queue(up)));
+            result.links.push(link(s, l, "tier0-1", "down", down, queue(down)));
+        }
+    }
+    for host in 0..HOSTS {
+        let (h, l) = (format!("host{host}"), format!("leaf{}", host / 8));
+        result.links.push(link(h.clone(), l.clone(), "host", "up", 0.6, 1e9));
+        result.links.push(link(l, h, "host", "down", 0.6, 3000.0));
+    }
+    result.fingerprint = fate.bits();
+    result
+}
+
+/// Adds what only `[measure]` brings.
+pub(crate) fn add_measurements(result: &mut RunResult) {
+    for link in &mut result.links {
+        link.queue.occupancy =
+            (0..40).map(|n| (n, (1e9 * (1.0 - link.utilisation) * link.utilisation.powi(n as i32)) as u64)).collect();
+    }
+    result.series = vec![PortSeries {
+        from: "leaf0".to_string(),
+        to: "spine0".to_string(),
+        samples: (0..100).map(|i| (Time::from_us(i), i * 4160, i, i * 50_000)).collect(),
+    }];
+    result.uplink_counts =
+        vec![UplinkCount { flow_id: 7, from: "leaf0".to_string(), to: "spine3".to_string(), packets: 12 }];
+}

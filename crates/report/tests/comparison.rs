@@ -1,0 +1,151 @@
+//! Comparisons against arithmetic by hand.
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_report::{ALL, Comparison, Summary, WorkloadMeta};
+use anabranch_units::Time;
+use common::{flow, meta, result, unfinish};
+
+/// A run whose one flow of 300,000 B (ideal 10 us) has this slowdown.
+fn summary(scheme: &str, seed: u64, slowdown: f64) -> Summary {
+    Summary::new(&result(vec![flow(0, 300_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
+}
+
+fn names(schemes: &[&str]) -> Vec<String> {
+    schemes.iter().map(|scheme| scheme.to_string()).collect()
+}
+
+/// Three seeds: ecmp 2, 4, 6; prime 1, 2, 3; ops 2.5, 3.5, 6.
+fn runs() -> Vec<Summary> {
+    [("ecmp", [2.0, 4.0, 6.0]), ("prime", [1.0, 2.0, 3.0]), ("ops", [2.5, 3.5, 6.0])]
+        .into_iter()
+        .flat_map(|(scheme, values)| values.into_iter().zip(1..).map(move |(v, seed)| summary(scheme, seed, v)))
+        .collect()
+}
+
+fn close(found: Option<f64>, expected: f64) {
+    assert!(found.is_some_and(|found| (found - expected).abs() < 1e-3), "{found:?} is not {expected}");
+}
+
+#[test]
+fn means_intervals_ratios_and_tests() {
+    let comparison = Comparison::new(&runs(), &names(&["ecmp", "prime", "ops"]), "ecmp");
+    assert_eq!(comparison.seeds, [1, 2, 3]);
+    let row = |scheme| comparison.row(ALL, scheme, "slowdown_p99").unwrap();
+    // ecmp: mean 4, deviation 2, t(2) = 4.3027: 4.3027 * 2 / sqrt(3) = 4.968.
+    let ecmp = row("ecmp");
+    close(ecmp.mean, 4.0);
+    close(ecmp.ci95_half_width, 4.968);
+    close(ecmp.ci95_low, -0.968);
+    close(ecmp.ratio_to_baseline, 1.0);
+    assert_eq!((ecmp.difference, ecmp.p_value, ecmp.significant, ecmp.best), (None, None, None, false));
+    // prime - ecmp: -1, -2, -3: t = -2 / (1 / sqrt(3)) = -3.4641 with 2 degrees of freedom. For two degrees
+    // p = 1 - |t| / sqrt(t^2 + 2) = 1 - sqrt(12 / 14) = 0.0742.
+    let prime = row("prime");
+    close(prime.ratio_to_baseline, 0.5);
+    close(prime.difference, -2.0);
+    close(prime.p_value, 1.0 - (12.0f64 / 14.0).sqrt());
+    assert_eq!((prime.significant, prime.best, prime.seeds), (Some(false), true, 3));
+    // ops - ecmp: 0.5, -0.5, 0: mean 0, p = 1.
+    close(row("ops").difference, 0.0);
+    close(row("ops").p_value, 1.0);
+    assert_eq!(row("ops").significant, Some(false));
+    // Counters are equal everywhere: none is best.
+    assert!(comparison.rows.iter().filter(|row| row.metric == "trimmed").all(|row| !row.best));
+}
+
+#[test]
+fn the_headline_names_the_best_and_how_sure_that_is() {
+    let runs = runs();
+    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime", "ops"]), "ecmp");
+    let headline = comparison.headline(&runs);
+    // Max FCT over ideal: prime 2, half of ecmp's 4; not significant with p = 0.074. Next ops and ecmp, both 4.
+    assert!(headline[0].starts_with("prime has the best slowest flow against the ideal"), "{headline:?}");
+    assert!(
+        headline[0]
+            .contains("50 % lower than ecmp (baseline); the difference is not significant (paired t-test, p = 0.074)")
+    );
+    let equal = [summary("ecmp", 1, 2.0), summary("prime", 1, 2.0)];
+    let comparison = Comparison::new(&equal, &names(&["ecmp", "prime"]), "ecmp");
+    assert!(comparison.headline(&equal)[0].starts_with("All schemes are equal"));
+}
+
+#[test]
+fn one_seed_has_neither_interval_nor_test() {
+    let runs = [summary("ecmp", 1, 3.0), summary("prime", 1, 1.5)];
+    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime"]), "ecmp");
+    let row = comparison.row(ALL, "prime", "slowdown_p50").unwrap();
+    close(row.ratio_to_baseline, 0.5);
+    assert_eq!((row.ci95_low, row.ci95_high, row.p_value, row.significant), (None, None, None, None));
+    assert!(comparison.to_text().contains("one seed: confidence interval and test n/a"));
+}
+
+#[test]
+fn pairs_are_formed_by_seed() {
+    // prime lacks seed 1: the ratio is over seeds 2 and 3, 5 / 10.
+    let mut runs = runs();
+    runs.retain(|run| !(run.scheme == "prime" && run.seed == 1));
+    runs.reverse();
+    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime"]), "ecmp");
+    let row = comparison.row(ALL, "prime", "slowdown_mean").unwrap();
+    assert_eq!(row.seeds, 2);
+    close(row.ratio_to_baseline, 0.5);
+    close(row.difference, -2.5);
+    assert_eq!(comparison.row(ALL, "ecmp", "slowdown_mean").unwrap().seeds, 3);
+}
+
+#[test]
+fn who_leaves_flows_unfinished_is_not_best() {
+    let mut flows = vec![flow(0, 300_000, Time::ZERO, 1.0), flow(1, 300_000, Time::ZERO, 1.0)];
+    unfinish(&mut flows[1]);
+    let quick = Summary::new(&result(flows), &meta("quick", 1));
+    let comparison = Comparison::new(&[quick, summary("slow", 1, 3.0)], &names(&["quick", "slow"]), "quick");
+    let row = |scheme| comparison.row(ALL, scheme, "slowdown_p99").unwrap();
+    assert_eq!((row("quick").best, row("quick").unfinished_flows), (false, 1));
+    assert!(row("slow").best);
+    let text = comparison.to_text();
+    assert!(text.lines().any(|line| line.contains("quick") && line.contains('!')), "{text}");
+    // The slowest flow of `quick` is not known.
+    assert_eq!(comparison.row(ALL, "quick", "fct_ratio_max").unwrap().mean, None);
+}
+
+#[test]
+fn several_workloads_are_compared_one_by_one() {
+    let run = |scheme: &str, slowdown: f64| {
+        let mut meta = meta(scheme, 1);
+        meta.workloads.push(WorkloadMeta { name: "background".to_string(), measured: false });
+        let mut second = flow(1, 300_000, Time::ZERO, 2.0 * slowdown);
+        second.workload = 1;
+        Summary::new(&result(vec![flow(0, 300_000, Time::ZERO, slowdown), second]), &meta)
+    };
+    let comparison = Comparison::new(&[run("ecmp", 2.0), run("prime", 1.0)], &names(&["ecmp", "prime"]), "ecmp");
+    assert_eq!(comparison.workloads(), [ALL, "background", "web"]);
+    close(comparison.row("background", "ecmp", "slowdown_max").unwrap().mean, 4.0);
+    close(comparison.row(ALL, "ecmp", "slowdown_max").unwrap().mean, 2.0);
+    assert!(comparison.row("background", "ecmp", "dropped").is_none());
+}
+
+#[test]
+fn csv_has_a_row_per_scheme_and_metric() {
+    let comparison = Comparison::new(&runs(), &names(&["ecmp", "prime", "ops"]), "ecmp");
+    let text = comparison.to_csv();
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    for name in
+        ["workload", "scheme", "metric", "mean", "ci95_low", "ci95_high", "ratio_to_baseline", "significant", "seeds"]
+    {
+        assert!(header.iter().any(|found| found == name), "{name} is missing in {header:?}");
+    }
+    assert_eq!(reader.records().count(), comparison.rows.len());
+    // A metric of one size of flow ranks by the slowest flow.
+    assert_eq!(comparison.main_metric, "fct_ratio_max");
+    let json: serde_json::Value = serde_json::to_value(&comparison).unwrap();
+    assert_eq!(json["rows"][0]["scheme"], "ecmp");
+}
+
+#[test]
+fn schemes_without_a_run_are_left_out() {
+    let comparison = Comparison::new(&runs(), &names(&["absent", "prime", "ecmp"]), "ecmp");
+    assert_eq!(comparison.schemes, ["prime", "ecmp"]);
+}

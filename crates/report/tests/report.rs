@@ -1,0 +1,179 @@
+//! Whole directories: figures and page from the rows on disk.
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_report::{
+    Formats, Manifest, ReportError, Summary, read_comparison, report, run_directory, write_comparison, write_run,
+};
+use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, result, run, unfinish};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("anabranch-report-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32) -> Vec<Summary> {
+    let mut summaries = vec![];
+    for scheme in schemes {
+        for seed in 1..=seeds {
+            let result = run(scheme, seed, flows, false);
+            let path = run_directory(dir, scheme.name, seed);
+            let meta = meta(scheme.name, seed);
+            summaries.push(write_run(&path, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
+        }
+    }
+    let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
+    write_comparison(dir, &summaries, &names, "ecmp", 2, &provenance()).unwrap();
+    summaries
+}
+
+/// The page's text as a reader sees it, as far as slashes go.
+fn page_of(dir: &Path) -> String {
+    fs::read_to_string(report(dir).unwrap()).unwrap().replace("&#x2f;", "/")
+}
+
+/// What a browser would fetch: nothing but anchors may lead out of the page, and those only to files beside it.
+fn assert_self_contained(page: &str) {
+    for attribute in ["src=", "url(", "@import", "<link", "<iframe", "<img", "fetch("] {
+        for (at, _) in page.match_indices(attribute) {
+            let rest: String = page[at + attribute.len()..].chars().take(20).collect();
+            assert!(attribute == "url(" && rest.starts_with("data:font/"), "{attribute}{rest}");
+        }
+    }
+    for (at, _) in page.match_indices("href=\"") {
+        assert!(page[at + 6..].starts_with("figures/"), "{}", &page[at..at + 40]);
+    }
+}
+
+#[test]
+fn a_comparison_of_five_schemes() {
+    let dir = directory("comparison");
+    let summaries = compare(&dir, SCHEMES, 3, 4000);
+    let path = report(&dir).unwrap();
+    let page = fs::read_to_string(&path).unwrap();
+    assert_self_contained(&page);
+    assert!(page.contains("prime has the best 99th-percentile slowdown"), "no headline");
+    assert!(page.contains("the difference is significant (paired t-test"));
+    assert!(summaries.iter().all(|summary| page.contains(&summary.fingerprint)), "a fingerprint is missing");
+    assert!(page.contains("0123456789abcdef") && page.contains("kind = &quot;leaf-spine&quot;"));
+    for name in ["fct_ratio", "slowdown_by_size", "slowdown_cdf", "link_heat", "link_utilisation", "queue_depth"] {
+        assert!(page.contains(&format!("<figure class=\"card\" id=\"{name}\">")), "{name} is not on the page");
+        let file = |extension: &str| fs::read(dir.join("figures").join(format!("{name}.{extension}"))).unwrap();
+        assert!(file("png").starts_with(b"\x89PNG\r\n\x1a\n"));
+        let svg = String::from_utf8(file("svg")).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("hash 0123456789abcdef") && !svg.contains("NaN"));
+        assert!(String::from_utf8(file("csv")).unwrap().lines().count() > 5);
+    }
+    let manifest = Manifest::read(&dir).unwrap().unwrap();
+    assert_eq!(manifest.baseline.as_deref(), Some("ecmp"));
+    assert!(manifest.files.iter().any(|file| file.name == "figures/slowdown_cdf.csv" && file.columns.len() == 3));
+    // Read back from disk, the comparison is the one that was written.
+    let comparison = read_comparison(&dir).unwrap().unwrap();
+    assert_eq!(comparison.to_csv(), fs::read_to_string(dir.join("comparison.csv")).unwrap());
+    // A second report of the same rows is the same report.
+    report(&dir).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), page);
+    assert_eq!(Manifest::read(&dir).unwrap().unwrap(), manifest);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn the_rows_beside_a_figure_are_what_it_shows() {
+    let dir = directory("rows");
+    compare(&dir, &SCHEMES[..2], 2, 1000);
+    report(&dir).unwrap();
+    let mut reader = csv::Reader::from_path(dir.join("figures/slowdown_by_size.csv")).unwrap();
+    let flows: u64 = reader.records().map(|row| row.unwrap()[4].parse::<u64>().unwrap()).sum();
+    // Every flow of two schemes and two seeds is in one bin.
+    assert_eq!(flows, 2 * 2 * 1000);
+    let mut reader = csv::Reader::from_path(dir.join("figures/link_heat.csv")).unwrap();
+    // 16 leaves, 8 spines, both directions, two schemes.
+    assert_eq!(reader.records().count(), 16 * 8 * 2 * 2);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_single_run_with_measurements_and_unfinished_flows() {
+    let dir = directory("single");
+    let mut result = run(&SCHEMES[2], 1, 5000, false);
+    add_measurements(&mut result);
+    result.flows.iter_mut().take(7).for_each(unfinish);
+    result.time_limit_struck = true;
+    write_run(&dir, &result, &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
+    let page = page_of(&dir);
+    assert_self_contained(&page);
+    assert!(page.contains("4993 of 5000 flows finished"));
+    assert!(page.contains("7 of 5000 flows that count did not finish"));
+    assert!(page.contains("The time limit struck"));
+    assert!(page.contains("id=\"queue_occupancy\"") && !page.contains("id=\"fct_ratio\""));
+    // Without `[measure]` the figure of occupancy is gone, and so are its files.
+    write_run(&dir, &run(&SCHEMES[2], 1, 500, false), &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
+    let page = page_of(&dir);
+    assert!(!page.contains("id=\"queue_occupancy\""));
+    assert!(!dir.join("figures/queue_occupancy.svg").exists());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn nothing_to_show_is_still_a_page() {
+    let dir = directory("empty");
+    write_run(&dir, &result(vec![]), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    let page = page_of(&dir);
+    assert!(page.contains("No finished flow enters the statistics."));
+    assert!(!page.contains("<figure"));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn one_seed_and_one_size_say_so() {
+    let dir = directory("one");
+    let mut summaries = vec![];
+    for scheme in &SCHEMES[..2] {
+        let path = run_directory(&dir, scheme.name, 1);
+        let result = run(scheme, 1, 128, true);
+        summaries.push(write_run(&path, &result, &meta(scheme.name, 1), &provenance(), Formats::PARQUET).unwrap());
+    }
+    let names = ["ecmp".to_string(), "hf2t+letflow".to_string()];
+    write_comparison(&dir, &summaries, &names, "ecmp", 1, &provenance()).unwrap();
+    let page = page_of(&dir);
+    assert!(page.contains("slowest flow against the ideal"));
+    assert!(page.contains("one seed, CI n/a") && page.contains("there is no test of the difference (n/a)"));
+    assert!(!page.contains("id=\"slowdown_by_size\""), "one size is no axis");
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn names_cannot_break_the_page_or_the_drawings() {
+    let dir = directory("escape");
+    let mut meta = meta("a<b>&\"c\"", 1);
+    meta.scenario = "</style><script>alert(1)</script>".to_string();
+    write_run(&dir, &run(&SCHEMES[0], 1, 300, false), &meta, &provenance(), Formats::BOTH).unwrap();
+    let page = page_of(&dir);
+    assert!(!page.contains("<script>alert"));
+    assert!(page.contains("a&lt;b&gt;&amp;"));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_directory_without_results_is_the_users_mistake() {
+    let dir = directory("none");
+    fs::create_dir_all(&dir).unwrap();
+    let error = report(&dir).unwrap_err();
+    assert!(matches!(error, ReportError::NoResults { .. }));
+    assert!(error.to_string().contains("give the directory that `--out` named"));
+    fs::remove_dir_all(&dir).unwrap();
+    assert!(matches!(report(&dir), Err(ReportError::NoResults { .. })));
+}
+
+#[test]
+fn run_directories_stay_below_the_comparison() {
+    let dir = Path::new("out");
+    assert_eq!(run_directory(dir, "hf2t+letflow", 3), Path::new("out/runs/hf2t+letflow/seed3"));
+    assert_eq!(run_directory(dir, "../../x", 1), Path::new("out/runs/_._.._x/seed1"));
+}

@@ -1,0 +1,158 @@
+//! Tables written and read back, as CSV and as Parquet.
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_report::{Formats, Frame, Manifest, ReportError, TABLES, write_run};
+use common::{SCHEMES, add_measurements, meta, provenance, run, unfinish};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("anabranch-tables-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn files(dir: &Path) -> BTreeSet<String> {
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn names(words: &[&str]) -> BTreeSet<String> {
+    words.iter().map(|word| word.to_string()).collect()
+}
+
+#[test]
+fn flows_have_the_columns_of_the_contract_in_order() {
+    let dir = directory("columns");
+    write_run(&dir, &run(&SCHEMES[0], 1, 10, false), &meta("ecmp", 1), &provenance(), Formats::BOTH).unwrap();
+    let text = fs::read_to_string(dir.join("flows.csv")).unwrap();
+    let contract = "flow_id,src,dst,size_bytes,start_ps,fct_rx_ps,fct_ack_ps,ideal_rx_ps,ideal_ack_ps,slowdown,status,\
+                    workload,scheme,class,retransmitted_packets,out_of_order_packets,max_reorder_bytes,path_switches";
+    assert!(text.lines().next().unwrap().starts_with(contract));
+    assert_eq!(text.lines().count(), 11);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn both_formats_hold_the_same_and_what_the_run_gave() {
+    let dir = directory("formats");
+    let (csv, parquet) = (dir.join("csv"), dir.join("parquet"));
+    let mut result = run(&SCHEMES[1], 3, 30_000, false);
+    add_measurements(&mut result);
+    unfinish(&mut result.flows[17]);
+    result.flows[18].start = None;
+    let meta = meta("hf2t+letflow", 3);
+    write_run(&csv, &result, &meta, &provenance(), Formats { csv: true, parquet: false }).unwrap();
+    write_run(&parquet, &result, &meta, &provenance(), Formats::PARQUET).unwrap();
+    for table in TABLES {
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        let one = Frame::read(&csv, table.name, &columns).unwrap().unwrap();
+        let other = Frame::read(&parquet, table.name, &columns).unwrap().unwrap();
+        assert_eq!(one.rows(), (table.rows)(&result).len());
+        assert_eq!(format!("{one:?}"), format!("{other:?}"), "{}", table.name);
+    }
+    let frame = Frame::read(&parquet, "flows", &["size_bytes", "fct_rx_ps", "slowdown", "status", "start_ps"])
+        .unwrap()
+        .unwrap();
+    for (i, flow) in result.flows.iter().enumerate() {
+        assert_eq!(frame.integers("size_bytes")[i], Some(flow.size_bytes));
+        assert_eq!(frame.integers("fct_rx_ps")[i], flow.fct_rx.map(|t| t.ps()));
+        assert_eq!(frame.integers("start_ps")[i], flow.start.map(|t| t.ps()));
+    }
+    assert_eq!((frame.reals("slowdown")[17], frame.texts("status")[17].as_str()), (None, "unfinished"));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn parquet_says_where_it_comes_from() {
+    let dir = directory("provenance");
+    write_run(&dir, &run(&SCHEMES[4], 2, 10, false), &meta("prime", 2), &provenance(), Formats::PARQUET).unwrap();
+    let reader = SerializedFileReader::new(fs::File::open(dir.join("flows.parquet")).unwrap()).unwrap();
+    let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap().clone();
+    let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
+    assert_eq!(value("anabranch.seed").as_deref(), Some("2"));
+    assert_eq!(value("anabranch.scenario_hash").as_deref(), Some("0123456789abcdef"));
+    assert_eq!(value("unit.start_ps").as_deref(), Some("ps"));
+    assert_eq!(value("anabranch.fingerprint").unwrap().len(), 16);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn only_what_was_measured_is_written_and_stale_tables_go() {
+    let dir = directory("stale");
+    let mut measured = run(&SCHEMES[4], 1, 10, false);
+    add_measurements(&mut measured);
+    let formats = Formats { csv: true, parquet: false };
+    write_run(&dir, &measured, &meta("prime", 1), &provenance(), formats).unwrap();
+    let base = ["flows.csv", "links.csv", "manifest.json", "summary.json"];
+    let extra = ["series.csv", "uplinks.csv", "occupancy.csv"];
+    assert_eq!(files(&dir), names(&[&base[..], &extra[..]].concat()));
+    write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), &provenance(), formats).unwrap();
+    assert_eq!(files(&dir), names(&base));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn the_manifest_explains_every_column_of_every_file() {
+    let dir = directory("manifest");
+    let mut result = run(&SCHEMES[4], 1, 10, false);
+    add_measurements(&mut result);
+    write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    let manifest = Manifest::read(&dir).unwrap().unwrap();
+    assert_eq!((manifest.scenario_hash.as_str(), manifest.seeds.as_slice()), ("0123456789abcdef", &[1][..]));
+    assert!(manifest.scenario.contains("leaf-spine"));
+    for name in files(&dir).into_iter().filter(|name| name != "manifest.json") {
+        let entry = manifest.files.iter().find(|file| file.name == name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert!(entry.columns.iter().all(|column| !column.meaning.is_empty()));
+        if name.ends_with(".csv") {
+            let header = csv::Reader::from_path(dir.join(&name)).unwrap().headers().unwrap().clone();
+            assert_eq!(
+                entry.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
+                header.iter().collect::<Vec<_>>()
+            );
+        }
+    }
+    // Every key of the summary is explained, alone or as part of one.
+    let summary: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(dir.join("summary.json")).unwrap()).unwrap();
+    let keys = &manifest.files.iter().find(|file| file.name == "summary.json").unwrap().columns;
+    for key in summary.as_object().unwrap().keys() {
+        assert!(
+            keys.iter().any(|k| k.name == *key || k.name.starts_with(&format!("{key}."))),
+            "{key} is not explained"
+        );
+    }
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn names_may_hold_commas_and_quotes() {
+    let dir = directory("quotes");
+    let mut meta = meta("prime", 1);
+    meta.workloads[0].name = "web, \"search\"\n2".to_string();
+    write_run(&dir, &run(&SCHEMES[4], 1, 5, false), &meta, &provenance(), Formats { csv: true, parquet: false })
+        .unwrap();
+    let frame = Frame::read(&dir, "flows", &["workload"]).unwrap().unwrap();
+    assert!(frame.texts("workload").iter().all(|name| name == "web, \"search\"\n2"));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn damaged_files_are_errors_with_a_place() {
+    let dir = directory("damaged");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("flows.csv"), "flow_id,size_bytes\n0,1000\n1,many\n").unwrap();
+    let message = |columns: &[&str]| Frame::read(&dir, "flows", columns).unwrap_err().to_string();
+    let text = message(&["size_bytes"]);
+    assert!(text.contains("line 3") && text.contains("`many`") && text.contains("size_bytes"), "{text}");
+    assert!(message(&["slowdown"]).contains("no column `slowdown`"));
+    fs::write(dir.join("flows.parquet"), "not parquet").unwrap();
+    assert!(matches!(Frame::read(&dir, "flows", &["flow_id"]), Err(ReportError::Content { .. })));
+    assert!(Frame::read(&dir, "links", &["from"]).unwrap().is_none());
+    fs::remove_dir_all(dir).unwrap();
+}

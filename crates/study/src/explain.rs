@@ -1,0 +1,331 @@
+//! What there is, and what each thing does: from the registries that the reader of scenarios uses.
+
+use crate::{
+    error::ScenarioError,
+    library::READY_MADE,
+    scenario::{
+        CONGESTION_CONTROLS, CompareParameters, MeasureParameters, PROFILES, RunParameters, TRANSPORT_KINDS,
+        congestion_control,
+    },
+    section::did_you_mean,
+};
+use anabranch_fabric::FabricParameters;
+use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
+use anabranch_settings::{Parameter, Parameters, Raw, nearest};
+use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_transport::uet::UetTransport;
+use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
+use serde_json::{Value, json};
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Load balancers.
+    Schemes,
+    /// Kinds of topology.
+    Topologies,
+    /// Transports and congestion controls.
+    Transports,
+    /// Kinds of workload and flow-size distributions.
+    Workloads,
+    /// Ready-made scenarios.
+    Scenarios,
+}
+
+/// One thing there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// What sort of thing it is, for example `host side`.
+    pub sort: &'static str,
+    /// What it does, in one line.
+    pub meaning: String,
+}
+
+/// Parameters under a common header.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The table of a scenario that they stand in, for example `[load_balancer.prime]`.
+    pub table: String,
+    /// What this part does.
+    pub meaning: String,
+    /// The parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// All there is to say of a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The name.
+    pub name: String,
+    /// What it is: everything that goes by the name.
+    pub parts: Vec<Part>,
+}
+
+fn entry(name: &str, sort: &'static str, meaning: impl Into<String>) -> Entry {
+    Entry { name: name.into(), sort, meaning: meaning.into() }
+}
+
+/// Everything of a kind.
+pub fn catalogue(kind: Kind) -> Vec<Entry> {
+    let mut all = Vec::new();
+    match kind {
+        Kind::Schemes => {
+            for alias in ALIASES {
+                let meaning = format!("{} ({}+{})", alias.summary, alias.host, alias.switch);
+                all.push(entry(alias.name, "pair", meaning));
+            }
+            all.extend(HOST_SCHEMES.iter().map(|about| entry(about.name, "host side", about.summary)));
+            all.extend(SWITCH_SCHEMES.iter().map(|about| entry(about.name, "switch side", about.summary)));
+        }
+        Kind::Topologies => {
+            all.extend(TOPOLOGY_KINDS.iter().map(|about| entry(about.name, "topology", about.summary)));
+        }
+        Kind::Transports => {
+            all.extend(TRANSPORT_KINDS.iter().map(|(name, meaning)| entry(name, "transport", *meaning)));
+            let controls = CONGESTION_CONTROLS.iter();
+            all.extend(controls.map(|(name, meaning)| entry(name, "congestion control", *meaning)));
+            all.extend(PROFILES.iter().map(|profile| entry(profile.name, "fabric profile", profile.meaning)));
+        }
+        Kind::Workloads => {
+            all.extend(WORKLOAD_KINDS.iter().map(|about| entry(about.name, "workload", about.summary)));
+            all.extend(SIZE_DISTRIBUTIONS.iter().map(|about| entry(about.name, "flow sizes", about.summary)));
+        }
+        Kind::Scenarios => {
+            all.extend(READY_MADE.iter().map(|ready| entry(ready.name, "scenario", ready.title())));
+        }
+    }
+    all
+}
+
+/// All there is to say of `name`.
+///
+/// # Errors
+/// Where nothing goes by it: what does, and the nearest.
+pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
+    let mut parts = Vec::new();
+    if let Some(alias) = ALIASES.iter().find(|a| a.name == name) {
+        let sides = format!("host side {}, switch side {}", alias.host, alias.switch);
+        let meaning = format!("{}. A pair: {sides}.", capitalised(alias.summary));
+        parts.push(Part { table: "[load_balancer] scheme".into(), meaning, parameters: Vec::new() });
+        parts.extend(host_part(alias.host));
+        parts.extend(switch_part(alias.switch));
+    } else {
+        parts.extend(host_part(name));
+        parts.extend(switch_part(name));
+    }
+    parts.extend(topology_part(name));
+    parts.extend(transport_parts(name));
+    parts.extend(workload_parts(name));
+    parts.extend(fabric_parts(name));
+    parts.extend(scenario_part(name));
+    if parts.is_empty() {
+        return Err(nothing_by(name));
+    }
+    Ok(Explanation { name: name.into(), parts })
+}
+
+fn nothing_by(name: &str) -> ScenarioError {
+    let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
+    let mut names: Vec<String> = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
+    names.extend(SECTIONS.iter().map(|name| (*name).to_string()));
+    names.sort();
+    names.dedup();
+    let message = format!("nothing is called `{name}`; there are {}", names.join(", "));
+    did_you_mean(ScenarioError::new(message), nearest(name, names.iter().map(String::as_str)))
+}
+
+fn about_text(summary: &str, description: &str, source: &str) -> String {
+    let description = if description.is_empty() { format!("{}.", capitalised(summary)) } else { description.to_string() };
+    format!("{description} Source: {source}.")
+}
+
+fn host_part(name: &str) -> Option<Part> {
+    let scheme = HostParameters::named(name).ok()?;
+    let about = scheme.about();
+    Some(Part {
+        table: format!("[load_balancer.{name}] (host side)"),
+        meaning: about_text(about.summary, about.description, about.source),
+        parameters: scheme.parameters().documentation(),
+    })
+}
+
+fn switch_part(name: &str) -> Option<Part> {
+    let scheme = SwitchParameters::named(name).ok()?;
+    let about = scheme.about();
+    Some(Part {
+        table: format!("[load_balancer.{name}] (switch side)"),
+        meaning: about_text(about.summary, about.description, about.source),
+        parameters: scheme.parameters().documentation(),
+    })
+}
+
+fn transport_parts(name: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut transport = UetTransport::default();
+    if let Some((_, meaning)) = TRANSPORT_KINDS.iter().find(|(n, _)| *n == name) {
+        let parameters = transport.uet.documentation();
+        parts.push(Part { table: "[transport]".into(), meaning: (*meaning).into(), parameters });
+    }
+    if let Some((_, meaning)) = CONGESTION_CONTROLS.iter().find(|(n, _)| *n == name) {
+        let parameters = congestion_control(&mut transport, name).map(|p| p.documentation()).unwrap_or_default();
+        let table = format!("[transport.{name}] with congestion_control = \"{name}\"");
+        parts.push(Part { table, meaning: (*meaning).into(), parameters });
+    }
+    parts
+}
+
+fn topology_part(name: &str) -> Vec<Part> {
+    let Some(about) = TOPOLOGY_KINDS.iter().find(|kind| kind.name == name) else { return Vec::new() };
+    let Ok(kind) = TopologyParameters::named(name) else { return Vec::new() };
+    let own = Part {
+        table: format!("[topology] with kind = \"{name}\""),
+        meaning: about_text(about.summary, "", about.source),
+        parameters: kind.parameters().documentation(),
+    };
+    let links = Part {
+        table: "[[topology.link]]".into(),
+        meaning: "Other rates and delays for single links or for a class of links.".into(),
+        parameters: LinkOverride::default().documentation(),
+    };
+    vec![own, links]
+}
+
+fn workload_parts(name: &str) -> Vec<Part> {
+    if let Some(sizes) = SIZE_DISTRIBUTIONS.iter().find(|about| about.name == name) {
+        let meaning = about_text(sizes.summary, "", sizes.source);
+        return vec![Part { table: format!("flow sizes: sizes = \"{name}\""), meaning, parameters: Vec::new() }];
+    }
+    let Ok(kind) = WorkloadParameters::named(name) else { return Vec::new() };
+    let about = kind.about();
+    let own = Part {
+        table: format!("[[workload]] with kind = \"{name}\""),
+        meaning: about_text(about.summary, about.description, about.source),
+        parameters: kind.parameters().documentation(),
+    };
+    let common = Part {
+        table: "any [[workload]]".into(),
+        meaning: "What every workload may have besides.".into(),
+        parameters: CommonParameters::default().documentation(),
+    };
+    vec![own, common]
+}
+
+/// Sections of a scenario that can be explained like things.
+const SECTIONS: &[&str] = &["fabric", "run", "measure", "compare", "fault"];
+
+fn fabric_parts(name: &str) -> Vec<Part> {
+    let part = |table: &str, meaning: &str, parameters: &dyn Parameters| Part {
+        table: table.into(),
+        meaning: meaning.into(),
+        parameters: parameters.documentation(),
+    };
+    if let Some(profile) = PROFILES.iter().find(|p| p.name == name) {
+        let fabric = (profile.fabric)();
+        return vec![part(&format!("[fabric] with profile = \"{name}\""), profile.meaning, &fabric)];
+    }
+    match name {
+        "fabric" => {
+            let names: Vec<_> = PROFILES.iter().map(|p| p.name).collect();
+            let meaning = format!(
+                "Buffers, marking, trimming, classes and their scheduling. `profile` names a set of defaults: {}.",
+                names.join(", ")
+            );
+            vec![part("[fabric]", &meaning, &FabricParameters::default())]
+        }
+        "run" => vec![part("[run]", "When a run ends and which flows count.", &RunParameters::default())],
+        "measure" => vec![part("[measure]", "Measured beyond what always is.", &MeasureParameters::default())],
+        "compare" => vec![part(
+            "[compare]",
+            "What `anabranch compare` takes where the command line does not say.",
+            &CompareParameters::default(),
+        )],
+        "fault" => vec![part("[[fault]]", "Links and switches that fail, and when.", &FaultParameters::default())],
+        _ => Vec::new(),
+    }
+}
+
+fn scenario_part(name: &str) -> Option<Part> {
+    let ready = READY_MADE.iter().find(|r| r.name == name)?;
+    Some(Part { table: "a ready-made scenario".into(), meaning: ready.shows(), parameters: Vec::new() })
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_uppercase().collect::<String>() + characters.as_str()).unwrap_or_default()
+}
+
+impl Explanation {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n", self.name);
+        for part in &self.parts {
+            out += &format!("\n{}\n", part.table);
+            for line in part.meaning.lines() {
+                out += &wrapped(line, "    ");
+            }
+            for parameter in &part.parameters {
+                let default = match &parameter.default {
+                    Raw::Text(text) if text.is_empty() => "none".to_string(),
+                    raw => raw.to_string(),
+                };
+                out += &format!("\n    {} = {default}\n", parameter.name);
+                out += &wrapped(parameter.meaning, "        ");
+                out += &wrapped(&format!("Takes {}.", parameter.expected), "        ");
+                out += &wrapped(&format!("Default from: {}.", parameter.source), "        ");
+            }
+        }
+        out
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let parts: Vec<Value> = self
+            .parts
+            .iter()
+            .map(|part| {
+                let parameters: Vec<Value> = part.parameters.iter().map(parameter_json).collect();
+                json!({ "table": part.table, "meaning": part.meaning, "parameters": parameters })
+            })
+            .collect();
+        json!({ "name": self.name, "parts": parts })
+    }
+}
+
+fn parameter_json(parameter: &Parameter) -> Value {
+    json!({
+        "name": parameter.name,
+        "meaning": parameter.meaning,
+        "expected": parameter.expected,
+        "default": raw_json(&parameter.default),
+        "source": parameter.source,
+    })
+}
+
+/// A value as JSON.
+pub(crate) fn raw_json(raw: &Raw) -> Value {
+    match raw {
+        Raw::Bool(b) => json!(b),
+        Raw::Int(i) => json!(i),
+        Raw::Float(x) => json!(x),
+        Raw::Text(text) => json!(text),
+        Raw::List(items) => Value::Array(items.iter().map(raw_json).collect()),
+    }
+}
+
+/// `text` in lines of at most 100 characters, each after `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let (mut out, mut line) = (String::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && indent.len() + line.chars().count() + 1 + word.chars().count() > 100 {
+            out += &format!("{indent}{line}\n");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    out + &format!("{indent}{line}\n").trim_end().to_string() + "\n"
+}

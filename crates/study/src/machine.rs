@@ -1,0 +1,45 @@
+//! What is known of this build and this machine.
+
+/// The version of the project.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The sources the command was built from: the commit, and where they differ from it (or there is none) 16 hex digits
+/// over the sources of everything that decides a result.
+pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
+
+/// The largest memory this process has held so far, in bytes; `None` where the system does not say.
+pub fn peak_rss_bytes() -> Option<u64> {
+    status_line(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+fn status_line(status: &str, key: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
+}
+
+/// Lets the peak start anew at what is held now, where the system can do that.
+pub fn reset_peak_rss() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// System, processor and number of threads.
+pub fn machine() -> String {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let processor = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        line.split_once(':').map(|(_, name)| name.trim().to_string())
+    });
+    let (system, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
+    format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_read_in_bytes() {
+        assert_eq!(status_line("Name:\tx\nVmHWM:\t    2048 kB\n", "VmHWM:"), Some(2 << 20));
+        assert_eq!(status_line("Name:\tx\n", "VmHWM:"), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! From a setup to a directory of results.
+
+use crate::{
+    error::ScenarioError,
+    machine::{COMMIT, VERSION, machine, peak_rss_bytes},
+    scenario::Scenario,
+};
+use anabranch_fabric::FctKind;
+use anabranch_outcome::RunResult;
+use anabranch_report::{Formats, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, write_run};
+use anabranch_sim::{Progress, Setup, SimError};
+use std::{path::Path, time::Instant};
+
+/// Why a run gave no results.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The user's mistake.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// An invariant failed or the simulation stalled; says what to run to see it again.
+    #[error("{0}")]
+    Broken(String),
+    /// The results could not be written or drawn.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+}
+
+/// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into `directory`. What an
+/// interrupted run has so far is written too, and marked.
+///
+/// # Errors
+/// [`RunError`]; nothing is written then.
+pub fn run_into(
+    scenario: &Scenario,
+    threads: usize,
+    directory: &Path,
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Summary, RunError> {
+    let started = Instant::now();
+    let (setup, result) = simulate(scenario, threads, progress)?;
+    write(scenario, &setup, &result, threads, directory, started)
+}
+
+/// The same, but an interrupted run leaves nothing.
+pub(crate) fn run_unless(
+    scenario: &Scenario,
+    threads: usize,
+    directory: &Path,
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Option<Summary>, RunError> {
+    let started = Instant::now();
+    let (setup, result) = simulate(scenario, threads, progress)?;
+    match result.interrupted {
+        true => Ok(None),
+        false => write(scenario, &setup, &result, threads, directory, started).map(Some),
+    }
+}
+
+fn simulate(
+    scenario: &Scenario,
+    threads: usize,
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<(Setup, RunResult), RunError> {
+    let setup = scenario.setup(scenario.seed)?;
+    let result = anabranch_sim::run(&setup, threads, progress).map_err(|error| broken(scenario, threads, error))?;
+    Ok((setup, result))
+}
+
+fn write(
+    scenario: &Scenario,
+    setup: &Setup,
+    result: &RunResult,
+    threads: usize,
+    directory: &Path,
+    started: Instant,
+) -> Result<Summary, RunError> {
+    let provenance = provenance(scenario, scenario.hash(), started);
+    Ok(write_run(directory, result, &meta(scenario, setup, threads), &provenance, Formats::BOTH)?)
+}
+
+/// What only the caller of the report knows.
+pub(crate) fn provenance(scenario: &Scenario, hash: u64, started: Instant) -> Provenance {
+    Provenance {
+        scenario_toml: scenario.to_toml(),
+        scenario_hash: hash,
+        machine: machine(),
+        wall_seconds: started.elapsed().as_secs_f64(),
+    }
+}
+
+fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
+    match error {
+        SimError::Setup(message) => RunError::Scenario(ScenarioError::new(message)),
+        SimError::Invariant(_) | SimError::Stalled(_) => RunError::Broken(format!(
+            "{error}\n  scenario {} (hash {:016x}), load balancer {}, seed {}, threads {threads}, version {VERSION} ({COMMIT})\n  \
+             to see it again: anabranch run {} --set load_balancer.scheme={} --seed {} --threads {threads}",
+            scenario.name,
+            scenario.hash(),
+            scenario.scheme(),
+            scenario.seed,
+            scenario.origin(),
+            scenario.scheme(),
+            scenario.seed,
+        )),
+    }
+}
+
+fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
+    let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
+    RunMeta {
+        scenario: scenario.name.clone(),
+        scheme: scenario.scheme().to_string(),
+        seed: scenario.seed,
+        threads,
+        version: VERSION.into(),
+        commit: COMMIT.into(),
+        fct_kind: match scenario.fabric.fct_kind {
+            FctKind::Rx => anabranch_report::FctKind::Rx,
+            FctKind::Ack => anabranch_report::FctKind::Ack,
+        },
+        workloads: setup.flows.workloads.iter().map(workload).collect(),
+        load_balancers: setup.load_balancers.iter().map(|b| b.name.clone()).collect(),
+        classes: setup.fabric.classes.clone(),
+        warmup: scenario.run.warmup,
+        peak_rss_bytes: peak_rss_bytes(),
+    }
+}
+
+/// The summary of a finished run in `directory` if it is one of `scenario` by this very build.
+pub(crate) fn finished(scenario: &Scenario, directory: &Path) -> Option<Summary> {
+    let manifest = Manifest::read(directory).ok()??;
+    let same = manifest.scenario_hash == format!("{:016x}", scenario.hash());
+    if !same || manifest.version != VERSION || manifest.commit != COMMIT {
+        return None;
+    }
+    let text = std::fs::read_to_string(directory.join("summary.json")).ok()?;
+    let summary: Summary = serde_json::from_str(&text).ok()?;
+    (!summary.interrupted).then_some(summary)
+}

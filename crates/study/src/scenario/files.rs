@@ -1,0 +1,55 @@
+//! The files that a scenario names, relative to its folder.
+
+use super::Workload;
+use anabranch_random::{mix, name_key};
+use anabranch_units::Bytes;
+use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
+use std::path::{Path, PathBuf};
+
+/// A scenario's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Folder(folder.to_path_buf())
+    }
+
+    /// The content of a file.
+    pub(crate) fn read(&self, path: &str) -> std::io::Result<String> {
+        std::fs::read_to_string(self.0.join(path))
+    }
+
+    /// The path from the root on, so that a printed scenario can be read anywhere.
+    pub(crate) fn absolute(&self, path: &str) -> String {
+        let joined = self.0.join(path);
+        std::path::absolute(&joined).unwrap_or(joined).to_string_lossy().into_owned()
+    }
+
+    /// What stands for the file in a hash: its content, wherever it lies.
+    pub(crate) fn content(&self, path: &str) -> String {
+        match std::fs::read(self.0.join(path)) {
+            Ok(bytes) => {
+                let hash = bytes.iter().fold(name_key("file"), |state, byte| mix(state ^ u64::from(*byte)));
+                format!("a file of {} bytes, {hash:016x}", bytes.len())
+            }
+            Err(_) => format!("unreadable {path}"),
+        }
+    }
+}
+
+/// The workload with the file it names, if any, replaced by what `files` makes of its path.
+pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) -> Workload {
+    let mut workload = workload.clone();
+    match &mut workload.kind {
+        WorkloadParameters::File(file) => file.path = files(&file.path),
+        WorkloadParameters::Poisson(poisson) if is_path(&poisson.sizes) => poisson.sizes = files(&poisson.sizes),
+        _ => {}
+    }
+    workload
+}
+
+/// Whether a choice of flow sizes is neither a name nor a size.
+fn is_path(sizes: &str) -> bool {
+    !SIZE_DISTRIBUTIONS.iter().any(|about| about.name == sizes) && sizes.parse::<Bytes>().is_err()
+}

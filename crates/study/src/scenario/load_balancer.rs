@@ -1,0 +1,222 @@
+//! `[load_balancer]`: an alias for a pair or both sides by name, and a table of parameters for any scheme.
+
+use crate::{
+    error::ScenarioError,
+    section::{Section, did_you_mean, list},
+    toml_text,
+    tree::{Place, Tree, Value},
+};
+use anabranch_lb::registry::{
+    ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, check_pair, resolve,
+};
+use anabranch_settings::{Parameters, Raw, SetError, nearest};
+use anabranch_sim::LoadBalancer;
+
+/// The load balancer of a scenario, and the parameters it gives for others.
+#[derive(Clone, Debug)]
+pub struct LoadBalancers {
+    /// The load balancer of all workloads that do not name their own.
+    pub main: LoadBalancer,
+    /// Parameters given, by scheme name.
+    given: Vec<(String, Vec<(String, Raw)>)>,
+}
+
+impl LoadBalancers {
+    /// A load balancer by name (an alias or `host+switch`) with the parameters that the scenario gives.
+    ///
+    /// # Errors
+    /// [`SchemeError`].
+    pub fn named(&self, name: &str) -> Result<LoadBalancer, SchemeError> {
+        let (host, switch) = resolve(name)?;
+        Ok(self.with_parameters(name.trim(), host, switch))
+    }
+
+    fn with_parameters(&self, name: &str, mut host: HostParameters, mut switch: SwitchParameters) -> LoadBalancer {
+        for (scheme, entries) in &self.given {
+            for (key, raw) in entries {
+                // A key that only one side knows is refused by the other; both were checked when they were read.
+                if scheme == host.name() {
+                    let _ = host.parameters_mut().set(key, raw);
+                }
+                if scheme == switch.name() {
+                    let _ = switch.parameters_mut().set(key, raw);
+                }
+            }
+        }
+        LoadBalancer { name: name.to_string(), host, switch }
+    }
+
+    /// The section with every default of the schemes of `used` filled in; with `unused`, also the parameters given
+    /// for other schemes.
+    pub(crate) fn print(&self, out: &mut String, used: &[LoadBalancer], unused: bool) {
+        out.push_str("\n[load_balancer]\n");
+        toml_text::line(out, "scheme", &Raw::Text(self.main.name.clone()));
+        let mut printed: Vec<&str> = Vec::new();
+        for scheme in used.iter().flat_map(|b| [b.host.name(), b.switch.name()]) {
+            if printed.contains(&scheme) {
+                continue;
+            }
+            printed.push(scheme);
+            let hosts = used.iter().filter(|b| b.host.name() == scheme).flat_map(|b| b.host.parameters().entries());
+            let switches =
+                used.iter().filter(|b| b.switch.name() == scheme).flat_map(|b| b.switch.parameters().entries());
+            let mut lines: Vec<(&str, Raw)> = Vec::new();
+            for (key, raw) in hosts.chain(switches) {
+                if !lines.iter().any(|(k, _)| *k == key) {
+                    lines.push((key, raw));
+                }
+            }
+            table(out, scheme, lines.iter().map(|(key, raw)| (*key, raw)));
+        }
+        for (scheme, entries) in self.given.iter().filter(|(s, _)| unused && !printed.contains(&s.as_str())) {
+            table(out, scheme, entries.iter().map(|(key, raw)| (key.as_str(), raw)));
+        }
+    }
+}
+
+fn table<'a>(out: &mut String, scheme: &str, entries: impl Iterator<Item = (&'a str, &'a Raw)>) {
+    for (i, (key, raw)) in entries.enumerate() {
+        if i == 0 {
+            out.push_str(&format!("\n[load_balancer.{scheme}]\n"));
+        }
+        toml_text::line(out, key, raw);
+    }
+}
+
+/// An error of the registry, at a place.
+pub(crate) fn scheme_error(error: &SchemeError, place: Option<Place>) -> ScenarioError {
+    ScenarioError::new(format!("[load_balancer]: {error}")).maybe_at(place)
+}
+
+/// Reads the section.
+pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBalancers, ScenarioError> {
+    let mut section = section.unwrap_or_else(|| Section::absent("[load_balancer]"));
+    let rank = |key: &str| section.peek(key).map(|node| node.place.source.rank);
+    let (scheme_rank, side_rank) = (rank("scheme"), rank("host").max(rank("switch")));
+    let place = |key: &str| tree.find(&format!("load_balancer.{key}")).map(|node| node.place.clone());
+    if scheme_rank == Some(0) && (rank("host") == Some(0) || rank("switch") == Some(0)) {
+        return Err(ScenarioError::new("[load_balancer]: `scheme` stands beside `host` or `switch`")
+            .maybe_at(place("scheme"))
+            .help("`scheme` names both sides; give either `scheme`, or `host` and `switch`"));
+    }
+    let scheme: Option<String> = section.read("scheme")?;
+    let host: Option<String> = section.read("host")?;
+    let switch: Option<String> = section.read("switch")?;
+
+    // What is said later (on the command line) wins: a scheme over the file's sides, a side over the scheme's.
+    let base = scheme.as_deref().unwrap_or("ecmp");
+    let (base_host, base_switch) = match base.split_once('+') {
+        Some((host, switch)) => (host.trim(), switch.trim()),
+        None => ALIASES.iter().find(|a| a.name == base.trim()).map_or(("", ""), |a| (a.host, a.switch)),
+    };
+    let sides_count = side_rank.is_some() && side_rank >= scheme_rank;
+    let (host_parameters, switch_parameters, name) = if sides_count {
+        if scheme.is_some() && base_host.is_empty() {
+            resolve(base).map_err(|error| scheme_error(&error, place("scheme")))?;
+        }
+        let wins = |key: &str| tree.find(&format!("load_balancer.{key}")).map(|n| n.place.source.rank) >= scheme_rank;
+        let host = host.filter(|_| wins("host"));
+        let switch = switch.filter(|_| wins("switch"));
+        let (host, switch) = (host.as_deref().unwrap_or(base_host), switch.as_deref().unwrap_or(base_switch));
+        let unknown = |key: &'static str| move |e| (key, SchemeError::Unknown(e));
+        let sides = HostParameters::named(host).map_err(unknown("host")).and_then(|host| {
+            let switch = SwitchParameters::named(switch).map_err(unknown("switch"))?;
+            check_pair(&host, &switch).map_err(|error| ("switch", error))?;
+            Ok((host, switch))
+        });
+        let (h, s) = sides.map_err(|(key, error)| {
+            scheme_error(&error, place(key).or_else(|| place("host")).or_else(|| place("switch")))
+        })?;
+        let alias = ALIASES.iter().find(|a| a.host == h.name() && a.switch == s.name());
+        let name = alias.map_or_else(|| format!("{}+{}", h.name(), s.name()), |alias| alias.name.to_string());
+        (h, s, name)
+    } else {
+        let (h, s) = resolve(base).map_err(|error| scheme_error(&error, place("scheme")))?;
+        (h, s, base.trim().to_string())
+    };
+    let given = tables(section)?;
+    let mut balancers =
+        LoadBalancers { main: LoadBalancer { name, host: host_parameters, switch: switch_parameters }, given };
+    let main = balancers.main.clone();
+    balancers.main = balancers.with_parameters(&main.name, main.host, main.switch);
+    Ok(balancers)
+}
+
+/// The parameter tables, each checked against the host and the switch scheme of its name.
+fn tables(section: Section<'_>) -> Result<Vec<(String, Vec<(String, Raw)>)>, ScenarioError> {
+    let names: Vec<&'static str> = HOST_SCHEMES
+        .iter()
+        .chain(SWITCH_SCHEMES)
+        .map(|about| about.name)
+        .fold(Vec::new(), |mut all, name| {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+            all
+        });
+    let mut given = Vec::new();
+    for (name, node) in section.rest() {
+        let (mut host, mut switch) = (HostParameters::named(name).ok(), SwitchParameters::named(name).ok());
+        if host.is_none() && switch.is_none() {
+            let sides = "scheme, host, switch, and a table for the parameters of a scheme:";
+            let message = format!("[load_balancer]: unknown key `{name}`; allowed are {sides} {}", list(&names));
+            let near = nearest(name, names.iter().copied().chain(["scheme", "host", "switch"]));
+            return Err(did_you_mean(ScenarioError::new(message).at(node.key.clone()), near));
+        }
+        let title = format!("[load_balancer.{name}]");
+        let Value::Table(entries) = &node.value else {
+            let message = format!("{title}: found {}, expected a table of parameters", node.describe());
+            return Err(ScenarioError::new(message).at(node.place.clone()));
+        };
+        let mut kept = Vec::new();
+        for (key, value) in entries {
+            let raw = value.raw().ok_or_else(|| {
+                ScenarioError::new(format!("{title}: `{key}`: found a table, expected a value")).at(value.place.clone())
+            })?;
+            let sides = [host.as_mut().map(HostParameters::parameters_mut), switch.as_mut().map(SwitchParameters::parameters_mut)];
+            set_either(sides, key, &raw).map_err(|error| match error {
+                SetError::UnknownKey { key, allowed, nearest } => {
+                    let message = match allowed.is_empty() {
+                        true => format!("{title}: unknown key `{key}`; {name} has no parameters"),
+                        false => format!("{title}: unknown key `{key}`; allowed are {}", list(&allowed)),
+                    };
+                    did_you_mean(ScenarioError::new(message).at(value.key.clone()), nearest)
+                }
+                SetError::WrongValue { key, wrong } => {
+                    ScenarioError::new(format!("{title}: `{key}`: {wrong}")).at(value.place.clone())
+                }
+            })?;
+            kept.push((key.clone(), raw));
+        }
+        let checks = [host.map(|h| h.check()), switch.map(|s| s.check())];
+        for checked in checks.into_iter().flatten() {
+            checked.map_err(|error| {
+                let key = match &error {
+                    SchemeError::Invalid { invalid, .. } => Some(invalid.key),
+                    _ => None,
+                };
+                let at = entries.iter().find(|(k, _)| Some(k.as_str()) == key).map(|(_, n)| n.place.clone());
+                ScenarioError::new(format!("{title}: {error}")).maybe_at(at.or_else(|| Some(node.key.clone())))
+            })?;
+        }
+        given.push((name.clone(), kept));
+    }
+    Ok(given)
+}
+
+/// Sets a key on each side that knows it.
+fn set_either(sides: [Option<&mut dyn Parameters>; 2], key: &str, raw: &Raw) -> Result<(), SetError> {
+    let (mut known, mut allowed) = (false, Vec::new());
+    for side in sides.into_iter().flatten() {
+        match side.set(key, raw) {
+            Ok(()) => known = true,
+            Err(SetError::UnknownKey { allowed: names, .. }) => allowed.extend(names),
+            Err(wrong) => return Err(wrong),
+        }
+    }
+    if known {
+        return Ok(());
+    }
+    let nearest = nearest(key, allowed.iter().copied());
+    Err(SetError::UnknownKey { key: key.to_string(), allowed, nearest })
+}

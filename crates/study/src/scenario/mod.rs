@@ -1,0 +1,278 @@
+//! The scenario: typed, checked, with every default; and the setup it stands for.
+
+mod fabric;
+mod fault;
+mod files;
+mod load_balancer;
+mod run;
+mod topology;
+mod transport;
+mod workload;
+
+pub use fabric::{MOST_CLASSES, PROFILES, Profile};
+pub use load_balancer::LoadBalancers;
+pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
+pub use transport::{CONGESTION_CONTROLS, TRANSPORT_KINDS};
+pub use workload::Workload;
+pub(crate) use transport::congestion_control;
+
+use crate::{
+    error::ScenarioError,
+    machine::VERSION,
+    section::{Section, did_you_mean, list},
+    toml_text,
+    tree::{Place, Tree},
+};
+use anabranch_fabric::FabricParameters;
+use anabranch_lb::registry::SchemeError;
+use anabranch_random::name_key;
+use anabranch_settings::{Raw, Setting, nearest};
+use anabranch_sim::{LoadBalancer, Measure, RunLimits, Setup};
+use anabranch_topology::FaultParameters;
+use anabranch_transport::uet::UetTransport;
+use anabranch_units::Time;
+use files::Folder;
+use std::path::Path;
+use topology::TopologySection;
+
+/// The outermost keys of a scenario.
+const KEYS: &[&str] = &[
+    "name", "seed", "topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare",
+];
+
+/// A checked scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name, for people.
+    pub name: String,
+    /// What it is called in names of files.
+    pub stem: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The graph.
+    topology: TopologySection,
+    /// The profile.
+    pub profile: &'static Profile,
+    /// Buffers, marking, trimming, classes.
+    pub fabric: FabricParameters,
+    /// The transport.
+    pub transport: UetTransport,
+    /// The load balancers.
+    pub load_balancers: LoadBalancers,
+    /// The traffic.
+    pub workloads: Vec<Workload>,
+    /// The faults.
+    pub faults: Vec<FaultParameters>,
+    /// Extra measurements.
+    pub measure: MeasureParameters,
+    /// When a run ends.
+    pub run: RunParameters,
+    /// What a comparison compares.
+    pub compare: CompareParameters,
+    folder: Folder,
+    tree: Tree,
+}
+
+impl Scenario {
+    /// Reads `tree`; relative paths in it are relative to `folder`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of the first mistake.
+    pub fn read(tree: Tree, stem: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        let mut root = Section::of(tree.root(), "the scenario")?;
+        let name = root.read::<String>("name")?.unwrap_or_else(|| stem.to_string());
+        let seed = root.read::<u64>("seed")?.unwrap_or(1);
+        // Whatever is misspelt here would be missed below.
+        let known = |key: &str| KEYS.contains(&key);
+        if let Some((key, node)) = root.find(|key| !known(key)) {
+            let message = format!("unknown section or key `{key}`; allowed are {}", list(KEYS));
+            let error = ScenarioError::new(message).at(node.key.clone());
+            return Err(did_you_mean(error, nearest(key, KEYS.iter().copied())));
+        }
+        let topology = topology::read(root.table("topology")?)?;
+        let transport = transport::read(root.table("transport")?, &tree)?;
+        let (profile, fabric) = fabric::read(root.table("fabric")?)?;
+        fabric::check(&fabric, &transport.uet, &tree)?;
+        let load_balancers = load_balancer::read(root.table("load_balancer")?, &tree)?;
+        let workloads = workload::read(root.tables("workload", "workload")?, &fabric, &load_balancers, &tree)?;
+        let faults = fault::read(root.tables("fault", "fault")?)?;
+        let measure = run::read_measure(root.table("measure")?, &tree)?;
+        let run = run::read_run(root.table("run")?, &tree)?;
+        let compare = run::read_compare(root.table("compare")?, &tree)?;
+        root.finish(KEYS)?;
+        for scheme in compare.schemes.iter().chain(&compare.baseline) {
+            load_balancers.named(scheme).map_err(|error| {
+                let at = tree.find("compare.schemes").map(|node| node.place.clone());
+                ScenarioError::new(format!("[compare]: {error}")).maybe_at(at)
+            })?;
+        }
+        Ok(Scenario {
+            name,
+            stem: stem.to_string(),
+            seed,
+            topology,
+            profile,
+            fabric,
+            transport,
+            load_balancers,
+            workloads,
+            faults,
+            measure,
+            run,
+            compare,
+            folder: Folder::new(folder),
+            tree,
+        })
+    }
+
+    /// The same with another load balancer for all workloads that do not name their own.
+    ///
+    /// # Errors
+    /// Where there is no such load balancer, or it does not go with the scenario.
+    pub fn with_scheme(&self, scheme: &str) -> Result<Self, ScenarioError> {
+        let main = self.load_balancers.named(scheme).map_err(|error| ScenarioError::new(error.to_string()))?;
+        let mut other = self.clone();
+        other.load_balancers.main = main;
+        Ok(other)
+    }
+
+    /// The same with another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        Scenario { seed, ..self.clone() }
+    }
+
+    /// Name of its load balancer.
+    pub fn scheme(&self) -> &str {
+        &self.load_balancers.main.name
+    }
+
+    /// The name or file it was read from.
+    pub fn origin(&self) -> &str {
+        let name = self.tree.root().place.source.name.as_str();
+        name.strip_suffix(" (ready-made)").unwrap_or(name)
+    }
+
+    /// Where a dotted key stands, if it is given.
+    pub fn place(&self, key: &str) -> Option<Place> {
+        self.tree.find(key).map(|node| node.place.clone())
+    }
+
+    /// Things to check before trusting a result.
+    pub fn warnings(&self) -> Vec<String> {
+        fabric::warnings(&self.fabric).into_iter().chain(workload::warnings(&self.workloads)).collect()
+    }
+
+    /// The load balancers in use, the scenario's own first.
+    fn used(&self) -> Result<Vec<LoadBalancer>, SchemeError> {
+        let mut used = vec![self.load_balancers.main.clone()];
+        for name in self.workloads.iter().flat_map(Workload::load_balancers).flatten() {
+            if !used.iter().any(|b| b.name == name.trim()) {
+                used.push(self.load_balancers.named(name)?);
+            }
+        }
+        Ok(used)
+    }
+
+    /// The scenario with every default filled in; it reads back as the same scenario.
+    pub fn to_toml(&self) -> String {
+        let mut out = self.print(|workload| self.folder.absolute(workload), true);
+        if !self.compare.schemes.is_empty() {
+            out.push_str("\n[compare]\n");
+            toml_text::lines(&mut out, &self.compare);
+        }
+        out
+    }
+
+    /// 64 bits of all that a run depends on: the scenario with every default, the content of the files it names, and
+    /// the version.
+    pub fn hash(&self) -> u64 {
+        let text = self.print(|workload| self.folder.content(workload), false);
+        name_key(&format!("anabranch {VERSION}\n{text}"))
+    }
+
+    /// Everything but `[compare]`. `files` replaces what workloads and topologies say of files; `unused` also prints
+    /// parameters of load balancers that are not in use.
+    fn print(&self, files: impl Fn(&str) -> String, unused: bool) -> String {
+        let mut out = String::new();
+        toml_text::line(&mut out, "name", &Raw::Text(self.name.clone()));
+        toml_text::line(&mut out, "seed", &self.seed.write());
+        self.topology.print(&mut out, &files);
+        out.push_str("\n[fabric]\n");
+        toml_text::line(&mut out, "profile", &Raw::Text(self.profile.name.into()));
+        toml_text::lines(&mut out, &self.fabric);
+        transport::print(&mut out, &self.transport);
+        self.load_balancers.print(&mut out, &self.used().unwrap_or_default(), unused);
+        for workload in &self.workloads {
+            files::with_files(workload, &files).print(&mut out, &self.fabric);
+        }
+        for fault in &self.faults {
+            out.push_str("\n[[fault]]\n");
+            fault::print(&mut out, fault);
+        }
+        out.push_str("\n[measure]\n");
+        toml_text::lines(&mut out, &self.measure);
+        out.push_str("\n[run]\n");
+        toml_text::lines(&mut out, &self.run);
+        out
+    }
+
+    /// The graph, without faults.
+    ///
+    /// # Errors
+    /// Where the topology cannot be built.
+    pub fn topology(&self) -> Result<anabranch_topology::Topology, ScenarioError> {
+        self.topology.build(&self.folder, &self.tree)
+    }
+
+    /// Everything that a run with `seed` is a function of. The traffic depends on the seed, not on the load balancer.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of what shows only when the graph and the flows are made.
+    pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
+        let topology = self.topology()?;
+        let used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
+        for balancer in &used {
+            balancer.host.check_uplinks(&topology.uplinks).map_err(|error| {
+                ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme"))
+            })?;
+        }
+        let uet = &self.transport.uet;
+        let packet = uet.mtu.0 + uet.header.0;
+        let bdp = topology.bdp(packet, uet.ack_size.0);
+        fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
+
+        let view = topology::host_view(&topology, &self.fabric.classes);
+        let list: Vec<_> =
+            self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
+        let read_file = |path: &str| self.folder.read(path);
+        let generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
+            .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;
+        let mut faults = fault::resolve(&self.faults, &topology, seed, &self.tree)?;
+        faults.extend(fault::of_files(&generated.failures, &topology)?);
+        let measure = Measure {
+            series_links: topology::links_by_name(&self.measure.series_links, &topology, &self.tree)?,
+            series_interval: match self.measure.series_links.is_empty() {
+                true => Time::ZERO,
+                false => self.measure.series_interval,
+            },
+            uplink_counts: self.measure.uplink_counts,
+            occupancy: self.measure.occupancy,
+        };
+        let (until_all_done, time_limit) = match self.run.until {
+            Until::AllFlowsDone => (true, self.run.time_limit),
+            Until::At(time) => (false, time),
+        };
+        Ok(Setup {
+            topology,
+            flows: generated.flows,
+            fabric: self.fabric.clone(),
+            transport: self.transport.clone(),
+            load_balancers: used,
+            faults,
+            measure,
+            limits: RunLimits { until_all_done, time_limit, trigger_latency: self.run.trigger_latency },
+            seed,
+        })
+    }
+}

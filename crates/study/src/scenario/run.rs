@@ -1,0 +1,131 @@
+//! `[run]`, `[measure]` and `[compare]`.
+
+use crate::{error::ScenarioError, section::Section, tree::Tree};
+use anabranch_settings::{Raw, Setting, Wrong, parameters};
+use anabranch_units::Time;
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// When every flow is done.
+    AllFlowsDone,
+    /// At this time.
+    At(Time),
+}
+
+impl Setting for Until {
+    fn expected() -> String {
+        format!("\"all-flows-done\" or {}", Time::expected())
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Text(word) if word == "all-flows-done" => Ok(Until::AllFlowsDone),
+            _ => Time::read(raw).map(Until::At).map_err(|wrong| {
+                let wrong = Wrong { expected: Self::expected(), ..wrong };
+                wrong.near(["all-flows-done"])
+            }),
+        }
+    }
+    fn write(&self) -> Raw {
+        match self {
+            Until::AllFlowsDone => Raw::Text("all-flows-done".into()),
+            Until::At(time) => time.write(),
+        }
+    }
+}
+
+parameters! {
+    /// When a run ends and which flows count.
+    pub struct RunParameters {
+        /// When the run ends.
+        until: Until = Until::AllFlowsDone, source "ours";
+        /// The run ends here at the latest, in simulated time; it says so where this happens, and names the unfinished flows.
+        time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it strikes only where flows cannot finish";
+        /// Flows that start earlier than this after the first flow are run but not counted in the statistics.
+        warmup: Time = Time::ZERO, source "ours";
+        /// Time for a trigger or a barrier to reach another host.
+        trigger_latency: Time = Time::from_us(1), source "ours: a link's delay; remote effects must take some time";
+    }
+}
+
+parameters! {
+    /// What is measured beyond what always is.
+    pub struct MeasureParameters {
+        /// Links (for example "leaf0-spine3", in this direction) whose ports give a time series.
+        series_links: Vec<String> = vec![], source "ours";
+        /// Interval of the samples of a time series.
+        series_interval: Time = Time::from_us(1), source "ours";
+        /// Whether the packets of each flow on each uplink are counted.
+        uplink_counts: bool = false, source "ours";
+        /// Whether the time at each number of waiting packets is kept per port.
+        occupancy: bool = false, source "ours";
+    }
+}
+
+parameters! {
+    /// What `anabranch compare` takes where the command line does not say.
+    pub struct CompareParameters {
+        /// The load balancers to compare.
+        schemes: Vec<String> = vec![], source "ours";
+        /// Number of seeds, counting up from the scenario's.
+        seeds: u64 = 1, source "ours";
+        /// The load balancer that the others are related to; empty: the first.
+        baseline: Option<String> = None, source "ours";
+    }
+}
+
+/// The most seeds that one comparison may take.
+pub const MOST_SEEDS: u64 = 10_000;
+
+/// Reads `[run]`.
+pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunParameters, ScenarioError> {
+    let mut run = RunParameters::default();
+    if let Some(section) = section {
+        section.fill(&mut run, &[])?;
+    }
+    let wrong = |key: &str, message: String| {
+        let place = tree.find(&format!("run.{key}")).map(|node| node.place.clone());
+        Err(ScenarioError::new(format!("[run]: `{key}`: {message}")).maybe_at(place))
+    };
+    if run.time_limit == Time::ZERO {
+        return wrong("time_limit", "found 0us, expected a time above zero".into());
+    }
+    if let Until::At(time) = run.until {
+        if time == Time::ZERO {
+            return wrong("until", "found 0us, expected a time above zero".into());
+        }
+        if time > run.time_limit {
+            let message = format!("found {time}, which is later than time_limit ({})", run.time_limit);
+            return wrong("until", message).map_err(|e| e.help("give a larger `time_limit` in [run]"));
+        }
+    }
+    Ok(run)
+}
+
+/// Reads `[measure]`.
+pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<MeasureParameters, ScenarioError> {
+    let mut measure = MeasureParameters::default();
+    if let Some(section) = section {
+        section.fill(&mut measure, &[])?;
+    }
+    if !measure.series_links.is_empty() && measure.series_interval == Time::ZERO {
+        let place = tree.find("measure.series_interval").map(|node| node.place.clone());
+        let message = "[measure]: `series_interval`: found 0us, expected a time above zero, because series_links names links";
+        return Err(ScenarioError::new(message).maybe_at(place));
+    }
+    Ok(measure)
+}
+
+/// Reads `[compare]`, its schemes unchecked.
+pub(crate) fn read_compare(section: Option<Section<'_>>, tree: &Tree) -> Result<CompareParameters, ScenarioError> {
+    let mut compare = CompareParameters::default();
+    if let Some(section) = section {
+        section.fill(&mut compare, &[])?;
+    }
+    if compare.seeds == 0 || compare.seeds > MOST_SEEDS {
+        let place = tree.find("compare.seeds").map(|node| node.place.clone());
+        let message = format!("[compare]: `seeds`: found {}, expected from 1 to {MOST_SEEDS}", compare.seeds);
+        return Err(ScenarioError::new(message).maybe_at(place));
+    }
+    Ok(compare)
+}

@@ -1,0 +1,140 @@
+//! `[topology]`: its kind, the kind's parameters, and `[[topology.link]]` overrides.
+
+use super::files::Folder;
+use crate::{
+    error::ScenarioError,
+    section::{Section, list},
+    toml_text,
+    tree::Tree,
+};
+use anabranch_settings::Raw;
+use anabranch_topology::{
+    LinkId, LinkOverride, NodeId, NodeKind, TOPOLOGY_KINDS, Topology, TopologyError, TopologyParameters,
+};
+use anabranch_workload::HostView;
+
+/// The section.
+#[derive(Clone, Debug)]
+pub(crate) struct TopologySection {
+    pub(crate) parameters: TopologyParameters,
+    overrides: Vec<LinkOverride>,
+}
+
+/// Reads the section, which must be there.
+pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, ScenarioError> {
+    let kinds: Vec<&'static str> = TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect();
+    let Some(mut section) = section else {
+        return Err(ScenarioError::new("the scenario has no [topology]")
+            .help(format!("add `[topology]` with `kind = ...`; kinds are {}", list(&kinds))));
+    };
+    let Some(kind) = section.word("kind", &kinds)? else {
+        return Err(section.error(format!("`kind` is missing; allowed are {}", list(&kinds))));
+    };
+    let mut parameters = TopologyParameters::named(kind).map_err(|error| section.error(error))?;
+    let overrides = section
+        .tables("link", "topology.link")?
+        .into_iter()
+        .map(|link| {
+            let mut settings = LinkOverride::default();
+            link.fill(&mut settings, &[]).map(|()| settings)
+        })
+        .collect::<Result<_, _>>()?;
+    section.fill(parameters.parameters_mut(), &["kind", "link"])?;
+    Ok(TopologySection { parameters, overrides })
+}
+
+impl TopologySection {
+    /// The graph.
+    pub(crate) fn build(&self, folder: &Folder, tree: &Tree) -> Result<Topology, ScenarioError> {
+        let at = |path: String| tree.find(&path).map(|node| node.place.clone());
+        let wrong = |table: &str, title: &str, error: TopologyError| {
+            let own = error.key.as_deref().and_then(|key| at(format!("{table}.{key}")));
+            let whole = || tree.find(table).map(|node| node.key.clone());
+            ScenarioError::new(format!("{title}: {error}")).maybe_at(own.or_else(whole))
+        };
+        let mut topology = self
+            .parameters
+            .build(&|path| folder.read(path))
+            .map_err(|error| wrong("topology", "[topology]", error))?;
+        for (number, settings) in self.overrides.iter().enumerate() {
+            let (table, title) = (format!("topology.link[{number}]"), format!("[[topology.link]] {}", number + 1));
+            topology.apply(settings).map_err(|error| wrong(&table, &title, error))?;
+        }
+        Ok(topology)
+    }
+
+    /// The section with every default filled in.
+    pub(crate) fn print(&self, out: &mut String, files: impl Fn(&str) -> String) {
+        out.push_str("\n[topology]\n");
+        toml_text::line(out, "kind", &Raw::Text(self.parameters.kind().into()));
+        let mut parameters = self.parameters.clone();
+        if let TopologyParameters::File(file) = &mut parameters {
+            file.path = files(&file.path);
+        }
+        toml_text::lines(out, parameters.parameters());
+        for settings in &self.overrides {
+            out.push_str("\n[[topology.link]]\n");
+            toml_text::lines(out, settings);
+        }
+    }
+}
+
+/// The hosts as workloads see them.
+pub(crate) fn host_view(topology: &Topology, classes: &[String]) -> HostView {
+    let hosts = topology.hosts;
+    let groups = groups(topology);
+    let group_of = |host: u32| groups[(topology.edge_switch(host).0 - hosts) as usize];
+    HostView {
+        hosts,
+        leaf_of: (0..hosts).map(|host| topology.edge_switch(host).0 - hosts).collect(),
+        group_of: (0..hosts).map(group_of).collect(),
+        host_key: (0..hosts).map(|host| topology.key(NodeId(host))).collect(),
+        nic_rate: (0..hosts).map(|host| topology.link(topology.host_uplink(host)).rate).collect(),
+        oversubscription: topology.oversubscription(),
+        classes: classes.to_vec(),
+    }
+}
+
+/// Per switch its group: switches that reach each other below the top tier (a pod), the switch alone in two tiers.
+fn groups(topology: &Topology) -> Vec<u32> {
+    let hosts = topology.hosts;
+    let tier = |node: NodeId| match topology.node(node).kind {
+        NodeKind::Host => 0,
+        NodeKind::Switch { tier } => tier,
+    };
+    let top = topology.nodes.iter().map(|node| match node.kind {
+        NodeKind::Switch { tier } => tier,
+        NodeKind::Host => 0,
+    });
+    let top = top.max().unwrap_or(0);
+    let mut group: Vec<u32> = (0..topology.switches()).collect();
+    fn find(group: &mut [u32], mut at: u32) -> u32 {
+        while group[at as usize] != at {
+            group[at as usize] = group[group[at as usize] as usize];
+            at = group[at as usize];
+        }
+        at
+    }
+    for link in &topology.links {
+        if link.from.0 >= hosts && link.to.0 >= hosts && tier(link.from).max(tier(link.to)) < top {
+            let (a, b) = (find(&mut group, link.from.0 - hosts), find(&mut group, link.to.0 - hosts));
+            group[a.max(b) as usize] = a.min(b);
+        }
+    }
+    (0..group.len() as u32).map(|switch| find(&mut group, switch)).collect()
+}
+
+/// The links of `[measure] series_links`.
+pub(crate) fn links_by_name(names: &[String], topology: &Topology, tree: &Tree) -> Result<Vec<LinkId>, ScenarioError> {
+    let mut links: Vec<LinkId> = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let found = topology.link_named(name).map_err(|error| {
+            let at = tree.find(&format!("measure.series_links[{number}]")).map(|node| node.place.clone());
+            ScenarioError::new(format!("[measure]: `series_links`: {error}")).maybe_at(at)
+        })?;
+        links.extend(found);
+    }
+    links.sort_unstable();
+    links.dedup();
+    Ok(links)
+}

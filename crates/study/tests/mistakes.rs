@@ -1,0 +1,236 @@
+//! Every mistake in a scenario gets one message with its place, what was found, what is allowed and the nearest choice.
+
+use anabranch_study::{ScenarioError, scenario::Scenario, tree::Tree};
+use std::path::Path;
+
+const GOOD: &str = r#"seed = 1
+[topology]
+kind = "fat-tree"
+tiers = 2
+radix = 4
+[fabric]
+classes = ["data", "bulk"]
+[transport]
+ack_every = 4
+[load_balancer]
+scheme = "prime"
+[load_balancer.prime]
+p_ecn = 10
+[[workload]]
+kind = "poisson"
+sizes = "64KiB"
+load = 0.5
+duration = "10us"
+class = "bulk"
+[run]
+warmup = "0us"
+"#;
+
+fn read(text: &str, changes: &[&str]) -> Result<Scenario, ScenarioError> {
+    let mut tree = Tree::parse("test.toml", text)?;
+    for change in changes {
+        tree.set(change)?;
+    }
+    Scenario::read(tree, "test", Path::new("."))
+}
+
+/// The error of the scenario or of the setup that it stands for.
+fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
+    match read(text, changes).and_then(|scenario| scenario.setup(1)) {
+        Ok(_) => panic!("accepted: {changes:?}\n{text}"),
+        Err(error) => error,
+    }
+}
+
+/// Whether message and remedy say all `words`.
+fn assert_says(error: &ScenarioError, words: &[&str], what: &str) {
+    let text = format!("{error} {}", error.remedy().unwrap_or_default());
+    for word in words {
+        assert!(text.contains(word), "{what}: no {word:?} in: {text}");
+    }
+}
+
+#[test]
+fn the_good_one_is_good() {
+    read(GOOD, &[]).and_then(|scenario| scenario.setup(1)).unwrap();
+}
+
+/// A line of the file replaced, and what the message must say; the place is that of the line.
+#[test]
+fn mistakes_in_the_file() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("seed = 1", "seed = \"one\"", &["`seed`", "found \"one\"", "whole number"]),
+        ("seed = 1", "seed = -1", &["found -1", "zero or more"]),
+        ("seed = 1", "sed = 1", &["unknown section or key `sed`", "topology, fabric", "did you mean `seed`?"]),
+        ("[topology]", "[topolgy]", &["`topolgy`", "did you mean `topology`?"]),
+        ("kind = \"fat-tree\"", "kind = \"fattree\"", &["found \"fattree\"", "leaf-spine", "did you mean `fat-tree`?"]),
+        ("kind = \"fat-tree\"", "kind = 3", &["`kind`", "found 3", "fat-tree"]),
+        ("radix = 4", "radxi = 4", &["[topology]", "unknown key `radxi`", "tiers", "did you mean `radix`?"]),
+        ("radix = 4", "radix = \"4\"", &["`radix`", "found \"4\"", "whole number"]),
+        ("radix = 4", "radix = 5", &["radix", "5", "even"]),
+        ("radix = 4", "radix = 0", &["radix", "0"]),
+        ("tiers = 2", "tiers = 7", &["tiers", "7", "2 or 3"]),
+        ("tiers = 2", "link_rate = 400", &["`link_rate`", "found 400", "Gbps"]),
+        ("tiers = 2", "link_rate = \"400 parsec\"", &["`link_rate`", "parsec", "Gbps"]),
+        ("tiers = 2", "link_rate = \"0bps\"", &["link_rate", "at least"]),
+        ("tiers = 2", "link_delay = \"-1us\"", &["`link_delay`", "-1us", "a time"]),
+        ("tiers = 2", "link = 3", &["`link`", "found 3", "[[topology.link]]"]),
+        ("tiers = 2", "link = [{ link = \"leaf0-spine9\", rate = \"1Gbps\" }]", &["leaf0-spine9", "no link", "leaf0-spine"]),
+        ("tiers = 2", "link = [{ class = \"globl\", rate = \"1Gbps\" }]", &["globl", "tier0-1"]),
+        ("tiers = 2", "link = [{ class = \"host\" }]", &["`rate` or `delay`"]),
+        ("classes = [\"data\", \"bulk\"]", "profile = \"uet-losy\"", &["found \"uet-losy\"", "did you mean `uet-lossy`?"]),
+        ("classes = [\"data\", \"bulk\"]", "clases = [\"data\"]", &["[fabric]", "unknown key `clases`", "profile", "did you mean `classes`?"]),
+        ("classes = [\"data\", \"bulk\"]", "classes = []", &["`classes`", "found 0 names", "from 1 to 8"]),
+        ("classes = [\"data\", \"bulk\"]", "classes = [\"bulk\", \"bulk\"]", &["`bulk` stands twice"]),
+        ("[fabric]", "[fabric]\nqueue_limit = \"64B\"", &["`queue_limit`", "found 64B", "4160B"]),
+        ("[fabric]", "[fabric]\nqueue_limit = \"0.001bdp\"", &["`queue_limit`", "no full packet"]),
+        ("[fabric]", "[fabric]\necn_pmax = 1.5", &["`ecn_pmax`", "found 1.5", "from 0 to 1"]),
+        ("[fabric]", "[fabric]\ntrimmed_size = \"1MB\"", &["`trimmed_size`", "found 1MB", "4160B"]),
+        ("ack_every = 4", "ack_every = 0", &["`ack_every`", "found 0", "at least 1"]),
+        ("ack_every = 4", "ack_evry = 4", &["unknown key `ack_evry`", "window", "did you mean `ack_every`?"]),
+        ("ack_every = 4", "kind = \"roce\"", &["found \"roce\"", "allowed are uet"]),
+        ("ack_every = 4", "congestion_control = \"dctpc\"", &["dctpc", "smartt", "did you mean `dctcp`?"]),
+        ("ack_every = 4", "mtu = \"64KiB\"", &["65600B", "65535B"]),
+        ("ack_every = 4", "window = \"1.5\"", &["`window`", "has no unit", "bdp"]),
+        ("ack_every = 4", "dctcp = 3", &["[transport.dctcp]", "found 3", "table"]),
+        ("ack_every = 4", "dctcp = { ewma_gian = 1 }", &["[transport.dctcp]", "`ewma_gian`", "did you mean `ewma_gain`?"]),
+        ("ack_every = 4", "dctcp = { ewma_gain = 2.0 }", &["dctcp.ewma_gain", "found 2.0", "0 to 1"]),
+        ("scheme = \"prime\"", "scheme = \"pirme\"", &["`pirme`", "ecmp", "did you mean `prime`?"]),
+        ("scheme = \"prime\"", "scheme = \"prime+ecmp\"", &["prime", "ecmp", "use switch ev-index"]),
+        ("scheme = \"prime\"", "host = \"prime\"", &["prime", "ecmp", "use switch ev-index"]),
+        ("scheme = \"prime\"", "host = \"primus\"", &["`primus`", "host scheme", "did you mean `prime`?"]),
+        ("scheme = \"prime\"", "switch = \"dril\"", &["`dril`", "switch scheme", "did you mean `drill`?"]),
+        ("scheme = \"prime\"", "schem = \"prime\"", &["unknown key `schem`", "scheme, host, switch", "did you mean `scheme`?"]),
+        ("p_ecn = 10", "p_enc = 10", &["[load_balancer.prime]", "unknown key `p_enc`", "decay", "did you mean `p_ecn`?"]),
+        ("p_ecn = 10", "p_ecn = \"many\"", &["`p_ecn`", "found \"many\"", "packets"]),
+        ("p_ecn = 10", "decay = 4000000000", &["decay", "4000000000", "at most"]),
+        ("[load_balancer.prime]", "[load_balancer.pime]", &["unknown key `pime`", "did you mean `prime`?"]),
+        ("[[workload]]", "[[workloads]]", &["`workloads`", "did you mean `workload`?"]),
+        ("[[workload]]", "[workload]", &["`workload`", "[[workload]]"]),
+        ("kind = \"poisson\"", "kind = \"poison\"", &["found \"poison\"", "permutation", "did you mean `poisson`?"]),
+        ("sizes = \"64KiB\"", "sizes = \"web-serch\"", &["web-serch", "ali-storage", "did you mean `web-search`"]),
+        ("load = 0.5", "load = 0.0", &["`load`", "found 0", "above 0"]),
+        ("load = 0.5", "load = -0.5", &["`load`", "found -0.5", "above 0"]),
+        ("load = 0.5", "load = 50000", &["`load`", "found 50000", "at most 2"]),
+        ("load = 0.5", "load = nan", &["`load`", "found NaN", "a number"]),
+        ("load = 0.5", "laod = 0.5", &["[[workload]] 1", "unknown key `laod`", "did you mean `load`?"]),
+        ("load = 0.5", "load = 0.5\nload = 0.6", &["not valid TOML", "duplicate key"]),
+        ("load = 0.5", "load = 0,5", &["not valid TOML"]),
+        ("duration = \"10us\"", "duration = \"0us\"", &["duration"]),
+        ("class = \"bulk\"", "class = \"bluk\"", &["[[workload]] 1: `class`", "found \"bluk\"", "data, bulk", "did you mean `bulk`?"]),
+        ("class = \"bulk\"", "load_balancer = \"empc\"", &["`empc`", "did you mean `ecmp`?"]),
+        ("class = \"bulk\"", "split_share = 2.0", &["`split_share`", "found 2", "from 0 to 1"]),
+        ("class = \"bulk\"", "split_name = \"rest\"", &["`split_name`", "split_share"]),
+        ("class = \"bulk\"", "name = 3", &["`name`", "found 3", "text"]),
+        ("warmup = \"0us\"", "until = \"all-flow-done\"", &["`until`", "all-flow-done", "did you mean `all-flows-done`?"]),
+        ("warmup = \"0us\"", "until = \"2s\"", &["`until`", "found 2s", "time_limit (1s)"]),
+        ("warmup = \"0us\"", "time_limit = \"0us\"", &["`time_limit`", "found 0us", "above zero"]),
+        ("warmup = \"0us\"", "wramup = \"0us\"", &["[run]", "did you mean `warmup`?"]),
+        ("[run]", "[measure]\nseries_links = [\"leaf0->spine7\"]\n[run]", &["series_links", "leaf0->spine7", "no link"]),
+        ("[run]", "[measure]\nseries_links = [\"leaf0->spine1\"]\nseries_interval = \"0us\"\n[run]", &["series_interval", "above zero"]),
+        ("[run]", "[compare]\nschemes = [\"ecmp\", \"prme\"]\n[run]", &["`prme`", "did you mean `prime`?"]),
+        ("[run]", "[compare]\nseeds = 0\n[run]", &["`seeds`", "found 0", "from 1 to"]),
+        ("[run]", "[[fault]]\nkind = \"link-dwon\"\ncount = 1\n[run]", &["link-dwon", "did you mean `link-down`?"]),
+        ("[run]", "[[fault]]\nkind = \"link-down\"\n[run]", &["[[fault]] 1", "exactly one of", "`fraction`"]),
+        ("[run]", "[[fault]]\nlinks = [\"leaf0-spin0\"]\n[run]", &["leaf0-spin0", "did you mean `leaf0-spine0`?"]),
+        ("[run]", "[[fault]]\ncount = 99\n[run]", &["`count` is 99", "8 links"]),
+        ("[run]", "[[fault]]\nfraction = 1.5\n[run]", &["`fraction` is 1.5", "from 0 to 1"]),
+        ("[run]", "[[fault]]\nkind = \"link-degrade\"\ncount = 1\n[run]", &["`rate`", "`factor`"]),
+        ("[run]", "[[fault]]\nkind = \"switch-down\"\nswitches = [\"spine7\"]\n[run]", &["spine7"]),
+        ("[run]", "[fault]\ncount = 1\n[run]", &["`fault`", "[[fault]]"]),
+    ];
+    for (line, replacement, words) in cases {
+        assert!(GOOD.contains(line), "{line}");
+        let text = GOOD.replacen(line, replacement, 1);
+        let error = error_of(&text, &[]);
+        assert_says(&error, words, replacement);
+        let place = error.line_column().unwrap_or_else(|| panic!("{replacement}: no place: {error}"));
+        assert_eq!(error.source_name(), Some("test.toml"));
+        let first = 1 + GOOD[..GOOD.find(line).unwrap()].matches('\n').count();
+        let last = first + replacement.matches('\n').count();
+        // A table as a whole is at its header, a parameter table at the table it belongs to.
+        let near = (first.saturating_sub(3)..=last).contains(&place.0);
+        assert!(near, "{replacement}: at line {} instead of {first}: {error}", place.0);
+    }
+}
+
+#[test]
+fn thresholds_must_be_in_order() {
+    for (kmin, kmax) in [("\"0.9bdp\"", "\"0.8bdp\""), ("\"90kB\"", "\"80kB\""), ("\"900MB\"", "\"0.8bdp\"")] {
+        let changes = [format!("fabric.ecn_kmin={kmin}"), format!("fabric.ecn_kmax={kmax}")];
+        let error = error_of(GOOD, &[&changes[0], &changes[1]]);
+        assert_says(&error, &["ecn_kmin", "is above ecn_kmax"], kmin);
+    }
+}
+
+#[test]
+fn weights_must_match_the_classes() {
+    let error = error_of(GOOD, &["fabric.class_weights=[1, 2, 3]"]);
+    assert_says(&error, &["`class_weights`", "3 weights for 2 classes", "data, bulk"], "weights");
+    let error = error_of(GOOD, &["fabric.class_weights=[1, 0]"]);
+    assert_says(&error, &["`class_weights`", "weight of 0"], "weights");
+    let scenario = read(GOOD, &["fabric.class_weights=[1, 2]"]).unwrap();
+    assert!(scenario.warnings().iter().any(|w| w.contains("wrr")), "{:?}", scenario.warnings());
+}
+
+#[test]
+fn flags_are_the_place_of_their_mistakes() {
+    for (flag, words) in [
+        ("topology.radix=five", &["`radix`", "found \"five\"", "whole number"][..]),
+        ("topology.raddix=4", &["unknown key `raddix`", "did you mean `radix`?"]),
+        ("workload.0.load=0", &["`load`", "found 0"]),
+        ("workload.3.load=1", &["element 3", "a list with 1"]),
+        ("load_balancer.scheme=primo", &["`primo`", "did you mean `prime`?"]),
+        ("load_balancer.host=ops", &["ops", "ev-index", "use switch ecmp"]),
+        ("load_balancer.prime.p_ecn=few", &["`p_ecn`", "found \"few\""]),
+        ("no_such_thing=1", &["`no_such_thing`", "allowed are"]),
+    ] {
+        let error = error_of(GOOD, &[flag]);
+        assert_says(&error, words, flag);
+        assert_eq!(error.source_name(), Some("--set"), "{flag}: {error}");
+    }
+}
+
+#[test]
+fn missing_parts_are_named() {
+    let without = |from: &str, to: &str| {
+        let (start, end) = (GOOD.find(from).unwrap(), GOOD.find(to).unwrap());
+        format!("{}{}", &GOOD[..start], &GOOD[end..])
+    };
+    assert_says(&error_of(&without("[topology]", "[fabric]"), &[]), &["no [topology]", "fat-tree"], "topology");
+    assert_says(&error_of(&without("[[workload]]", "[run]"), &[]), &["no [[workload]]", "poisson"], "workload");
+    let text = GOOD.replace("kind = \"poisson\"\n", "");
+    assert_says(&error_of(&text, &[]), &["[[workload]] 1", "`kind` is missing", "poisson"], "kind");
+    let text = GOOD.replace("kind = \"fat-tree\"\n", "");
+    assert_says(&error_of(&text, &[]), &["[topology]", "`kind` is missing", "fat-tree"], "kind");
+}
+
+#[test]
+fn both_ways_to_name_a_load_balancer_contradict_each_other() {
+    let text = GOOD.replace("scheme = \"prime\"", "scheme = \"prime\"\nhost = \"ops\"");
+    assert_says(&error_of(&text, &[]), &["`scheme` stands beside", "either"], "both");
+}
+
+#[test]
+fn two_workloads_of_one_name() {
+    let second = "[[workload]]\nname = \"x\"\nkind = \"permutation\"\n";
+    let error = error_of(&format!("{GOOD}{second}{second}"), &[]);
+    assert_says(&error, &["[[workload]] 3", "`x`", "a name of its own"], "names");
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let error = error_of(GOOD, &["workload.0={ kind = \"file\", path = \"nowhere.csv\" }"]);
+    assert_says(&error, &["nowhere.csv"], "workload");
+    let error = error_of(GOOD, &["topology={ kind = \"file\", path = \"nowhere.topo\" }"]);
+    assert_says(&error, &["nowhere.topo"], "topology");
+    let error = error_of(GOOD, &["topology={ kind = \"file\" }"]);
+    assert_says(&error, &["`path`"], "topology");
+}
+
+#[test]
+fn a_load_above_one_is_a_warning() {
+    let scenario = read(GOOD, &["workload.0.load=1.2"]).unwrap();
+    assert!(scenario.warnings().iter().any(|w| w.contains("1.2")), "{:?}", scenario.warnings());
+    assert!(read(GOOD, &[]).unwrap().warnings().is_empty());
+}

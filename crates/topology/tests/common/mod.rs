@@ -1,0 +1,77 @@
+//! Topologies to test, and the distances of a plain breadth-first search.
+#![allow(dead_code, unreachable_pub)]
+
+use anabranch_topology::{
+    FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, LinkId, NodeId, Topology, TopologyError,
+    TopologyParameters,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub fn build(parameters: TopologyParameters) -> Result<Topology, TopologyError> {
+    parameters.build(&|path| panic!("no file is to be read, but {path} is"))
+}
+
+pub fn fat_tree(tiers: u64, radix: u64) -> Topology {
+    build(TopologyParameters::FatTree(FatTreeParameters { tiers, radix, ..Default::default() })).unwrap()
+}
+
+pub fn leaf_spine(leaves: u64, spines: u64, hosts_per_leaf: u64, links_per_spine: u64) -> Topology {
+    let parameters = LeafSpineParameters { leaves, spines, hosts_per_leaf, links_per_spine, ..Default::default() };
+    build(TopologyParameters::LeafSpine(parameters)).unwrap()
+}
+
+pub fn file(format: FileFormat, text: &str) -> Result<Topology, TopologyError> {
+    let parameters = FileParameters { path: "fabric.txt".into(), format, ..Default::default() };
+    TopologyParameters::File(parameters).build(&|_| Ok(text.to_string()))
+}
+
+pub fn adjacency(text: &str, hosts_per_switch: u64) -> Topology {
+    let format = FileFormat::Adjacency;
+    let parameters = FileParameters { path: "graph.adjlist".into(), format, hosts_per_switch, ..Default::default() };
+    TopologyParameters::File(parameters).build(&|_| Ok(text.to_string())).unwrap()
+}
+
+/// The switches with hosts.
+pub fn edges(topology: &Topology) -> Vec<NodeId> {
+    let edges: BTreeSet<NodeId> = topology.links.iter().filter(|l| l.from.0 < topology.hosts).map(|l| l.to).collect();
+    edges.into_iter().collect()
+}
+
+/// All switches.
+pub fn switches(topology: &Topology) -> impl Iterator<Item = NodeId> + use<> {
+    (topology.hosts..topology.nodes.len() as u32).map(NodeId)
+}
+
+/// Links between switches that are not dead, by the switch they leave. Made from `links` alone.
+pub fn live_links(topology: &Topology, dead: &[bool]) -> BTreeMap<NodeId, Vec<(LinkId, NodeId)>> {
+    let mut live: BTreeMap<NodeId, Vec<(LinkId, NodeId)>> = BTreeMap::new();
+    for (index, link) in topology.links.iter().enumerate() {
+        let between = link.from.0 >= topology.hosts && link.to.0 >= topology.hosts;
+        if between && !dead.get(index).copied().unwrap_or(false) {
+            live.entry(link.from).or_default().push((LinkId(index as u32), link.to));
+        }
+    }
+    live
+}
+
+/// Hops from `from` to every switch that is reached, over live links in their direction.
+pub fn hops_from(live: &BTreeMap<NodeId, Vec<(LinkId, NodeId)>>, from: NodeId) -> BTreeMap<NodeId, u32> {
+    let mut hops = BTreeMap::from([(from, 0)]);
+    let mut queue = VecDeque::from([from]);
+    while let Some(at) = queue.pop_front() {
+        for (_, to) in live.get(&at).into_iter().flatten() {
+            if !hops.contains_key(to) {
+                hops.insert(*to, hops[&at] + 1);
+                queue.push_back(*to);
+            }
+        }
+    }
+    hops
+}
+
+/// Name of the nodes and the cables of a topology, in order, with rates, delays and classes.
+pub fn description(topology: &Topology) -> Vec<String> {
+    let nodes = topology.nodes.iter().map(|n| format!("{} {:?}", n.name, n.kind));
+    let links = topology.links.iter().map(|l| format!("{l:?}"));
+    nodes.chain(links).chain([format!("{} {:?}", topology.switch_latency, topology.uplinks)]).collect()
+}
