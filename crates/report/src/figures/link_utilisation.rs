@@ -56,8 +56,8 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     let drawn = groups.len().min(PANELS);
     let grid = Grid::pairs(drawn, if drawn > 2 { 220.0 } else { 280.0 });
     let subtitle = format!(
-        "Links of a tier sorted by bytes sent over rate times time, mean over {}; a flat line is an even load",
-        seeds(data)
+        "Links of a tier sorted by bytes sent over rate times time, {}; a flat line is an even load",
+        seeds(data, "mean over ", "")
     );
     let mut sheet = Sheet::new("Link utilisation, busiest link first", &subtitle, &grid, &names);
     for (panel, (group, curves)) in groups.iter().zip(&curves).take(drawn).enumerate() {

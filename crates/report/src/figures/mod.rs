@@ -74,10 +74,10 @@ pub(crate) fn file_names() -> Vec<String> {
     FIGURES.iter().flat_map(|(name, _)| extensions.map(|extension| format!("{name}.{extension}"))).collect()
 }
 
-/// `seed 1` or `10 seeds`.
-fn seeds(data: &Dataset) -> String {
+/// `seed 1`, or `10 seeds` after `before` and before `after`.
+fn seeds(data: &Dataset, before: &str, after: &str) -> String {
     match data.seeds().as_slice() {
         [one] => format!("seed {one}"),
-        many => format!("{} seeds", many.len()),
+        many => format!("{before}{} seeds{after}", many.len()),
     }
 }

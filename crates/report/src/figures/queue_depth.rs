@@ -53,7 +53,8 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     let (columns, height) = (groups.len().clamp(1, 2), ROW * names.len() as f64 + 8.0);
     let width = if columns == 1 { 620.0 } else { 330.0 };
     let grid = Grid { columns, width, height, beside, below: 26.0, panels: groups.len() };
-    let subtitle = format!("Waiting data per port, mean over {}; less is better. The axis is logarithmic", seeds(data));
+    let subtitle =
+        format!("Waiting data per port, {}; less is better. The axis is logarithmic", seeds(data, "mean over ", ""));
     let mut sheet = Sheet::new("Queue depth at switch ports", &subtitle, &grid, &[]);
     let mut rows = vec![];
     for (panel, (group, depths)) in groups.iter().zip(&depths).enumerate() {

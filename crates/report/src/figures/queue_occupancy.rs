@@ -42,7 +42,7 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     let names = names(data);
     let drawn = groups.len().min(6);
     let grid = Grid::pairs(drawn, 240.0);
-    let subtitle = format!("Ports of a tier together, {}; further left and lower is better", seeds(data));
+    let subtitle = format!("Ports of a tier together, {}; further left and lower is better", seeds(data, "", ""));
     let mut sheet = Sheet::new("Share of time with at least so many packets waiting", &subtitle, &grid, &names);
     let mut rows = vec![];
     for (panel, group) in groups.iter().enumerate() {

@@ -96,13 +96,13 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     }
     let many = bins.len() > DISTINCT || bins.iter().any(|bin| bin.from != bin.to);
     let subtitle = format!(
-        "{}, flows of {} together; less is better, 1 is a flow alone on the network",
+        "{}, flows of {}; less is better, 1 is a flow alone on the network",
         if many {
             format!("{} bins of about as many flows each", bins.len())
         } else {
             "one point per size".to_string()
         },
-        seeds(data)
+        seeds(data, "", " together")
     );
     let grid = Grid::pairs(2, 300.0);
     let names = names(data);

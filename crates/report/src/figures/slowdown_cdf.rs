@@ -56,8 +56,8 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     let labels: Vec<String> = entries.iter().map(|entry| entry.0.clone()).collect();
     let number = thousands(&most.to_string());
     let subtitle = format!(
-        "Flows of {} together, up to {number} per scheme; left: share of flows at or below; right: share above, to the slowest flow",
-        seeds(data)
+        "Flows of {}, up to {number} per scheme; left: share of flows at or below; right: share above, to the slowest flow",
+        seeds(data, "", " together")
     );
     let mut sheet = Sheet::new("Distribution of the FCT slowdown: body and tail", &subtitle, &grid, &labels);
     let least = (1.0 / most as f64).clamp(1e-6, 0.1);
