@@ -70,8 +70,11 @@ impl Failure {
 fn render(error: &ScenarioError) -> String {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    // Unbroken lines where a script reads them.
+    let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(100_000, |(width, _)| usize::from(width.0));
     let mut text = String::new();
-    match GraphicalReportHandler::new_themed(theme).with_links(false).render_report(&mut text, error) {
+    match GraphicalReportHandler::new_themed(theme).with_links(false).with_width(width).render_report(&mut text, error)
+    {
         Ok(()) => text,
         Err(_) => format!("error: {error}\n"),
     }

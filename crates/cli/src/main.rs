@@ -29,7 +29,9 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
         Err(_) => {
-            printing::note("error: this is a mistake in anabranch, not in your input; please report it with the lines above");
+            printing::note(
+                "error: this is a mistake in anabranch, not in your input; please report it with the lines above",
+            );
             ExitCode::from(3)
         }
     }

@@ -37,7 +37,9 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         padded.collect::<Vec<_>>().join("  ").trim_end().to_string() + "\n"
     };
     let mut text = line(header.to_vec());
-    text += &line(columns.iter().map(|(width, _)| "-".repeat(*width)).collect::<Vec<_>>().iter().map(String::as_str).collect());
+    text += &line(
+        columns.iter().map(|(width, _)| "-".repeat(*width)).collect::<Vec<_>>().iter().map(String::as_str).collect(),
+    );
     for row in rows {
         text += &line(row.iter().map(String::as_str).collect());
     }

@@ -59,10 +59,8 @@ impl Watch {
             }
             bar
         });
-        let jobs = names
-            .into_iter()
-            .map(|name| Job { name, began: None, latest: Progress::default(), done: false })
-            .collect();
+        let jobs =
+            names.into_iter().map(|name| Job { name, began: None, latest: Progress::default(), done: false }).collect();
         let now = Instant::now();
         Watch {
             bar,
@@ -177,8 +175,7 @@ mod tests {
 
     #[test]
     fn the_line_says_what_the_contract_asks_for() {
-        let latest =
-            Progress { now: Time::from_us(250), packet_hops: 5_000_000, flows_finished: 30, flows_total: 120 };
+        let latest = Progress { now: Time::from_us(250), packet_hops: 5_000_000, flows_finished: 30, flows_total: 120 };
         let job = |name: &str, done| Job { name: name.into(), began: Some(Instant::now()), latest, done };
         let text = status(&[job("ecmp", true), job("prime", false)], Duration::from_secs(50));
         for word in ["1/2 runs done", "now prime", "simulated 250.0 us", "packet-hops/s", "30/120 flows finished"] {

@@ -9,7 +9,7 @@ use crate::{
     order,
     packet::{Kind, NONE},
     partition::Partition,
-    prefetch::prefetch,
+    prefetch::{prefetch, prefetch_all},
 };
 use anabranch_lb::{Candidates, PacketView};
 
@@ -44,23 +44,36 @@ impl Partition<'_> {
 
     #[inline]
     fn fetch_packet(&self) {
-        if let Some(id) = self.arriving(PACKET) {
-            self.wires.packets.prefetch(id);
+        let Some(event) = self.wires.wheel.upcoming(PACKET) else { return };
+        match event.order & order::KIND {
+            order::ARRIVAL => self.wires.packets.prefetch(event.payload),
+            order::SERVICE => self.fetch_port_of(event.payload),
+            _ => {}
         }
     }
 
     #[inline]
+    fn fetch_port_of(&self, link: u32) {
+        prefetch_all(&self.wires.ports[link as usize]);
+        self.wires.histograms.prefetch(link);
+    }
+
+    #[inline]
     fn fetch_port(&self) {
-        let Some(id) = self.arriving(PORT) else { return };
-        match self.next_of(id) {
-            Next::Port(link) => {
-                let port = &self.wires.ports[link as usize];
-                prefetch(port);
-                prefetch(&port.sent_bytes);
-                self.wires.histograms.prefetch(link);
+        let Some(event) = self.wires.wheel.upcoming(PORT) else { return };
+        match event.order & order::KIND {
+            order::ARRIVAL => match self.next_of(event.payload) {
+                Next::Port(link) => self.fetch_port_of(link),
+                Next::Host(host) => self.fetch_flow(host, event.payload),
+                Next::Unknown => {}
+            },
+            order::SERVICE => {
+                let from = self.plan.links[event.payload as usize].from;
+                if let Some(host) = self.hosts.get(from as usize) {
+                    prefetch(host);
+                }
             }
-            Next::Host(host) => self.fetch_flow(host, id),
-            Next::Unknown => {}
+            _ => {}
         }
     }
 
@@ -70,11 +83,10 @@ impl Partition<'_> {
         prefetch(&self.hosts[host as usize]);
         if packet.kind == Kind::Data {
             if let Some(receiver) = self.receivers.get(self.receiver_of[packet.flow as usize] as usize) {
-                prefetch(receiver);
+                prefetch_all(receiver);
             }
         } else if let Some(flow) = self.senders.get(self.sender_of[packet.flow as usize] as usize) {
-            prefetch(flow);
-            prefetch(&flow.scheme_slot);
+            prefetch_all(flow);
             prefetch(&self.wires.ports[self.plan.host_up[host as usize] as usize]);
         }
     }
@@ -82,11 +94,22 @@ impl Partition<'_> {
     #[inline]
     fn fetch_head(&self) {
         let Some(id) = self.arriving(HEAD) else { return };
-        if let Next::Port(link) = self.next_of(id) {
-            let head = self.wires.ports[link as usize].data_head;
-            if head != NONE {
-                self.wires.packets.prefetch(head);
+        match self.next_of(id) {
+            Next::Port(link) => {
+                let port = &self.wires.ports[link as usize];
+                for end in [port.data_head, port.data_tail] {
+                    if end != NONE {
+                        self.wires.packets.prefetch(end);
+                    }
+                }
             }
+            Next::Host(host) => {
+                let packet = &self.wires.packets[id];
+                if let Some(balancer) = self.hosts[host as usize].schemes.get(packet.balancer as usize) {
+                    prefetch(balancer);
+                }
+            }
+            Next::Unknown => {}
         }
     }
 

@@ -268,10 +268,10 @@ fn direction(plan: &Plan, link: usize) -> &'static str {
 /// What came into being against what became of it; what is in flight is counted where it lies.
 fn conservation(plan: &Plan, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
     let sum = |tally: &dyn Fn(&Partition<'_>) -> Tally| {
-        partitions.iter().map(tally).fold(Tally::default(), |a, b| Tally {
-            packets: a.packets + b.packets,
-            bytes: a.bytes + b.bytes,
-        })
+        partitions
+            .iter()
+            .map(tally)
+            .fold(Tally::default(), |a, b| Tally { packets: a.packets + b.packets, bytes: a.bytes + b.bytes })
     };
     let trimmed = sum(&|p| Tally { packets: p.wires.totals.trimmed_packets, bytes: p.wires.totals.trimmed_bytes });
     let balance = |kind: usize| {

@@ -234,7 +234,8 @@ impl<'a> Partition<'a> {
             self.wires.catch_up(self.plan, samples.link, now);
             samples.take(now, &self.wires.ports[samples.link as usize]);
         }
-        let open = !self.senders.is_empty() || self.next_flow < self.plan.flows.flows.len() || !self.wires.wheel.is_empty();
+        let open =
+            !self.senders.is_empty() || self.next_flow < self.plan.flows.flows.len() || !self.wires.wheel.is_empty();
         if open {
             self.plan_event(now + self.plan.measure.series_interval.ps(), SAMPLE);
         }

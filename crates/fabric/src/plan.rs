@@ -271,7 +271,8 @@ fn limits(fabric: &FabricParameters, bdp: u64, wire_mtu: u32, lazy: bool) -> Res
         u32::try_from(value).map_err(|_| format!("fabric.{name} is {value} B; at most {} B fit", u32::MAX))
     };
     let queue_limit = bytes("queue_limit", fabric.queue_limit.bytes(bdp))?;
-    let weights = if fabric.class_weights.is_empty() { vec![1; fabric.classes.len()] } else { fabric.class_weights.clone() };
+    let weights =
+        if fabric.class_weights.is_empty() { vec![1; fabric.classes.len()] } else { fabric.class_weights.clone() };
     Ok(Limits {
         queue_limit,
         control_limit: bytes("control_limit", fabric.control_limit.bytes(bdp))?,

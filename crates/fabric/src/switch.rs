@@ -6,10 +6,7 @@ use crate::{
     plan::Plan,
     wires::{Wires, tally_of},
 };
-use anabranch_lb::{
-    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme,
-    registry::Switch,
-};
+use anabranch_lb::{Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, registry::Switch};
 use anabranch_topology::{LinkId, NodeId, NodeKind, Routes};
 use anabranch_units::Time;
 use std::collections::BTreeMap;

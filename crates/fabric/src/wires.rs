@@ -191,11 +191,7 @@ impl Wires {
 
     #[inline]
     fn class_bytes(&self, plan: &Plan, link: u32, class: u8) -> u32 {
-        if plan.fabric.classes > 1 {
-            self.classes.bytes(link, class)
-        } else {
-            self.ports[link as usize].data_bytes
-        }
+        if plan.fabric.classes > 1 { self.classes.bytes(link, class) } else { self.ports[link as usize].data_bytes }
     }
 
     /// A data packet that finds its queue full: trimmed, or dropped where trimming is off.
@@ -350,9 +346,8 @@ impl Wires {
     }
 
     fn red(&mut self, plan: &Plan, link: u32) -> &mut Stream {
-        self.red[link as usize].get_or_insert_with(|| {
-            Box::new(Stream::keyed(plan.seed, plan.links[link as usize].key, "red"))
-        })
+        self.red[link as usize]
+            .get_or_insert_with(|| Box::new(Stream::keyed(plan.seed, plan.links[link as usize].key, "red")))
     }
 
     /// A packet starts at `start`; works out when it arrives and asks for that event.

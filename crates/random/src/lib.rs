@@ -31,7 +31,7 @@ pub const fn name_key(name: &str) -> u64 {
 
 /// The key of (seed, entity, purpose).
 pub const fn key(seed: u64, entity: u64, purpose: &str) -> u64 {
-    mix(mix(seed.wrapping_add(0x9E37_79B9_7F4A_7C15)) ^ mix(entity) .rotate_left(17) ^ name_key(purpose))
+    mix(mix(seed.wrapping_add(0x9E37_79B9_7F4A_7C15)) ^ mix(entity).rotate_left(17) ^ name_key(purpose))
 }
 
 /// A stream of random numbers (xoshiro256++).

@@ -28,7 +28,9 @@ pub(crate) fn fingerprint(flows: &[FlowRow], links: &[LinkRow]) -> u64 {
     }
     for link in links {
         let queue = &link.queue;
-        for word in [link.bytes, link.packets, queue.max_bytes, queue.max_packets, link.ecn_marks, link.trims, link.drops] {
+        for word in
+            [link.bytes, link.packets, queue.max_bytes, queue.max_packets, link.ecn_marks, link.trims, link.drops]
+        {
             add(word);
         }
     }

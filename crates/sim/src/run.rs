@@ -21,11 +21,7 @@ pub enum Port {
 ///
 /// # Errors
 /// [`SimError`].
-pub fn run(
-    setup: &Setup,
-    threads: usize,
-    progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<RunResult, SimError> {
+pub fn run(setup: &Setup, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, SimError> {
     run_with(setup, threads, Port::Lazy, progress)
 }
 
@@ -57,19 +53,15 @@ pub fn run_with(
     let mut partitions: Vec<_> = (0..plan.partitions() as u16).map(|me| Partition::new(&plan, me)).collect();
     let flows_total = setup.flows.flows.len() as u64;
     let started = Instant::now();
-    let outcome = anabranch_engine::run(
-        &mut partitions,
-        plan.lookahead(),
-        setup.limits.time_limit.ps(),
-        &mut |status| {
+    let outcome =
+        anabranch_engine::run(&mut partitions, plan.lookahead(), setup.limits.time_limit.ps(), &mut |status| {
             progress(&Progress {
                 now: Time::from_ps(status.now),
                 packet_hops: status.work,
                 flows_finished: status.finished,
                 flows_total,
             })
-        },
-    );
+        });
     let wall_seconds = started.elapsed().as_secs_f64();
     if let Some(failure) = partitions.iter().find_map(Partition::failure) {
         return Err(match failure.clone() {

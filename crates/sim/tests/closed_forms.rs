@@ -149,11 +149,15 @@ fn two_flows_share_a_nic_packet_by_packet() {
 fn a_trimmed_packet_comes_again() {
     // Two senders, one receiver, room for four waiting packets: trimming must occur, everything must arrive.
     let list: Vec<_> = (0..4).map(|i| (4 + i, 0, 64 * 4096, 0)).collect();
-    let mut setup = setup(fat_tree(2, 4), flows(&list.iter().map(|&(s, d, b, t)| (s % 6 + 2, d, b, t)).collect::<Vec<_>>()), "ops");
+    let mut setup =
+        setup(fat_tree(2, 4), flows(&list.iter().map(|&(s, d, b, t)| (s % 6 + 2, d, b, t)).collect::<Vec<_>>()), "ops");
     setup.fabric.set("queue_limit", &text("16640B")).unwrap();
     let result = run(&setup);
     assert!(result.counters.trimmed > 0);
     assert_eq!(result.counters.trimmed, result.conservation.headers.injected);
-    assert!(result.counters.retransmitted >= result.counters.trimmed - result.counters.timeouts.min(result.counters.trimmed));
+    assert!(
+        result.counters.retransmitted
+            >= result.counters.trimmed - result.counters.timeouts.min(result.counters.trimmed)
+    );
     assert!(result.flows.iter().all(|f| f.fct_ack.is_some()));
 }

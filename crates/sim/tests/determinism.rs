@@ -5,9 +5,8 @@ use anabranch_settings::{Parameters, Raw};
 use anabranch_sim::Setup;
 use common::*;
 
-const SCHEMES: [&str; 12] = [
-    "ecmp", "ops", "reps", "bitmap", "mixed", "plb", "flowbender", "ar", "drill", "rr", "co-prime", "prime",
-];
+const SCHEMES: [&str; 12] =
+    ["ecmp", "ops", "reps", "bitmap", "mixed", "plb", "flowbender", "ar", "drill", "rr", "co-prime", "prime"];
 
 fn fingerprints(setup: &Setup) -> Vec<(u64, u64)> {
     let threads = [1, 2, 3].map(|threads| {

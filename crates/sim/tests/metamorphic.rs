@@ -70,7 +70,8 @@ fn another_workload_elsewhere_changes_nothing() {
 fn half_the_load_is_no_worse_at_the_median() {
     let topology = fat_tree(2, 8);
     let median = |gap: u64| {
-        let list: Vec<_> = (0..2000u64).map(|i| ((i * 7 % 32) as u32, ((i * 7 + 5 + i % 20) % 32) as u32, 40_960, i * gap)).collect();
+        let list: Vec<_> =
+            (0..2000u64).map(|i| ((i * 7 % 32) as u32, ((i * 7 + 5 + i % 20) % 32) as u32, 40_960, i * gap)).collect();
         let list: Vec<_> = list.into_iter().filter(|f| f.0 != f.1).collect();
         let result = run(&setup(topology.clone(), flows(&list), "ops"));
         let mut all: Vec<_> = result.flows.iter().map(|f| f.fct_rx.unwrap().ps() * 1000 / f.ideal_rx.ps()).collect();

@@ -15,7 +15,21 @@ fn nobody_beats_serialisation() {
     let topology = fat_tree(2, 8);
     let size = 1 << 20;
     let set = permutation(&topology, size, 1);
-    for scheme in ["ecmp", "ops", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "ar", "drill", "rr", "co-prime", "prime"] {
+    for scheme in [
+        "ecmp",
+        "ops",
+        "reps",
+        "bitmap",
+        "mixed",
+        "plb",
+        "flowbender",
+        "flowlet",
+        "ar",
+        "drill",
+        "rr",
+        "co-prime",
+        "prime",
+    ] {
         let result = run(&setup(topology.clone(), set.clone(), scheme));
         for flow in &result.flows {
             assert!(flow.fct_rx.unwrap() >= bound(size, 4), "{scheme}: {:?}", flow.fct_rx);

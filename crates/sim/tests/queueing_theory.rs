@@ -9,7 +9,13 @@ use anabranch_sim::Setup;
 use common::*;
 
 /// One-packet messages from host 0 as a Poisson process; the NIC is the server.
-fn poisson(sizes: &mut dyn FnMut(&mut Stream) -> u64, mean_service_ps: f64, load: f64, count: usize, seed: u64) -> Setup {
+fn poisson(
+    sizes: &mut dyn FnMut(&mut Stream) -> u64,
+    mean_service_ps: f64,
+    load: f64,
+    count: usize,
+    seed: u64,
+) -> Setup {
     let mut stream = Stream::keyed(seed, 0, "arrivals");
     let mut time = 0.0;
     let list: Vec<_> = (0..count)
@@ -40,7 +46,10 @@ fn mean_wait(rows: &[FlowRow]) -> (f64, f64) {
 
 fn assert_wait(setup: &Setup, expected: f64, what: &str) {
     let (mean, half) = mean_wait(&run(setup).flows);
-    assert!((mean - expected).abs() <= half, "{what}: waited {mean:.0} ps, theory says {expected:.0}, interval {half:.0}");
+    assert!(
+        (mean - expected).abs() <= half,
+        "{what}: waited {mean:.0} ps, theory says {expected:.0}, interval {half:.0}"
+    );
     // The interval must be narrow enough for the test to mean something.
     assert!(half < 0.35 * expected, "{what}: {half} of {expected}");
 }

@@ -269,7 +269,8 @@ impl Plan {
         }
         let missing: Vec<&str> =
             self.jobs.iter().zip(&done.summaries).filter(|(_, s)| s.is_none()).map(|(j, _)| j.name.as_str()).collect();
-        let text = serde_json::json!({ "interrupted": true, "finished": self.jobs.len() - missing.len(), "missing": missing });
+        let text =
+            serde_json::json!({ "interrupted": true, "finished": self.jobs.len() - missing.len(), "missing": missing });
         std::fs::create_dir_all(directory)?;
         std::fs::write(path, format!("{text:#}\n"))
     }

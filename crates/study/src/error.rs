@@ -7,7 +7,10 @@ use std::fmt;
 
 /// The user's mistake.
 #[derive(Clone, Debug)]
-pub struct ScenarioError {
+pub struct ScenarioError(Box<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
     message: String,
     place: Option<Place>,
     help: Option<String>,
@@ -17,14 +20,14 @@ pub struct ScenarioError {
 impl ScenarioError {
     /// What is wrong.
     pub fn new(message: impl Into<String>) -> Self {
-        ScenarioError { message: message.into(), place: None, help: None, code: None }
+        ScenarioError(Box::new(Parts { message: message.into(), place: None, help: None, code: None }))
     }
 
     /// Where.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
-        self.code = Some(NamedSource::new(&place.source.name, place.source.text.clone()));
-        self.place = Some(place);
+        self.0.code = Some(NamedSource::new(&place.source.name, place.source.text.clone()));
+        self.0.place = Some(place);
         self
     }
 
@@ -40,18 +43,18 @@ impl ScenarioError {
     /// What to do about it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.0.help = Some(help.into());
         self
     }
 
     /// Name of the file or flag at fault.
     pub fn source_name(&self) -> Option<&str> {
-        self.place.as_ref().map(|p| p.source.name.as_str())
+        self.0.place.as_ref().map(|p| p.source.name.as_str())
     }
 
     /// Line and column (from 1, in characters) of the place.
     pub fn line_column(&self) -> Option<(usize, usize)> {
-        let place = self.place.as_ref()?;
+        let place = self.0.place.as_ref()?;
         let mut start = place.span.start.min(place.source.text.len());
         while !place.source.text.is_char_boundary(start) {
             start -= 1;
@@ -63,13 +66,13 @@ impl ScenarioError {
 
     /// What to do about it, where there is something to say.
     pub fn remedy(&self) -> Option<&str> {
-        self.help.as_deref()
+        self.0.help.as_deref()
     }
 }
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0.message)
     }
 }
 
@@ -77,15 +80,15 @@ impl std::error::Error for ScenarioError {}
 
 impl Diagnostic for ScenarioError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.0.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.code.as_ref().map(|code| code as &dyn SourceCode)
+        self.0.code.as_ref().map(|code| code as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.place.as_ref()?;
+        let place = self.0.place.as_ref()?;
         let end = place.source.text.len();
         let (start, stop) = (place.span.start.min(end), place.span.end.min(end));
         let label = LabeledSpan::new(Some("here".into()), start, stop.saturating_sub(start));

@@ -137,7 +137,8 @@ fn nothing_by(name: &str) -> ScenarioError {
 }
 
 fn about_text(summary: &str, description: &str, source: &str) -> String {
-    let description = if description.is_empty() { format!("{}.", capitalised(summary)) } else { description.to_string() };
+    let description =
+        if description.is_empty() { format!("{}.", capitalised(summary)) } else { description.to_string() };
     format!("{description} Source: {source}.")
 }
 

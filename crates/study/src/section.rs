@@ -64,9 +64,9 @@ impl<'t> Section<'t> {
             let message = format!("{}: `{key}`: found {}, expected {}", self.title, node.describe(), T::expected());
             return Err(ScenarioError::new(message).at(node.place.clone()));
         };
-        T::read(&raw).map(Some).map_err(|wrong| {
-            ScenarioError::new(format!("{}: `{key}`: {wrong}", self.title)).at(node.place.clone())
-        })
+        T::read(&raw)
+            .map(Some)
+            .map_err(|wrong| ScenarioError::new(format!("{}: `{key}`: {wrong}", self.title)).at(node.place.clone()))
     }
 
     /// Takes a word that must be one of `allowed`.

@@ -181,8 +181,7 @@ impl Loop {
         let to = ((host + stride) % self.hosts()) as u16;
         let spine = self.spine();
         let (flow, from) = (host as u32, host as u16);
-        self.packets[id as usize] =
-            Packet { sent_at: now, flow, from, to, spine, size: DATA, ..Packet::default() };
+        self.packets[id as usize] = Packet { sent_at: now, flow, from, to, spine, size: DATA, ..Packet::default() };
         self.sent[host] += 1;
         self.transmit(host, now, id);
     }

@@ -216,8 +216,9 @@ fn insert(node: &mut Node, steps: &[Step], path: &str, leaf: Node) -> Result<(),
             return Err(ScenarioError::new(format!("`{path}`: {index} is not a key of a table")).at(at_fault));
         }
         (Value::Leaf(found), _) => {
-            return Err(ScenarioError::new(format!("`{path}` leads into the value {found}, which has no keys"))
-                .at(at_fault));
+            return Err(
+                ScenarioError::new(format!("`{path}` leads into the value {found}, which has no keys")).at(at_fault)
+            );
         }
     };
     insert(next, rest, path, leaf)
@@ -283,7 +284,8 @@ fn convert(
 mod tests {
     use super::*;
 
-    const TEXT: &str = "seed = 1\n[[workload]]\nload = 0.5\n[[workload]]\nload = 0.25\n[topology]\nkind = \"fat-tree\"\n";
+    const TEXT: &str =
+        "seed = 1\n[[workload]]\nload = 0.5\n[[workload]]\nload = 0.25\n[topology]\nkind = \"fat-tree\"\n";
 
     fn value(tree: &Tree, path: &str) -> Option<Raw> {
         tree.find(path).and_then(Node::raw)

@@ -16,7 +16,7 @@ fn read(text: &str) -> Scenario {
 fn every_ready_made_scenario_is_valid_and_reads_back() {
     for ready in READY_MADE {
         let scenario = load(ready.name, &[], None).unwrap_or_else(|e| panic!("{}: {e}", ready.name));
-        assert!(!ready.title().is_empty() && ready.shows().lines().count() > 1, "{}", ready.name);
+        assert!(!ready.title().is_empty() && !ready.shows().is_empty(), "{}", ready.name);
         assert_eq!(scenario.warnings(), Vec::<String>::new(), "{}", ready.name);
         scenario.setup(scenario.seed).unwrap_or_else(|e| panic!("{}: {e}", ready.name));
         let text = scenario.to_toml();
@@ -55,7 +55,14 @@ fn what_is_not_a_default_survives() {
     let again = read(&text);
     assert_eq!((again.to_toml(), again.hash()), (text.clone(), scenario.hash()));
     assert_eq!((again.seed, again.scheme()), (9, "ops+drill"));
-    for part in ["p_ecn = 7", "rto = \"50us\"", "class_weights = [3, 1]", "split_share = 0.25", "factor = 0.5", "until = \"20us\""] {
+    for part in [
+        "p_ecn = 7",
+        "rto = \"50us\"",
+        "class_weights = [3, 1]",
+        "split_share = 0.25",
+        "factor = 0.5",
+        "until = \"20us\"",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let setup = again.setup(9).unwrap();
@@ -73,12 +80,17 @@ fn the_hash_names_what_a_run_depends_on() {
     let base = hash(&[]);
     assert_eq!(base, hash(&[]));
     // Written otherwise, the same: a default given, parameters of a scheme that is not used, what is compared.
-    for same in ["topology.link_delay=1000ns", "load_balancer.reps.buffer=4", "compare.seeds=7", "workload.0.measured=true"] {
-        if load("tiny", &[same.to_string()], None).is_ok() {
-            assert_eq!(hash(&[same]), base, "{same}");
-        }
+    for same in ["topology.link_delay=1000ns", "load_balancer.drill.d=3", "compare.seeds=7", "workload.0.measured=true"]
+    {
+        assert_eq!(hash(&[same]), base, "{same}");
     }
-    for other in ["seed=2", "topology.link_delay=2us", "load_balancer.scheme=ecmp", "load_balancer.prime.p_ecn=3", "run.warmup=1us"] {
+    for other in [
+        "seed=2",
+        "topology.link_delay=2us",
+        "load_balancer.scheme=ecmp",
+        "load_balancer.prime.p_ecn=3",
+        "run.warmup=1us",
+    ] {
         assert_ne!(hash(&[other]), base, "{other}");
     }
 }

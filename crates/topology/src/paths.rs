@@ -259,24 +259,26 @@ impl Slowest {
     }
 }
 
-/// Shortest paths between hosts, worked out once per pair of edge switches.
+/// Shortest paths between hosts; the distances to an edge switch are worked out once.
 #[derive(Clone, Debug, Default)]
 pub struct BasePaths {
-    between: rustc_hash::FxHashMap<(NodeId, NodeId), Box<[LinkId]>>,
+    /// Every switch's distance to an edge switch.
+    distances: rustc_hash::FxHashMap<NodeId, Box<[u32]>>,
     path: Vec<LinkId>,
 }
 
 impl BasePaths {
     /// As [`Topology::base_path`].
     pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
-        let key = (topology.edge_switch(src), topology.edge_switch(dst));
-        let between = self.between.entry(key).or_insert_with(|| {
-            let path = topology.base_path(src, dst);
-            path[1..path.len() - 1].into()
+        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
+        let distance = self.distances.entry(to).or_insert_with(|| {
+            let mut distance = vec![u32::MAX; topology.switches() as usize];
+            distances(topology, to.0 - topology.hosts, &|_| true, &mut distance, &mut Vec::new());
+            distance.into()
         });
         self.path.clear();
         self.path.push(topology.host_uplink(src));
-        self.path.extend_from_slice(between);
+        topology.descend(from, to, distance, &mut self.path);
         self.path.push(topology.host_uplink(dst).reverse());
         &self.path
     }

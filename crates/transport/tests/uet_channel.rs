@@ -30,7 +30,14 @@ enum Event {
 }
 
 /// Runs a flow to its end; checks invariants at every step.
-fn transfer(config: &UetConfig, size: u64, seed: u64, drop: u64, trim: u64, spread_us: u64) -> Result<(), TestCaseError> {
+fn transfer(
+    config: &UetConfig,
+    size: u64,
+    seed: u64,
+    drop: u64,
+    trim: u64,
+    spread_us: u64,
+) -> Result<(), TestCaseError> {
     let mut stream = Stream::keyed(seed, 0, "channel");
     let mut sender = UetSender::new(config, RTT, size);
     let mut receiver = UetReceiver::new(config, size);

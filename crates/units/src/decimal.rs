@@ -77,9 +77,8 @@ pub(crate) fn read(
     let fraction = fraction.trim_end_matches('0');
     let too_large = || UnitError::TooLarge { found: found() };
     let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| too_large())?;
-    let divisor = 10u128
-        .checked_pow(fraction.len() as u32)
-        .ok_or_else(|| UnitError::NotWhole { found: found(), smallest })?;
+    let divisor =
+        10u128.checked_pow(fraction.len() as u32).ok_or_else(|| UnitError::NotWhole { found: found(), smallest })?;
     let scaled = digits.checked_mul(u128::from(scale)).ok_or_else(too_large)?;
     if scaled % divisor != 0 {
         return Err(UnitError::NotWhole { found: found(), smallest });

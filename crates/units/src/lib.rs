@@ -12,4 +12,4 @@ mod time;
 pub use decimal::UnitError;
 pub use rate::{Rate, Serialiser};
 pub use size::{Bytes, BytesOrBdp, PacketsOrBdp};
-pub use time::{Time};
+pub use time::Time;

@@ -67,7 +67,6 @@ fn text(all: &[Measured]) -> String {
             ]
         })
         .collect();
-    let header =
-        ["scenario", "hosts", "packet-hops/s", "stripped loop", "ratio", "bytes per host", "peak memory (MB)"];
+    let header = ["scenario", "hosts", "packet-hops/s", "stripped loop", "ratio", "bytes per host", "peak memory (MB)"];
     table(&header, &rows) + "\nMedians. A packet-hop is one packet leaving one port.\n"
 }

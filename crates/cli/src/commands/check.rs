@@ -25,7 +25,8 @@ pub(crate) fn check(arguments: &Check) -> Result<(), Failure> {
         })),
         Format::Table => {
             let (hosts, flows) = (setup.topology.hosts, setup.flows.flows.len());
-            let head = format!("# Every default filled in. Hash {hash}; {hosts} hosts, {flows} flows with this seed.\n");
+            let head =
+                format!("# Every default filled in. Hash {hash}; {hosts} hosts, {flows} flows with this seed.\n");
             print(&(head + &text));
         }
     }

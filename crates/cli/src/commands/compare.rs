@@ -13,11 +13,8 @@ use serde_json::{Value, json};
 /// `anabranch compare`.
 pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
-    let request = Request {
-        schemes: arguments.schemes.clone(),
-        seeds: arguments.seeds,
-        baseline: arguments.baseline.clone(),
-    };
+    let request =
+        Request { schemes: arguments.schemes.clone(), seeds: arguments.seeds, baseline: arguments.baseline.clone() };
     let plan = Plan::new(&scenario, &request)?;
     let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), plan.hash());
     listen_for_interruption();

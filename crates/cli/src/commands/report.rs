@@ -11,7 +11,9 @@ use serde_json::json;
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
     if !arguments.dir.is_dir() {
         let dir = arguments.dir.display();
-        return Err(Failure::input(format!("there is no directory {dir}; give one that `--out` of run or compare named")));
+        return Err(Failure::input(format!(
+            "there is no directory {dir}; give one that `--out` of run or compare named"
+        )));
     }
     let page = anabranch_report::report(&arguments.dir)?;
     match arguments.format {

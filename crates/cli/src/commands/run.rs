@@ -46,19 +46,8 @@ fn text(summary: &Summary) -> String {
     }
     let kind = serde_json::to_value(summary.all.fct_kind).unwrap_or_default();
     let mut out = format!("{}, {}, seed {}\n\n", summary.scenario, summary.scheme, summary.seed);
-    let header = [
-        "workload",
-        "flows",
-        "finished",
-        "FCT mean (us)",
-        "p50",
-        "p99",
-        "max",
-        "slowdown mean",
-        "p50",
-        "p99",
-        "max",
-    ];
+    let header =
+        ["workload", "flows", "finished", "FCT mean (us)", "p50", "p99", "max", "slowdown mean", "p50", "p99", "max"];
     out += &table(&header, &rows);
     let c = &summary.counters;
     out += &format!(
@@ -85,9 +74,7 @@ fn row(name: &str, flows: &FlowSummary) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |v| format!("{v:.2}"));
     let (fct, slowdown) = (&flows.fct_us, &flows.slowdown);
     let mut row = vec![name.to_string(), count(flows.flows.total), count(flows.flows.finished)];
-    let numbers = [
-        fct.mean, fct.p50, fct.p99, fct.max, slowdown.mean, slowdown.p50, slowdown.p99, slowdown.max,
-    ];
+    let numbers = [fct.mean, fct.p50, fct.p99, fct.max, slowdown.mean, slowdown.p50, slowdown.p99, slowdown.max];
     row.extend(numbers.map(number));
     row
 }

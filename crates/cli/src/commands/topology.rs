@@ -44,13 +44,9 @@ pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
 }
 
 fn summary_json(s: &Summary) -> Value {
-    let tier = |t: &TierCount| {
-        json!({ "tier": t.tier, "switches": t.switches, "ports": t.ports, "oversubscription": t.oversubscription })
-    };
+    let tier = |t: &TierCount| json!({ "tier": t.tier, "switches": t.switches, "ports": t.ports, "oversubscription": t.oversubscription });
     let kind = |(rate, delay): &(Rate, Time)| json!({ "rate_bps": rate.0, "delay_ps": delay.ps() });
-    let cable = |(class, count, kinds): &(String, u64, Vec<(Rate, Time)>)| {
-        json!({ "class": class, "cables": count, "kinds": kinds.iter().map(kind).collect::<Vec<_>>() })
-    };
+    let cable = |(class, count, kinds): &(String, u64, Vec<(Rate, Time)>)| json!({ "class": class, "cables": count, "kinds": kinds.iter().map(kind).collect::<Vec<_>>() });
     let path = |p: &PathCount| json!({ "switch_hops": p.switch_hops, "paths": p.paths, "switch_pairs": p.pairs });
     json!({
         "hosts": s.hosts,
@@ -67,7 +63,8 @@ fn summary_json(s: &Summary) -> Value {
 }
 
 fn summary_text(s: &Summary) -> String {
-    let mut out = format!("{} hosts, {} switches\n\n", count(s.hosts.into()), s.tiers.iter().map(|t| t.switches).sum::<u32>());
+    let mut out =
+        format!("{} hosts, {} switches\n\n", count(s.hosts.into()), s.tiers.iter().map(|t| t.switches).sum::<u32>());
     let tiers: Vec<_> = s
         .tiers
         .iter()
@@ -86,11 +83,8 @@ fn summary_text(s: &Summary) -> String {
         })
         .collect();
     out += &format!("\n{}", table(&["links", "cables", "rate and delay"], &cables));
-    let paths: Vec<_> = s
-        .paths
-        .iter()
-        .map(|p| vec![p.switch_hops.to_string(), count(p.paths), count(p.pairs)])
-        .collect();
+    let paths: Vec<_> =
+        s.paths.iter().map(|p| vec![p.switch_hops.to_string(), count(p.paths), count(p.pairs)]).collect();
     out += &format!("\n{}", table(&["switch hops", "shortest paths", "ordered pairs of leaf switches"], &paths));
     out += &format!(
         "\nDiameter {} links between hosts ({} between leaf switches). Base RTT {}, BDP {} B = {} packets.\n",
@@ -146,7 +140,8 @@ impl Pair {
 
     fn text(&self, graph: &Graph) -> String {
         let more = if self.more { "more than " } else { "" };
-        let mut out = format!("\n{more}{} shortest paths from host{} to host{}\n", self.paths.len(), self.src, self.dst);
+        let mut out =
+            format!("\n{more}{} shortest paths from host{} to host{}\n", self.paths.len(), self.src, self.dst);
         for path in &self.paths {
             out += &format!("  {}\n", self.nodes(graph, path).join(" "));
         }
@@ -157,7 +152,8 @@ impl Pair {
 /// Writes ConWeave's text: counts, the switches, and a line per cable.
 fn export(graph: &Graph, file: &Path) -> Result<(), ScenarioError> {
     let switches: Vec<String> = (graph.hosts..graph.nodes.len() as u32).map(|n| n.to_string()).collect();
-    let mut text = format!("{} {} {}\n{}\n", graph.nodes.len(), switches.len(), graph.links.len() / 2, switches.join(" "));
+    let mut text =
+        format!("{} {} {}\n{}\n", graph.nodes.len(), switches.len(), graph.links.len() / 2, switches.join(" "));
     for cable in graph.links.chunks_exact(2) {
         let link = &cable[0];
         text += &format!("{} {} {}bps {}ps 0\n", link.from.0, link.to.0, link.rate.0, link.delay.ps());

@@ -48,7 +48,12 @@ impl Ar {
     /// The scheme at this switch.
     pub fn new(parameters: ArParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let shortest = Vec::with_capacity(switch.widest as usize);
-        Ar { unit: parameters.unit.0.max(1), seed: hash_seed(seed, switch), stream: Stream::keyed(seed, switch.key, "ar"), shortest }
+        Ar {
+            unit: parameters.unit.0.max(1),
+            seed: hash_seed(seed, switch),
+            stream: Stream::keyed(seed, switch.key, "ar"),
+            shortest,
+        }
     }
 }
 

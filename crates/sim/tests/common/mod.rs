@@ -28,7 +28,12 @@ pub fn topology(kind: &str, keys: &[(&str, Raw)]) -> Topology {
 
 /// A 400 Gb/s fat tree with 1 us links.
 pub fn fat_tree(tiers: i64, radix: i64) -> Topology {
-    let keys = [("tiers", Raw::Int(tiers)), ("radix", Raw::Int(radix)), ("link_rate", text("400Gbps")), ("link_delay", text("1us"))];
+    let keys = [
+        ("tiers", Raw::Int(tiers)),
+        ("radix", Raw::Int(radix)),
+        ("link_rate", text("400Gbps")),
+        ("link_delay", text("1us")),
+    ];
     topology("fat-tree", &keys)
 }
 
@@ -88,11 +93,7 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
         load_balancers: vec![LoadBalancer { name: scheme.into(), host, switch }],
         faults: vec![],
         measure: Measure::default(),
-        limits: RunLimits {
-            until_all_done: true,
-            time_limit: Time::from_ms(1000),
-            trigger_latency: Time::from_us(1),
-        },
+        limits: RunLimits { until_all_done: true, time_limit: Time::from_ms(1000), trigger_latency: Time::from_us(1) },
         seed: 1,
     }
 }

@@ -1,10 +1,6 @@
 //! `[fabric]`: a profile's defaults, single keys over them, and whether they fit together.
 
-use crate::{
-    error::ScenarioError,
-    section::Section,
-    tree::Tree,
-};
+use crate::{error::ScenarioError, section::Section, tree::Tree};
 use anabranch_fabric::{FabricParameters, Scheduling};
 use anabranch_settings::Setting;
 use anabranch_transport::uet::UetParameters;
@@ -59,7 +55,8 @@ pub(crate) fn check(fabric: &FabricParameters, transport: &UetParameters, tree: 
         return Err(wrong("ecn_pmax", format!("found {}, expected a probability from 0 to 1", fabric.ecn_pmax)));
     }
     for (key, limit) in [("queue_limit", fabric.queue_limit), ("control_limit", fabric.control_limit)] {
-        let (least, what) = if key == "queue_limit" { (packet, "full packet") } else { (transport.ack_size.0, "acknowledgement") };
+        let (least, what) =
+            if key == "queue_limit" { (packet, "full packet") } else { (transport.ack_size.0, "acknowledgement") };
         if matches!(limit, BytesOrBdp::Bytes(bytes) if bytes < least) || limit == BytesOrBdp::Bdp(0) {
             return Err(wrong(key, format!("found {limit}, expected room for at least one {what} ({least}B)")));
         }
@@ -88,11 +85,17 @@ fn check_classes(
     let weights = &fabric.class_weights;
     if !weights.is_empty() && weights.len() != classes.len() {
         let (found, needed) = (weights.len(), classes.len());
-        return Err(wrong("class_weights", format!("found {found} weights for {needed} classes ({})", classes.join(", ")))
-            .help("give one weight per class, in the order of `classes`"));
+        return Err(wrong(
+            "class_weights",
+            format!("found {found} weights for {needed} classes ({})", classes.join(", ")),
+        )
+        .help("give one weight per class, in the order of `classes`"));
     }
     if weights.contains(&0) {
-        return Err(wrong("class_weights", "found a weight of 0, expected 1 or more: the class would never send".into()));
+        return Err(wrong(
+            "class_weights",
+            "found a weight of 0, expected 1 or more: the class would never send".into(),
+        ));
     }
     Ok(())
 }
@@ -116,7 +119,12 @@ fn above(a: BytesOrBdp, b: BytesOrBdp) -> bool {
 }
 
 /// Whether the thresholds fit together once the BDP is known; called when the topology stands.
-pub(crate) fn check_with_bdp(fabric: &FabricParameters, bdp: u64, packet: u64, tree: &Tree) -> Result<(), ScenarioError> {
+pub(crate) fn check_with_bdp(
+    fabric: &FabricParameters,
+    bdp: u64,
+    packet: u64,
+    tree: &Tree,
+) -> Result<(), ScenarioError> {
     let at = |key: &str| tree.find(&format!("fabric.{key}")).map(|node| node.place.clone());
     let (kmin, kmax) = (fabric.ecn_kmin.bytes(bdp), fabric.ecn_kmax.bytes(bdp));
     if kmin > kmax {
@@ -125,7 +133,8 @@ pub(crate) fn check_with_bdp(fabric: &FabricParameters, bdp: u64, packet: u64, t
     }
     let limit = fabric.queue_limit.bytes(bdp);
     if limit < packet {
-        let message = format!("[fabric]: `queue_limit` is {limit}B with a BDP of {bdp}B: no full packet ({packet}B) fits");
+        let message =
+            format!("[fabric]: `queue_limit` is {limit}B with a BDP of {bdp}B: no full packet ({packet}B) fits");
         return Err(ScenarioError::new(message).maybe_at(at("queue_limit")));
     }
     Ok(())

@@ -59,7 +59,8 @@ fn of_file(failure: &FileFailure, topology: &Topology) -> Result<Fault, Scenario
         FailedSwitch::Agg => (1, "AGG"),
         FailedSwitch::Core => (highest, "CORE"),
     };
-    let mut switches = (topology.hosts..topology.nodes.len() as u32).map(NodeId).filter(|n| topology.tier(*n) == Some(tier));
+    let mut switches =
+        (topology.hosts..topology.nodes.len() as u32).map(NodeId).filter(|n| topology.tier(*n) == Some(tier));
     let wrong = |message: String| Err(ScenarioError::new(format!("{}: {message}", failure.place)));
     let Some(switch) = switches.nth(failure.switch_id as usize) else {
         return wrong(format!("there is no {word} switch {} in this topology", failure.switch_id));

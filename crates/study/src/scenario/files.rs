@@ -22,6 +22,9 @@ impl Folder {
 
     /// The path from the root on, so that a printed scenario can be read anywhere.
     pub(crate) fn absolute(&self, path: &str) -> String {
+        if path.is_empty() {
+            return String::new();
+        }
         let joined = self.0.join(path);
         std::path::absolute(&joined).unwrap_or(joined).to_string_lossy().into_owned()
     }
@@ -31,9 +34,10 @@ impl Folder {
         match std::fs::read(self.0.join(path)) {
             Ok(bytes) => {
                 let hash = bytes.iter().fold(name_key("file"), |state, byte| mix(state ^ u64::from(*byte)));
-                format!("a file of {} bytes, {hash:016x}", bytes.len())
+                let ending = Path::new(path).extension().unwrap_or_default().to_string_lossy();
+                format!("a {ending} file of {} bytes, {hash:016x}", bytes.len())
             }
-            Err(_) => format!("unreadable {path}"),
+            Err(_) => format!("unreadable {}", self.absolute(path)),
         }
     }
 }

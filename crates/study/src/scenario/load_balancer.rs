@@ -144,11 +144,8 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
 
 /// The parameter tables, each checked against the host and the switch scheme of its name.
 fn tables(section: Section<'_>) -> Result<Vec<(String, Vec<(String, Raw)>)>, ScenarioError> {
-    let names: Vec<&'static str> = HOST_SCHEMES
-        .iter()
-        .chain(SWITCH_SCHEMES)
-        .map(|about| about.name)
-        .fold(Vec::new(), |mut all, name| {
+    let names: Vec<&'static str> =
+        HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).map(|about| about.name).fold(Vec::new(), |mut all, name| {
             if !all.contains(&name) {
                 all.push(name);
             }
@@ -173,7 +170,10 @@ fn tables(section: Section<'_>) -> Result<Vec<(String, Vec<(String, Raw)>)>, Sce
             let raw = value.raw().ok_or_else(|| {
                 ScenarioError::new(format!("{title}: `{key}`: found a table, expected a value")).at(value.place.clone())
             })?;
-            let sides = [host.as_mut().map(HostParameters::parameters_mut), switch.as_mut().map(SwitchParameters::parameters_mut)];
+            let sides = [
+                host.as_mut().map(HostParameters::parameters_mut),
+                switch.as_mut().map(SwitchParameters::parameters_mut),
+            ];
             set_either(sides, key, &raw).map_err(|error| match error {
                 SetError::UnknownKey { key, allowed, nearest } => {
                     let message = match allowed.is_empty() {

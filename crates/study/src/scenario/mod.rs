@@ -12,9 +12,9 @@ mod workload;
 pub use fabric::{MOST_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
 pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
+pub(crate) use transport::congestion_control;
 pub use transport::{CONGESTION_CONTROLS, TRANSPORT_KINDS};
 pub use workload::Workload;
-pub(crate) use transport::congestion_control;
 
 use crate::{
     error::ScenarioError,
@@ -37,7 +37,17 @@ use topology::TopologySection;
 
 /// The outermost keys of a scenario.
 const KEYS: &[&str] = &[
-    "name", "seed", "topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare",
+    "name",
+    "seed",
+    "topology",
+    "fabric",
+    "transport",
+    "load_balancer",
+    "workload",
+    "fault",
+    "measure",
+    "run",
+    "compare",
 ];
 
 /// A checked scenario.
@@ -233,9 +243,10 @@ impl Scenario {
         let topology = self.topology()?;
         let used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
         for balancer in &used {
-            balancer.host.check_uplinks(&topology.uplinks).map_err(|error| {
-                ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme"))
-            })?;
+            balancer
+                .host
+                .check_uplinks(&topology.uplinks)
+                .map_err(|error| ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme")))?;
         }
         let uet = &self.transport.uet;
         let packet = uet.mtu.0 + uet.header.0;
@@ -243,8 +254,7 @@ impl Scenario {
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
 
         let view = topology::host_view(&topology, &self.fabric.classes);
-        let list: Vec<_> =
-            self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
+        let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
         let read_file = |path: &str| self.folder.read(path);
         let generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
             .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;

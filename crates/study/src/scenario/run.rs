@@ -110,7 +110,8 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
     }
     if !measure.series_links.is_empty() && measure.series_interval == Time::ZERO {
         let place = tree.find("measure.series_interval").map(|node| node.place.clone());
-        let message = "[measure]: `series_interval`: found 0us, expected a time above zero, because series_links names links";
+        let message =
+            "[measure]: `series_interval`: found 0us, expected a time above zero, because series_links names links";
         return Err(ScenarioError::new(message).maybe_at(place));
     }
     Ok(measure)

@@ -52,10 +52,8 @@ impl TopologySection {
             let whole = || tree.find(table).map(|node| node.key.clone());
             ScenarioError::new(format!("{title}: {error}")).maybe_at(own.or_else(whole))
         };
-        let mut topology = self
-            .parameters
-            .build(&|path| folder.read(path))
-            .map_err(|error| wrong("topology", "[topology]", error))?;
+        let mut topology =
+            self.parameters.build(&|path| folder.read(path)).map_err(|error| wrong("topology", "[topology]", error))?;
         for (number, settings) in self.overrides.iter().enumerate() {
             let (table, title) = (format!("topology.link[{number}]"), format!("[[topology.link]] {}", number + 1));
             topology.apply(settings).map_err(|error| wrong(&table, &title, error))?;

@@ -47,11 +47,6 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<UetTrans
         };
         ScenarioError::new(format!("[transport]: {error}")).maybe_at(place(&key))
     })?;
-    let packet = transport.uet.mtu.0 + transport.uet.header.0;
-    if packet > u64::from(u16::MAX) || transport.uet.ack_size.0 > u64::from(u16::MAX) {
-        let message = format!("[transport]: mtu and header make packets of {packet}B, acknowledgements have {}; at most {}B fit", transport.uet.ack_size, u16::MAX);
-        return Err(ScenarioError::new(message).maybe_at(place("mtu").or(place("header")).or(place("ack_size"))));
-    }
     Ok(transport)
 }
 

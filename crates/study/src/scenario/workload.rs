@@ -131,9 +131,8 @@ impl Workload {
 
     /// As what its flows are sent; `used` are the load balancers of the setup, the scenario's first.
     pub(crate) fn sent_as(&self, fabric: &FabricParameters, used: &[LoadBalancer]) -> GeneratedAs {
-        let class = |name: Option<&str>| {
-            name.and_then(|name| fabric.classes.iter().position(|c| c == name)).unwrap_or(0) as u8
-        };
+        let class =
+            |name: Option<&str>| name.and_then(|name| fabric.classes.iter().position(|c| c == name)).unwrap_or(0) as u8;
         let balancer = |name: Option<&str>| {
             name.and_then(|name| used.iter().position(|b| b.name == name.trim())).unwrap_or(0) as u16
         };

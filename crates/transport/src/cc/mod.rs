@@ -46,8 +46,7 @@ pub(crate) struct Sizes {
 impl CcConfig {
     /// The constants for packets of `mtu + header` bytes and a window of at most `window`.
     pub(crate) fn new(transport: &UetTransport, network: &Network, mtu: u64, header: u64, window: u64) -> Self {
-        let sizes =
-            Sizes { mtu: (mtu + header) as f64, payload: mtu as f64, max: window as f64, trimmed: header };
+        let sizes = Sizes { mtu: (mtu + header) as f64, payload: mtu as f64, max: window as f64, trimmed: header };
         match transport.uet.congestion_control {
             CongestionControlKind::None => CcConfig::Fixed(window),
             CongestionControlKind::Dctcp => CcConfig::Dctcp(DctcpConfig::new(&transport.dctcp, sizes)),

@@ -90,11 +90,8 @@ impl UetReceiver {
     pub fn on_data(&mut self, config: &UetConfig, packet: &DataArrival) -> Received {
         let DataArrival { psn, payload, tag, ecn, ack_request } = *packet;
         let duplicate = psn < self.cumulative || self.received.contains(self.cumulative, psn);
-        let arrival = Arrival {
-            duplicate,
-            out_of_order: psn != self.cumulative,
-            out_of_sequence: psn != self.following,
-        };
+        let arrival =
+            Arrival { duplicate, out_of_order: psn != self.cumulative, out_of_sequence: psn != self.following };
         self.out_of_order += u64::from(arrival.out_of_order);
         self.out_of_sequence += u64::from(arrival.out_of_sequence);
         self.following = psn + 1;

@@ -178,8 +178,7 @@ impl UetSender {
             self.oldest = now;
         }
         self.in_flight += u64::from(segment.payload) + config.header;
-        *self.slot(segment.psn) =
-            Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
+        *self.slot(segment.psn) = Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
         self.skip_stale();
         segment
     }

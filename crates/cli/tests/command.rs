@@ -1,0 +1,416 @@
+//! The command as its users and scripts see it: exit codes, what goes where, and what is left on disk.
+
+use serde_json::Value;
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// A directory of this test's own, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("anabranch-command-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+    fn file(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.0.join(name), text).unwrap();
+        name.to_string()
+    }
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command
+    }
+    fn entries(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.0.join(path)) else { return Vec::new() };
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+    fn json_file(&self, path: &str) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.0.join(path)).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+/// The one JSON object on standard output.
+fn json(output: &Output) -> Value {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    let value: Value = serde_json::from_str(&stdout(output)).unwrap();
+    assert!(value.is_object());
+    value
+}
+
+fn assert_has(value: &Value, keys: &[&str]) {
+    for key in keys {
+        let found = key.split('.').try_fold(value, |at, part| at.get(part));
+        assert!(found.is_some(), "no {key} in {value:#}");
+    }
+}
+
+#[test]
+fn a_run_writes_what_the_contract_names_and_prints_its_summary() {
+    let folder = Folder::new("run");
+    let output = folder.run(&["run", "tiny", "--out", "out", "--format", "json", "--threads", "1", "--seed", "7"]);
+    let summary = json(&output);
+    assert_has(
+        &summary,
+        &[
+            "scenario",
+            "scheme",
+            "seed",
+            "threads",
+            "fingerprint",
+            "simulated_s",
+            "wall_s",
+            "events",
+            "packet_hops",
+            "packet_hops_per_s",
+            "peak_rss_bytes",
+            "flows.total",
+            "flows.finished",
+            "fct_kind",
+            "fct_us.mean",
+            "fct_us.p50",
+            "fct_us.p95",
+            "fct_us.p99",
+            "fct_us.max",
+            "slowdown.mean",
+            "slowdown.p50",
+            "slowdown.p95",
+            "slowdown.p99",
+            "slowdown.max",
+            "workloads.permutation.flows.total",
+            "workloads.permutation.slowdown.p99",
+            "counters.data_packets",
+            "counters.acks",
+            "counters.ecn_marked",
+            "counters.trimmed",
+            "counters.dropped",
+            "counters.retransmitted",
+            "counters.timeouts",
+            "counters.out_of_order",
+            "counters.pfc_pauses",
+            "counters.flowlets",
+            "counters.path_switches",
+            "counters.probes",
+            "counters.probe_bytes",
+            "conservation",
+        ],
+    );
+    assert_eq!((summary["scheme"].as_str(), summary["seed"].as_u64()), (Some("prime"), Some(7)));
+    assert_eq!((summary["flows"]["total"].as_u64(), summary["flows"]["finished"].as_u64()), (Some(8), Some(8)));
+    assert_eq!(summary["fingerprint"].as_str().map(str::len), Some(16));
+    // Eight flows of 64 KiB are 16 packets each.
+    assert_eq!(summary["counters"]["data_packets"].as_u64(), Some(128));
+    assert_eq!(folder.json_file("out/summary.json"), summary);
+    let files = folder.entries("out");
+    for file in
+        ["flows.csv", "flows.parquet", "links.csv", "links.parquet", "manifest.json", "report.html", "summary.json"]
+    {
+        assert!(files.contains(&file.to_string()), "no {file} in {files:?}");
+    }
+    assert!(files.iter().all(|name| !name.starts_with('.')), "{files:?}");
+    let manifest = folder.json_file("out/manifest.json");
+    assert_has(&manifest, &["version", "commit", "scenario", "scenario_hash", "seeds", "threads", "machine", "wall_s"]);
+    let flows = std::fs::read_to_string(folder.0.join("out/flows.csv")).unwrap();
+    let header = flows.lines().next().unwrap();
+    let columns = "flow_id,src,dst,size_bytes,start_ps,fct_rx_ps,fct_ack_ps,ideal_rx_ps,ideal_ack_ps,slowdown,status,\
+                   workload,scheme,class,retransmitted_packets,out_of_order_packets,max_reorder_bytes,path_switches";
+    for column in columns.split(',') {
+        assert!(header.split(',').any(|c| c == column), "no {column} in {header}");
+    }
+    assert_eq!(flows.lines().count(), 1 + 8);
+    // The scenario of the manifest gives the same run.
+    folder.file("again.toml", manifest["scenario"].as_str().unwrap());
+    let again = json(&folder.run(&["run", "again.toml", "--out", "again", "--format", "json"]));
+    assert_eq!(again["fingerprint"], summary["fingerprint"]);
+}
+
+#[test]
+fn two_threads_give_the_fingerprint_of_one() {
+    let folder = Folder::new("threads");
+    let run = |threads: &str| {
+        let size = "workload.0.size=1MiB";
+        let out = format!("out{threads}");
+        json(&folder.run(&["run", "tiny", "--set", size, "--threads", threads, "--out", &out, "--format", "json"]))
+    };
+    let (one, two) = (run("1"), run("2"));
+    assert_eq!(one["fingerprint"], two["fingerprint"]);
+    assert_eq!((one["threads"].as_u64(), two["threads"].as_u64()), (Some(1), Some(2)));
+}
+
+#[test]
+fn without_a_directory_results_lie_under_their_name() {
+    let folder = Folder::new("default");
+    let output = folder.run(&["run", "tiny"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let runs = folder.entries("results");
+    assert!(runs.len() == 1 && runs[0].starts_with("tiny-"), "{runs:?}");
+    assert!(stderr(&output).contains(&runs[0]), "{}", stderr(&output));
+    assert!(stdout(&output).contains("slowdown") && stdout(&output).contains("Fingerprint"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_comparison_relates_all_to_the_baseline_and_does_not_repeat_itself() {
+    let folder = Folder::new("compare");
+    let arguments =
+        ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "2", "--out", "out", "--format", "json"];
+    let first = json(&folder.run(&arguments));
+    assert_has(&first, &["scenario", "schemes", "seeds", "baseline", "comparison", "runs", "directory"]);
+    assert_eq!(first["baseline"].as_str(), Some("ecmp"));
+    assert_eq!(first["runs"].as_array().map(Vec::len), Some(6));
+    assert_eq!(first["reused_runs"].as_u64(), Some(0));
+    let files = folder.entries("out");
+    for file in ["comparison.csv", "manifest.json", "report.html", "runs"] {
+        assert!(files.contains(&file.to_string()), "no {file} in {files:?}");
+    }
+    let csv = std::fs::read_to_string(folder.0.join("out/comparison.csv")).unwrap();
+    for scheme in ["ecmp", "ops", "prime"] {
+        assert!(csv.lines().any(|line| line.split(',').any(|cell| cell == scheme)), "no {scheme} in {csv}");
+    }
+    let second = json(&folder.run(&arguments));
+    assert_eq!(second["reused_runs"].as_u64(), Some(6));
+    let fingerprints =
+        |v: &Value| v["runs"].as_array().unwrap().iter().map(|r| r["fingerprint"].clone()).collect::<Vec<_>>();
+    assert_eq!(fingerprints(&first), fingerprints(&second));
+    // Another seed more: only what is missing is run. Other flows: everything.
+    let more = ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "out", "--format", "json"];
+    assert_eq!(json(&folder.run(&more))["reused_runs"].as_u64(), Some(6));
+    let other = [&arguments[..], &["--set", "workload.0.size=32KiB"]].concat();
+    assert_eq!(json(&folder.run(&other))["reused_runs"].as_u64(), Some(0));
+    let again = [&arguments[..], &["--set", "workload.0.size=32KiB", "--again"]].concat();
+    assert_eq!(json(&folder.run(&again))["reused_runs"].as_u64(), Some(0));
+    // What the same directory held of the third seed is kept, but not reported.
+    assert!(folder.entries("out/earlier-runs").contains(&"prime".to_string()));
+    assert!(!folder.entries("out/runs/prime").contains(&"seed3".to_string()));
+}
+
+#[test]
+fn the_report_is_written_again() {
+    let folder = Folder::new("report");
+    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
+    std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
+    let answer = json(&folder.run(&["report", "out", "--format", "json"]));
+    assert!(folder.0.join(answer["report"].as_str().unwrap()).exists());
+    for (directory, word) in [("nowhere", "no directory"), (".", "no results")] {
+        let output = folder.run(&["report", directory]);
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn mistakes_end_with_2_one_message_and_nothing_on_disk() {
+    let folder = Folder::new("mistakes");
+    let text =
+        "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"permutation\"\nsize = \"64 parsec\"\n";
+    folder.file("bad.toml", text);
+    folder.file("garbage.toml", "kind = fat-tree");
+    std::fs::write(folder.0.join("binary.toml"), [0xFF, 0xFE, 0x00]).unwrap();
+    folder.file("taken", "a file");
+    std::fs::create_dir(folder.0.join("directory")).unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["run", "bad.toml"], &["bad.toml:6", "`size`", "parsec", "MiB"]),
+        (&["check", "bad.toml"], &["bad.toml:6", "`size`"]),
+        (&["run", "garbage.toml"], &["garbage.toml:1", "not valid TOML"]),
+        (&["run", "binary.toml"], &["binary.toml", "UTF-8"]),
+        (&["run", "directory"], &["directory", "not a scenario"]),
+        (&["run", "tyni"], &["`tyni`", "did you mean `tiny`?"]),
+        (&["run", "tiny", "--set", "topology.radx=4"], &["`radx`", "did you mean `radix`?"]),
+        (&["run", "tiny", "--set", "radix"], &["no `=`", "KEY=VALUE"]),
+        (&["run", "tiny", "--set", "load_balancer.scheme=prme"], &["`prme`", "did you mean `prime`?"]),
+        (&["run", "tiny", "--seed", "many"], &["many", "--seed"]),
+        (&["run", "tiny", "--threads", "0"], &["0", "--threads"]),
+        (&["run", "tiny", "--out", "taken"], &["taken"]),
+        (&["run", "tiny", "--format", "jsn"], &["jsn", "json"]),
+        (&["run"], &["SCENARIO"]),
+        (&["rnu", "tiny"], &["rnu", "run"]),
+        (&["run", "tiny", "--sed", "1"], &["--sed", "--se"]),
+        (&["compare", "tiny", "--schemes", "ecmp,prme"], &["`prme`", "--schemes", "did you mean `prime`?"]),
+        (&["compare", "tiny", "--schemes", "prime+ecmp"], &["use switch ev-index"]),
+        (&["compare", "tiny", "--seeds", "0"], &["--seeds", "found 0"]),
+        (&["compare", "tiny", "--baseline", "ops"], &["`ops`", "ecmp, prime"]),
+        (&["list", "schems"], &["schems", "schemes"]),
+        (&["explain", "prim"], &["`prim`", "did you mean `prime`?"]),
+        (&["topology", "tiny", "--paths", "0", "99"], &["`99`", "0 to 7"]),
+        (&["topology", "tiny", "--paths", "3", "3"], &["two different hosts"]),
+        (&["topology", "tiny", "--export", "nowhere/file"], &["nowhere/file", "cannot be written"]),
+        (&["bench", "--repetitions", "x"], &["x", "--repetitions"]),
+    ];
+    let before = folder.entries(".");
+    for (arguments, words) in cases {
+        let output = folder.run(arguments);
+        let message = stderr(&output);
+        assert_eq!(code(&output), 2, "{arguments:?}: {message}");
+        for word in *words {
+            assert!(message.contains(word), "{arguments:?}: no {word:?} in:\n{message}");
+        }
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert!(!message.contains('\u{1b}'), "colours without a terminal: {message:?}");
+        assert_eq!(folder.entries("."), before, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_message_shows_the_line_and_marks_the_place() {
+    let folder = Folder::new("place");
+    folder.file("x.toml", "[topology]\nkind = \"fat-tree\"\nradix = \"four\"\n[[workload]]\nkind = \"permutation\"\n");
+    let message = stderr(&folder.run(&["check", "x.toml"]));
+    for part in ["x.toml:3:9", "radix = \"four\"", "found \"four\"", "whole number", "here"] {
+        assert!(message.contains(part), "no {part:?} in:\n{message}");
+    }
+}
+
+#[test]
+fn check_prints_a_scenario_that_checks() {
+    let folder = Folder::new("check");
+    let output = folder.run(&["check", "first-run", "--set", "topology.radix=8"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("radix = 8") && text.contains("switch_latency") && text.contains("p_nack"), "{text}");
+    folder.file("printed.toml", &text);
+    let hash = |name: &str, more: &[&str]| {
+        let arguments = [&["check", name, "--format", "json"][..], more].concat();
+        json(&folder.run(&arguments))["hash"].as_str().unwrap().to_string()
+    };
+    assert_eq!(hash("printed.toml", &[]), hash("first-run", &["--set", "topology.radix=8"]));
+    let output = folder.run(&["check", "first-run", "--set", "workload.0.load=1.5"]);
+    assert!(stderr(&output).contains("warning") && code(&output) == 0, "{}", stderr(&output));
+}
+
+#[test]
+fn everything_listed_can_be_explained() {
+    let folder = Folder::new("explain");
+    for (kind, known) in [
+        ("schemes", &["prime", "ev-index", "ecmp"][..]),
+        ("topologies", &["fat-tree", "leaf-spine", "file"]),
+        ("transports", &["uet", "dctcp", "smartt", "nscc", "uet-lossy"]),
+        ("workloads", &["poisson", "permutation", "incast", "all-to-all", "file", "web-search"]),
+        ("scenarios", &["first-run", "permutation-8192", "prime-mixed-wrr50"]),
+    ] {
+        let listed = json(&folder.run(&["list", kind, "--format", "json"]));
+        let names: Vec<&str> = listed[kind].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+        for name in known {
+            assert!(names.contains(name), "no {name} in {names:?}");
+        }
+        for name in names {
+            let explained = json(&folder.run(&["explain", name, "--format", "json"]));
+            for part in explained["parts"].as_array().unwrap() {
+                assert!(!part["meaning"].as_str().unwrap().is_empty(), "{name}");
+                for parameter in part["parameters"].as_array().unwrap() {
+                    assert_has(parameter, &["name", "meaning", "expected", "default", "source"]);
+                    assert!(!parameter["source"].as_str().unwrap().is_empty(), "{name}: {parameter}");
+                }
+            }
+        }
+    }
+    let text = stdout(&folder.run(&["explain", "prime"]));
+    for part in ["p_ecn = \"0.25bdp\"", "packets", "Default from", "switch side"] {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
+#[test]
+fn the_topology_is_counted_and_its_paths_are_listed() {
+    let folder = Folder::new("topology");
+    // Radix 4 in three tiers: 16 hosts, 8 leaves, 8 aggregation and 4 core switches, diameter 6, (k/2)^2 = 4 paths
+    // between pods, k/2 = 2 inside a pod.
+    let three = ["topology", "tiny", "--set", "topology.tiers=3", "--format", "json"];
+    let answer = json(&folder.run(&[&three[..], &["--paths", "0", "host15"]].concat()));
+    assert_eq!((answer["hosts"].as_u64(), answer["switches"].as_u64()), (Some(16), Some(20)));
+    assert_eq!(answer["diameter_links"].as_u64(), Some(6));
+    assert_eq!(answer["pair"]["paths"].as_array().map(Vec::len), Some(4));
+    for path in answer["pair"]["paths"].as_array().unwrap() {
+        let nodes = path.as_array().unwrap();
+        assert_eq!((nodes.len(), nodes[0].as_str(), nodes[6].as_str()), (7, Some("host0"), Some("host15")));
+    }
+    let counts: Vec<_> = answer["paths"].as_array().unwrap().iter().map(|p| p["paths"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [2, 4]);
+    // What is exported is a topology file of the same counts.
+    assert_eq!(code(&folder.run(&["topology", "tiny", "--export", "tiny.topo"])), 0);
+    let file = "topology={ kind = \"file\", format = \"conweave\", path = \"tiny.topo\" }";
+    let text = std::fs::read_to_string(folder.0.join("tiny.topo")).unwrap();
+    assert_eq!(text.lines().next(), Some("14 6 16"));
+    folder.file("from-file.toml", "[topology]\nkind = \"file\"\n[[workload]]\nkind = \"permutation\"\n");
+    let imported = json(&folder.run(&["topology", "from-file.toml", "--set", file, "--format", "json"]));
+    assert_eq!((imported["hosts"].as_u64(), imported["switches"].as_u64()), (Some(8), Some(6)));
+    assert_eq!(imported["base_rtt_ps"], json(&folder.run(&["topology", "tiny", "--format", "json"]))["base_rtt_ps"]);
+}
+
+#[test]
+fn a_time_limit_that_strikes_is_no_failure_and_says_so() {
+    let folder = Folder::new("limit");
+    let output = folder.run(&["run", "tiny", "--set", "run.time_limit=3us", "--out", "out", "--format", "json"]);
+    let summary = json(&output);
+    assert_eq!(summary["flows"]["finished"].as_u64(), Some(0));
+    assert!(stderr(&output).contains("time limit"), "{}", stderr(&output));
+    let flows = std::fs::read_to_string(folder.0.join("out/flows.csv")).unwrap();
+    assert!(flows.contains("unfinished"), "{flows}");
+}
+
+#[test]
+fn help_and_version_are_no_mistakes() {
+    let folder = Folder::new("help");
+    for arguments in [&["--help"][..], &["--version"], &["run", "--help"]] {
+        let output = folder.run(arguments);
+        assert_eq!((code(&output), stdout(&output).is_empty()), (0, false), "{arguments:?}");
+    }
+    assert_eq!(code(&folder.run(&[])), 2);
+}
+
+/// An interruption keeps what is finished, marks it, and the same command goes on from there.
+#[cfg(unix)]
+#[test]
+fn an_interruption_keeps_what_is_finished() {
+    let folder = Folder::new("interrupt");
+    // The first run is short, the second one does not end by itself within the test.
+    let size = "workload.0.size=2GiB";
+    let arguments = ["run", "tiny", "--set", size, "--out", "out", "--threads", "1", "--format", "json"];
+    let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    let summary = folder.json_file("out/summary.json");
+    assert_eq!(summary["interrupted"].as_bool(), Some(true));
+    assert!(Path::new(&folder.0.join("out/report.html")).exists());
+    assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
+
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--set", size, "--out", "compare", "--threads", "1"];
+    let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert_eq!(folder.json_file("compare/interrupted.json")["interrupted"].as_bool(), Some(true));
+    // With short flows, the same directory is completed.
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--out", "compare", "--format", "json"];
+    assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
+    assert!(!folder.entries("compare").contains(&"interrupted.json".to_string()));
+}

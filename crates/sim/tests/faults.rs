@@ -1,0 +1,189 @@
+//! Faults, time limits, triggers and measurements in whole runs; conservation holds in each (a violation is an error).
+
+mod common;
+use anabranch_outcome::FlowStatus;
+use anabranch_settings::{Never, Parameters, Raw};
+use anabranch_sim::{Measure, Setup};
+use anabranch_topology::{FaultKind, FaultParameters, Topology};
+use anabranch_units::{Rate, Time};
+use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
+use common::*;
+
+const WIRE: u64 = 4160 * 20;
+const ACK: u64 = 64 * 20;
+const DELAY: u64 = 1_000_000;
+
+/// One leaf-spine with a single spine: no choice of path.
+fn line() -> Topology {
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(1)),
+        ("hosts_per_leaf", Raw::Int(2)),
+        ("link_rate", text("400Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    topology("leaf-spine", &keys)
+}
+
+fn with_fault(mut setup: Setup, fault: FaultParameters) -> Setup {
+    let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
+    setup.faults.extend(faults);
+    setup
+}
+
+fn link_fault(kind: FaultKind, at: Time, link: &str) -> FaultParameters {
+    FaultParameters { kind, at, links: vec![link.into()], ..FaultParameters::default() }
+}
+
+#[test]
+fn a_degraded_link_slows_what_starts_later() {
+    // Ten packets; at 300 ns the host's link falls to 200 Gb/s. Packets 0 to 3 start at 0, 83.2, 166.4, 249.6 ns at full
+    // rate; packets 4 to 9 take 166.4 ns each and pace the rest of the way.
+    let mut fault = link_fault(FaultKind::LinkDegrade, Time::from_ns(300), "host0->leaf0");
+    fault.rate = Some(Rate::gbps(200));
+    let setup = with_fault(unconstrained(setup(line(), flows(&[(0, 2, 10 * 4096, 0)]), "ecmp")), fault);
+    let rx = 4 * WIRE + 6 * 2 * WIRE + 3 * WIRE + 4 * DELAY;
+    assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(rx)));
+}
+
+#[test]
+fn packets_lost_on_a_dead_link_time_out_and_come_again() {
+    // The only link between the leaves is down until 200 us; the packet is sent again a timeout later, until one passes.
+    let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine0");
+    let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "leaf0-spine0");
+    let mut setup = with_fault(with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
+    setup.transport.uet.set("rto", &text("50us")).unwrap();
+    let result = run(&setup);
+    // Sent at 0, 50, 100, 150 (reaches the dead link after 1.0832 us each time) and at 200 us, which passes.
+    let one_way = 4 * (WIRE + DELAY);
+    assert_eq!(result.flows[0].fct_rx, Some(Time::from_us(200) + Time::from_ps(one_way)));
+    assert_eq!((result.counters.timeouts, result.counters.dropped), (4, 4));
+    assert_eq!(result.conservation.data_packets.dropped, 4);
+}
+
+#[test]
+fn detection_takes_a_dead_link_out_of_the_tables() {
+    let topology = fat_tree(2, 8);
+    let set = permutation(&topology, 400 * 4096, 4);
+    for scheme in ["ecmp", "ops", "prime", "reps"] {
+        let fault =
+            FaultParameters { count: 2, detect_after: Never::Value(Time::from_us(10)), ..FaultParameters::default() };
+        let setup = with_fault(setup(topology.clone(), set.clone(), scheme), fault);
+        let result = run(&setup);
+        assert!(result.flows.iter().all(|f| f.fct_ack.is_some()), "{scheme}");
+        for fault in &setup.faults {
+            for link in &fault.links {
+                let bytes = result.links[link.0 as usize].bytes;
+                // What was queued or sent within the first 10 us and the queue's drain; 1.6 MB would be a full share.
+                assert!(bytes < 1_000_000, "{scheme}: {bytes} B over a dead link");
+            }
+        }
+        for threads in [2, 3] {
+            let again = anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run");
+            assert_eq!(again.fingerprint, result.fingerprint, "{scheme}");
+        }
+    }
+}
+
+#[test]
+fn a_lossy_link_loses_its_share() {
+    // 20,000 packets at 2 %: 400 expected, standard deviation 19.8; five of them is 99.
+    let mut fault = link_fault(FaultKind::PacketLoss, Time::ZERO, "leaf0->spine0");
+    fault.loss = 0.02;
+    fault.affects = anabranch_topology::Affects::Data;
+    let setup = with_fault(setup(line(), flows(&[(0, 2, 20_000 * 4096, 0)]), "ecmp"), fault);
+    let result = run(&setup);
+    assert!(result.counters.dropped.abs_diff(408) < 110, "{:?}", result.counters);
+    assert_eq!(result.counters.dropped, result.conservation.data_packets.dropped);
+    assert!(result.flows[0].fct_ack.is_some());
+}
+
+#[test]
+fn a_time_limit_leaves_what_is_in_flight() {
+    let mut setup = setup(fat_tree(2, 8), permutation(&fat_tree(2, 8), 4 << 20, 1), "ops");
+    setup.limits.time_limit = Time::from_us(20);
+    let results = [1, 2, 3].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
+    let first = &results[0];
+    assert!(first.time_limit_struck && first.simulated == Time::from_us(20));
+    assert!(first.conservation.data_packets.in_flight > 0);
+    assert!(first.flows.iter().all(|f| f.status == FlowStatus::Unfinished));
+    for other in &results[1..] {
+        assert_eq!((other.fingerprint, other.conservation), (first.fingerprint, first.conservation));
+    }
+}
+
+#[test]
+fn a_trigger_starts_the_next_flow_after_its_latency() {
+    // Flow 1 (2 -> 0) starts when flow 0's last byte is at host 2: same host, no latency. Flow 2 (3 -> 1) starts when
+    // the sender of flow 1 has its last acknowledgement: host 2 tells host 3, which takes 1 us. Flow 1's packet waits
+    // until host 2 has sent the acknowledgement of flow 0.
+    let mut set = flows(&[(0, 2, 4096, 0), (2, 0, 4096, 0), (3, 1, 4096, 0)]);
+    let number = |src| set.flows.iter().position(|f| f.src == src).unwrap();
+    let (a, b, c) = (number(0), number(2), number(3));
+    set.triggers = vec![
+        Trigger { kind: TriggerKind::Oneshot, targets: vec![b as u32] },
+        Trigger { kind: TriggerKind::Barrier(1), targets: vec![c as u32] },
+    ];
+    set.flows[a].on_received = Some(TriggerId(0));
+    set.flows[b].start = Start::On(TriggerId(0));
+    set.flows[b].on_sent = Some(TriggerId(1));
+    set.flows[c].start = Start::On(TriggerId(1));
+    let setup = setup(line(), set, "ecmp");
+    let one_way = 4 * (WIRE + DELAY);
+    let back = 4 * (ACK + DELAY);
+    for threads in [1, 2] {
+        let result = anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run");
+        assert_eq!(result.flows[b].start, Some(Time::from_ps(one_way)));
+        assert_eq!(result.flows[c].start, Some(Time::from_ps(one_way + ACK + one_way + back + 1_000_000)));
+        assert!(result.flows.iter().all(|f| f.status == FlowStatus::Finished));
+    }
+}
+
+#[test]
+fn a_second_pull_of_a_oneshot_is_the_inputs_mistake() {
+    let mut set = flows(&[(0, 2, 4096, 0), (1, 3, 4096, 0), (2, 0, 4096, 0)]);
+    set.triggers = vec![Trigger { kind: TriggerKind::Oneshot, targets: vec![2] }];
+    set.flows[0].on_received = Some(TriggerId(0));
+    set.flows[1].on_received = Some(TriggerId(0));
+    set.flows[2].start = Start::On(TriggerId(0));
+    let error = anabranch_sim::run(&setup(line(), set, "ecmp"), 1, &mut |_| true).unwrap_err();
+    assert!(matches!(&error, anabranch_sim::SimError::Setup(m) if m.contains("oneshot trigger 0")), "{error}");
+}
+
+#[test]
+fn series_and_uplink_counts_add_up() {
+    let topology = fat_tree(2, 8);
+    let mut setup = setup(topology.clone(), permutation(&topology, 100 * 4096, 1), "ops");
+    setup.measure = Measure {
+        series_links: topology.link_named("leaf0->spine1").unwrap(),
+        series_interval: Time::from_us(1),
+        uplink_counts: true,
+        occupancy: true,
+    };
+    let results = [1, 2].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
+    let first = &results[0];
+    assert_eq!(first.fingerprint, results[1].fingerprint);
+    assert_eq!((&first.series, &first.uplink_counts), (&results[1].series, &results[1].uplink_counts));
+    // Every packet of every flow passes one uplink of a leaf and one port of a spine; only the former is a choice.
+    let counted: u64 = first.uplink_counts.iter().map(|c| c.packets).sum();
+    assert_eq!(counted, first.counters.data_packets);
+    let series = &first.series[0];
+    assert_eq!(series.samples.len() as u64, first.simulated.ps() / 1_000_000 + 1);
+    assert!(series.samples.windows(2).all(|w| w[0].3 <= w[1].3 && w[1].0 - w[0].0 == Time::from_us(1)));
+    for link in &first.links {
+        let total: u64 = link.queue.occupancy.iter().map(|o| o.1).sum();
+        assert_eq!(total, first.simulated.ps(), "{} {}", link.from, link.to);
+        let mean = link.queue.occupancy.iter().map(|&(n, ps)| n as f64 * ps as f64).sum::<f64>() / total as f64;
+        assert!((mean - link.queue.mean_packets).abs() < 1e-9, "{mean} {}", link.queue.mean_packets);
+    }
+}
+
+#[test]
+fn a_flow_to_a_dead_host_is_named_when_the_time_is_up() {
+    let fault = link_fault(FaultKind::LinkDown, Time::ZERO, "host2-leaf1");
+    let mut setup = with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), fault);
+    setup.limits.time_limit = Time::from_ms(1);
+    let result = run(&setup);
+    assert_eq!(result.flows[0].status, FlowStatus::Unfinished);
+    assert!(result.time_limit_struck && result.counters.timeouts > 3);
+}
