@@ -7,7 +7,10 @@ mod printing;
 mod progress;
 
 use arguments::Arguments;
-use clap::{Parser, error::ErrorKind};
+use clap::{
+    CommandFactory, Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     process::ExitCode,
@@ -16,7 +19,8 @@ use std::{
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => {
+        Err(mut error) => {
+            name_the_nearest(&mut error);
             let _ = error.print();
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return ExitCode::from(if asked { 0 } else { 2 });
@@ -35,4 +39,17 @@ fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+/// Names the nearest command where clap found none near enough.
+fn name_the_nearest(error: &mut clap::Error) {
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let command = Arguments::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let near = anabranch_settings::nearest(found, names.iter().copied());
+    let allowed = near.map_or_else(|| names.iter().map(|name| (*name).to_string()).collect(), |near| vec![near]);
+    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(allowed));
 }

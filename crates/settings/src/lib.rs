@@ -187,6 +187,7 @@ macro_rules! choices {
 }
 
 #[cfg(test)]
+#[allow(unreachable_pub)]
 mod tests {
     use super::*;
     use anabranch_units::Time;

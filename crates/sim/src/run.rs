@@ -72,10 +72,12 @@ pub fn run_with(
     let finished: u64 = partitions.iter().map(Partition::finished).sum();
     let idle = partitions.iter_mut().all(|p| anabranch_engine::Partition::next_time(p).is_none());
     let all_done = finished == flows_total;
-    if outcome == Outcome::Done && idle && !all_done {
-        if let Some(flow) = partitions.iter().find_map(Partition::open_flow) {
-            return Err(SimError::Stalled(format!("no event is pending, but {flow}")));
-        }
+    if outcome == Outcome::Done
+        && idle
+        && !all_done
+        && let Some(flow) = partitions.iter().find_map(Partition::open_flow)
+    {
+        return Err(SimError::Stalled(format!("no event is pending, but {flow}")));
     }
     let interrupted = outcome == Outcome::Interrupted;
     let last = partitions.iter().map(Partition::last_arrival).max().unwrap_or_default();

@@ -328,5 +328,5 @@ fn wrapped(text: &str, indent: &str) -> String {
         }
         line += word;
     }
-    out + &format!("{indent}{line}\n").trim_end().to_string() + "\n"
+    out + format!("{indent}{line}").trim_end() + "\n"
 }

@@ -18,7 +18,14 @@ pub struct LoadBalancers {
     /// The load balancer of all workloads that do not name their own.
     pub main: LoadBalancer,
     /// Parameters given, by scheme name.
-    given: Vec<(String, Vec<(String, Raw)>)>,
+    given: Vec<Given>,
+}
+
+/// Parameters given for a scheme.
+#[derive(Clone, Debug)]
+struct Given {
+    scheme: String,
+    entries: Vec<(String, Raw)>,
 }
 
 impl LoadBalancers {
@@ -32,7 +39,7 @@ impl LoadBalancers {
     }
 
     fn with_parameters(&self, name: &str, mut host: HostParameters, mut switch: SwitchParameters) -> LoadBalancer {
-        for (scheme, entries) in &self.given {
+        for Given { scheme, entries } in &self.given {
             for (key, raw) in entries {
                 // A key that only one side knows is refused by the other; both were checked when they were read.
                 if scheme == host.name() {
@@ -68,7 +75,7 @@ impl LoadBalancers {
             }
             table(out, scheme, lines.iter().map(|(key, raw)| (*key, raw)));
         }
-        for (scheme, entries) in self.given.iter().filter(|(s, _)| unused && !printed.contains(&s.as_str())) {
+        for Given { scheme, entries } in self.given.iter().filter(|g| unused && !printed.contains(&g.scheme.as_str())) {
             table(out, scheme, entries.iter().map(|(key, raw)| (key.as_str(), raw)));
         }
     }
@@ -118,15 +125,10 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
         let host = host.filter(|_| wins("host"));
         let switch = switch.filter(|_| wins("switch"));
         let (host, switch) = (host.as_deref().unwrap_or(base_host), switch.as_deref().unwrap_or(base_switch));
-        let unknown = |key: &'static str| move |e| (key, SchemeError::Unknown(e));
-        let sides = HostParameters::named(host).map_err(unknown("host")).and_then(|host| {
-            let switch = SwitchParameters::named(switch).map_err(unknown("switch"))?;
-            check_pair(&host, &switch).map_err(|error| ("switch", error))?;
-            Ok((host, switch))
-        });
-        let (h, s) = sides.map_err(|(key, error)| {
-            scheme_error(&error, place(key).or_else(|| place("host")).or_else(|| place("switch")))
-        })?;
+        let at = |key: &str| place(key).or_else(|| place("host")).or_else(|| place("switch"));
+        let h = HostParameters::named(host).map_err(|error| scheme_error(&error.into(), at("host")))?;
+        let s = SwitchParameters::named(switch).map_err(|error| scheme_error(&error.into(), at("switch")))?;
+        check_pair(&h, &s).map_err(|error| scheme_error(&error, at("switch")))?;
         let alias = ALIASES.iter().find(|a| a.host == h.name() && a.switch == s.name());
         let name = alias.map_or_else(|| format!("{}+{}", h.name(), s.name()), |alias| alias.name.to_string());
         (h, s, name)
@@ -143,7 +145,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
 }
 
 /// The parameter tables, each checked against the host and the switch scheme of its name.
-fn tables(section: Section<'_>) -> Result<Vec<(String, Vec<(String, Raw)>)>, ScenarioError> {
+fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
     let names: Vec<&'static str> =
         HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).map(|about| about.name).fold(Vec::new(), |mut all, name| {
             if !all.contains(&name) {
@@ -199,7 +201,7 @@ fn tables(section: Section<'_>) -> Result<Vec<(String, Vec<(String, Raw)>)>, Sce
                 ScenarioError::new(format!("{title}: {error}")).maybe_at(at.or_else(|| Some(node.key.clone())))
             })?;
         }
-        given.push((name.clone(), kept));
+        given.push(Given { scheme: name.clone(), entries: kept });
     }
     Ok(given)
 }
