@@ -10,7 +10,11 @@ fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let crates = here.join("..");
     println!("cargo:rerun-if-changed={}", crates.display());
-    println!("cargo:rerun-if-changed={}", here.join("../../.git/HEAD").display());
+    // Grows with every commit and change of branch.
+    let log = here.join("../../.git/logs/HEAD");
+    if log.exists() {
+        println!("cargo:rerun-if-changed={}", log.display());
+    }
     let commit = git(&here, &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
     let changed = git(&here, &["status", "--porcelain", "--", ".."]).is_some_and(|list| !list.is_empty());
     // The sources of the crates that decide a result, in a fixed order.

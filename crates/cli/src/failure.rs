@@ -79,3 +79,19 @@ fn render(error: &ScenarioError) -> String {
         Err(_) => format!("error: {error}\n"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_the_contract() {
+        let broken = || RunError::Broken("the simulation stalled".into());
+        let run = |error: RunError| Failure::from(error).code();
+        assert_eq!((run(ScenarioError::new("x").into()), run(broken())), (2, 3));
+        assert_eq!((Failure::input("x").code(), Failure::Interrupted.code()), (2, 130));
+        assert_eq!(Failure::from(broken()).message(), "error: the simulation stalled\n");
+        let missing = ReportError::NoResults { path: "nowhere".into() };
+        assert_eq!(run(missing.into()), 2);
+    }
+}

@@ -208,6 +208,9 @@ fn a_comparison_relates_all_to_the_baseline_and_does_not_repeat_itself() {
     // What the same directory held of the third seed is kept, but not reported.
     assert!(folder.entries("out/earlier-runs").contains(&"prime".to_string()));
     assert!(!folder.entries("out/runs/prime").contains(&"seed3".to_string()));
+    // Asked for again, it comes back.
+    let third = [&more[..], &["--set", "workload.0.size=64KiB"]].concat();
+    assert_eq!(json(&folder.run(&third))["reused_runs"].as_u64(), Some(3));
 }
 
 #[test]
@@ -246,7 +249,8 @@ fn mistakes_end_with_2_one_message_and_nothing_on_disk() {
         (&["run", "tiny", "--set", "load_balancer.scheme=prme"], &["`prme`", "did you mean `prime`?"]),
         (&["run", "tiny", "--seed", "many"], &["many", "--seed"]),
         (&["run", "tiny", "--threads", "0"], &["0", "--threads"]),
-        (&["run", "tiny", "--out", "taken"], &["taken"]),
+        (&["run", "tiny", "--out", "taken"], &["--out", "taken is a file"]),
+        (&["compare", "tiny", "--out", "taken/below"], &["--out", "taken is a file"]),
         (&["run", "tiny", "--format", "jsn"], &["jsn", "json"]),
         (&["run"], &["SCENARIO"]),
         (&["rnu", "tiny"], &["rnu", "run"]),
@@ -388,11 +392,11 @@ fn help_and_version_are_no_mistakes() {
 #[test]
 fn an_interruption_keeps_what_is_finished() {
     let folder = Folder::new("interrupt");
-    // The first run is short, the second one does not end by itself within the test.
-    let size = "workload.0.size=2GiB";
+    // Long enough not to end by itself within the test.
+    let size = "workload.0.size=16GiB";
     let arguments = ["run", "tiny", "--set", size, "--out", "out", "--threads", "1", "--format", "json"];
     let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
@@ -404,7 +408,7 @@ fn an_interruption_keeps_what_is_finished() {
 
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--set", size, "--out", "compare", "--threads", "1"];
     let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130, "{}", stderr(&output));

@@ -255,9 +255,12 @@ impl HostParameters {
     /// it would send every packet with tag 0.
     ///
     /// # Errors
-    /// [`SchemeError::TooManyPaths`].
+    /// [`SchemeError::TooManyPaths`], [`SchemeError::NoTiers`].
     pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
+        if self.about().tags == TagKind::MultiPart && uplinks.is_empty() {
+            return Err(SchemeError::NoTiers { scheme: self.name() });
+        }
         if self.about().tags == TagKind::Entropy || paths == 1 || Shape::new(uplinks).is_some() {
             return Ok(());
         }

@@ -88,7 +88,9 @@ pub fn run_with(
         () => setup.limits.time_limit,
     };
     let harvest = harvest(&plan, partitions, simulated).map_err(SimError::Invariant)?;
-    Ok(results(setup, harvest, simulated, wall_seconds, !interrupted && !all_done && !idle, interrupted))
+    // A run that was asked to end at a time has not been struck by a limit.
+    let struck = setup.limits.until_all_done && !interrupted && !all_done && !idle;
+    Ok(results(setup, harvest, simulated, wall_seconds, struck, interrupted))
 }
 
 fn results(

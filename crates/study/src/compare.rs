@@ -7,7 +7,6 @@ use crate::{
     scenario::{MOST_SEEDS, Scenario},
     section::{did_you_mean, list},
 };
-use anabranch_random::{mix, name_key};
 use anabranch_report::{Comparison, Summary, run_directory, write_comparison};
 use anabranch_settings::nearest;
 use anabranch_sim::Progress;
@@ -110,11 +109,6 @@ impl Plan {
             }
         }
         Ok(Plan { schemes, seeds, baseline, jobs })
-    }
-
-    /// Names the comparison by what is compared: the scenario, without the load balancer and seed of single runs.
-    pub fn hash(&self) -> u64 {
-        self.jobs.iter().fold(name_key("comparison"), |state, job| mix(state ^ job.scenario.hash()))
     }
 
     /// How many runs go side by side on `threads` threads, and how many threads each gets.
@@ -255,7 +249,7 @@ impl Plan {
         started: Instant,
     ) -> Result<Comparison, RunError> {
         let runs: Vec<Summary> = done.summaries.iter().flatten().cloned().collect();
-        let provenance = provenance(scenario, self.hash(), started);
+        let provenance = provenance(scenario, started);
         Ok(write_comparison(directory, &runs, &self.schemes, &self.baseline, threads, &provenance)?)
     }
 
@@ -275,34 +269,46 @@ impl Plan {
         std::fs::write(path, format!("{text:#}\n"))
     }
 
-    /// Runs of other comparisons in the same directory would show up in the report: they are kept under `earlier-runs`.
+    /// Runs of other comparisons in the same directory would show up in the report: they are kept under `earlier-runs`,
+    /// and come back when they are asked for again.
     fn move_others_aside(&self, directory: &Path) -> std::io::Result<()> {
+        let (runs, earlier) = (directory.join("runs"), directory.join("earlier-runs"));
         let mine: Vec<PathBuf> = self.jobs.iter().map(|job| run_directory(directory, &job.scheme, job.seed)).collect();
-        let runs = directory.join("runs");
-        let children = |path: &Path| -> std::io::Result<Vec<PathBuf>> {
-            if !path.is_dir() {
-                return Ok(Vec::new());
-            }
-            let mut found = std::fs::read_dir(path)?.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>()?;
-            found.sort();
-            Ok(found)
-        };
         for scheme in children(&runs)? {
             for seed in children(&scheme)? {
-                if mine.contains(&seed) || !seed.join("manifest.json").exists() {
-                    continue;
+                if !mine.contains(&seed) && seed.join("manifest.json").exists() {
+                    let relative = seed.strip_prefix(&runs).map_err(std::io::Error::other)?;
+                    move_over(&seed, &earlier.join(relative))?;
                 }
-                let relative = seed.strip_prefix(&runs).map_err(std::io::Error::other)?;
-                let aside = directory.join("earlier-runs").join(relative);
-                if aside.exists() {
-                    std::fs::remove_dir_all(&aside)?;
-                }
-                std::fs::create_dir_all(aside.parent().unwrap_or(directory))?;
-                std::fs::rename(&seed, &aside)?;
+            }
+        }
+        for wanted in mine.iter().filter(|path| !path.exists()) {
+            let kept = earlier.join(wanted.strip_prefix(&runs).map_err(std::io::Error::other)?);
+            if kept.exists() {
+                move_over(&kept, wanted)?;
             }
         }
         Ok(())
     }
+}
+
+/// What is in a directory, in order; nothing where it is not there.
+fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = std::fs::read_dir(path)?.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>()?;
+    found.sort();
+    Ok(found)
+}
+
+/// Moves a directory, over one that is there.
+fn move_over(from: &Path, to: &Path) -> std::io::Result<()> {
+    if to.exists() {
+        std::fs::remove_dir_all(to)?;
+    }
+    std::fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
+    std::fs::rename(from, to)
 }
 
 fn directory_error(directory: &Path, error: &std::io::Error) -> ScenarioError {

@@ -74,15 +74,15 @@ fn write(
     directory: &Path,
     started: Instant,
 ) -> Result<Summary, RunError> {
-    let provenance = provenance(scenario, scenario.hash(), started);
+    let provenance = provenance(scenario, started);
     Ok(write_run(directory, result, &meta(scenario, setup, threads), &provenance, Formats::BOTH)?)
 }
 
 /// What only the caller of the report knows.
-pub(crate) fn provenance(scenario: &Scenario, hash: u64, started: Instant) -> Provenance {
+pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
     Provenance {
         scenario_toml: scenario.to_toml(),
-        scenario_hash: hash,
+        scenario_hash: scenario.hash(),
         machine: machine(),
         wall_seconds: started.elapsed().as_secs_f64(),
     }
@@ -136,4 +136,24 @@ pub(crate) fn finished(scenario: &Scenario, directory: &Path) -> Option<Summary>
     let text = std::fs::read_to_string(directory.join("summary.json")).ok()?;
     let summary: Summary = serde_json::from_str(&text).ok()?;
     (!summary.interrupted).then_some(summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::load;
+
+    #[test]
+    fn a_failed_invariant_says_how_to_see_it_again() {
+        let scenario = load("tiny", &["name=a b".into(), "topology.radix=8".into()], Some(5)).unwrap();
+        let variant = scenario.with_scheme("ops+drill").unwrap().with_seed(6);
+        let text = broken(&variant, 2, SimError::Stalled("flow 3 is open".into())).to_string();
+        let again = "anabranch run tiny --set 'name=a b' --set topology.radix=8 --set load_balancer.scheme=ops+drill \
+                     --seed 6 --threads 2";
+        for part in ["stalled: flow 3 is open", "scenario a b", "load balancer ops+drill, seed 6", VERSION, again] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        let text = broken(&variant, 2, SimError::Setup("too many".into()));
+        assert!(matches!(text, RunError::Scenario(_)), "a mistake of the user");
+    }
 }

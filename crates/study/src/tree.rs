@@ -71,6 +71,7 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: Node,
+    changes: Vec<String>,
 }
 
 /// One step of a dotted key.
@@ -90,7 +91,8 @@ impl Tree {
         let whole = Place { source: source.clone(), span: 0..text.len() };
         let table = DeTable::parse(text).map_err(|error| not_toml(&source, 0, &error))?;
         let value = table_value(&source, 0, table.get_ref());
-        Ok(Tree { root: Node { value: value?, key: whole.clone(), place: whole } })
+        let root = Node { value: value?, key: whole.clone(), place: whole };
+        Ok(Tree { root, changes: Vec::new() })
     }
 
     /// The outermost table.
@@ -112,7 +114,14 @@ impl Tree {
     /// # Errors
     /// Where the key cannot be: no `=`, a step into a value, an element that is not there.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
-        self.set_from("--set", assignment)
+        self.set_from("--set", assignment)?;
+        self.changes.push(assignment.to_string());
+        Ok(())
+    }
+
+    /// What [`Tree::set`] was given so far.
+    pub fn changes(&self) -> &[String] {
+        &self.changes
     }
 
     /// The same for another flag, `name`, that says `assignment`.

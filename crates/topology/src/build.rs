@@ -10,6 +10,9 @@ pub(crate) const MAX_HOSTS: u64 = 1 << 20;
 /// Most ports a switch may have: positions and sets of next hops have 16 bits.
 const MAX_PORTS: usize = u16::MAX as usize;
 
+/// Most entries of a forwarding table (switches times switches with hosts): 2 GiB.
+const MAX_TABLE: u64 = 1 << 29;
+
 /// A cable, lower end first.
 pub(crate) struct Cable {
     pub(crate) lower: NodeId,
@@ -24,9 +27,15 @@ pub(crate) struct Cable {
 pub(crate) struct Builder {
     nodes: Vec<Node>,
     cables: Vec<Cable>,
+    host_ids: Vec<u32>,
 }
 
 impl Builder {
+    /// Says which numbers the hosts have in their file.
+    pub(crate) fn host_ids(&mut self, ids: Vec<u32>) {
+        self.host_ids = ids;
+    }
+
     pub(crate) fn hosts(&mut self, count: u32) {
         self.add(count, "host", NodeKind::Host);
     }
@@ -51,7 +60,7 @@ impl Builder {
     /// # Errors
     /// A host without exactly one link, or a graph that falls apart.
     pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Topology, TopologyError> {
-        let Builder { nodes, cables } = self;
+        let Builder { nodes, cables, host_ids } = self;
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
         let mut links = Vec::with_capacity(2 * cables.len());
         let mut parallel = Vec::with_capacity(2 * cables.len());
@@ -80,7 +89,7 @@ impl Builder {
         for node in 0..nodes.len() {
             first[node + 1] += first[node];
         }
-        let topology = Topology { nodes, links, hosts, switch_latency, uplinks, first, ports, parallel };
+        let topology = Topology { nodes, links, hosts, switch_latency, uplinks, host_ids, first, ports, parallel };
         topology.check()?;
         Ok(topology)
     }
@@ -126,9 +135,16 @@ impl Topology {
                 stack.extend(self.out_links(node).iter().map(|l| self.link(*l).to));
             }
         }
-        match reached.iter().position(|r| !r) {
-            Some(lost) => Err(TopologyError::new(format!("{} cannot be reached from host0", self.nodes[lost].name))),
-            None => Ok(()),
+        if let Some(lost) = reached.iter().position(|r| !r) {
+            return Err(TopologyError::new(format!("{} cannot be reached from host0", self.nodes[lost].name)));
         }
+        let entries = u64::from(self.switches()) * self.edge_switches().len() as u64;
+        if entries > MAX_TABLE {
+            let switches = self.switches();
+            return Err(TopologyError::new(format!(
+                "{switches} switches are too many: {entries} entries in forwarding tables, at most {MAX_TABLE} are allowed"
+            )));
+        }
+        Ok(())
     }
 }

@@ -102,6 +102,7 @@ impl FaultParameters {
         let mut links = self.links(topology, index, seed)?;
         links.sort_unstable();
         links.dedup();
+        self.check_keys()?;
         let noticed = matches!(self.kind, FaultKind::LinkDown | FaultKind::LinkUp | FaultKind::SwitchDown);
         if self.detect_after != Never::Never && !noticed {
             let message = "`detect_after` goes with link-down, link-up and switch-down; other faults leave the tables as they are";
@@ -127,9 +128,26 @@ impl FaultParameters {
                     return Err(TopologyError::at("loss", message));
                 }
                 let per_billion = (self.loss * 1e9).round() as u64;
+                if per_billion == 0 {
+                    let message = format!("`loss` is {}; at least 1e-9 is needed", self.loss);
+                    return Err(TopologyError::at("loss", message));
+                }
                 Ok(vec![fault(FaultAction::Loss { per_billion }, links)])
             }
             FaultKind::LinkDegrade => self.degrade(topology, links, &fault),
+        }
+    }
+
+    /// A key that only another kind of fault reads would be passed over in silence.
+    fn check_keys(&self) -> Result<(), TopologyError> {
+        let keys = [
+            ("rate", self.rate.is_some(), FaultKind::LinkDegrade, "link-degrade"),
+            ("factor", self.factor != 0.0, FaultKind::LinkDegrade, "link-degrade"),
+            ("loss", self.loss != 0.0, FaultKind::PacketLoss, "packet-loss"),
+        ];
+        match keys.into_iter().find(|(_, given, kind, _)| *given && *kind != self.kind) {
+            Some((key, .., word)) => Err(TopologyError::at(key, format!("`{key}` goes with kind = \"{word}\" only"))),
+            None => Ok(()),
         }
     }
 

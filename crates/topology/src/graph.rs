@@ -105,6 +105,8 @@ pub struct Topology {
     pub switch_latency: Time,
     /// Uplinks per tier as multi-part entropy values count them (leaf first); empty where the topology has no tiers.
     pub uplinks: Vec<u32>,
+    /// Number of each host in the file that the topology was read from, ascending; empty where hosts count from 0.
+    pub host_ids: Vec<u32>,
     /// Links leaving each node, in port order: `ports[first[n]..first[n + 1]]`.
     pub(crate) first: Vec<u32>,
     pub(crate) ports: Vec<LinkId>,
@@ -254,6 +256,29 @@ impl Topology {
         let tiers = !self.uplinks.is_empty();
         let chosen = move |link: &LinkId| if tiers { self.is_up(*link) } else { self.link(*link).to.0 >= self.hosts };
         self.out_links(node).iter().copied().filter(chosen)
+    }
+
+    /// Position of a link among the uplinks of its switch when nothing has failed; `None` for other links.
+    pub fn uplink_position(&self, link: LinkId) -> Option<u16> {
+        let from = self.link(link).from;
+        self.tier(from)?;
+        self.uplinks_of(from).position(|l| l == link).map(|position| position as u16)
+    }
+
+    /// The host that has this number in the file the topology was read from.
+    pub fn host_with_id(&self, id: u32) -> Option<u32> {
+        if self.host_ids.is_empty() {
+            return (id < self.hosts).then_some(id);
+        }
+        self.host_ids.binary_search(&id).ok().map(|host| host as u32)
+    }
+
+    /// Switches with hosts, ascending.
+    pub fn edge_switches(&self) -> Vec<NodeId> {
+        let mut edges: Vec<NodeId> = (0..self.hosts).map(|host| self.edge_switch(host)).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        edges
     }
 
     /// Stable key of a node, for random streams and canonical orders.

@@ -10,6 +10,7 @@ mod partition;
 mod paths;
 mod routes;
 mod summary;
+mod switch_graph;
 
 pub use fault::{Affects, Fault, FaultAction, FaultKind, FaultParameters};
 pub use graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, TopologyError};

@@ -14,9 +14,9 @@ parameters! {
         link: Option<String> = None, source "ours";
         /// A class: host, tier0-1, tier1-2, local, global.
         class: Option<String> = None, source "ours";
-        /// The rate; \"\": as it is.
+        /// The rate; "": as it is.
         rate: Option<Rate> = None, source "ours";
-        /// The delay; \"\": as it is.
+        /// The delay; "": as it is.
         delay: Option<Time> = None, source "ours";
     }
 }

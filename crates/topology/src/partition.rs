@@ -6,7 +6,7 @@ use crate::{NodeId, NodeKind, Topology};
 /// spread evenly. Deterministic; parts differ by at most one leaf (or pod) in size.
 pub fn partition(topology: &Topology, parts: usize) -> Vec<u16> {
     let hosts = topology.hosts;
-    let parts = parts.max(1);
+    let parts = parts.clamp(1, usize::from(u16::MAX));
     let mut owner = vec![u16::MAX; topology.nodes.len()];
     let pods = pods(topology);
     let count = pods.iter().flatten().max().map_or(1, |last| last + 1);

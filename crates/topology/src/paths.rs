@@ -1,7 +1,11 @@
 //! Distances, path counts, and what a packet takes over the empty network.
 
-use crate::{LinkId, NodeId, Routes, Topology, routes::distances};
-use anabranch_units::{Rate, Time};
+use crate::{
+    LinkId, NodeId, Routes, Topology,
+    routes::distances,
+    switch_graph::{Search, SwitchGraph},
+};
+use anabranch_units::{Rate, Serialiser, Time};
 
 impl Topology {
     /// Hops between two switches on the intact network; `u32::MAX` where there is no way.
@@ -72,7 +76,12 @@ impl Topology {
 
     /// Store and forward over an empty path: wire times, delays and switch latencies.
     pub fn one_way(&self, path: &[LinkId], wire_bytes: u64) -> Time {
-        self.train_arrival(path, 0, 0, wire_bytes)
+        let crossing = |link: &LinkId| {
+            let link = self.link(*link);
+            let latency = if link.to.0 >= self.hosts { self.switch_latency } else { Time::ZERO };
+            link.rate.wire_time(wire_bytes) + link.delay + latency
+        };
+        path.iter().map(crossing).sum()
     }
 
     /// Round trip of a packet of `data` bytes and its acknowledgement of `ack` bytes, the latter on the way back.
@@ -98,20 +107,29 @@ impl Topology {
             sources[edge].add(host, out(up));
             destinations[edge].add(host, out(up.reverse()));
         }
+        let edges: Vec<u32> = self.edge_switches().iter().map(|edge| edge.0 - self.hosts).collect();
+        let graph = SwitchGraph::of(self, |_| true);
+        let rounds: Vec<Time> = self.link_ids().map(out).collect();
+        let mut search = Search::default();
+        // Of every switch the first port that leads nearer to the goal, and the round trip from there to the goal.
+        let mut port = vec![u32::MAX; self.switches() as usize];
+        let mut between = vec![Time::ZERO; port.len()];
         let mut largest = Time::ZERO;
-        let mut distance = vec![u32::MAX; self.switches() as usize];
-        let (mut queue, mut path) = (Vec::new(), Vec::new());
-        for (to, destination) in (0u32..).zip(&destinations) {
-            let Some((arrive, _)) = destination.0[0] else { continue };
-            distances(self, to, &|_| true, &mut distance, &mut queue);
-            for (from, source) in (0u32..).zip(&sources) {
-                if from == to {
-                    largest = largest.max(source.with(destination).unwrap_or_default());
-                } else if let Some((leave, _)) = source.0[0] {
-                    path.clear();
-                    self.descend(NodeId(self.hosts + from), NodeId(self.hosts + to), &distance, &mut path);
-                    largest = largest.max(leave + self.rtt(&path, data, ack) + arrive);
-                }
+        for &to in &edges {
+            port.fill(u32::MAX);
+            graph.search(to, &mut search, |_, way| {
+                let port = &mut port[way.from as usize];
+                *port = way.port.min(*port);
+            });
+            between[to as usize] = Time::ZERO;
+            for &switch in &search.order[1..] {
+                let link = graph.out(switch)[port[switch as usize] as usize];
+                let next = self.link(link).to.0 - self.hosts;
+                between[switch as usize] = rounds[link.0 as usize] + between[next as usize];
+            }
+            for &from in &edges {
+                let ends = sources[from as usize].with(&destinations[to as usize]);
+                largest = ends.map_or(largest, |ends| largest.max(ends + between[from as usize]));
             }
         }
         largest
@@ -133,44 +151,51 @@ impl Topology {
     /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at
     /// F_h(k) = S_h + (k-1) * M_h, S_h being the sum of wire times and delays up to h and M_h the longest wire time
     /// so far: the slowest link paces the train. The last packet follows: it starts when it has arrived and the packet
-    /// before it has left. Rates that give no whole picoseconds are rounded up per packet.
+    /// before it has left.
+    ///
+    /// Exact where the rates give whole picoseconds per byte. At other rates ports carry the remainder from packet to
+    /// packet; the answer is then at most two picoseconds per link early, never late, so that no flow beats its ideal.
     pub fn train_arrival(&self, path: &[LinkId], full: u64, full_bytes: u64, last_bytes: u64) -> Time {
-        let (mut first_left, mut pace, mut last_here) = (Time::ZERO, Time::ZERO, Time::ZERO);
-        let mut delay = Time::ZERO;
+        let wire = |rate: Rate, bytes: u64| Serialiser::new(rate).serialise(bytes);
+        let (mut first_left, mut last_here, mut delay) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        let mut slowest = Rate(u64::MAX);
         for link in path {
             let link = self.link(*link);
-            let wire = link.rate.wire_time(full_bytes);
-            first_left += delay + wire;
-            pace = pace.max(wire);
-            let before_left = if full == 0 { Time::ZERO } else { first_left + pace * (full - 1) };
-            last_here = (last_here + delay).max(before_left) + link.rate.wire_time(last_bytes);
+            slowest = slowest.min(link.rate);
+            first_left += delay + wire(link.rate, full_bytes);
+            let before_left = match full {
+                0 => Time::ZERO,
+                _ => first_left + wire(slowest, full_bytes * (full - 1)),
+            };
+            last_here = (last_here + delay).max(before_left) + wire(link.rate, last_bytes);
             let latency = if link.to.0 >= self.hosts { self.switch_latency } else { Time::ZERO };
             delay = link.delay + latency;
         }
         last_here + delay
     }
 
-    /// Number of shortest paths between two switches, per number of hops there is one entry.
+    /// Number of paths between two switches that `routes` offers, parallel cables counted one by one; `to` must have
+    /// hosts. 0 where there is no way; a number beyond 64 bits is `u64::MAX`.
     pub fn shortest_paths(&self, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
-        if from == to {
-            return 1;
+        let goal = to.0 - self.hosts;
+        let mut ways = vec![0u64; self.switches() as usize];
+        let mut level = vec![from.0 - self.hosts];
+        ways[level[0] as usize] = 1;
+        // Every hop leads nearer by one, so a level is complete before the next is looked at.
+        while !level.is_empty() && level[0] != goal {
+            let mut next = Vec::new();
+            for switch in level {
+                for link in routes.towards(switch, goal).links {
+                    let other = (self.link(*link).to.0 - self.hosts) as usize;
+                    if ways[other] == 0 {
+                        next.push(other as u32);
+                    }
+                    ways[other] = ways[other].saturating_add(ways[switch as usize]);
+                }
+            }
+            level = next;
         }
-        let mut counts = vec![None; self.switches() as usize];
-        self.count_paths(routes, from.0 - self.hosts, to.0 - self.hosts, &mut counts)
-    }
-
-    fn count_paths(&self, routes: &Routes, at: u32, to: u32, counts: &mut [Option<u64>]) -> u64 {
-        if at == to {
-            return 1;
-        }
-        if let Some(count) = counts[at as usize] {
-            return count;
-        }
-        let links = routes.towards(at, to).links;
-        let next = links.iter().map(|l| self.link(*l).to.0 - self.hosts);
-        let count = next.map(|n| self.count_paths(routes, n, to, counts)).sum();
-        counts[at as usize] = Some(count);
-        count
+        ways[goal as usize]
     }
 
     /// The shortest paths between two hosts, at most `most` of them, in port order.
@@ -236,6 +261,17 @@ impl Topology {
     fn is_above(&self, upper: NodeId, lower: NodeId) -> bool {
         self.out_links(upper).iter().any(|l| self.link(*l).to == lower)
     }
+}
+
+/// Distance of every switch from a goal, and the number of shortest paths to it (at most `u64::MAX`).
+pub(crate) fn count_paths(graph: &SwitchGraph, goal: u32, search: &mut Search, ways: &mut Vec<u64>) {
+    ways.clear();
+    ways.resize(graph.switches(), 0);
+    ways[goal as usize] = 1;
+    // A switch is looked at after all that are nearer to the goal, so its own number is complete by then.
+    graph.search(goal, search, |switch, way| {
+        ways[way.from as usize] = ways[way.from as usize].saturating_add(ways[switch as usize]);
+    });
 }
 
 /// The two slowest hosts of a switch with their times, slowest first.

@@ -1,6 +1,9 @@
 //! Forwarding tables: the equal-cost shortest next hops of every switch towards every other.
 
-use crate::{LinkId, NodeId, Topology};
+use crate::{
+    LinkId, NodeId, Topology,
+    switch_graph::{SwitchGraph, WideSearch},
+};
 use rustc_hash::FxHashMap;
 
 /// A set of next hops.
@@ -21,11 +24,11 @@ pub struct NextHops<'a> {
     pub links: &'a [LinkId],
     /// For each its position among the switch's uplinks when nothing has failed (0 for links downwards).
     pub positions: &'a [u16],
-    /// Dense number of this set at this switch.
+    /// Dense number of this set at this switch; `u32::MAX` for the link down to a host of this switch.
     pub group: u32,
 }
 
-/// Equal-cost shortest-path tables over the links that live.
+/// Equal-cost shortest-path tables over the links that live. Switches are counted from the first switch.
 #[derive(Clone, Debug)]
 pub struct Routes {
     hosts: u32,
@@ -37,6 +40,8 @@ pub struct Routes {
     groups: Vec<Group>,
     links: Vec<LinkId>,
     positions: Vec<u16>,
+    /// Per host the link down to it.
+    down: Vec<LinkId>,
     groups_at: Vec<u16>,
     widest: Vec<u16>,
     unreachable: u64,
@@ -47,12 +52,10 @@ impl Routes {
     /// lead over switches and live links only; a host's own link does not matter here.
     pub fn shortest(topology: &Topology, dead: &[bool]) -> Self {
         let (hosts, switches) = (topology.hosts, topology.switches() as usize);
-        let mut edges: Vec<u32> = (0..hosts).map(|host| topology.edge_switch(host).0 - hosts).collect();
-        edges.sort_unstable();
-        edges.dedup();
+        let edges = topology.edge_switches();
         let mut column = vec![u32::MAX; switches];
         for (number, edge) in edges.iter().enumerate() {
-            column[*edge as usize] = number as u32;
+            column[(edge.0 - hosts) as usize] = number as u32;
         }
         let mut routes = Routes {
             hosts,
@@ -62,48 +65,46 @@ impl Routes {
             groups: Vec::new(),
             links: Vec::new(),
             positions: Vec::new(),
+            down: (0..hosts).map(|host| topology.host_uplink(host).reverse()).collect(),
             groups_at: vec![0; switches],
             widest: vec![0; switches],
             unreachable: 0,
         };
+        let graph = SwitchGraph::of(topology, |link| !dead.get(link.0 as usize).copied().unwrap_or(false));
         let position = positions(topology);
-        let live = |link: LinkId| !dead.get(link.0 as usize).copied().unwrap_or(false);
-        let mut seen: FxHashMap<(u32, Box<[LinkId]>), u32> = FxHashMap::default();
-        let mut distance = vec![u32::MAX; switches];
-        let mut queue = Vec::with_capacity(switches);
-        for (number, &edge) in edges.iter().enumerate() {
-            distances(topology, edge, &live, &mut distance, &mut queue);
-            for switch in (0..switches as u32).filter(|s| *s != edge) {
-                let here = distance[switch as usize];
-                routes.unreachable += u64::from(here == u32::MAX);
-                let nearer = |link: &LinkId| {
-                    let to = topology.link(*link).to.0;
-                    here != u32::MAX && to >= hosts && live(*link) && distance[(to - hosts) as usize] == here - 1
-                };
-                let hops = topology.out_links(NodeId(hosts + switch)).iter().copied().filter(nearer).collect();
-                let key = (switch, hops);
-                let group = match seen.get(&key) {
-                    Some(group) => *group,
-                    None => {
-                        let group = routes.add(switch, &key.1, &position);
-                        seen.insert(key, group);
-                        group
-                    }
-                };
-                routes.table[switch as usize * routes.columns + number] = group;
+        let mut search = WideSearch::new(&graph);
+        let mut sets = Sets::new(&graph);
+        for (block, goals) in edges.chunks(64).enumerate() {
+            let goals: Vec<u32> = goals.iter().map(|edge| edge.0 - hosts).collect();
+            routes.unreachable += search.run(&graph, &goals);
+            for switch in 0..switches as u32 {
+                sets.read(&graph, &search, switch);
+                for (bit, _) in goals.iter().enumerate().filter(|(_, goal)| **goal != switch) {
+                    let group = match sets.known(switch, bit) {
+                        Some(group) => group,
+                        None => {
+                            let group = routes.add(switch, sets.links(&graph, switch, bit), &position);
+                            sets.remember(switch, bit, group);
+                            group
+                        }
+                    };
+                    routes.table[switch as usize * routes.columns + block * 64 + bit] = group;
+                }
             }
         }
         routes
     }
 
-    fn add(&mut self, switch: u32, hops: &[LinkId], position: &[u16]) -> u32 {
-        let local = &mut self.groups_at[switch as usize];
-        self.groups.push(Group { first: self.links.len() as u32, len: hops.len() as u16, local: *local });
-        *local += 1;
+    fn add(&mut self, switch: u32, hops: impl Iterator<Item = LinkId>, position: &[u16]) -> u32 {
+        let first = self.links.len();
         self.links.extend(hops);
-        self.positions.extend(hops.iter().map(|l| position[l.0 as usize]));
+        self.positions.extend(self.links[first..].iter().map(|l| position[l.0 as usize]));
+        let len = (self.links.len() - first) as u16;
+        let local = &mut self.groups_at[switch as usize];
+        self.groups.push(Group { first: first as u32, len, local: *local });
+        *local += 1;
         let widest = &mut self.widest[switch as usize];
-        *widest = (*widest).max(hops.len() as u16);
+        *widest = (*widest).max(len);
         self.groups.len() as u32 - 1
     }
 
@@ -111,15 +112,62 @@ impl Routes {
     /// must be another switch and have hosts.
     #[inline]
     pub fn towards(&self, switch: u32, edge: u32) -> NextHops<'_> {
-        let column = self.column[edge as usize] as usize;
-        let group = self.groups[self.table[switch as usize * self.columns + column] as usize];
+        let group = self.groups[self.entry(switch, edge) as usize];
         let range = group.first as usize..group.first as usize + group.len as usize;
         NextHops { links: &self.links[range.clone()], positions: &self.positions[range], group: u32::from(group.local) }
     }
 
-    /// Next hops at a switch towards a host of another switch.
+    /// Next hops at a switch towards a host: towards a host of this switch the one link down to it.
     pub fn next_hops(&self, topology: &Topology, switch: NodeId, host: u32) -> NextHops<'_> {
-        self.towards(switch.0 - self.hosts, topology.edge_switch(host).0 - self.hosts)
+        let edge = topology.edge_switch(host);
+        if edge == switch {
+            let links = &self.down[host as usize..host as usize + 1];
+            return NextHops { links, positions: &[0], group: u32::MAX };
+        }
+        self.towards(switch.0 - self.hosts, edge.0 - self.hosts)
+    }
+
+    /// The link down to a host.
+    pub fn host_down(&self, host: u32) -> LinkId {
+        self.down[host as usize]
+    }
+
+    /// Index in [`Routes::groups`] of the next hops of switch number `switch` towards switch number `edge`, which must
+    /// be another switch and have hosts.
+    #[inline]
+    pub fn entry(&self, switch: u32, edge: u32) -> u32 {
+        self.table[switch as usize * self.columns + self.column[edge as usize] as usize]
+    }
+
+    /// All entries, row by row: switch number times [`Routes::columns`] plus column of the destination's switch.
+    /// The entry of a switch towards itself means nothing.
+    pub fn table(&self) -> &[u32] {
+        &self.table
+    }
+
+    /// Number of columns: of switches with hosts.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Column of switch number `edge`; `None` where it has no hosts.
+    pub fn column(&self, edge: u32) -> Option<u32> {
+        Some(self.column[edge as usize]).filter(|column| *column != u32::MAX)
+    }
+
+    /// All sets of next hops of all switches.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The links of the sets, one set after the other.
+    pub fn group_links(&self) -> &[LinkId] {
+        &self.links
+    }
+
+    /// For each of [`Routes::group_links`] its position among the uplinks of its switch when nothing has failed.
+    pub fn group_positions(&self) -> &[u16] {
+        &self.positions
     }
 
     /// Number of different sets of next hops at a switch.
@@ -132,9 +180,72 @@ impl Routes {
         u32::from(self.widest[(switch.0 - self.hosts) as usize])
     }
 
-    /// Ordered pairs (switch, switch with hosts) between which there is no way.
+    /// Ordered pairs (switch, other switch with hosts) between which there is no way: packets there have no route.
     pub fn unreachable(&self) -> u64 {
         self.unreachable
+    }
+}
+
+/// Next hops of one switch towards up to 64 goals, as sets of ports, and the groups that such sets have become.
+struct Sets {
+    words: usize,
+    /// Ports of the switch at hand that lead nearer to each of the 64 goals: a row of words per goal.
+    rows: Vec<u64>,
+    /// Per switch the set that came last and its group: the likeliest to come again.
+    last: Vec<u64>,
+    last_group: Vec<u32>,
+    known: Vec<FxHashMap<Box<[u64]>, u32>>,
+}
+
+impl Sets {
+    fn new(graph: &SwitchGraph) -> Self {
+        let (switches, words) = (graph.switches(), graph.widest().div_ceil(64).max(1));
+        Sets {
+            words,
+            rows: vec![0; 64 * words],
+            last: vec![0; switches * words],
+            last_group: vec![u32::MAX; switches],
+            known: vec![FxHashMap::default(); switches],
+        }
+    }
+
+    /// Takes over what the search has found for a switch: there per port the goals, here per goal the ports.
+    fn read(&mut self, graph: &SwitchGraph, search: &WideSearch, switch: u32) {
+        self.rows.fill(0);
+        for (port, goals) in search.goals_of_ports(graph, switch).iter().enumerate() {
+            let mut goals = *goals;
+            while goals != 0 {
+                self.rows[goals.trailing_zeros() as usize * self.words + port / 64] |= 1 << (port % 64);
+                goals &= goals - 1;
+            }
+        }
+    }
+
+    fn row(&self, goal: usize) -> &[u64] {
+        &self.rows[goal * self.words..(goal + 1) * self.words]
+    }
+
+    fn known(&mut self, switch: u32, goal: usize) -> Option<u32> {
+        let (row, at) = (goal * self.words, switch as usize * self.words);
+        let (row, last) = (&self.rows[row..row + self.words], &mut self.last[at..at + self.words]);
+        let last_group = &mut self.last_group[switch as usize];
+        if *last_group == u32::MAX || row != last {
+            *last_group = *self.known[switch as usize].get(row)?;
+            last.copy_from_slice(row);
+        }
+        Some(*last_group)
+    }
+
+    fn remember(&mut self, switch: u32, goal: usize, group: u32) {
+        let row: Box<[u64]> = self.row(goal).into();
+        self.known[switch as usize].insert(row, group);
+    }
+
+    /// The links of a set, in port order.
+    fn links<'a>(&'a self, graph: &'a SwitchGraph, switch: u32, goal: usize) -> impl Iterator<Item = LinkId> + 'a {
+        let row = self.row(goal);
+        let inside = move |port: &(usize, &LinkId)| row[port.0 / 64] >> (port.0 % 64) & 1 == 1;
+        graph.out(switch).iter().enumerate().filter(inside).map(|(_, link)| *link)
     }
 }
 

@@ -1,6 +1,10 @@
 //! What there is to know of a topology at a glance.
 
-use crate::{LinkId, NodeId, NodeKind, Routes, Topology};
+use crate::{
+    LinkId, NodeId, NodeKind, Topology,
+    paths::count_paths,
+    switch_graph::{Search, SwitchGraph},
+};
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -57,17 +61,14 @@ pub struct Summary {
 impl Topology {
     /// Counts, distances and path counts, for data packets of `data` and acknowledgements of `ack` bytes on the wire.
     pub fn summary(&self, data: u64, ack: u64) -> Summary {
-        let routes = Routes::shortest(self, &[]);
-        let mut edges: Vec<NodeId> = (0..self.hosts).map(|h| self.edge_switch(h)).collect();
-        edges.sort_unstable();
-        edges.dedup();
+        let graph = SwitchGraph::of(self, |_| true);
+        let edges: Vec<u32> = self.edge_switches().iter().map(|edge| edge.0 - self.hosts).collect();
+        let (mut search, mut ways) = (Search::default(), Vec::new());
         let mut paths: BTreeMap<(u32, u64), u64> = BTreeMap::new();
         for &to in &edges {
-            let mut distance = vec![u32::MAX; self.switches() as usize];
-            crate::routes::distances(self, to.0 - self.hosts, &|_| true, &mut distance, &mut Vec::new());
-            for &from in edges.iter().filter(|from| **from != to) {
-                let hops = distance[(from.0 - self.hosts) as usize];
-                *paths.entry((hops, self.shortest_paths(&routes, from, to))).or_insert(0) += 1;
+            count_paths(&graph, to, &mut search, &mut ways);
+            for from in edges.iter().filter(|from| **from != to).map(|from| *from as usize) {
+                *paths.entry((search.distance[from], ways[from])).or_insert(0) += 1;
             }
         }
         let far = paths.keys().map(|key| key.0).max().unwrap_or(0);

@@ -16,7 +16,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let request =
         Request { schemes: arguments.schemes.clone(), seeds: arguments.seeds, baseline: arguments.baseline.clone() };
     let plan = Plan::new(&scenario, &request)?;
-    let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), plan.hash());
+    let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), scenario.hash())?;
     listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
     let compared = plan.execute(&scenario, &directory, threads(&arguments.options), arguments.again, &watch);

@@ -44,8 +44,14 @@ fn threads(options: &RunOptions) -> usize {
     options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// The directory asked for, else `results/STEM-HASH`.
-fn directory(options: &RunOptions, stem: &str, hash: u64) -> PathBuf {
+/// The directory asked for, else `results/STEM-HASH`. What stands in its way is told before anything is run.
+fn directory(options: &RunOptions, stem: &str, hash: u64) -> Result<PathBuf, ScenarioError> {
     let name = || format!("{stem}-{:08x}", hash >> 32);
-    options.out.clone().unwrap_or_else(|| PathBuf::from("results").join(name()))
+    let directory = options.out.clone().unwrap_or_else(|| PathBuf::from("results").join(name()));
+    match directory.ancestors().find(|path| path.exists()) {
+        Some(path) if !path.is_dir() => {
+            Err(ScenarioError::new(format!("--out: {} is a file, not a directory for results", path.display())))
+        }
+        _ => Ok(directory),
+    }
 }

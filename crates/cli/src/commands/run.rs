@@ -14,7 +14,7 @@ use std::path::Path;
 /// `anabranch run`.
 pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
-    let directory = directory(&arguments.options, &scenario.stem, scenario.hash());
+    let directory = directory(&arguments.options, &scenario.stem, scenario.hash())?;
     listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);

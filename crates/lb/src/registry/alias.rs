@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(message, "bitmap: `paths`: found 48, expected a power of two from 2 to 65536");
         let (prime, _) = resolve("prime").unwrap();
         assert_eq!(prime.check_uplinks(&[64, 64]), Ok(()));
-        assert_eq!(prime.check_uplinks(&[]), Ok(()));
+        assert_eq!(prime.check_uplinks(&[]), Err(SchemeError::NoTiers { scheme: "prime" }));
         assert!(matches!(prime.check_uplinks(&[256, 256]), Err(SchemeError::TooManyPaths { paths: 65536, .. })));
         assert_eq!(host.check_uplinks(&[256, 256]), Ok(()));
     }

@@ -94,4 +94,13 @@ pub enum SchemeError {
         /// Most it can name.
         most_tiers: usize,
     },
+    /// The host scheme names uplinks tier by tier and the topology has no tiers.
+    #[error(
+        "host scheme `{scheme}` names uplinks tier by tier, and this topology has no tiers; take a scheme that hashes, \
+         such as `ops` or `reps`"
+    )]
+    NoTiers {
+        /// The scheme.
+        scheme: &'static str,
+    },
 }

@@ -81,6 +81,13 @@ pub struct Scenario {
     pub compare: CompareParameters,
     folder: Folder,
     tree: Tree,
+    changes: Vec<String>,
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:".contains(c);
+    if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 impl Scenario {
@@ -131,6 +138,7 @@ impl Scenario {
             run,
             compare,
             folder: Folder::new(folder),
+            changes: tree.changes().to_vec(),
             tree,
         })
     }
@@ -157,10 +165,12 @@ impl Scenario {
         &self.load_balancers.main.name
     }
 
-    /// The name or file it was read from.
-    pub fn origin(&self) -> &str {
+    /// The name or file it was read from and the changes made to it, as they stand on a command line.
+    pub fn origin(&self) -> String {
         let name = self.tree.root().place.source.name.as_str();
-        name.strip_suffix(" (ready-made)").unwrap_or(name)
+        let mut words = vec![quoted(name.strip_suffix(" (ready-made)").unwrap_or(name))];
+        words.extend(self.changes.iter().map(|change| format!("--set {}", quoted(change))));
+        words.join(" ")
     }
 
     /// Where a dotted key stands, if it is given.

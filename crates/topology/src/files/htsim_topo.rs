@@ -22,6 +22,9 @@ const TIER: [&str; 7] = [
     "bundle",
 ];
 
+/// Keys that htsim's files have and that belong to another part of a scenario.
+const ELSEWHERE: [&str; 2] = ["queue_up", "queue_down"];
+
 #[derive(Clone, Default)]
 struct Tier {
     values: [Option<u64>; TIER.len()],
@@ -47,6 +50,10 @@ pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
             return Err(at_line(line, format!("{} values; a key and its value are needed", fields.len())));
         };
         let lower = key.to_lowercase();
+        if ELSEWHERE.contains(&lower.as_str()) {
+            let message = format!("`{key}` says nothing of the graph; take it out and set the queues in [fabric]");
+            return Err(at_line(line, message));
+        }
         let value = decimal(line, key, value)?;
         if lower == "tier" {
             if value != tiers.len() as u64 || value > 2 {
@@ -73,6 +80,12 @@ pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
     if nodes == 0 || nodes > MAX_HOSTS {
         return Err(TopologyError::new(format!("`Nodes` is {nodes}; 1 to {MAX_HOSTS} are allowed")));
     }
+    if let Some(bundle) = tiers[0].values[6].filter(|bundle| *bundle != 1) {
+        return Err(TopologyError::new(format!("tier 0: bundle is {bundle}; a host has one link")));
+    }
+    for (number, tier) in tiers[..tiers.len() - 1].iter().enumerate() {
+        check_oversubscription(number, tier)?;
+    }
     assemble(nodes, head[2], &tiers)
 }
 
@@ -81,6 +94,17 @@ fn decimal(line: usize, key: &str, text: &str) -> Result<u64, TopologyError> {
     let whole =
         text.split_once('.').filter(|(_, rest)| rest.bytes().all(|b| b == b'0')).map_or(text, |(whole, _)| whole);
     whole.parse().map_err(|_| at_line(line, format!("`{key}` is `{text}`; a whole number is needed")))
+}
+
+/// `Oversubscribed` repeats what the ports say: the whole part of ports down over ports up.
+fn check_oversubscription(number: usize, tier: &Tier) -> Result<(), TopologyError> {
+    let [down, up] = [tier.get(number, "radix_down", None)?, tier.get(number, "radix_up", None)?];
+    match tier.values[5] {
+        Some(said) if down.checked_div(up) != Some(said) => Err(TopologyError::new(format!(
+            "tier {number}: oversubscribed is {said}, but there are {down} ports down and {up} up"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Divides, or says what does not fit.

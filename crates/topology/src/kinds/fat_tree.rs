@@ -18,9 +18,11 @@ parameters! {
         radix: u64 = 16, source "PRIME, Table I";
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
+        /// Rate of links to hosts; "": as `link_rate`.
+        host_link_rate: Option<Rate> = None, source "ours";
         /// Delay of every link.
         link_delay: Time = Time::from_us(1), source "ours: the paper's delay is lost (specification 5.2)";
-        /// Delay of links to hosts; \"\": as `link_delay`.
+        /// Delay of links to hosts; "": as `link_delay`.
         host_link_delay: Option<Time> = None, source "ours";
         /// Time a packet spends in a switch before it reaches its output port.
         switch_latency: Time = Time::ZERO, source "ours";
@@ -42,6 +44,7 @@ impl FatTreeParameters {
         let hosts = not_too_many("radix", if three { k * k * k / 4 } else { k * k / 2 })?;
         let rate = moving("link_rate", self.link_rate)?;
         let delay = short("link_delay", self.link_delay)?;
+        let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;
         let host_delay = short("host_link_delay", self.host_link_delay.unwrap_or(delay))?;
         let half = k as u32 / 2;
         let leaves = hosts / half;
@@ -49,7 +52,7 @@ impl FatTreeParameters {
         builder.hosts(hosts);
         let leaf = builder.switches(leaves, "leaf", 0);
         for host in 0..hosts {
-            builder.cable(host, leaf + host / half, rate, host_delay, LinkClass::Host);
+            builder.cable(host, leaf + host / half, host_rate, host_delay, LinkClass::Host);
         }
         let lower = LinkClass::Tier { lower: 0 };
         if !three {

@@ -21,11 +21,11 @@ parameters! {
         links_per_spine: u64 = 1, source "ours";
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(100), source "Hopper section 4.1.1";
-        /// Rate of links to hosts; \"\": as `link_rate`.
+        /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours";
         /// Delay of every link.
         link_delay: Time = Time::from_us(1), source "Hopper section 4.1.1";
-        /// Delay of links to hosts; \"\": as `link_delay`.
+        /// Delay of links to hosts; "": as `link_delay`.
         host_link_delay: Option<Time> = None, source "ours";
         /// Time a packet spends in a switch before it reaches its output port.
         switch_latency: Time = Time::ZERO, source "ours";
