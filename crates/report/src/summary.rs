@@ -52,10 +52,23 @@ pub struct Summary {
     pub time_limit_struck: bool,
     /// Whether the run was interrupted.
     pub interrupted: bool,
+    /// The first flows that did not finish, for people: which, where, since when. At most [`NAMED`].
+    #[serde(default)]
+    pub unfinished_named: Vec<String>,
     /// Warm-up in seconds.
     pub warmup_s: f64,
     /// Bytes of the simulator's own structures per host.
     pub bytes_per_host: u64,
+}
+
+/// Most unfinished flows that a summary names; the others are counted, and every one is in the flow table.
+pub const NAMED: usize = 5;
+
+/// An unfinished flow, for people.
+fn name_of(flow: &FlowRow) -> String {
+    let (number, src, dst, size) = (flow.flow_id, flow.src, flow.dst, flow.size_bytes);
+    let since = flow.start.map_or("never started".to_string(), |start| format!("started at {start}"));
+    format!("flow {number} (host{src} to host{dst}, {size} B, {since})")
 }
 
 /// How many flows there were and how they ended.
@@ -133,6 +146,7 @@ impl Summary {
         let switch_ports: Vec<&LinkRow> = result.links.iter().filter(|link| !is_nic(link)).collect();
         let mut p99: Vec<f64> = switch_ports.iter().map(|l| l.queue.p99_bytes as f64).collect();
         p99.sort_unstable_by(f64::total_cmp);
+        let unfinished = result.flows.iter().filter(|flow| meta.fct_kind.fct(flow).is_none());
         let means: Vec<f64> = switch_ports.iter().map(|l| l.queue.mean_bytes).collect();
         Summary {
             scenario: meta.scenario.clone(),
@@ -159,6 +173,7 @@ impl Summary {
             commit: meta.commit.clone(),
             time_limit_struck: result.time_limit_struck,
             interrupted: result.interrupted,
+            unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
             warmup_s: meta.warmup.as_seconds(),
             bytes_per_host: result.bytes_per_host,
         }
@@ -185,6 +200,11 @@ impl Summary {
                 "{} of {} flows did not finish; none of them enters the statistics.",
                 flows.unfinished, flows.total
             ));
+        }
+        if !self.unfinished_named.is_empty() {
+            let more = flows.unfinished.saturating_sub(self.unfinished_named.len() as u64);
+            let more = if more > 0 { format!("; {more} more in the flow table") } else { String::new() };
+            warnings.push(format!("Unfinished: {}{more}.", self.unfinished_named.join(", ")));
         }
         if flows.measured == 0 {
             warnings.push("No finished flow enters the statistics.".to_string());

@@ -15,6 +15,13 @@ use std::path::Path;
 pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
     let directory = directory(&arguments.options, &scenario.stem, scenario.hash())?;
+    if directory.join("comparison.csv").exists() {
+        return Err(Failure::input(format!(
+            "`--out {}` holds a comparison; a single run needs a directory of its own, for example `--out {}-run`",
+            directory.display(),
+            directory.display()
+        )));
+    }
     listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
