@@ -52,7 +52,7 @@ pub struct Summary {
     pub time_limit_struck: bool,
     /// Whether the run was interrupted.
     pub interrupted: bool,
-    /// The first flows that did not finish, for people: which, where, since when. At most [`NAMED`].
+    /// The first flows that did not finish, for people: which, where, since when. At most five.
     #[serde(default)]
     pub unfinished_named: Vec<String>,
     /// Warm-up in seconds.
@@ -62,7 +62,7 @@ pub struct Summary {
 }
 
 /// Most unfinished flows that a summary names; the others are counted, and every one is in the flow table.
-pub const NAMED: usize = 5;
+const NAMED: usize = 5;
 
 /// An unfinished flow, for people.
 fn name_of(flow: &FlowRow) -> String {
