@@ -179,6 +179,7 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("commit", "text", "", "commit of the build"),
     ("time_limit_struck", "boolean", "", "whether a time limit ended the run before all flows were done"),
     ("interrupted", "boolean", "", "whether the run was interrupted"),
+    ("unfinished_named", "list of text", "", "the first flows that did not finish: which, where, since when"),
     ("warmup_s", "real", "s", "flows that start earlier than this after the first flow are not in the statistics"),
     ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),
 ];
