@@ -11,7 +11,7 @@ use crate::{
     partition::Partition,
     prefetch::{prefetch, prefetch_all},
 };
-use anabranch_lb::{Candidates, PacketView};
+use anabranch_lb::Candidates;
 
 /// How many events ahead packets, ports and heads of queues are fetched.
 const PACKET: usize = 18;
@@ -132,14 +132,7 @@ impl Partition<'_> {
             [] => Next::Unknown,
             [only] => Next::Port(only.0),
             several => {
-                let view = PacketView {
-                    src: packet.src,
-                    dst: packet.dst,
-                    flow: plan.flow_keys[packet.flow as usize],
-                    tag: packet.tag,
-                    bytes: u32::from(packet.size),
-                    control: matches!(packet.kind, Kind::Ack | Kind::Nack),
-                };
+                let view = packet.view(&plan.flow_keys);
                 let candidates = Candidates {
                     count: several.len() as u32,
                     group: hops.group,

@@ -10,7 +10,7 @@ use crate::{
     wires::{Tally, tally_of},
 };
 use anabranch_outcome::{Balance, Conservation, Counters, LinkRow, PortSeries, QueueStats, UplinkCount};
-use anabranch_topology::{LinkClass, LinkId, NodeId, NodeKind};
+use anabranch_topology::{LinkId, NodeId, NodeKind};
 use anabranch_transport::uet::UetReceiver;
 use anabranch_units::Time;
 
@@ -193,7 +193,7 @@ fn links(plan: &Plan, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec
         rows.push(LinkRow {
             from: plan.topology.node(NodeId(link.from)).name.clone(),
             to: plan.topology.node(NodeId(link.to)).name.clone(),
-            tier: tier(plan, index),
+            tier: plan.topology.links[index].class.name(),
             direction: direction(plan, index),
             rate_bps: link.rate.0,
             bytes: port.sent_bytes,
@@ -242,15 +242,6 @@ fn quantile_packets(occupancy: &[(u64, u64)], total: u64) -> Option<u64> {
         left -= span;
     }
     occupancy.last().map(|&(packets, _)| packets)
-}
-
-fn tier(plan: &Plan, link: usize) -> String {
-    match plan.topology.links[link].class {
-        LinkClass::Host => "host".into(),
-        LinkClass::Tier { lower } => format!("tier{lower}-{}", lower + 1),
-        LinkClass::Local => "local".into(),
-        LinkClass::Global => "global".into(),
-    }
 }
 
 fn direction(plan: &Plan, link: usize) -> &'static str {

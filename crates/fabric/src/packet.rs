@@ -1,5 +1,7 @@
 //! Packets: one cache line each, in an arena, named by 32-bit ids.
 
+use anabranch_lb::PacketView;
+
 /// No packet, no queue, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -67,6 +69,19 @@ pub(crate) struct Packet {
 const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
+    /// As a switch scheme sees it.
+    #[inline]
+    pub(crate) fn view(&self, flow_keys: &[u64]) -> PacketView {
+        PacketView {
+            src: self.src,
+            dst: self.dst,
+            flow: flow_keys[self.flow as usize],
+            tag: self.tag,
+            bytes: u32::from(self.size),
+            control: matches!(self.kind, Kind::Ack | Kind::Nack),
+        }
+    }
+
     /// Whether it waits in the control class.
     #[inline]
     pub(crate) fn is_control(&self) -> bool {

@@ -117,14 +117,7 @@ impl Partition<'_> {
                 [only] => only.0,
                 several => {
                     let packet = &self.wires.packets[id];
-                    let view = PacketView {
-                        src: packet.src,
-                        dst,
-                        flow: plan.flow_keys[packet.flow as usize],
-                        tag: packet.tag,
-                        bytes: u32::from(packet.size),
-                        control: matches!(packet.kind, Kind::Ack | Kind::Nack),
-                    };
+                    let view = packet.view(&plan.flow_keys);
                     let candidates = Candidates {
                         count: several.len() as u32,
                         group: hops.group,
