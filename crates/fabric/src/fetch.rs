@@ -132,11 +132,12 @@ impl Partition<'_> {
             [] => Next::Unknown,
             [only] => Next::Port(only.0),
             several => {
-                let view = packet.view(&plan.flow_keys);
+                let view = packet.view(plan);
                 let candidates = Candidates {
                     count: several.len() as u32,
                     group: hops.group,
                     position: hops.positions,
+                    port: hops.ports,
                     uplinks: self.switches.uplinks(switch),
                 };
                 match self.switches.foresee(switch, packet.balancer, &view, &candidates) {

@@ -131,7 +131,8 @@ impl Partition<'_> {
         }
         let Some(next) = flow.sender.peek(&plan.transport) else { return false };
         let (time, scheme_slot) = (Time::from_ps(start), flow.scheme_slot);
-        let outgoing = Outgoing { psn: next.psn, bytes: next.payload, retransmission: next.retransmission };
+        let outgoing =
+            Outgoing { psn: next.psn, bytes: next.payload, retransmission: next.retransmission, eligible_at: time };
         let scheme = &mut self.hosts[host as usize].schemes[flow.balancer as usize].scheme;
         let tag = match scheme.select(time, scheme_slot, &outgoing) {
             Decision::Send(tag) => tag,
@@ -140,6 +141,7 @@ impl Partition<'_> {
                 self.arm_timer(slot);
                 return false;
             }
+            Decision::Wait => return false,
         };
         flow.sender.send(&plan.transport, time, tag);
         let again = if next.retransmission { RETRANSMISSION } else { 0 };
@@ -227,9 +229,7 @@ impl Partition<'_> {
         match ack {
             Some(ack) => {
                 let reply = Packet {
-                    cumulative: ack.cumulative,
-                    bitmap: ack.bitmap,
-                    bitmap_offset: (ack.bitmap_base - ack.cumulative) as u32,
+                    head: Packet::answer(ack.cumulative, ack.bitmap, (ack.bitmap_base - ack.cumulative) as u32),
                     flags: if ack.ecn { MARKED } else { 0 },
                     ..self.reply(packet, Kind::Ack)
                 };
@@ -244,12 +244,12 @@ impl Partition<'_> {
         let reply = match self.receiver_of[number] {
             COMPLETE => {
                 let ack = self.final_ack(number, packet, false);
-                Packet { cumulative: ack.cumulative, ..self.reply(packet, Kind::Ack) }
+                Packet { head: Packet::answer(ack.cumulative, 0, 0), ..self.reply(packet, Kind::Ack) }
             }
             slot => {
                 let slot = if slot == NONE { self.open_receiver(number) } else { slot };
                 let nack = self.receivers[slot as usize].on_header(&self.plan.transport, packet.psn, packet.tag);
-                Packet { cumulative: nack.cumulative, ..self.reply(packet, Kind::Nack) }
+                Packet { head: Packet::answer(nack.cumulative, 0, 0), ..self.reply(packet, Kind::Nack) }
             }
         };
         self.send_control(host, id, reply, now);

@@ -1,6 +1,8 @@
 //! Packets: one cache line each, in an arena, named by 32-bit ids.
 
-use anabranch_lb::PacketView;
+use anabranch_lb::{PacketView, SwitchHeader};
+
+use crate::plan::Plan;
 
 /// No packet, no queue, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -38,12 +40,8 @@ pub(crate) struct Packet {
     pub(crate) queued_at: u64,
     /// Packet sequence number; of an ACK or NACK the one that triggered it.
     pub(crate) psn: u64,
-    /// ACK, NACK: every PSN below has been received.
-    pub(crate) cumulative: u64,
-    /// ACK: selective bitmap.
-    pub(crate) bitmap: u64,
-    /// ACK: first PSN of the bitmap, less `cumulative`.
-    pub(crate) bitmap_offset: u32,
+    /// Data: what switch schemes write. ACK, NACK: see [`Packet::cumulative`] and the methods after it.
+    pub(crate) head: SwitchHeader,
     /// Flow number.
     pub(crate) flow: u32,
     /// Path tag.
@@ -71,15 +69,40 @@ const _: () = assert!(size_of::<Packet>() == 64);
 impl Packet {
     /// As a switch scheme sees it.
     #[inline]
-    pub(crate) fn view(&self, flow_keys: &[u64]) -> PacketView {
+    pub(crate) fn view(&self, plan: &Plan) -> PacketView {
         PacketView {
             src: self.src,
             dst: self.dst,
-            flow: flow_keys[self.flow as usize],
+            src_leaf: plan.edge[self.src as usize],
+            dst_leaf: plan.edge[self.dst as usize],
+            flow: plan.flow_keys[self.flow as usize],
             tag: self.tag,
             bytes: u32::from(self.size),
             control: matches!(self.kind, Kind::Ack | Kind::Nack),
+            marked: self.flags & MARKED != 0,
         }
+    }
+
+    /// Of an ACK or NACK: every PSN below has been received.
+    #[inline]
+    pub(crate) fn cumulative(&self) -> u64 {
+        self.head.wide(0)
+    }
+
+    /// Of an ACK: the selective bitmap and its first PSN, less [`Packet::cumulative`].
+    #[inline]
+    pub(crate) fn bitmap(&self) -> (u64, u32) {
+        (self.head.wide(1), self.head.0[4])
+    }
+
+    /// The head of an ACK or NACK.
+    #[inline]
+    pub(crate) fn answer(cumulative: u64, bitmap: u64, bitmap_offset: u32) -> SwitchHeader {
+        let mut head = SwitchHeader::default();
+        head.set_wide(0, cumulative);
+        head.set_wide(1, bitmap);
+        head.0[4] = bitmap_offset;
+        head
     }
 
     /// Whether it waits in the control class.

@@ -260,6 +260,17 @@ impl Plan {
         (0..self.links.len() as u32).filter(mine)
     }
 
+    /// Propagation delay of a link between switches.
+    pub(crate) fn hop_delay(&self) -> Time {
+        let between = self.topology.links.iter().find(|l| l.from.0 >= self.hosts && l.to.0 >= self.hosts);
+        between.map_or(Time::ZERO, |l| l.delay)
+    }
+
+    /// Rate of a host's NIC.
+    pub(crate) fn nic_rate(&self, host: u32) -> Rate {
+        self.links[self.host_up[host as usize] as usize].rate
+    }
+
     /// The partition of a host.
     pub(crate) fn owner_of_host(&self, host: u32) -> u16 {
         self.owner[host as usize]

@@ -66,6 +66,8 @@ impl Partition<'_> {
             packets: sender.packets(),
             bdp_packets: plan.bdp_packets,
             base_rtt,
+            rate: plan.nic_rate(flow.src).min(plan.nic_rate(flow.dst)),
+            full_packet: plan.wire_mtu as u32,
             paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead },
         };
         let scheme = self.hosts[flow.src as usize].scheme(balancer);
@@ -108,9 +110,9 @@ impl Partition<'_> {
         }
         self.nic_catch_up(host, now);
         let ack = Ack {
-            cumulative: packet.cumulative,
-            bitmap_base: packet.cumulative + u64::from(packet.bitmap_offset),
-            bitmap: packet.bitmap,
+            cumulative: packet.cumulative(),
+            bitmap_base: packet.cumulative() + u64::from(packet.bitmap().1),
+            bitmap: packet.bitmap().0,
             psn: packet.psn,
             tag: packet.tag,
             ecn: packet.flags & crate::packet::MARKED != 0,
@@ -144,7 +146,7 @@ impl Partition<'_> {
             return;
         }
         self.nic_catch_up(host, now);
-        let nack = Nack { cumulative: packet.cumulative, psn: packet.psn, tag: packet.tag };
+        let nack = Nack { cumulative: packet.cumulative(), psn: packet.psn, tag: packet.tag };
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
         let done = flow.sender.on_nack(&self.plan.transport, time, &nack).done;

@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_lb::{Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, registry::Switch};
 use anabranch_topology::{LinkId, NodeId, NodeKind, Routes};
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
 
 /// The schemes of a partition's switches.
@@ -83,6 +83,13 @@ fn info(plan: &Plan, node: NodeId) -> SwitchInfo {
         widest: routes.widest(node),
         part_shift: below.map(|&u| bits(u)).sum(),
         part_size: plan.topology.uplinks.get(tier as usize).copied().unwrap_or(0),
+        number: node.0 - plan.hosts,
+        switches: plan.topology.switches(),
+        ports: plan.topology.out_links(node).len() as u32,
+        uplinks: plan.topology.uplinks.clone(),
+        reference: None,
+        hop_delay: plan.hop_delay(),
+        lossless: false,
     }
 }
 
@@ -98,6 +105,9 @@ impl LocalQueues for Queues<'_> {
     #[inline]
     fn bytes(&mut self, index: u32) -> u64 {
         self.wires.backlog(self.plan, self.links[index as usize].0, self.now)
+    }
+    fn rate(&mut self, index: u32) -> Rate {
+        self.plan.links[self.links[index as usize].0 as usize].rate
     }
 }
 
@@ -117,17 +127,20 @@ impl Partition<'_> {
                 [only] => only.0,
                 several => {
                     let packet = &self.wires.packets[id];
-                    let view = packet.view(&plan.flow_keys);
+                    let view = packet.view(plan);
                     let candidates = Candidates {
                         count: several.len() as u32,
                         group: hops.group,
                         position: hops.positions,
+                        port: hops.ports,
                         uplinks: self.switches.uplinks(switch),
                     };
                     let scheme = switch as usize * self.switches.balancers + packet.balancer as usize;
                     let scheme = self.switches.schemes[scheme].as_mut().expect("a switch of this partition");
+                    let mut header = packet.head;
                     let mut queues = Queues { wires: &mut self.wires, plan, links: several, now };
-                    let index = scheme.forward(Time::from_ps(now), &view, &candidates, &mut queues);
+                    let index = scheme.forward(Time::from_ps(now), &view, &mut header, &candidates, &mut queues);
+                    self.wires.packets[id].head = header;
                     let link = several[index as usize].0;
                     if self.switches.uplink_counts.is_some() {
                         self.count_uplink(id, link);

@@ -2,8 +2,8 @@
 //!
 //! The functions are frozen: recorded fingerprints depend on them.
 
-use crate::{PacketView, Tag};
-use anabranch_random::{Stream, mix};
+use crate::{PacketView, SwitchInfo, Tag};
+use anabranch_random::{Stream, key, mix};
 
 /// Hash of what ECMP reads of a packet: source, destination, flow and path tag, keyed by the switch's `seed`.
 ///
@@ -21,10 +21,53 @@ pub fn reduce(hash: u64, count: u32) -> u32 {
     (((hash >> 32) * u64::from(count)) >> 32) as u32
 }
 
+/// How a switch hashes, the same whatever its scheme, so that control packets take the same paths under each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hasher {
+    /// [`ecmp_hash`] with this seed.
+    Mix(u64),
+    /// The hash of the model behind the recorded runs, with the switch's number there as its seed (conweave-ns3 1.5).
+    Murmur3(u32),
+}
+
+impl Hasher {
+    /// The hash of `switch` in a run with `seed`.
+    pub fn of(seed: u64, switch: &SwitchInfo) -> Self {
+        match switch.reference {
+            Some(number) => Hasher::Murmur3(number),
+            None => Hasher::Mix(key(seed, switch.key, "ecmp")),
+        }
+    }
+}
+
 /// The candidate that plain ECMP gives a packet.
 #[inline]
-pub fn ecmp(seed: u64, packet: &PacketView, count: u32) -> u32 {
-    reduce(ecmp_hash(seed, packet), count)
+pub fn ecmp(hasher: &Hasher, packet: &PacketView, count: u32) -> u32 {
+    match *hasher {
+        Hasher::Mix(seed) => reduce(ecmp_hash(seed, packet), count),
+        Hasher::Murmur3(number) => murmur3(number, four_tuple(packet)) % count,
+    }
+}
+
+/// Addresses and ports as the reference model hashes them. The path tag moves the source port of the flow's sender.
+fn four_tuple(packet: &PacketView) -> [u32; 3] {
+    let address = |host: u32| 0x0b00_0001 + (host / 256) * 0x1_0000 + (host % 256) * 0x100;
+    let (source, destination) = ((packet.flow as u16).wrapping_add(packet.tag as u16), (packet.flow >> 16) as u16);
+    let (from, to) = if packet.control { (destination, source) } else { (source, destination) };
+    [address(packet.src), address(packet.dst), u32::from(from) | u32::from(to) << 16]
+}
+
+/// MurmurHash3 (32 bits) of three words.
+pub fn murmur3(seed: u32, words: [u32; 3]) -> u32 {
+    let mut hash = seed;
+    for word in words {
+        hash ^= word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
+        hash = hash.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
+    }
+    hash ^= 12;
+    hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    hash ^ hash >> 16
 }
 
 /// The entropy values a host may write: `0..values`.
@@ -63,7 +106,7 @@ mod tests {
     use super::*;
 
     fn packet(src: u32, dst: u32, flow: u64, tag: Tag) -> PacketView {
-        PacketView { src, dst, flow, tag, bytes: 4160, control: false }
+        PacketView { src, dst, src_leaf: 0, dst_leaf: 1, flow, tag, bytes: 4160, control: false, marked: false }
     }
 
     #[test]
@@ -105,7 +148,8 @@ mod tests {
         let (mut cells, n) = ([0u32; 64], 64_000);
         for tag in 0..n {
             let p = packet(3, 9, 77, tag);
-            cells[(ecmp(11, &p, 8) * 8 + ecmp(12, &p, 8)) as usize] += 1;
+            let at = |seed| ecmp(&Hasher::Mix(seed), &p, 8);
+            cells[(at(11) * 8 + at(12)) as usize] += 1;
         }
         let chi: f64 = cells.iter().map(|&c| (f64::from(c) - 1000.0).powi(2) / 1000.0).sum();
         assert!(chi < 103.4, "{chi}");
@@ -117,6 +161,23 @@ mod tests {
             assert_eq!(reduce(0, count), 0);
             assert_eq!(reduce(u64::MAX, count), count - 1);
         }
+    }
+
+    #[test]
+    fn murmur3_of_a_text() {
+        // By an independent implementation that gives the published 0xc0363e43 for "Hello, world!" (13 bytes).
+        let text = |bytes: &[u8; 12]| [0, 4, 8].map(|i| u32::from_le_bytes(bytes[i..i + 4].try_into().unwrap()));
+        assert_eq!(murmur3(0, text(b"Hello, world")), 0x6a72_8c54);
+    }
+
+    #[test]
+    fn acknowledgements_hash_the_reversed_ports() {
+        let data = packet(3, 9, 10_000 | 100 << 16, 0);
+        let ack = PacketView { src: 9, dst: 3, control: true, ..data };
+        assert_eq!(four_tuple(&data), [0x0b00_0301, 0x0b00_0901, 10_000 | 100 << 16]);
+        assert_eq!(four_tuple(&ack), [0x0b00_0901, 0x0b00_0301, 100 | 10_000 << 16]);
+        assert_eq!(four_tuple(&packet(300, 9, 10_000, 5))[0], 0x0b00_0001 + 0x1_0000 + 44 * 256);
+        assert_eq!(four_tuple(&packet(3, 9, 10_000, 5))[2], 10_005);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub mod host;
 pub mod registry;
 pub mod switch;
 
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 
 /// What a packet carries to choose its path: an entropy value, a multi-part entropy value (MP-EV), a source
 /// route or a category. Only the switch scheme reads it; the acknowledgement brings it back.
@@ -32,6 +32,10 @@ pub struct FlowInfo<'a> {
     pub bdp_packets: u64,
     /// Round trip of a full packet and its acknowledgement on the empty network.
     pub base_rtt: Time,
+    /// The rate that the flow can reach alone: the slowest link of the best path, NICs included.
+    pub rate: Rate,
+    /// Bytes that a full packet has on the wire.
+    pub full_packet: u32,
     /// The paths towards `dst`.
     pub paths: PathSpace<'a>,
 }
@@ -55,6 +59,9 @@ pub struct Outgoing {
     pub bytes: u32,
     /// True where the packet was sent before.
     pub retransmission: bool,
+    /// When pacing and window first allowed this packet to go, had the NIC been idle: the gap that a flowlet table sees
+    /// is the time from the last packet to this.
+    pub eligible_at: Time,
 }
 
 /// A host scheme's answer to "which path?".
@@ -64,6 +71,43 @@ pub enum Decision {
     Send(Tag),
     /// Do not send any packet of this flow before this time; ask again then.
     Hold(Time),
+    /// Do not send any packet of this flow before its next acknowledgement (or timeout); ask again then.
+    Wait,
+}
+
+/// A packet that a host scheme sends to learn the round trip of a path. It waits in the queues of data and is
+/// answered in the control class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The path it explores.
+    pub tag: Tag,
+    /// Its payload bytes.
+    pub bytes: u32,
+}
+
+/// What schemes count; sums over all hosts or switches end in the results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SchemeCounters {
+    /// Flowlets, the first of each flow included (switch schemes that keep a flowlet table).
+    pub flowlets: u64,
+    /// Flowlets that a host scheme made by holding a packet back.
+    pub created_flowlets: u64,
+    /// Picoseconds for which packets were held back by a host scheme.
+    pub added_delay_ps: u64,
+    /// Flows moved to another path by a switch (ConWeave), counted each time.
+    pub reroutes: u64,
+    /// Packets that waited in a reordering queue of a switch (ConWeave).
+    pub reordered_packets: u64,
+}
+
+impl std::ops::AddAssign for SchemeCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.flowlets += other.flowlets;
+        self.created_flowlets += other.created_flowlets;
+        self.added_delay_ps += other.added_delay_ps;
+        self.reroutes += other.reroutes;
+        self.reordered_packets += other.reordered_packets;
+    }
 }
 
 /// What an acknowledgement tells a host scheme.
@@ -102,6 +146,37 @@ pub trait HostScheme {
     fn on_timeout(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
     /// The host has learnt which paths are dead (indexed as [`PathSpace::dead`]; empty: none).
     fn on_paths_changed(&mut self, _now: Time, _slot: u32, _dead: &[bool]) {}
+    /// The next probe that the scheme wants to send for the flow in `slot`; asked after every acknowledgement until
+    /// there is none.
+    fn poll_probe(&mut self, _now: Time, _slot: u32) -> Option<Probe> {
+        None
+    }
+    /// A probe came back. `rtt` is what a full data packet on its path would have measured: the difference of the
+    /// serialisation times has been added.
+    fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time) {}
+    /// What it has counted so far.
+    fn counters(&self) -> SchemeCounters {
+        SchemeCounters::default()
+    }
+}
+
+/// 20 bytes of a data packet that belong to the switches: what LetFlow, CONGA and ConWeave write into their headers.
+/// All zero when the packet leaves its host; hosts never read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchHeader(pub [u32; 5]);
+
+impl SwitchHeader {
+    /// The 64 bits in words `2 * half` and `2 * half + 1` (`half` is 0 or 1).
+    #[inline]
+    pub fn wide(&self, half: usize) -> u64 {
+        u64::from(self.0[2 * half]) | u64::from(self.0[2 * half + 1]) << 32
+    }
+    /// Sets those 64 bits.
+    #[inline]
+    pub fn set_wide(&mut self, half: usize, value: u64) {
+        self.0[2 * half] = value as u32;
+        self.0[2 * half + 1] = (value >> 32) as u32;
+    }
 }
 
 /// A packet as a switch scheme sees it.
@@ -111,17 +186,24 @@ pub struct PacketView {
     pub src: u32,
     /// Receiving host.
     pub dst: u32,
-    /// Stable key of the flow (its ports, so to say).
+    /// Leaf (switch, by number) of the sending host.
+    pub src_leaf: u32,
+    /// Leaf of the receiving host.
+    pub dst_leaf: u32,
+    /// Stable key of the flow; in the `conweave-ns3` profiles its UDP ports, `source | destination << 16`.
     pub flow: u64,
     /// Its path tag.
     pub tag: Tag,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// True for ACKs and NACKs; false for data and for headers of trimmed data.
+    /// True for ACKs and NACKs, whose `src` is the flow's receiver; false for data and headers of trimmed data.
     pub control: bool,
+    /// True where the packet has been ECN-marked on its way here.
+    pub marked: bool,
 }
 
-/// The equal-cost next hops of a packet at a switch, in port order. At least two where a scheme is asked.
+/// The equal-cost next hops of a packet at a switch, in port order. At least two where a scheme is asked, unless it
+/// asks for every hop ([`registry::About::every_hop`]): then one where there is no choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
     /// How many there are.
@@ -130,12 +212,14 @@ pub struct Candidates<'a> {
     pub group: u32,
     /// For each its position among the switch's uplinks when nothing has failed.
     pub position: &'a [u16],
+    /// For each the number of its output port at this switch, below `SwitchInfo::ports`.
+    pub port: &'a [u16],
     /// How many positions there are when nothing has failed.
     pub uplinks: u32,
 }
 
 /// What a switch scheme is told of its switch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SwitchInfo {
     /// Stable key of the switch, for hash seeds and random streams.
     pub key: u64,
@@ -149,24 +233,78 @@ pub struct SwitchInfo {
     pub part_shift: u32,
     /// Number of values of this tier's part: uplinks of a switch of this tier when nothing has failed.
     pub part_size: u32,
+    /// The switch's number, as in `PacketView::src_leaf`.
+    pub number: u32,
+    /// Number of switches.
+    pub switches: u32,
+    /// Output ports.
+    pub ports: u32,
+    /// Uplinks per tier, leaf first, when nothing has failed; empty where the topology has no tiers.
+    pub uplinks: Vec<u32>,
+    /// The switch's number in the model behind the recorded runs (hosts count first), where the fabric follows that
+    /// model: hash, tables and quirks are then its own (`conweave-ns3` profiles).
+    pub reference: Option<u32>,
+    /// Propagation delay of one link between switches.
+    pub hop_delay: Time,
+    /// True where the fabric pauses instead of dropping (PFC).
+    pub lossless: bool,
 }
 
 /// The queues of the candidates, read when asked.
 pub trait LocalQueues {
     /// Bytes waiting at candidate `index` in the classes that matter to the packet, with the packet in transmission.
     fn bytes(&mut self, index: u32) -> u64;
+    /// Rate of the link behind candidate `index`.
+    fn rate(&mut self, index: u32) -> Rate;
+}
+
+/// What becomes of a data packet at its last switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It goes on to its host.
+    Deliver,
+    /// It waits at the end of this reordering queue of the scheme until [`Effects::release`].
+    Hold(u32),
+}
+
+/// What a switch scheme asks of its switch besides a decision. The switch empties it after every call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Control packets to send now, in this order, to the leaf of the sender of the packet at hand (only while a packet
+    /// is at hand): their headers.
+    pub reply: Vec<SwitchHeader>,
+    /// Wake the scheme at this time with this number ([`SwitchScheme::on_timer`]).
+    pub wake: Vec<(Time, u32)>,
+    /// Reordering queues whose packets go on to their hosts now, in order.
+    pub release: Vec<u32>,
 }
 
 /// The switch side of a scheme: one object per switch.
 pub trait SwitchScheme {
-    /// Which candidate the packet takes, by index.
+    /// Which candidate the packet takes, by index. `header` is the packet's own, to be read and rewritten; of an ACK or
+    /// NACK it must be left alone.
     fn forward<Q: LocalQueues>(
         &mut self,
         now: Time,
         packet: &PacketView,
+        header: &mut SwitchHeader,
         candidates: &Candidates<'_>,
         queues: &mut Q,
     ) -> u32;
+    /// A data packet has reached the switch of its receiver; asked only of schemes with
+    /// [`registry::About::every_hop`].
+    fn deliver(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) -> Delivery {
+        Delivery::Deliver
+    }
+    /// A control packet of another switch's scheme has reached this leaf. `packet` is the view of the data packet that
+    /// it answers (`src` is the flow's sender).
+    fn on_control(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) {}
+    /// A time that the scheme asked to be woken at has come.
+    fn on_timer(&mut self, _now: Time, _number: u32, _out: &mut Effects) {}
+    /// What it has counted so far.
+    fn counters(&self) -> SchemeCounters {
+        SchemeCounters::default()
+    }
     /// The candidate that [`SwitchScheme::forward`] will choose, where that follows from the packet alone. A hint: a
     /// simulator fetches memory by it, nothing depends on it.
     fn foresee(&self, _packet: &PacketView, _candidates: &Candidates<'_>) -> Option<u32> {

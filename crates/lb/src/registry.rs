@@ -18,8 +18,8 @@ pub use alias::{ALIASES, Alias, check_pair, resolve};
 pub use errors::{Invalid, SchemeError, UnknownScheme};
 
 use crate::{
-    Candidates, Decision, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, SwitchInfo, SwitchScheme,
-    Tag, host,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, Probe,
+    SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
     host::mp_ev::{MOST_PARTS, MOST_PATHS, Shape},
     switch,
 };
@@ -48,6 +48,8 @@ pub struct About {
     pub description: &'static str,
     /// What its tags are.
     pub tags: TagKind,
+    /// Of a switch scheme: it sees every data packet at every switch, also where there is no choice and at the last one.
+    pub every_hop: bool,
 }
 
 /// Limits of parameters that their types do not express.
@@ -187,6 +189,16 @@ macro_rules! host_schemes {
             fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
                 match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* }
             }
+            #[inline]
+            fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
+                match self { $(Self::$scheme(s) => s.poll_probe(now, slot),)* }
+            }
+            fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {
+                match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt),)* }
+            }
+            fn counters(&self) -> SchemeCounters {
+                match self { $(Self::$scheme(s) => s.counters(),)* }
+            }
         }
     };
 }
@@ -210,10 +222,24 @@ macro_rules! switch_schemes {
                 &mut self,
                 now: Time,
                 packet: &PacketView,
+                header: &mut SwitchHeader,
                 candidates: &Candidates<'_>,
                 queues: &mut Q,
             ) -> u32 {
-                match self { $(Self::$scheme(s) => s.forward(now, packet, candidates, queues),)* }
+                match self { $(Self::$scheme(s) => s.forward(now, packet, header, candidates, queues),)* }
+            }
+            #[inline]
+            fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) -> Delivery {
+                match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* }
+            }
+            fn on_control(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) {
+                match self { $(Self::$scheme(s) => s.on_control(now, packet, header, out),)* }
+            }
+            fn on_timer(&mut self, now: Time, number: u32, out: &mut Effects) {
+                match self { $(Self::$scheme(s) => s.on_timer(now, number, out),)* }
+            }
+            fn counters(&self) -> SchemeCounters {
+                match self { $(Self::$scheme(s) => s.counters(),)* }
             }
             #[inline]
             fn foresee(&self, packet: &PacketView, candidates: &Candidates<'_>) -> Option<u32> {

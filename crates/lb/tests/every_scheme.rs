@@ -1,12 +1,12 @@
 //! What every registered scheme must bear: random events on several slots. A new scheme is tested without a line here.
 
 use anabranch_lb::{
-    Candidates, Decision, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, PathSpace, SwitchInfo,
-    SwitchScheme,
+    Candidates, Decision, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, PathSpace, SwitchHeader,
+    SwitchInfo, SwitchScheme,
     registry::{HOST_SCHEMES, Host, HostParameters, SWITCH_SCHEMES, SwitchParameters, TagKind},
 };
 use anabranch_settings::{Raw, Setting};
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use proptest::prelude::*;
 
 const SLOTS: u32 = 4;
@@ -71,6 +71,8 @@ fn play(host: &mut Host, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
                     packets: 16,
                     bdp_packets: key % 40,
                     base_rtt: Time::from_us(8),
+                    rate: Rate(400_000_000_000),
+                    full_packet: 4160,
                     paths: PathSpace { uplinks, dead: &dead },
                 };
                 host.open(now, slot, &flow);
@@ -80,7 +82,8 @@ fn play(host: &mut Host, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
                 shapes[slot as usize] = None;
             }
             Event::Select { slot } => {
-                let packet = Outgoing { psn: i as u64, bytes: 4096, retransmission: i % 7 == 0 };
+                let packet =
+                    Outgoing { psn: i as u64, bytes: 4096, retransmission: i % 7 == 0, eligible_at: Time::ZERO };
                 let decision = host.select(now, slot, &packet);
                 decisions.push((decision, shapes[slot as usize].unwrap_or(&[])));
             }
@@ -154,8 +157,25 @@ proptest! {
                 self.1[index as usize] += 1;
                 self.0[index as usize]
             }
+            fn rate(&mut self, _: u32) -> Rate {
+                Rate(400_000_000_000)
+            }
         }
-        let info = SwitchInfo { key: 3, tier: 0, groups: 3, widest: 8, part_shift: 0, part_size: 8 };
+        let info = SwitchInfo {
+            key: 3,
+            tier: 0,
+            groups: 3,
+            widest: 8,
+            part_shift: 0,
+            part_size: 8,
+            number: 0,
+            switches: 16,
+            ports: 8,
+            uplinks: vec![8],
+            reference: None,
+            hop_delay: Time::from_us(1),
+            lossless: false,
+        };
         let position: Vec<u16> = (0..8).collect();
         for about in SWITCH_SCHEMES {
             let parameters = SwitchParameters::named(about.name).unwrap();
@@ -166,10 +186,22 @@ proptest! {
                     if i == 100 {
                         switch.on_routes_changed(3);
                     }
-                    let packet = PacketView { src: 1, dst: 2, flow, tag, bytes: 4160, control };
-                    let candidates = Candidates { count, group, position: &position[..count as usize], uplinks: 8 };
+                    let packet = PacketView {
+                        src: 1,
+                        dst: 2,
+                        src_leaf: 0,
+                        dst_leaf: 1,
+                        flow,
+                        tag,
+                        bytes: 4160,
+                        control,
+                        marked: false,
+                    };
+                    let positions = &position[..count as usize];
+                    let candidates = Candidates { count, group, position: positions, port: positions, uplinks: 8 };
+                    let mut header = SwitchHeader::default();
                     let mut queues = Queues(lengths.clone(), vec![0; 8]);
-                    let index = switch.forward(Time::ZERO, &packet, &candidates, &mut queues);
+                    let index = switch.forward(Time::from_us(i as u64), &packet, &mut header, &candidates, &mut queues);
                     assert!(index < count, "{}: {index} of {count}", about.name);
                     assert!(queues.1.iter().all(|&reads| reads <= 1), "{}: a queue read twice", about.name);
                     chosen.push(index);

@@ -6,7 +6,7 @@ use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
     host::prime::{DecayOn, Prime, PrimeParameters},
 };
-use anabranch_units::{PacketsOrBdp, Time};
+use anabranch_units::{PacketsOrBdp, Rate, Time};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -21,14 +21,20 @@ fn info(uplinks: &[u32]) -> FlowInfo<'_> {
         packets: 256,
         bdp_packets: BDP,
         base_rtt: Time::from_us(8),
+        rate: Rate(400_000_000_000),
+        full_packet: 4160,
         paths: PathSpace { uplinks, dead: &[] },
     }
 }
 
 fn send(scheme: &mut Prime) -> Tag {
-    match scheme.select(Time::ZERO, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false }) {
+    match scheme.select(
+        Time::ZERO,
+        0,
+        &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: Time::ZERO },
+    ) {
         Decision::Send(tag) => tag,
-        Decision::Hold(_) => panic!("PRIME holds nothing"),
+        _ => panic!("PRIME holds nothing"),
     }
 }
 

@@ -4,7 +4,7 @@ use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
     registry::{Host, HostParameters},
 };
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use proptest::prelude::*;
 
 fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
@@ -12,15 +12,30 @@ fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
     let paths = PathSpace { uplinks, dead: &[] };
     let base_rtt = Time::from_us(8);
     let (size, packets, bdp_packets) = (1 << 20, 256, 100);
-    host.open(Time::ZERO, 0, &FlowInfo { key, src: 0, dst: 1, size, packets, bdp_packets, base_rtt, paths });
+    host.open(
+        Time::ZERO,
+        0,
+        &FlowInfo {
+            key,
+            src: 0,
+            dst: 1,
+            size,
+            packets,
+            bdp_packets,
+            base_rtt,
+            rate: Rate(400_000_000_000),
+            full_packet: 4160,
+            paths,
+        },
+    );
     host
 }
 
 fn sends(host: &mut Host, count: u32) -> Vec<Tag> {
-    let packet = Outgoing { psn: 0, bytes: 4096, retransmission: false };
+    let packet = Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: Time::ZERO };
     let one = |_| match host.select(Time::ZERO, 0, &packet) {
         Decision::Send(tag) => tag,
-        Decision::Hold(_) => panic!("held"),
+        _ => panic!("held"),
     };
     (0..count).map(one).collect()
 }

@@ -4,7 +4,7 @@ use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
     registry::{HOST_SCHEMES, Host, HostParameters},
 };
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 use std::{hint::black_box, time::Instant};
 
 const PACKETS: u64 = 10_000_000;
@@ -13,7 +13,22 @@ fn open(name: &str, uplinks: &[u32]) -> Host {
     let mut host = HostParameters::named(name).unwrap().build(1, 1);
     let paths = PathSpace { uplinks, dead: &[] };
     let (size, packets, bdp_packets, base_rtt) = (1 << 30, 1 << 18, 100, Time::from_us(8));
-    host.open(Time::ZERO, 0, &FlowInfo { key: 1, src: 0, dst: 1, size, packets, bdp_packets, base_rtt, paths });
+    host.open(
+        Time::ZERO,
+        0,
+        &FlowInfo {
+            key: 1,
+            src: 0,
+            dst: 1,
+            size,
+            packets,
+            bdp_packets,
+            base_rtt,
+            rate: Rate(400_000_000_000),
+            full_packet: 4160,
+            paths,
+        },
+    );
     host
 }
 
@@ -21,9 +36,11 @@ fn open(name: &str, uplinks: &[u32]) -> Host {
 fn time(host: &mut Host, packets: u64, mut feedback: impl FnMut(&mut Host, u64, Tag)) -> f64 {
     let start = Instant::now();
     for psn in 0..packets {
-        if let Decision::Send(tag) =
-            host.select(Time::ZERO, 0, black_box(&Outgoing { psn, bytes: 4096, retransmission: false }))
-        {
+        if let Decision::Send(tag) = host.select(
+            Time::ZERO,
+            0,
+            black_box(&Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: Time::ZERO }),
+        ) {
             feedback(host, psn, black_box(tag));
         }
     }

@@ -24,6 +24,8 @@ pub struct NextHops<'a> {
     pub links: &'a [LinkId],
     /// For each its position among the switch's uplinks when nothing has failed (0 for links downwards).
     pub positions: &'a [u16],
+    /// For each the number of its output port: its place in [`Topology::out_links`] of the switch.
+    pub ports: &'a [u16],
     /// Dense number of this set at this switch; `u32::MAX` for the link down to a host of this switch.
     pub group: u32,
 }
@@ -40,6 +42,7 @@ pub struct Routes {
     groups: Vec<Group>,
     links: Vec<LinkId>,
     positions: Vec<u16>,
+    ports: Vec<u16>,
     /// Per host the link down to it.
     down: Vec<LinkId>,
     groups_at: Vec<u16>,
@@ -65,6 +68,7 @@ impl Routes {
             groups: Vec::new(),
             links: Vec::new(),
             positions: Vec::new(),
+            ports: Vec::new(),
             down: (0..hosts).map(|host| topology.host_uplink(host).reverse()).collect(),
             groups_at: vec![0; switches],
             widest: vec![0; switches],
@@ -72,6 +76,7 @@ impl Routes {
         };
         let graph = SwitchGraph::of(topology, |link| !dead.get(link.0 as usize).copied().unwrap_or(false));
         let position = positions(topology);
+        let port = port_numbers(topology);
         let mut search = WideSearch::new(&graph);
         let mut sets = Sets::new(&graph);
         for (block, goals) in edges.chunks(64).enumerate() {
@@ -83,7 +88,7 @@ impl Routes {
                     let group = match sets.known(switch, bit) {
                         Some(group) => group,
                         None => {
-                            let group = routes.add(switch, sets.links(&graph, switch, bit), &position);
+                            let group = routes.add(switch, sets.links(&graph, switch, bit), &position, &port);
                             sets.remember(switch, bit, group);
                             group
                         }
@@ -95,10 +100,11 @@ impl Routes {
         routes
     }
 
-    fn add(&mut self, switch: u32, hops: impl Iterator<Item = LinkId>, position: &[u16]) -> u32 {
+    fn add(&mut self, switch: u32, hops: impl Iterator<Item = LinkId>, position: &[u16], port: &[u16]) -> u32 {
         let first = self.links.len();
         self.links.extend(hops);
         self.positions.extend(self.links[first..].iter().map(|l| position[l.0 as usize]));
+        self.ports.extend(self.links[first..].iter().map(|l| port[l.0 as usize]));
         let len = (self.links.len() - first) as u16;
         let local = &mut self.groups_at[switch as usize];
         self.groups.push(Group { first: first as u32, len, local: *local });
@@ -114,7 +120,12 @@ impl Routes {
     pub fn towards(&self, switch: u32, edge: u32) -> NextHops<'_> {
         let group = self.groups[self.entry(switch, edge) as usize];
         let range = group.first as usize..group.first as usize + group.len as usize;
-        NextHops { links: &self.links[range.clone()], positions: &self.positions[range], group: u32::from(group.local) }
+        NextHops {
+            links: &self.links[range.clone()],
+            positions: &self.positions[range.clone()],
+            ports: &self.ports[range],
+            group: u32::from(group.local),
+        }
     }
 
     /// Next hops at a switch towards a host: towards a host of this switch the one link down to it.
@@ -122,7 +133,7 @@ impl Routes {
         let edge = topology.edge_switch(host);
         if edge == switch {
             let links = &self.down[host as usize..host as usize + 1];
-            return NextHops { links, positions: &[0], group: u32::MAX };
+            return NextHops { links, positions: &[0], ports: &[0], group: u32::MAX };
         }
         self.towards(switch.0 - self.hosts, edge.0 - self.hosts)
     }
@@ -258,6 +269,17 @@ fn positions(topology: &Topology) -> Vec<u16> {
         }
     }
     position
+}
+
+/// Per directed link that leaves a switch its place among the links that do.
+fn port_numbers(topology: &Topology) -> Vec<u16> {
+    let mut port = vec![0; topology.links.len()];
+    for switch in 0..topology.switches() {
+        for (number, link) in topology.out_links(NodeId(topology.hosts + switch)).iter().enumerate() {
+            port[link.0 as usize] = number as u16;
+        }
+    }
+    port
 }
 
 /// Hops from every switch to switch `edge` over live links; `u32::MAX`: no way.

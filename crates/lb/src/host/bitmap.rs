@@ -20,6 +20,7 @@ pub const ABOUT: About = About {
     description: "Entropy values are tried in turn. ECN marks, NACKs and timeouts add to a value's penalty, at most \
         15; a penalised value is passed over, and each packet takes one off the first penalty it meets.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 /// Largest penalty of a path (four bits).

@@ -18,6 +18,7 @@ pub const ABOUT: About = About {
     description: "All packets of a flow carry the same tag, a hash of the flow's key, and so take one path. Flows \
         that happen to share a link share it to their end.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {

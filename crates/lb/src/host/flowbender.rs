@@ -21,6 +21,7 @@ pub const ABOUT: About = About {
         round trips in a row the flow's tag moves to another of `range` values. Variant `rtt` counts ACKs whose round \
         trip exceeds `rtt_threshold` instead of marks.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 choices! {

@@ -20,6 +20,7 @@ pub const ABOUT: About = About {
     description: "A flow keeps its entropy value until it pauses for longer than `gap` base round trips; the next \
         packet draws a new one at random.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {

@@ -23,6 +23,7 @@ pub const ABOUT: About = About {
     description: "Entropy values of clean ACKs are queued and used again, oldest first; while none is queued, the \
         bitmap scheme picks the next one.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {

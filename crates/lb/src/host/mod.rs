@@ -28,7 +28,7 @@ pub(crate) fn times(time: Time, factor: f64) -> Time {
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::{Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag};
-    use anabranch_units::Time;
+    use anabranch_units::{Rate, Time};
 
     /// A flow of 1000 packets with a BDP of 100 packets and a base round trip of 10 us.
     pub(crate) fn flow(uplinks: &[u32]) -> FlowInfo<'_> {
@@ -40,15 +40,17 @@ pub(crate) mod testing {
             packets: 1000,
             bdp_packets: 100,
             base_rtt: Time::from_us(10),
+            rate: Rate(400_000_000_000),
+            full_packet: 4160,
             paths: PathSpace { uplinks, dead: &[] },
         }
     }
 
     /// The tag of the next packet of slot 0 at `now`.
     pub(crate) fn send_at(scheme: &mut impl HostScheme, now: Time) -> Tag {
-        match scheme.select(now, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false }) {
+        match scheme.select(now, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: now }) {
             Decision::Send(tag) => tag,
-            Decision::Hold(until) => panic!("held until {until}"),
+            other => panic!("{other:?}"),
         }
     }
 

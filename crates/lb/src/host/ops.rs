@@ -20,6 +20,7 @@ pub const ABOUT: About = About {
     description: "Every packet takes a random path: the host writes a random entropy value and the switches hash it. \
         Mode `round-robin-masked` runs through all values in an order that changes at every wrap.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 choices! {

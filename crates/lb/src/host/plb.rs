@@ -20,6 +20,7 @@ pub const ABOUT: About = About {
     description: "A round trip is congested if more than the share `k` of its acknowledged bytes was ECN-marked. \
         After more than `n` such rounds in a row the flow draws a new entropy value, at most once per `min_wait`.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {

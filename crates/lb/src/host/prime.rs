@@ -36,6 +36,7 @@ pub const ABOUT: About = About {
         until the penalty, which falls by `decay` per packet, is over; if all are penalised, the least penalised \
         goes. Needs a switch scheme that reads multi-part entropy values.",
     tags: TagKind::MultiPart,
+    every_hop: false,
 };
 
 choices! {
@@ -401,8 +402,11 @@ mod tests {
             s.on_nack(Time::ZERO, 0, bad);
             let uses = |s: &mut Prime, slot| {
                 (0..8).any(|psn| {
-                    s.select(Time::ZERO, slot, &Outgoing { psn, bytes: 1, retransmission: false })
-                        == Decision::Send(bad)
+                    s.select(
+                        Time::ZERO,
+                        slot,
+                        &Outgoing { psn, bytes: 1, retransmission: false, eligible_at: Time::ZERO },
+                    ) == Decision::Send(bad)
                 })
             };
             assert!(!uses(&mut s, 0), "{scope}");

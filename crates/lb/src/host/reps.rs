@@ -22,6 +22,7 @@ pub const ABOUT: About = About {
         with none at hand a random value explores. A timeout freezes the buffer, whose values are then repeated until \
         freeze_time has passed. Variant `legacy` is an unlimited queue without freezing.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 choices! {

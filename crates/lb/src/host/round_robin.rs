@@ -20,6 +20,7 @@ pub const ABOUT: About = About {
     description: "Every packet carries the next entropy value of a counter that starts at random for each flow. \
         The switches hash the values, so with few values some paths get several and others none.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {

@@ -1,9 +1,9 @@
 //! Adaptive routing as PRIME compares with it (PRIME §IV, specification 4.3): every data packet takes the next hop with
 //! the least bytes in its local queue, ties broken at random. Control packets take plain hash ECMP.
 
-use super::ecmp::hash_seed;
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, hash,
+    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    hash::{self, Hasher},
     registry::{About, Check, Invalid, TagKind},
 };
 use anabranch_random::Stream;
@@ -18,6 +18,7 @@ pub const ABOUT: About = About {
     description: "Every data packet takes the next hop whose queue at this switch is the shortest; equal queues are \
         drawn among at random. It cannot see congestion further on.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {
@@ -37,7 +38,7 @@ impl Check for ArParameters {
 /// Adaptive routing of one switch.
 #[derive(Debug)]
 pub struct Ar {
-    seed: u64,
+    hasher: Hasher,
     unit: u64,
     stream: Stream,
     /// The shortest queues found so far for the packet at hand.
@@ -50,7 +51,7 @@ impl Ar {
         let shortest = Vec::with_capacity(switch.widest as usize);
         Ar {
             unit: parameters.unit.0.max(1),
-            seed: hash_seed(seed, switch),
+            hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "ar"),
             shortest,
         }
@@ -63,11 +64,12 @@ impl SwitchScheme for Ar {
         &mut self,
         _: Time,
         packet: &PacketView,
+        _: &mut SwitchHeader,
         candidates: &Candidates<'_>,
         queues: &mut Q,
     ) -> u32 {
         if packet.control {
-            return hash::ecmp(self.seed, packet, candidates.count);
+            return hash::ecmp(&self.hasher, packet, candidates.count);
         }
         self.shortest.clear();
         let mut least = u64::MAX;

@@ -2,9 +2,9 @@
 //! random and of the `m` that were the shortest last time, and takes the shortest. The memory is kept per set of next
 //! hops. Control packets take plain hash ECMP.
 
-use super::ecmp::hash_seed;
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, hash,
+    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    hash::{self, Hasher},
     registry::{About, Check, Invalid, TagKind},
 };
 use anabranch_random::Stream;
@@ -19,6 +19,7 @@ pub const ABOUT: About = About {
     description: "For every data packet the switch looks at `d` random next hops and at the `m` best of the last \
         decision for the same set of next hops, and takes the one with the shortest queue.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {
@@ -46,7 +47,7 @@ const NONE: u32 = u32::MAX;
 pub struct Drill {
     d: usize,
     m: usize,
-    seed: u64,
+    hasher: Hasher,
     stream: Stream,
     /// `m` next hops per set.
     memory: Vec<u32>,
@@ -61,7 +62,7 @@ impl Drill {
         Drill {
             d,
             m,
-            seed: hash_seed(seed, switch),
+            hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "drill"),
             memory: vec![NONE; m * switch.groups as usize],
             sample: Vec::with_capacity(d + m),
@@ -75,12 +76,13 @@ impl SwitchScheme for Drill {
         &mut self,
         _: Time,
         packet: &PacketView,
+        _: &mut SwitchHeader,
         candidates: &Candidates<'_>,
         queues: &mut Q,
     ) -> u32 {
         let count = candidates.count;
         if packet.control {
-            return hash::ecmp(self.seed, packet, count);
+            return hash::ecmp(&self.hasher, packet, count);
         }
         let Drill { sample, memory, stream, .. } = self;
         sample.clear();
@@ -137,7 +139,7 @@ mod tests {
         let missed = (0..400).filter(|_| {
             s.on_routes_changed(2);
             choose(&mut s, &data(1, 0), &POSITIONS, &mut q);
-            s.forward(Time::ZERO, &data(1, 0), &among(&POSITIONS, 1), &mut q) != 5
+            s.forward(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &among(&POSITIONS, 1), &mut q) != 5
         });
         // Mean 300, standard deviation sqrt(400 * 3/16) = 8.7.
         let missed = missed.count();

@@ -2,10 +2,10 @@
 //! the switch, and the hash picks the next hop. The choice reads no queue and keeps no memory.
 
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, hash,
+    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    hash::{self, Hasher},
     registry::{About, Check, TagKind},
 };
-use anabranch_random::key;
 use anabranch_settings::parameters;
 use anabranch_units::Time;
 
@@ -17,6 +17,7 @@ pub const ABOUT: About = About {
     description: "The next hop is a hash of source, destination, flow and path tag, keyed by the switch. Hosts steer \
         it by the entropy value they write into the tag.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {
@@ -29,30 +30,32 @@ impl Check for EcmpParameters {}
 /// ECMP of one switch.
 #[derive(Debug)]
 pub struct Ecmp {
-    seed: u64,
+    hasher: Hasher,
 }
 
 impl Ecmp {
     /// The scheme at this switch.
     pub fn new(_parameters: EcmpParameters, seed: u64, switch: &SwitchInfo) -> Self {
-        Ecmp { seed: hash_seed(seed, switch) }
+        Ecmp { hasher: Hasher::of(seed, switch) }
     }
-}
-
-/// The hash seed of a switch, the same whatever its scheme, so that control packets take the same paths under each.
-pub(crate) fn hash_seed(seed: u64, switch: &SwitchInfo) -> u64 {
-    key(seed, switch.key, "ecmp")
 }
 
 impl SwitchScheme for Ecmp {
     #[inline]
-    fn forward<Q: LocalQueues>(&mut self, _: Time, packet: &PacketView, candidates: &Candidates<'_>, _: &mut Q) -> u32 {
-        hash::ecmp(self.seed, packet, candidates.count)
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        packet: &PacketView,
+        _: &mut SwitchHeader,
+        candidates: &Candidates<'_>,
+        _: &mut Q,
+    ) -> u32 {
+        hash::ecmp(&self.hasher, packet, candidates.count)
     }
 
     #[inline]
     fn foresee(&self, packet: &PacketView, candidates: &Candidates<'_>) -> Option<u32> {
-        Some(hash::ecmp(self.seed, packet, candidates.count))
+        Some(hash::ecmp(&self.hasher, packet, candidates.count))
     }
 }
 

@@ -3,7 +3,7 @@
 //! of the index. Control packets are forwarded in the same way.
 
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, Tag,
+    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
     registry::{About, Check, TagKind},
 };
 use anabranch_settings::{choices, parameters};
@@ -18,6 +18,7 @@ pub const ABOUT: About = About {
         After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some), \
         or it names the uplink as before and only those of dead uplinks are remapped (remap = \"skip\").",
     tags: TagKind::MultiPart,
+    every_hop: false,
 };
 
 choices! {
@@ -73,7 +74,14 @@ impl EvIndex {
 
 impl SwitchScheme for EvIndex {
     #[inline]
-    fn forward<Q: LocalQueues>(&mut self, _: Time, packet: &PacketView, candidates: &Candidates<'_>, _: &mut Q) -> u32 {
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        packet: &PacketView,
+        _: &mut SwitchHeader,
+        candidates: &Candidates<'_>,
+        _: &mut Q,
+    ) -> u32 {
         self.choose(packet.tag, candidates)
     }
 

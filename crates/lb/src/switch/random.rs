@@ -1,9 +1,9 @@
 //! Random packet spraying by the switch (Dixit et al., INFOCOM 2013): every data packet takes a uniformly random next
 //! hop, whatever its flow. Control packets take plain hash ECMP.
 
-use super::ecmp::hash_seed;
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, hash,
+    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    hash::{self, Hasher},
     registry::{About, Check, TagKind},
 };
 use anabranch_random::Stream;
@@ -18,6 +18,7 @@ pub const ABOUT: About = About {
     description: "Every data packet takes a next hop drawn uniformly at random by the switch itself; hosts need not \
         vary their tags.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {
@@ -30,22 +31,29 @@ impl Check for RandomParameters {}
 /// Random spraying of one switch.
 #[derive(Debug)]
 pub struct Random {
-    seed: u64,
+    hasher: Hasher,
     stream: Stream,
 }
 
 impl Random {
     /// The scheme at this switch.
     pub fn new(_parameters: RandomParameters, seed: u64, switch: &SwitchInfo) -> Self {
-        Random { seed: hash_seed(seed, switch), stream: Stream::keyed(seed, switch.key, "random") }
+        Random { hasher: Hasher::of(seed, switch), stream: Stream::keyed(seed, switch.key, "random") }
     }
 }
 
 impl SwitchScheme for Random {
     #[inline]
-    fn forward<Q: LocalQueues>(&mut self, _: Time, packet: &PacketView, candidates: &Candidates<'_>, _: &mut Q) -> u32 {
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        packet: &PacketView,
+        _: &mut SwitchHeader,
+        candidates: &Candidates<'_>,
+        _: &mut Q,
+    ) -> u32 {
         if packet.control {
-            return hash::ecmp(self.seed, packet, candidates.count);
+            return hash::ecmp(&self.hasher, packet, candidates.count);
         }
         self.stream.below(u64::from(candidates.count)) as u32
     }

@@ -1,9 +1,9 @@
 //! Round robin in the switch: the data packets that share a set of next hops take them in turn, whatever their flow.
 //! The turn starts at random at each switch. Control packets take plain hash ECMP.
 
-use super::ecmp::hash_seed;
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, hash,
+    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    hash::{self, Hasher},
     registry::{About, Check, TagKind},
 };
 use anabranch_random::Stream;
@@ -17,6 +17,7 @@ pub const ABOUT: About = About {
     source: "ours; round robin of Dixit et al., INFOCOM 2013",
     description: "Each set of next hops has a counter, and every data packet takes the next one in turn.",
     tags: TagKind::Entropy,
+    every_hop: false,
 };
 
 parameters! {
@@ -29,7 +30,7 @@ impl Check for RoundRobinParameters {}
 /// Round robin of one switch.
 #[derive(Debug)]
 pub struct RoundRobin {
-    seed: u64,
+    hasher: Hasher,
     stream: Stream,
     widest: u64,
     /// The next one per set.
@@ -41,7 +42,7 @@ impl RoundRobin {
     pub fn new(_parameters: RoundRobinParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let stream = Stream::keyed(seed, switch.key, "rr");
         let widest = u64::from(switch.widest.max(1));
-        let mut scheme = RoundRobin { seed: hash_seed(seed, switch), stream, widest, next: Vec::new() };
+        let mut scheme = RoundRobin { hasher: Hasher::of(seed, switch), stream, widest, next: Vec::new() };
         scheme.on_routes_changed(switch.groups);
         scheme
     }
@@ -49,9 +50,16 @@ impl RoundRobin {
 
 impl SwitchScheme for RoundRobin {
     #[inline]
-    fn forward<Q: LocalQueues>(&mut self, _: Time, packet: &PacketView, candidates: &Candidates<'_>, _: &mut Q) -> u32 {
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        packet: &PacketView,
+        _: &mut SwitchHeader,
+        candidates: &Candidates<'_>,
+        _: &mut Q,
+    ) -> u32 {
         if packet.control {
-            return hash::ecmp(self.seed, packet, candidates.count);
+            return hash::ecmp(&self.hasher, packet, candidates.count);
         }
         let Some(next) = self.next.get_mut(candidates.group as usize) else { return 0 };
         let index = if *next < candidates.count { *next } else { 0 };
@@ -80,7 +88,7 @@ mod tests {
         let start = choose(&mut s, &data(1, 0), &POSITIONS, &mut q);
         for i in 1..20 {
             choose(&mut s, &ack(i, 0), &POSITIONS, &mut q);
-            s.forward(Time::ZERO, &data(i, 0), &among(&POSITIONS, 1), &mut q);
+            s.forward(Time::ZERO, &data(i, 0), &mut SwitchHeader::default(), &among(&POSITIONS, 1), &mut q);
             assert_eq!(u64::from(choose(&mut s, &data(i, 0), &POSITIONS, &mut q)), (u64::from(start) + i) % 8);
         }
     }
