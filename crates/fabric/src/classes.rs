@@ -32,6 +32,11 @@ impl ClassQueues {
         ClassQueues { classes, queues: vec![empty; several * classes], turn: vec![0; several] }
     }
 
+    /// Whether there is more than one class.
+    pub(crate) fn several(&self) -> bool {
+        self.classes > 1
+    }
+
     fn queue(&mut self, link: u32, class: u8) -> &mut Queue {
         &mut self.queues[link as usize * self.classes + class as usize]
     }
@@ -65,12 +70,19 @@ impl ClassQueues {
         }
     }
 
-    /// Takes the packet whose turn it is; one of the classes must have one.
-    pub(crate) fn pop(&mut self, plan: &Plan, packets: &Arena, link: u32) -> u32 {
+    /// Whether a class that is not in `paused` has a packet.
+    pub(crate) fn waits(&self, link: u32, paused: u8) -> bool {
         let first = link as usize * self.classes;
+        (0..self.classes).any(|c| paused >> c & 1 == 0 && self.queues[first + c].head != NONE)
+    }
+
+    /// Takes the packet whose turn it is; one of the classes that are not `paused` must have one.
+    pub(crate) fn pop(&mut self, plan: &Plan, packets: &Arena, link: u32, paused: u8) -> u32 {
+        let first = link as usize * self.classes;
+        let ready = |c: &usize| paused >> c & 1 == 0 && self.queues[first + c].head != NONE;
         let class = match plan.fabric.scheduling {
-            Scheduling::Strict => (0..self.classes).find(|c| self.queues[first + c].head != NONE),
-            Scheduling::Wrr => Some(self.turn(plan, packets, link)),
+            Scheduling::Strict => (0..self.classes).find(ready),
+            Scheduling::Wrr => Some(self.turn(plan, packets, link, paused)),
         };
         let queue = &mut self.queues[first + class.expect("a waiting packet")];
         let id = queue.head;
@@ -86,19 +98,19 @@ impl ClassQueues {
 
     /// Deficit round robin: a class keeps its turn while it has packets and bytes left; an empty class loses what
     /// it saved.
-    fn turn(&mut self, plan: &Plan, packets: &Arena, link: u32) -> usize {
+    fn turn(&mut self, plan: &Plan, packets: &Arena, link: u32, paused: u8) -> usize {
         let first = link as usize * self.classes;
         let turn = &mut self.turn[link as usize];
         loop {
             let queue = &mut self.queues[first + *turn as usize];
             if queue.head == NONE {
                 queue.deficit = 0;
-            } else if queue.deficit >= i32::from(packets[queue.head].size) {
+            } else if paused >> *turn & 1 == 0 && queue.deficit >= i32::from(packets[queue.head].size) {
                 return *turn as usize;
             }
             *turn = (*turn + 1) % self.classes as u8;
             let next = &mut self.queues[first + *turn as usize];
-            if next.head != NONE {
+            if next.head != NONE && paused >> *turn & 1 == 0 {
                 next.deficit += plan.fabric.quanta[*turn as usize];
             }
         }

@@ -2,16 +2,16 @@
 
 use crate::{
     outcome::{NEVER, RxOutcome, TxOutcome},
-    packet::Kind,
     partition::Partition,
     plan::Plan,
     port::Port,
     sender::SenderFlow,
+    transport::Receiver,
     wires::{Tally, tally_of},
 };
+use anabranch_lb::{HostScheme, SchemeCounters};
 use anabranch_outcome::{Balance, Conservation, Counters, LinkRow, PortSeries, QueueStats, UplinkCount};
 use anabranch_topology::{LinkId, NodeId, NodeKind};
-use anabranch_transport::uet::UetReceiver;
 use anabranch_units::Time;
 
 /// A flow's outcome as the fabric knows it.
@@ -80,6 +80,11 @@ pub fn harvest(plan: &Plan, mut partitions: Vec<Partition<'_>>, end: Time) -> Re
     check(&conservation)?;
     let count = |number: &dyn Fn(&Partition<'_>) -> u64| partitions.iter().map(number).sum::<u64>();
     let totals = |number: &dyn Fn(&crate::wires::Totals) -> u64| count(&|p| number(&p.wires.totals));
+    let mut schemes = SchemeCounters::default();
+    for partition in &partitions {
+        schemes += partition.switches.counters();
+        partition.hosts.iter().flat_map(|host| &host.schemes).for_each(|b| schemes += b.scheme.counters());
+    }
     let counters = Counters {
         data_packets: conservation.data_packets.injected,
         acks: conservation.acks.injected,
@@ -90,7 +95,14 @@ pub fn harvest(plan: &Plan, mut partitions: Vec<Partition<'_>>, end: Time) -> Re
         timeouts: count(&|p| p.timeouts),
         out_of_order: flows.iter().map(|f| f.out_of_order).sum(),
         path_switches: flows.iter().map(|f| f.path_switches).sum(),
-        ..Counters::default()
+        pfc_pauses: totals(&|t| t.pause_frames),
+        probes: count(&|p| p.probes.sent),
+        probe_bytes: count(&|p| p.probes.bytes),
+        flowlets: schemes.flowlets,
+        created_flowlets: schemes.created_flowlets,
+        added_delay_ns: schemes.added_delay_ps / 1000,
+        reroutes: schemes.reroutes,
+        reordered_packets: schemes.reordered_packets,
     };
     Ok(Harvest {
         last_arrival: Time::from_ps(partitions.iter().map(|p| p.last_arrival).max().unwrap_or(0)),
@@ -126,7 +138,7 @@ impl Partition<'_> {
         // A sender keeps 16 B per packet of its window, a receiver one bit.
         self.wires.bytes()
             + self.senders.capacity() * (size_of::<SenderFlow>() + 16 * window)
-            + self.receivers.capacity() * (size_of::<UetReceiver>() + window / 8)
+            + self.receivers.capacity() * (size_of::<Receiver>() + window / 8)
             + self.tx.len() * per_flow
     }
 
@@ -211,7 +223,7 @@ fn links(plan: &Plan, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec
             ecn_marks: counters.marked,
             trims: counters.trimmed,
             drops: counters.dropped,
-            pauses: 0,
+            pauses: counters.pauses,
         });
     }
     Ok(rows)
@@ -221,7 +233,7 @@ fn links(plan: &Plan, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec
 fn little(plan: &Plan, partition: &Partition<'_>, link: u32, port: &Port) -> Result<(), String> {
     let packets = &partition.wires.packets;
     let still = partition.wires.queued(plan, link);
-    let still = still.iter().map(|&id| &packets[id]).filter(|p| p.kind == Kind::Data);
+    let still = still.iter().map(|&id| &packets[id]).filter(|p| !p.is_control());
     let waited = port.waited + still.map(|p| port.changed_at - p.queued_at).sum::<u64>();
     if waited == port.area_packets {
         return Ok(());
@@ -267,7 +279,10 @@ fn conservation(plan: &Plan, partitions: &[Partition<'_>], flows: &[FlowOutcome]
     let trimmed = sum(&|p| Tally { packets: p.wires.totals.trimmed_packets, bytes: p.wires.totals.trimmed_bytes });
     let balance = |kind: usize| {
         let dropped = sum(&|p| p.wires.totals.dropped[kind]);
-        let injected = sum(&|p| p.injected[kind]);
+        let injected = sum(&|p| {
+            let pauses = if kind == 4 { p.wires.born_control } else { Tally::default() };
+            Tally { packets: p.injected[kind].packets + pauses.packets, bytes: p.injected[kind].bytes + pauses.bytes }
+        });
         let delivered = sum(&|p| p.delivered[kind]);
         let in_flight = sum(&|p| in_flight(p, kind));
         let trimmed = if kind == 0 { trimmed } else { Tally::default() };
@@ -284,6 +299,7 @@ fn conservation(plan: &Plan, partitions: &[Partition<'_>], flows: &[FlowOutcome]
     let (mut headers, _) = balance(1);
     headers.injected = trimmed.packets;
     let (acks, ack_bytes) = balance(2);
+    let ((probes, _), (control, _)) = (balance(3), balance(4));
     let complete = |(number, flow): (usize, &FlowOutcome)| {
         flow.received?;
         let definition = &plan.flows.flows[number];
@@ -297,6 +313,8 @@ fn conservation(plan: &Plan, partitions: &[Partition<'_>], flows: &[FlowOutcome]
         headers,
         acks,
         ack_bytes,
+        probes,
+        control,
         unique_bytes: complete.iter().map(|c| c.0).sum(),
         flow_bytes: complete.iter().map(|c| c.1).sum(),
     }
@@ -315,6 +333,8 @@ fn check(conservation: &Conservation) -> Result<(), String> {
         ("headers of trimmed packets", conservation.headers),
         ("acknowledgements", conservation.acks),
         ("bytes of acknowledgements", conservation.ack_bytes),
+        ("probes and their replies", conservation.probes),
+        ("control packets of switches", conservation.control),
     ];
     for (what, balance) in balances {
         if !balance.holds() {

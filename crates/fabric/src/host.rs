@@ -6,17 +6,17 @@ use crate::{
     packet::{ACK_REQUEST, Kind, MARKED, NONE, Packet, RETRANSMISSION},
     partition::Partition,
     plan::Plan,
-    port::ARMED,
+    transport::{Answer, Receiver},
     wires::tally_of,
 };
 use anabranch_engine::Event;
 use anabranch_lb::{Decision, FlowInfo, HostScheme, Outgoing, registry};
-use anabranch_transport::{
-    Ack,
-    uet::{DataArrival, UetReceiver},
-};
+use anabranch_transport::uet::DataArrival;
 use anabranch_units::Time;
-use std::collections::VecDeque;
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
 
 /// A flow whose receiver has everything.
 const COMPLETE: u32 = NONE - 1;
@@ -49,12 +49,16 @@ impl HostBalancer {
     }
 }
 
-/// A host: its schemes and the round of flows that may send.
+/// A host: its schemes and the flows that may send.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) schemes: Vec<HostBalancer>,
     /// Flows with something to send and a window that allows it, served packet by packet in turn.
     pub(crate) round: VecDeque<u32>,
+    /// Flows that may send from a time on (pacing, or held back by their scheme): time, flow, slot.
+    paced: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// Time of the earliest pending service event of its NIC; `u64::MAX`: none.
+    armed_at: u64,
 }
 
 impl Host {
@@ -62,12 +66,23 @@ impl Host {
         let mine = plan.owner_of_host(host) == me;
         let key = plan.topology.key(anabranch_topology::NodeId(host));
         let build = |b: &crate::Balancer| HostBalancer { scheme: b.host.build(plan.seed, key), free: vec![], slots: 0 };
-        Host { schemes: if mine { plan.balancers.iter().map(build).collect() } else { vec![] }, round: VecDeque::new() }
+        Host {
+            schemes: if mine { plan.balancers.iter().map(build).collect() } else { vec![] },
+            round: VecDeque::new(),
+            paced: BinaryHeap::new(),
+            armed_at: u64::MAX,
+        }
     }
 
     #[inline]
     pub(crate) fn scheme(&mut self, balancer: u8) -> &mut HostBalancer {
         &mut self.schemes[balancer as usize]
+    }
+
+    /// A flow may send from `time` on.
+    #[inline]
+    pub(crate) fn pace(&mut self, time: u64, flow: u32, slot: u32) {
+        self.paced.push(Reverse((time, flow, slot)));
     }
 }
 
@@ -78,8 +93,38 @@ impl Partition<'_> {
         let link = self.plan.host_up[host as usize];
         loop {
             let free_at = self.wires.ports[link as usize].busy_until;
-            if free_at > now || !self.nic_start(host, link, free_at) {
+            if free_at > now {
                 return;
+            }
+            self.promote(host, free_at);
+            if self.nic_start(host, link, free_at) {
+                continue;
+            }
+            // Nothing may go: the NIC stands idle until pacing lets the next flow send.
+            match self.hosts[host as usize].paced.peek() {
+                Some(&Reverse((time, ..))) if time <= now => {
+                    self.wires.ports[link as usize].busy_until = time.max(free_at);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Flows whose time has come at `start` join the round.
+    #[inline]
+    fn promote(&mut self, host: u32, start: u64) {
+        while let Some(&Reverse((time, number, slot))) = self.hosts[host as usize].paced.peek()
+            && time <= start
+        {
+            self.hosts[host as usize].paced.pop();
+            if self.sender_of[number as usize] != slot {
+                continue;
+            }
+            let flow = &mut self.senders[slot as usize];
+            flow.paced = false;
+            if !flow.in_round && flow.sender.ready(&self.plan.transport) {
+                flow.in_round = true;
+                self.hosts[host as usize].round.push_back(slot);
             }
         }
     }
@@ -88,32 +133,66 @@ impl Partition<'_> {
     #[inline]
     pub(crate) fn nic_kick(&mut self, host: u32, now: u64) {
         let link = self.plan.host_up[host as usize];
-        if self.wires.ports[link as usize].busy_until <= now && !self.nic_start(host, link, now) {
-            return;
+        if self.wires.ports[link as usize].busy_until <= now {
+            self.promote(host, now);
+            self.nic_start(host, link, now);
         }
-        let waiting = self.wires.ports[link as usize].backlogged() || !self.hosts[host as usize].round.is_empty();
-        if waiting && self.wires.ports[link as usize].flags & ARMED == 0 {
-            self.wires.arm(link);
+        self.arm_nic(host, link);
+    }
+
+    /// Asks for a service event no later than the NIC needs one.
+    #[inline]
+    pub(crate) fn arm_nic(&mut self, host: u32, link: u32) {
+        let state = &self.hosts[host as usize];
+        let port = &self.wires.ports[link as usize];
+        let unpaused = |slot: &u32| port.paused >> self.senders[*slot as usize].class & 1 == 0;
+        let waits = !state.round.is_empty() && (port.paused == 0 || state.round.iter().any(unpaused));
+        let ready = waits || self.wires.can_send(link);
+        let start = if ready {
+            port.busy_until
+        } else if let Some(&Reverse((time, ..))) = state.paced.peek() {
+            time.max(port.busy_until)
+        } else {
+            return;
+        };
+        let wanted = self.wires.service_time(link, start);
+        if wanted < self.hosts[host as usize].armed_at {
+            self.hosts[host as usize].armed_at = wanted;
+            self.wires.push_service(link, wanted);
         }
     }
 
     pub(crate) fn serve_nic(&mut self, host: u32, now: u64) {
-        let link = self.plan.host_up[host as usize];
-        self.wires.ports[link as usize].flags &= !ARMED;
+        let state = &mut self.hosts[host as usize];
+        if state.armed_at <= now {
+            state.armed_at = u64::MAX;
+        }
         self.nic_catch_up(host, now);
         self.nic_kick(host, now);
     }
 
-    /// The NIC starts one packet at `start`, control first, then the flows in turn; false where it has nothing.
+    /// The NIC starts one packet at `start`: control first, then probes, then the flows in turn; false where it has
+    /// nothing that may go.
     #[inline]
     fn nic_start(&mut self, host: u32, link: u32, start: u64) -> bool {
-        if self.wires.ports[link as usize].control_head != NONE {
+        let port = &self.wires.ports[link as usize];
+        if port.control_head != NONE {
             let id = self.wires.pop_control(link);
             self.wires.transmit(self.plan, link, id, start);
             return true;
         }
-        while let Some(slot) = self.hosts[host as usize].round.pop_front() {
-            if self.send_of(host, link, slot, start) {
+        if port.data_packets > 0 && self.wires.can_send(link) {
+            let id = self.wires.pop_data(self.plan, link, start);
+            self.wires.packets[id].head.set_wide(0, start);
+            self.wires.transmit(self.plan, link, id, start);
+            return true;
+        }
+        let paused = port.paused;
+        for _ in 0..self.hosts[host as usize].round.len() {
+            let Some(slot) = self.hosts[host as usize].round.pop_front() else { break };
+            if paused >> self.senders[slot as usize].class & 1 == 1 {
+                self.hosts[host as usize].round.push_back(slot);
+            } else if self.send_of(host, link, slot, start) {
                 return true;
             }
         }
@@ -129,23 +208,37 @@ impl Partition<'_> {
         if !flow.sender.ready(&plan.transport) {
             return false;
         }
+        let next_avail = flow.sender.next_avail();
+        if next_avail > start {
+            flow.paced = true;
+            self.hosts[host as usize].pace(next_avail, flow.flow, slot);
+            return false;
+        }
         let Some(next) = flow.sender.peek(&plan.transport) else { return false };
         let (time, scheme_slot) = (Time::from_ps(start), flow.scheme_slot);
-        let outgoing =
-            Outgoing { psn: next.psn, bytes: next.payload, retransmission: next.retransmission, eligible_at: time };
+        let outgoing = Outgoing {
+            psn: next.psn,
+            bytes: next.payload,
+            retransmission: next.retransmission,
+            eligible_at: Time::from_ps(flow.eligible_at),
+        };
         let scheme = &mut self.hosts[host as usize].schemes[flow.balancer as usize].scheme;
         let tag = match scheme.select(time, scheme_slot, &outgoing) {
+            Decision::Send(_) if plan.plain_host[flow.balancer as usize] => 0,
             Decision::Send(tag) => tag,
             Decision::Hold(until) => {
-                flow.held_until = until.ps().max(start + 1);
-                self.arm_timer(slot);
+                flow.paced = true;
+                self.hosts[host as usize].pace(until.ps().max(start + 1), flow.flow, slot);
                 return false;
             }
-            Decision::Wait => return false,
+            Decision::Wait => {
+                flow.waits = true;
+                return false;
+            }
         };
         flow.sender.send(&plan.transport, time, tag);
         let again = if next.retransmission { RETRANSMISSION } else { 0 };
-        let request = if next.retransmission || !flow.sender.ready(&plan.transport) { ACK_REQUEST } else { 0 };
+        let request = if next.retransmission || flow.sender.wants_answer(&plan.transport) { ACK_REQUEST } else { 0 };
         let payload = next.payload as u16;
         let packet = Packet {
             psn: next.psn,
@@ -170,12 +263,14 @@ impl Partition<'_> {
         }
         self.injected[0].add(&packet);
         let needs_timer = flow.timer_at == u64::MAX;
-        self.enter_round(slot);
+        let id = self.wires.packets.insert(packet);
+        self.wires.transmit(plan, link, id, start);
+        // Whoever may send by the time the NIC is free again need not wait in the heap.
+        let free_at = self.wires.ports[link as usize].busy_until;
+        self.enter_round(slot, start, free_at);
         if needs_timer {
             self.arm_timer(slot);
         }
-        let id = self.wires.packets.insert(packet);
-        self.wires.transmit(plan, link, id, start);
         true
     }
 
@@ -195,7 +290,14 @@ impl Partition<'_> {
                 self.wires.packets.remove(id);
                 self.nack_arrival(host, &packet, now);
             }
-            Kind::Free => self.fail(format!("packet {id} arrives at host {host} after its end")),
+            Kind::Probe => self.probe_arrival(host, id, &packet, now),
+            Kind::ProbeReply => {
+                self.wires.packets.remove(id);
+                self.probe_reply_arrival(host, &packet, now);
+            }
+            Kind::Free | Kind::SwitchControl | Kind::Pause => {
+                self.fail(format!("packet {id} ({:?}) arrives at host {host}", packet.kind));
+            }
         }
     }
 
@@ -205,34 +307,32 @@ impl Partition<'_> {
         self.marked += u64::from(marked);
         let number = packet.flow as usize;
         let mut slot = self.receiver_of[number];
-        let ack = if slot == COMPLETE {
+        let arrival = DataArrival {
+            psn: packet.psn,
+            payload: u32::from(packet.payload),
+            tag: packet.tag,
+            ecn: marked,
+            ack_request: packet.flags & ACK_REQUEST != 0,
+        };
+        let answer = if slot == COMPLETE {
             // The last ACK was lost or is still on its way: say it again.
-            Some(self.final_ack(number, packet, marked))
+            Some(self.plan.transport.final_answer(self.plan.flows.flows[number].size, &arrival))
         } else {
             if slot == NONE {
                 slot = self.open_receiver(number);
             }
             let receiver = &mut self.receivers[slot as usize];
-            let arrival = DataArrival {
-                psn: packet.psn,
-                payload: u32::from(packet.payload),
-                tag: packet.tag,
-                ecn: marked,
-                ack_request: packet.flags & ACK_REQUEST != 0,
-            };
-            let received = receiver.on_data(&self.plan.transport, &arrival);
-            if received.complete {
+            let (answer, complete) = receiver.on_data(&self.plan.transport, Time::from_ps(now), &arrival);
+            if complete {
                 self.close_receiver(number, slot, now);
+            } else if let Some(deadline) = receiver.deadline() {
+                self.host_event(deadline.ps(), order::TIMER, host, packet.flow);
             }
-            received.reply
+            answer
         };
-        match ack {
-            Some(ack) => {
-                let reply = Packet {
-                    head: Packet::answer(ack.cumulative, ack.bitmap, (ack.bitmap_base - ack.cumulative) as u32),
-                    flags: if ack.ecn { MARKED } else { 0 },
-                    ..self.reply(packet, Kind::Ack)
-                };
+        match answer {
+            Some(answer) => {
+                let reply = self.answer(packet, &answer);
                 self.send_control(host, id, reply, now);
             }
             None => self.wires.packets.remove(id),
@@ -241,27 +341,51 @@ impl Partition<'_> {
 
     fn header_arrival(&mut self, host: u32, id: u32, packet: &Packet, now: u64) {
         let number = packet.flow as usize;
-        let reply = match self.receiver_of[number] {
+        let answer = match self.receiver_of[number] {
             COMPLETE => {
-                let ack = self.final_ack(number, packet, false);
-                Packet { head: Packet::answer(ack.cumulative, 0, 0), ..self.reply(packet, Kind::Ack) }
+                let arrival = DataArrival { psn: packet.psn, tag: packet.tag, ..DataArrival::default() };
+                self.plan.transport.final_answer(self.plan.flows.flows[number].size, &arrival)
             }
             slot => {
                 let slot = if slot == NONE { self.open_receiver(number) } else { slot };
-                let nack = self.receivers[slot as usize].on_header(&self.plan.transport, packet.psn, packet.tag);
-                Packet { head: Packet::answer(nack.cumulative, 0, 0), ..self.reply(packet, Kind::Nack) }
+                self.receivers[slot as usize].on_header(&self.plan.transport, packet.psn, packet.tag)
             }
         };
+        let reply = self.answer(packet, &answer);
         self.send_control(host, id, reply, now);
     }
 
-    fn final_ack(&self, number: usize, packet: &Packet, marked: bool) -> Ack {
-        let packets = self.plan.transport.packets(self.plan.flows.flows[number].size);
-        Ack { cumulative: packets, bitmap_base: packets, bitmap: 0, psn: packet.psn, tag: packet.tag, ecn: marked }
+    fn answer(&self, packet: &Packet, answer: &Answer) -> Packet {
+        let flags = if answer.ecn { MARKED } else { 0 };
+        Packet { head: answer.head, flags, ..self.reply(packet, answer.kind()) }
+    }
+
+    /// The receiver of a flow has waited long enough with its acknowledgement.
+    pub(crate) fn receiver_timer(&mut self, number: u32, now: u64) {
+        let slot = self.receiver_of[number as usize];
+        let Some(receiver) = self.receivers.get_mut(slot as usize) else { return };
+        if receiver.deadline() != Some(Time::from_ps(now)) {
+            return;
+        }
+        let Some(reply) = receiver.on_timer(&self.plan.transport, Time::from_ps(now)) else { return };
+        let flow = &self.plan.flows.flows[number as usize];
+        let data = Packet {
+            psn: reply.psn,
+            flow: number,
+            tag: reply.tag,
+            src: flow.src,
+            dst: flow.dst,
+            class: flow.class,
+            balancer: self.plan.flows.workloads[flow.workload as usize].load_balancer as u8,
+            ..Packet::default()
+        };
+        let packet = self.answer(&data, &Answer::roce(&reply));
+        let id = self.wires.packets.insert(packet);
+        self.send_control(flow.dst, id, packet, now);
     }
 
     /// An answer to `packet`, on its way back with its tag.
-    fn reply(&self, packet: &Packet, kind: Kind) -> Packet {
+    pub(crate) fn reply(&self, packet: &Packet, kind: Kind) -> Packet {
         Packet {
             psn: packet.psn,
             flow: packet.flow,
@@ -278,17 +402,18 @@ impl Partition<'_> {
 
     /// Sends an answer in the place of packet `id`.
     #[inline]
-    fn send_control(&mut self, host: u32, id: u32, reply: Packet, now: u64) {
-        self.injected[2].add(&reply);
+    pub(crate) fn send_control(&mut self, host: u32, id: u32, reply: Packet, now: u64) {
+        self.injected[tally_of(reply.kind)].add(&reply);
         self.wires.packets[id] = reply;
         self.nic_catch_up(host, now);
         let link = self.plan.host_up[host as usize];
         self.wires.enqueue_nic(self.plan, link, id, now);
+        self.arm_nic(host, link);
     }
 
     fn open_receiver(&mut self, number: usize) -> u32 {
         let size = self.plan.flows.flows[number].size;
-        let slot = self.receivers.insert(UetReceiver::new(&self.plan.transport, size)) as u32;
+        let slot = self.receivers.insert(Receiver::new(&self.plan.transport, size)) as u32;
         self.receiver_of[number] = slot;
         slot
     }

@@ -7,13 +7,17 @@
 pub(crate) const PLAN: u32 = 0 << 29;
 /// A port works out its transmissions; has no effect that anybody else could have missed.
 pub(crate) const SERVICE: u32 = 1 << 29;
+/// A pause of a port ends by itself.
+pub(crate) const EXPIRY: u32 = 2 << 29;
 /// A packet arrives.
-pub(crate) const ARRIVAL: u32 = 2 << 29;
+pub(crate) const ARRIVAL: u32 = 3 << 29;
+/// A switch scheme asked to be woken.
+pub(crate) const WAKE: u32 = 4 << 29;
 /// A timer of a flow.
-pub(crate) const TIMER: u32 = 3 << 29;
+pub(crate) const TIMER: u32 = 5 << 29;
 /// A trigger is activated.
-pub(crate) const ACTIVATE: u32 = 4 << 29;
+pub(crate) const ACTIVATE: u32 = 6 << 29;
 /// A flow starts.
-pub(crate) const START: u32 = 5 << 29;
+pub(crate) const START: u32 = 7 << 29;
 /// Where the kind stands.
 pub(crate) const KIND: u32 = 7 << 29;

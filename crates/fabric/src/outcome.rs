@@ -1,7 +1,7 @@
 //! What a partition keeps of each flow and port for the results.
 
+use crate::transport::{Receiver, Sender};
 use crate::{plan::Plan, port::Port};
-use anabranch_transport::uet::{UetReceiver, UetSender};
 use anabranch_units::Time;
 
 /// Not yet.
@@ -25,7 +25,7 @@ impl Default for TxOutcome {
 }
 
 impl TxOutcome {
-    pub(crate) fn note(&mut self, sender: &UetSender, path_switches: u64) {
+    pub(crate) fn note(&mut self, sender: &Sender, path_switches: u64) {
         self.retransmitted = sender.retransmitted();
         self.path_switches = path_switches;
     }
@@ -49,7 +49,7 @@ impl Default for RxOutcome {
 }
 
 impl RxOutcome {
-    pub(crate) fn of(receiver: &UetReceiver) -> Self {
+    pub(crate) fn of(receiver: &Receiver) -> Self {
         RxOutcome {
             done: NEVER,
             out_of_order: receiver.out_of_order(),

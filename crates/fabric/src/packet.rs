@@ -22,6 +22,14 @@ pub(crate) enum Kind {
     Ack,
     /// Negative acknowledgement.
     Nack,
+    /// A host scheme's question for the round trip of a path; waits with the data.
+    Probe,
+    /// The answer to it.
+    ProbeReply,
+    /// From the last switch of a flow to its first: a word of the switch scheme.
+    SwitchControl,
+    /// PFC, over one link: `tag` is the link to be paused, `psn` is 1 to pause and 0 to resume.
+    Pause,
 }
 
 /// The packet was ECN-marked on its way.
@@ -78,7 +86,7 @@ impl Packet {
             flow: plan.flow_keys[self.flow as usize],
             tag: self.tag,
             bytes: u32::from(self.size),
-            control: matches!(self.kind, Kind::Ack | Kind::Nack),
+            control: matches!(self.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
             marked: self.flags & MARKED != 0,
         }
     }
@@ -108,7 +116,7 @@ impl Packet {
     /// Whether it waits in the control class.
     #[inline]
     pub(crate) fn is_control(&self) -> bool {
-        self.kind != Kind::Data
+        !matches!(self.kind, Kind::Data | Kind::Probe)
     }
 }
 

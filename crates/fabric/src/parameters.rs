@@ -1,7 +1,7 @@
 //! `[fabric]`: buffers, marking, trimming, classes.
 
-use anabranch_settings::{choices, parameters};
-use anabranch_units::{Bytes, BytesOrBdp};
+use anabranch_settings::{Auto, Never, choices, parameters};
+use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
     /// When a packet is marked.
@@ -43,6 +43,16 @@ choices! {
     }
 }
 
+choices! {
+    /// Whose peculiarities the fabric follows.
+    pub enum Quirks {
+        /// Nobody's: times to the picosecond, buffers as their parameters say.
+        None = "none",
+        /// Those of the model behind the recorded ConWeave runs: whole nanoseconds, its hash, its buffer pools.
+        ConweaveNs3 = "conweave-ns3",
+    }
+}
+
 parameters! {
     /// Buffers, ECN, trimming, classes and their scheduling. The defaults are those of the profile `uet-lossy`.
     pub struct FabricParameters {
@@ -72,7 +82,68 @@ parameters! {
         scheduling: Scheduling = Scheduling::Strict, source "PRIME section IV-A2";
         /// Weights of the data classes under `wrr`; empty: equal weights.
         class_weights: Vec<u64> = vec![], source "PRIME section IV-A2";
+        /// Bytes of packet memory that the ports of a switch share; 0: every port has a `queue_limit` of its own. With a
+        /// shared buffer `queue_limit` has no effect and trimming is off.
+        shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
+        /// A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped.
+        buffer_alpha: f64 = 1.0, source "specification 7.2: dynamic threshold, egress alpha 1";
+        /// Whether a switch pauses its upstream neighbours before it would drop (PFC); needs a shared buffer.
+        pfc: bool = false, source "specification 7.2";
+        /// An ingress (port and class) is paused when it holds more than this many times what is still free.
+        pfc_alpha: f64 = 0.0625, source "specification 7.2: ingress alpha 1/16";
+        /// How long a pause frame pauses. A finite pause is sent again for every packet that arrives above the threshold
+        /// and ends by itself; with "never" it lasts until the frame that resumes.
+        pfc_pause: Never<Time> = Never::Never, source "ours: a switch refreshes its pauses in time";
+        /// Buffer per ingress kept for packets that arrive after the pause was sent; auto: twice rate times delay of its
+        /// link, and two full packets.
+        pfc_headroom: Auto<Bytes> = Auto::Auto, source "specification 7.2";
+        /// Bytes of a pause frame.
+        pfc_frame: Bytes = Bytes(64), source "IEEE 802.1Qbb: the least Ethernet frame";
+        /// Whose peculiarities the fabric follows: `none` or `conweave-ns3`.
+        quirks: Quirks = Quirks::None, source "conweave-ns3";
         /// Which flow completion time feeds the statistics.
         fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received";
+    }
+}
+
+impl FabricParameters {
+    /// Defaults of `roce-irn` and `roce-lossless`: a switch with one shared buffer, marking as DCQCN wants it.
+    fn roce(pfc: bool) -> Self {
+        FabricParameters {
+            shared_buffer: Bytes(9 << 20),
+            control_limit: BytesOrBdp::Bytes(u64::from(u32::MAX)),
+            ecn_kmin: BytesOrBdp::Bytes(100_000),
+            ecn_kmax: BytesOrBdp::Bytes(400_000),
+            ecn_pmax: 0.2,
+            trimming: false,
+            pfc,
+            fct_kind: FctKind::Ack,
+            ..FabricParameters::default()
+        }
+    }
+
+    /// Defaults of the profile `roce-irn`.
+    pub fn roce_irn() -> Self {
+        FabricParameters::roce(false)
+    }
+
+    /// Defaults of the profile `roce-lossless`.
+    pub fn roce_lossless() -> Self {
+        FabricParameters::roce(true)
+    }
+
+    /// Defaults of the profile `conweave-ns3-irn`.
+    pub fn conweave_irn() -> Self {
+        FabricParameters { quirks: Quirks::ConweaveNs3, ..FabricParameters::roce(false) }
+    }
+
+    /// Defaults of the profile `conweave-ns3-lossless`.
+    pub fn conweave_lossless() -> Self {
+        FabricParameters {
+            quirks: Quirks::ConweaveNs3,
+            pfc_pause: Never::Value(Time::from_us(5)),
+            pfc_frame: Bytes(43),
+            ..FabricParameters::roce(true)
+        }
     }
 }

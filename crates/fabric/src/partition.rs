@@ -4,17 +4,19 @@ use crate::{
     host::Host,
     order,
     outcome::{PortSamples, RxOutcome, TxOutcome},
-    packet::NONE,
+    packet::{Kind, NONE},
     plan::{Message, Plan, Tables, start_time},
     port::NIC,
+    probe::ProbeCounters,
+    reorder::Reordering,
     sender::SenderFlow,
     switch::Switches,
+    transport::Receiver,
     trigger::TriggerState,
-    wires::{Tally, Wires},
+    wires::{KINDS, Tally, Wires},
 };
 use anabranch_engine::{Event, Status, Wheel};
 use anabranch_topology::{BasePaths, FaultAction};
-use anabranch_transport::uet::UetReceiver;
 use anabranch_units::Time;
 use slab::Slab;
 
@@ -42,12 +44,13 @@ pub struct Partition<'a> {
     pub(crate) wires: Wires,
     pub(crate) tables: &'a Tables,
     pub(crate) switches: Switches,
+    pub(crate) reordering: Reordering,
     /// Per host; empty ones for hosts of other partitions.
     pub(crate) hosts: Vec<Host>,
     pub(crate) senders: Slab<SenderFlow>,
     /// Per flow its slot in `senders`.
     pub(crate) sender_of: Vec<u32>,
-    pub(crate) receivers: Slab<UetReceiver>,
+    pub(crate) receivers: Slab<Receiver>,
     /// Per flow its slot in `receivers`.
     pub(crate) receiver_of: Vec<u32>,
     pub(crate) tx: Vec<TxOutcome>,
@@ -55,10 +58,11 @@ pub struct Partition<'a> {
     pub(crate) triggers: Vec<TriggerState>,
     pub(crate) base_paths: BasePaths,
     pub(crate) samples: Vec<PortSamples>,
-    /// Data packets, headers, acknowledgements that came into being here.
-    pub(crate) injected: [Tally; 3],
-    /// Those that reached their host here.
-    pub(crate) delivered: [Tally; 3],
+    /// Packets per kind that came into being here.
+    pub(crate) injected: [Tally; KINDS],
+    /// Those that reached their end here.
+    pub(crate) delivered: [Tally; KINDS],
+    pub(crate) probes: ProbeCounters,
     pub(crate) timeouts: u64,
     pub(crate) marked: u64,
     pub(crate) now: u64,
@@ -82,6 +86,7 @@ impl<'a> Partition<'a> {
             wires: Wires::new(plan, me, wheel(plan), plan.partitions),
             tables: &plan.tables[0],
             switches: Switches::new(plan, me),
+            reordering: Reordering::default(),
             hosts: (0..plan.hosts).map(|h| Host::new(plan, me, h)).collect(),
             senders: Slab::new(),
             sender_of: vec![NONE; plan.flows.flows.len()],
@@ -94,6 +99,7 @@ impl<'a> Partition<'a> {
             samples: PortSamples::of(plan, me),
             injected: Default::default(),
             delivered: Default::default(),
+            probes: ProbeCounters::default(),
             timeouts: 0,
             marked: 0,
             now: 0,
@@ -148,9 +154,11 @@ impl<'a> Partition<'a> {
         self.now = event.time;
         self.events += 1;
         match event.order & order::KIND {
-            order::ARRIVAL => self.arrival(event.payload, event.time),
+            order::ARRIVAL => self.arrival(event.payload, event.order & !order::KIND, event.time),
             order::SERVICE => self.service(event.payload, event.time),
-            order::TIMER => self.flow_timer(event.payload, event.time),
+            order::TIMER => self.timer(event.payload, event.order & !order::KIND, event.time),
+            order::WAKE => self.switch_timer(event.order & !order::KIND, event.payload, event.time),
+            order::EXPIRY => self.pause_expires(event.payload, event.time),
             order::START => self.start(event.payload, event.time),
             order::ACTIVATE => self.activate(event.payload, event.time),
             _ => self.plan_change(event.payload, event.time),
@@ -158,13 +166,26 @@ impl<'a> Partition<'a> {
     }
 
     #[inline]
-    fn arrival(&mut self, id: u32, now: u64) {
+    fn arrival(&mut self, id: u32, rank: u32, now: u64) {
         self.last_arrival = now;
-        let to = self.wires.packets[id].next;
-        if to < self.plan.hosts {
+        let packet = &self.wires.packets[id];
+        let to = packet.next;
+        if packet.kind == Kind::Pause {
+            self.pause_arrival(id, now);
+        } else if to < self.plan.hosts {
             self.host_arrival(to, id, now);
         } else {
-            self.switch_arrival(to - self.plan.hosts, id, now);
+            let ingress = if self.plan.shared.is_some() { self.plan.link_of_rank[rank as usize] } else { NONE };
+            self.switch_arrival(to - self.plan.hosts, id, ingress, now);
+        }
+    }
+
+    /// A timer of a flow at `host`: of its sender or of its receiver.
+    fn timer(&mut self, flow: u32, host: u32, now: u64) {
+        if self.plan.flows.flows[flow as usize].src == host {
+            self.flow_timer(flow, now);
+        } else {
+            self.receiver_timer(flow, now);
         }
     }
 
@@ -214,7 +235,7 @@ impl<'a> Partition<'a> {
                     f.loss_per_billion = per_billion;
                     f.data_only = fault.data_only;
                 }),
-                FaultAction::Degrade(rate) => self.wires.set_rate(link, rate),
+                FaultAction::Degrade(rate) => self.wires.set_rate(self.plan, link, rate),
             }
         }
     }

@@ -1,15 +1,18 @@
 //! What every partition may read and none may change: links, routes, flows, limits, faults.
 
 use crate::{
+    buffer::SharedBuffer,
     classes::quanta,
     order,
     packet::Packet,
-    parameters::{FabricParameters, MarkAt, Scheduling, Trim},
+    parameters::{FabricParameters, MarkAt, Quirks, Scheduling, Trim},
+    transport::{Transport, TransportParameters},
 };
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_random::key;
+use anabranch_settings::Never;
 use anabranch_topology::{Fault, FaultAction, LinkId, NodeId, NodeKind, Routes, Topology, partition};
-use anabranch_transport::uet::{Network, UetConfig, UetTransport};
+use anabranch_transport::uet::Network;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 
@@ -94,6 +97,11 @@ pub(crate) struct Limits {
     pub(crate) classes: usize,
     pub(crate) scheduling: Scheduling,
     pub(crate) quanta: Vec<i32>,
+    pub(crate) pfc: bool,
+    /// Picoseconds that a pause lasts; `None`: until it is lifted.
+    pub(crate) pfc_pause: Option<u64>,
+    pub(crate) pfc_frame: u16,
+    pub(crate) quirks: Quirks,
     /// Whether ports work out their transmissions lazily.
     pub(crate) lazy: bool,
 }
@@ -128,13 +136,21 @@ pub struct Plan {
     pub(crate) trigger_home: Vec<u32>,
     pub(crate) trigger_latency: u64,
     pub(crate) fabric: Limits,
-    pub(crate) transport: UetConfig,
+    /// The buffers of the switches, where their ports share them.
+    pub(crate) shared: Option<SharedBuffer>,
+    pub(crate) transport: Transport,
     pub(crate) data_overhead: u16,
     /// Bytes of a full data packet on the wire.
     pub(crate) wire_mtu: u64,
     pub(crate) ack_size: u16,
     pub(crate) bdp_packets: u64,
     pub(crate) balancers: Vec<Balancer>,
+    /// Per balancer: its switch scheme sees every hop of data.
+    pub(crate) every_hop: Vec<bool>,
+    /// Per balancer: its host scheme leaves the tag alone, so that the reference model's ports stay what they are.
+    pub(crate) plain_host: Vec<bool>,
+    /// The link of each rank of arrivals.
+    pub(crate) link_of_rank: Vec<u32>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) measure: Measure,
     /// Whether the state of the ports outgrows the processor's caches, so that it pays to fetch it ahead.
@@ -156,7 +172,7 @@ pub struct PlanInput<'a> {
     /// `[fabric]`.
     pub fabric: &'a FabricParameters,
     /// `[transport]`.
-    pub transport: &'a UetTransport,
+    pub transport: &'a TransportParameters,
     /// Load balancers; workloads point into this list.
     pub balancers: Vec<Balancer>,
     /// Faults, resolved to links.
@@ -181,18 +197,24 @@ impl Plan {
     pub fn new(input: PlanInput<'_>) -> Result<Self, String> {
         let topology = input.topology.clone();
         let hosts = topology.hosts;
-        let overhead = input.transport.uet.header.0;
-        let wire_mtu = input.transport.uet.mtu.0 + overhead;
-        let ack_size = input.transport.uet.ack_size.0;
+        let overhead = input.transport.header();
+        let wire_mtu = input.transport.mtu() + overhead;
+        let ack_size = input.transport.ack_size();
         if wire_mtu > u64::from(u16::MAX) {
             return Err(format!("transport.mtu and header make {wire_mtu} B packets; at most {} B fit", u16::MAX));
         }
-        let base_rtt = topology.max_base_rtt(wire_mtu, ack_size);
+        let reference = input.fabric.quirks == Quirks::ConweaveNs3;
+        // The reference model counts the payload out and propagation alone back (conweave-ns3 1.1).
+        let (out, back) = if reference { (input.transport.mtu(), 0) } else { (wire_mtu, ack_size) };
+        let base_rtt = topology.max_base_rtt(out, back);
         let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
         let bdp = nic_rate.bytes_in(base_rtt);
         let fabric = limits(input.fabric, bdp, wire_mtu as u32, input.lazy)?;
+        if fabric.pfc && input.fabric.shared_buffer.0 == 0 {
+            return Err("fabric.pfc needs a fabric.shared_buffer, whose filling it watches".into());
+        }
         let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
-        let transport = UetConfig::new(
+        let transport = Transport::new(
             input.transport,
             &Network {
                 base_rtt,
@@ -205,6 +227,12 @@ impl Plan {
         let partitions = input.partitions.clamp(1, topology.switches().max(1) as usize);
         let owner = partition(&topology, partitions);
         let links = link_plans(&topology, input.seed);
+        let mut link_of_rank = vec![0; links.len()];
+        links.iter().enumerate().for_each(|(link, plan)| link_of_rank[plan.rank as usize] = link as u32);
+        let shared = match input.fabric.shared_buffer.0 {
+            0 => None,
+            _ => Some(SharedBuffer::new(&topology, &links, input.fabric, wire_mtu)?),
+        };
         let crossing = links.iter().filter(|l| owner[l.from as usize] != owner[l.to as usize]);
         let mut lookahead = crossing.map(|l| l.delay).min().unwrap_or(u64::MAX);
         if !input.flows.triggers.is_empty() {
@@ -222,7 +250,11 @@ impl Plan {
             host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
             host_up,
             tables: tables(&topology, input.faults),
-            flow_keys: input.flows.flows.iter().map(|f| f.key).collect(),
+            flow_keys: if reference {
+                reference_ports(input.flows, hosts)
+            } else {
+                input.flows.flows.iter().map(|f| f.key).collect()
+            },
             trigger_home: trigger_homes(input.flows)?,
             trigger_latency: input.trigger_latency.ps(),
             flows: input.flows.clone(),
@@ -232,7 +264,11 @@ impl Plan {
             wire_mtu,
             ack_size: ack_size as u16,
             bdp_packets: bdp.div_ceil(wire_mtu),
+            every_hop: input.balancers.iter().map(|b| b.switch.about().every_hop).collect(),
+            plain_host: input.balancers.iter().map(|b| reference && b.host.name() == "ecmp").collect(),
             balancers: input.balancers,
+            shared,
+            link_of_rank,
             faults: input.faults.to_vec(),
             measure: input.measure.clone(),
             large: links.len() > LARGE,
@@ -252,6 +288,16 @@ impl Plan {
     /// Least time between a cause in one partition and its effect in another, in picoseconds.
     pub fn lookahead(&self) -> u64 {
         self.lookahead
+    }
+
+    /// Whether the fabric follows the model behind the recorded runs.
+    pub(crate) fn reference(&self) -> bool {
+        self.fabric.quirks == Quirks::ConweaveNs3
+    }
+
+    /// Bytes that a queue holds before it draws on the shared buffer.
+    pub(crate) fn queue_minimum(&self) -> u32 {
+        self.shared.as_ref().map_or(0, |shared| shared.queue_minimum)
     }
 
     /// Links that leave the nodes of partition `me`.
@@ -298,8 +344,29 @@ fn limits(fabric: &FabricParameters, bdp: u64, wire_mtu: u32, lazy: bool) -> Res
         classes: fabric.classes.len().max(1),
         scheduling: fabric.scheduling,
         quanta: quanta(&weights, wire_mtu),
-        lazy,
+        pfc: fabric.pfc,
+        pfc_pause: match fabric.pfc_pause {
+            Never::Never => None,
+            Never::Value(time) => Some(time.ps()),
+        },
+        pfc_frame: fabric.pfc_frame.0 as u16,
+        quirks: fabric.quirks,
+        // What a switch hears of its buffer must be said when it happens.
+        lazy: lazy && !fabric.pfc,
     })
+}
+
+/// UDP ports of every flow as the reference model hands them out (conweave-ns3 1.1): sources count from 10,000 per
+/// sending host, destinations from 100 per receiving host; source in the lower 16 bits, destination above.
+fn reference_ports(flows: &FlowSet, hosts: u32) -> Vec<u64> {
+    let (mut source, mut destination) = (vec![10_000u16; hosts as usize], vec![100u16; hosts as usize]);
+    let next = |port: &mut u16| {
+        let this = *port;
+        *port = port.wrapping_add(1);
+        u64::from(this)
+    };
+    let ports = flows.flows.iter();
+    ports.map(|f| next(&mut source[f.src as usize]) | next(&mut destination[f.dst as usize]) << 16).collect()
 }
 
 /// Links with their canonical ranks: by receiving node (stable name), then by a seeded permutation of its links.

@@ -11,6 +11,9 @@ pub(crate) const FAULTY: u8 = 4;
 /// The port belongs to a host's NIC.
 pub(crate) const NIC: u8 = 8;
 
+/// From here on `ps_per_byte` is the number of a table of wire times in whole nanoseconds.
+pub(crate) const CUT: u32 = 1 << 31;
+
 /// An output port with its queues and its link.
 ///
 /// A port has no event per packet. Which packet starts when is worked out when somebody needs to know: when a
@@ -23,7 +26,7 @@ pub(crate) struct Port {
     pub(crate) busy_until: u64,
     /// Propagation delay, with the latency of the switch behind the link.
     pub(crate) delay: u64,
-    /// Picoseconds per byte; 0 where they are no whole number.
+    /// Picoseconds per byte; 0 where they are no whole number; from [`CUT`] on the number of a table of wire times.
     pub(crate) ps_per_byte: u32,
     /// Canonical order of arrivals over this link.
     pub(crate) order: u32,
@@ -42,6 +45,8 @@ pub(crate) struct Port {
     /// The node behind the link.
     pub(crate) to: u32,
     pub(crate) flags: u8,
+    /// One bit per data class: paused by the switch behind the link.
+    pub(crate) paused: u8,
 
     pub(crate) sent_bytes: u64,
     pub(crate) sent_packets: u64,
@@ -76,6 +81,7 @@ impl Port {
             sending: 0,
             to,
             flags,
+            paused: 0,
             sent_bytes: 0,
             sent_packets: 0,
             area_bytes: 0,
@@ -110,4 +116,6 @@ pub(crate) struct PortCounters {
     pub(crate) marked: u64,
     pub(crate) trimmed: u64,
     pub(crate) dropped: u64,
+    /// Pause frames received for the data of this port.
+    pub(crate) pauses: u64,
 }

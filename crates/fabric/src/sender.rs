@@ -3,20 +3,20 @@
 use crate::{
     host::Host,
     order,
-    packet::{NONE, Packet},
+    packet::{Kind, NONE, Packet},
     partition::Partition,
     plan::{Plan, Tables},
+    transport::{Sender, Transport},
 };
 use anabranch_engine::Event;
 use anabranch_lb::{Feedback, FlowInfo, HostScheme, PathSpace};
 use anabranch_topology::NodeId;
-use anabranch_transport::{Ack, Nack, uet::UetSender};
 use anabranch_units::Time;
 
 /// An open flow at its sender.
 #[derive(Debug)]
 pub(crate) struct SenderFlow {
-    pub(crate) sender: UetSender,
+    pub(crate) sender: Sender,
     pub(crate) flow: u32,
     pub(crate) src: u32,
     pub(crate) dst: u32,
@@ -26,8 +26,12 @@ pub(crate) struct SenderFlow {
     pub(crate) class: u8,
     /// Whether it stands in its host's round.
     pub(crate) in_round: bool,
-    /// The scheme holds it back until then.
-    pub(crate) held_until: u64,
+    /// Whether it waits among the paced flows of its host.
+    pub(crate) paced: bool,
+    /// The scheme holds it back until the next acknowledgement.
+    pub(crate) waits: bool,
+    /// When its next packet could first have gone, but for the NIC's other flows.
+    pub(crate) eligible_at: u64,
     /// When its pending timer strikes; `u64::MAX`: none.
     pub(crate) timer_at: u64,
     pub(crate) last_tag: Option<u32>,
@@ -55,7 +59,7 @@ impl Partition<'_> {
         let base_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
         // Half of the hops between switches lead upwards; that is where entropy values choose.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
-        let sender = UetSender::new(&plan.transport, base_rtt, flow.size);
+        let sender = Sender::new(&plan.transport, plan.nic_rate(flow.src), base_rtt, flow.size, time);
         let balancer = plan.flows.workloads[flow.workload as usize].load_balancer as u8;
         let dead = plan.dead_paths(self.tables, flow.src, flow.dst);
         let info = FlowInfo {
@@ -81,48 +85,51 @@ impl Partition<'_> {
             balancer,
             class: flow.class,
             in_round: false,
-            held_until: 0,
+            paced: false,
+            waits: false,
+            eligible_at: now,
             timer_at: u64::MAX,
             last_tag: None,
             path_switches: 0,
         });
         self.sender_of[number as usize] = slot as u32;
         self.tx[number as usize].started = now;
-        self.enter_round(slot as u32);
+        self.enter_round(slot as u32, now, now);
         self.nic_kick(flow.src, now);
     }
 
-    /// Puts a flow that may send into its host's round.
+    /// Puts a flow that may send at `now` into its host's round, if pacing lets it go by `by`, else among the paced.
     #[inline]
-    pub(crate) fn enter_round(&mut self, slot: u32) {
+    pub(crate) fn enter_round(&mut self, slot: u32, now: u64, by: u64) {
         let flow = &mut self.senders[slot as usize];
-        if !flow.in_round && flow.held_until == 0 && flow.sender.ready(&self.plan.transport) {
+        if flow.in_round || flow.paced || flow.waits || !flow.sender.ready(&self.plan.transport) {
+            return;
+        }
+        let next_avail = flow.sender.next_avail();
+        flow.eligible_at = next_avail.max(now);
+        let (src, number) = (flow.src as usize, flow.flow);
+        if next_avail <= by {
             flow.in_round = true;
-            self.hosts[flow.src as usize].round.push_back(slot);
+            self.hosts[src].round.push_back(slot);
+        } else {
+            flow.paced = true;
+            self.hosts[src].pace(next_avail, number, slot);
         }
     }
 
-    /// An ACK reaches the sender.
+    /// An ACK reaches the sender, or any answer of a RoCE receiver.
     pub(crate) fn ack_arrival(&mut self, host: u32, packet: &Packet, now: u64) {
         let slot = self.sender_of[packet.flow as usize];
         if slot == NONE {
             return;
         }
         self.nic_catch_up(host, now);
-        let ack = Ack {
-            cumulative: packet.cumulative(),
-            bitmap_base: packet.cumulative() + u64::from(packet.bitmap().1),
-            bitmap: packet.bitmap().0,
-            psn: packet.psn,
-            tag: packet.tag,
-            ecn: packet.flags & crate::packet::MARKED != 0,
-        };
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
-        let acked = flow.sender.on_ack(&self.plan.transport, time, &ack);
+        let acked = flow.sender.on_answer(&self.plan.transport, time, packet);
         let feedback = Feedback {
-            tag: ack.tag,
-            ecn: ack.ecn,
+            tag: packet.tag,
+            ecn: packet.flags & crate::packet::MARKED != 0,
             rtt: acked.rtt,
             packets: acked.packets,
             bytes: acked.bytes,
@@ -130,37 +137,44 @@ impl Partition<'_> {
             next_psn: flow.sender.next_psn(),
         };
         let (balancer, scheme_slot) = (flow.balancer, flow.scheme_slot);
+        flow.waits = false;
         self.hosts[host as usize].scheme(balancer).scheme.on_ack(time, scheme_slot, &feedback);
         if acked.done {
             self.close_sender(slot, now);
         } else {
-            self.enter_round(slot);
+            self.send_probes(host, slot, now);
+            self.enter_round(slot, now, now);
+            self.ensure_timer(slot);
         }
         self.nic_kick(host, now);
     }
 
-    /// A NACK reaches the sender.
+    /// A NACK reaches the sender: of a trimmed packet, or of a RoCE receiver, whose answers are all alike.
     pub(crate) fn nack_arrival(&mut self, host: u32, packet: &Packet, now: u64) {
+        if matches!(self.plan.transport, Transport::Roce(_)) {
+            debug_assert_eq!(packet.kind, Kind::Nack);
+            return self.ack_arrival(host, packet, now);
+        }
         let slot = self.sender_of[packet.flow as usize];
         if slot == NONE {
             return;
         }
         self.nic_catch_up(host, now);
-        let nack = Nack { cumulative: packet.cumulative(), psn: packet.psn, tag: packet.tag };
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
-        let done = flow.sender.on_nack(&self.plan.transport, time, &nack).done;
+        let done = flow.sender.on_trimmed(&self.plan.transport, time, packet);
         let (balancer, scheme_slot) = (flow.balancer, flow.scheme_slot);
-        self.hosts[host as usize].scheme(balancer).scheme.on_nack(time, scheme_slot, nack.tag);
+        flow.waits = false;
+        self.hosts[host as usize].scheme(balancer).scheme.on_nack(time, scheme_slot, packet.tag);
         if done {
             self.close_sender(slot, now);
         } else {
-            self.enter_round(slot);
+            self.enter_round(slot, now, now);
         }
         self.nic_kick(host, now);
     }
 
-    /// A flow's timer strikes: a retransmission timeout, the end of a hold, or neither (timers are re-armed lazily).
+    /// A flow's timer strikes: a retransmission timeout, or nothing (timers are re-armed lazily).
     pub(crate) fn flow_timer(&mut self, number: u32, now: u64) {
         let slot = self.sender_of[number as usize];
         if slot == NONE || self.senders[slot as usize].timer_at != now {
@@ -171,30 +185,35 @@ impl Partition<'_> {
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
         flow.timer_at = u64::MAX;
-        if flow.held_until <= now {
-            flow.held_until = 0;
-        }
         if flow.sender.deadline(&self.plan.transport).is_some_and(|deadline| deadline <= time) {
             let Host { schemes, .. } = &mut self.hosts[host as usize];
             let scheme = &mut schemes[flow.balancer as usize].scheme;
             let (slot, timeouts) = (flow.scheme_slot, &mut self.timeouts);
+            flow.waits = false;
             flow.sender.on_timer(&self.plan.transport, time, &mut |_, tag| {
                 *timeouts += 1;
                 scheme.on_timeout(time, slot, tag);
             });
         }
         self.arm_timer(slot);
-        self.enter_round(slot);
+        self.enter_round(slot, now, now);
         self.nic_kick(host, now);
+    }
+
+    /// Arms a timer where none is pending.
+    #[inline]
+    fn ensure_timer(&mut self, slot: u32) {
+        if self.senders[slot as usize].timer_at == u64::MAX {
+            self.arm_timer(slot);
+        }
     }
 
     /// Makes sure that a timer strikes no later than the flow needs one.
     #[inline]
     pub(crate) fn arm_timer(&mut self, slot: u32) {
         let flow = &mut self.senders[slot as usize];
-        let deadline = flow.sender.deadline(&self.plan.transport).map_or(u64::MAX, Time::ps);
-        let hold = if flow.held_until > 0 { flow.held_until } else { u64::MAX };
-        let wanted = deadline.min(hold).max(self.now);
+        let Some(deadline) = flow.sender.deadline(&self.plan.transport) else { return };
+        let wanted = deadline.ps().max(self.now);
         if wanted < flow.timer_at {
             flow.timer_at = wanted;
             let event = Event { time: wanted, order: order::TIMER | flow.src, payload: flow.flow };

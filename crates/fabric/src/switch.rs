@@ -6,7 +6,7 @@ use crate::{
     plan::Plan,
     wires::{Wires, tally_of},
 };
-use anabranch_lb::{Candidates, LocalQueues, PacketView, SwitchInfo, SwitchScheme, registry::Switch};
+use anabranch_lb::{Candidates, LocalQueues, PacketView, SchemeCounters, SwitchInfo, SwitchScheme, registry::Switch};
 use anabranch_topology::{LinkId, NodeId, NodeKind, Routes};
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
@@ -24,7 +24,27 @@ pub(crate) struct Switches {
     pub(crate) uplink_counts: Option<BTreeMap<(u32, u32), u64>>,
 }
 
+/// Where the scheme of a switch and a load balancer stands.
+#[inline]
+pub(crate) fn scheme_index(plan: &Plan, switch: u32, balancer: u8) -> usize {
+    switch as usize * plan.balancers.len() + balancer as usize
+}
+
 impl Switches {
+    /// A scheme of this partition.
+    #[inline]
+    pub(crate) fn scheme(&mut self, index: usize) -> &mut Switch {
+        self.schemes[index].as_mut().expect("a switch of this partition")
+    }
+
+    /// What the schemes have counted.
+    pub(crate) fn counters(&self) -> SchemeCounters {
+        self.schemes.iter().flatten().fold(SchemeCounters::default(), |mut sum, scheme| {
+            sum += scheme.counters();
+            sum
+        })
+    }
+
     pub(crate) fn new(plan: &Plan, me: u16) -> Self {
         let balancers = plan.balancers.len();
         let mut schemes = Vec::new();
@@ -87,9 +107,9 @@ fn info(plan: &Plan, node: NodeId) -> SwitchInfo {
         switches: plan.topology.switches(),
         ports: plan.topology.out_links(node).len() as u32,
         uplinks: plan.topology.uplinks.clone(),
-        reference: None,
+        reference: plan.reference().then_some(node.0),
         hop_delay: plan.hop_delay(),
-        lossless: false,
+        lossless: plan.fabric.pfc,
     }
 }
 
@@ -112,22 +132,30 @@ impl LocalQueues for Queues<'_> {
 }
 
 impl Partition<'_> {
-    /// A packet has passed the switch's latency and goes to an output port.
+    /// A packet that came by `ingress` has passed the switch's latency and goes to an output port.
     #[inline]
-    pub(crate) fn switch_arrival(&mut self, switch: u32, id: u32, now: u64) {
+    pub(crate) fn switch_arrival(&mut self, switch: u32, id: u32, ingress: u32, now: u64) {
         let plan = self.plan;
-        let dst = self.wires.packets[id].dst;
+        let packet = &self.wires.packets[id];
+        let (dst, balancer) = (packet.dst, packet.balancer);
+        let every_hop = plan.every_hop[balancer as usize] && packet.kind == Kind::Data;
         let edge = plan.edge[dst as usize];
         let link = if edge == switch {
+            if packet.kind == Kind::SwitchControl {
+                return self.switch_control(switch, id, now);
+            }
+            if every_hop && !self.deliver(switch, id, ingress, now) {
+                return;
+            }
             plan.host_down[dst as usize]
         } else {
             let hops = self.tables.routes.towards(switch, edge);
             match hops.links {
                 [] => return self.no_route(id),
-                [only] => only.0,
+                [only] if !every_hop => only.0,
                 several => {
-                    let packet = &self.wires.packets[id];
                     let view = packet.view(plan);
+                    let mut header = packet.head;
                     let candidates = Candidates {
                         count: several.len() as u32,
                         group: hops.group,
@@ -135,9 +163,7 @@ impl Partition<'_> {
                         port: hops.ports,
                         uplinks: self.switches.uplinks(switch),
                     };
-                    let scheme = switch as usize * self.switches.balancers + packet.balancer as usize;
-                    let scheme = self.switches.schemes[scheme].as_mut().expect("a switch of this partition");
-                    let mut header = packet.head;
+                    let scheme = self.switches.scheme(scheme_index(plan, switch, balancer));
                     let mut queues = Queues { wires: &mut self.wires, plan, links: several, now };
                     let index = scheme.forward(Time::from_ps(now), &view, &mut header, &candidates, &mut queues);
                     self.wires.packets[id].head = header;
@@ -149,7 +175,7 @@ impl Partition<'_> {
                 }
             }
         };
-        self.wires.enqueue(plan, link, id, now);
+        self.wires.enqueue(plan, link, id, now, ingress);
     }
 
     #[cold]

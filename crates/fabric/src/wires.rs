@@ -1,16 +1,19 @@
 //! Ports, queues and links of a partition: marking, trimming, scheduling, transmission.
 
 use crate::{
+    buffer::{Admission, Buffers},
     classes::ClassQueues,
     histogram::QueueHistograms,
     order,
     packet::{Arena, Kind, MARKED, NONE, Packet},
-    parameters::{MarkAt, Trim},
+    parameters::{MarkAt, Quirks, Trim},
+    pause::Pauses,
     plan::{Message, Plan},
-    port::{ARMED, BOUNDARY, FAULTY, NIC, Port, PortCounters},
+    port::{ARMED, BOUNDARY, CUT, FAULTY, NIC, Port, PortCounters},
 };
 use anabranch_engine::{Event, Wheel};
 use anabranch_random::Stream;
+use anabranch_topology::NodeId;
 use anabranch_units::{Rate, Serialiser};
 
 /// What a link does to packets at the moment.
@@ -27,9 +30,11 @@ pub(crate) struct LinkFault {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) packet_hops: u64,
-    pub(crate) dropped: [Tally; 3],
+    pub(crate) dropped: [Tally; KINDS],
     pub(crate) trimmed_packets: u64,
     pub(crate) trimmed_bytes: u64,
+    /// Pause frames sent.
+    pub(crate) pause_frames: u64,
 }
 
 /// A number of packets and their bytes.
@@ -46,12 +51,18 @@ impl Tally {
     }
 }
 
-/// Index of a packet's kind in tallies: data, header, acknowledgement.
+/// Kinds that tallies tell apart.
+pub(crate) const KINDS: usize = 5;
+
+/// Index of a packet's kind in tallies: data, headers, acknowledgements, probes with their replies, words between
+/// switches.
 pub(crate) fn tally_of(kind: Kind) -> usize {
     match kind {
         Kind::Data => 0,
         Kind::Header => 1,
-        _ => 2,
+        Kind::Ack | Kind::Nack | Kind::Free => 2,
+        Kind::Probe | Kind::ProbeReply => 3,
+        Kind::SwitchControl | Kind::Pause => 4,
     }
 }
 
@@ -68,6 +79,12 @@ pub(crate) struct Wires {
     pub(crate) histograms: QueueHistograms,
     /// Ports whose rate does not give whole picoseconds per byte, and their state.
     uneven: Vec<Option<Box<Serialiser>>>,
+    /// Wire times in whole nanoseconds by size, per rate, where the fabric counts so.
+    cuts: Vec<(Rate, Box<[u32]>)>,
+    pub(crate) buffers: Buffers,
+    pub(crate) pauses: Pauses,
+    /// Pause frames that came into being here.
+    pub(crate) born_control: Tally,
     faults: Vec<LinkFault>,
     loss: Vec<Option<Box<Stream>>>,
     red: Vec<Option<Box<Stream>>>,
@@ -81,12 +98,13 @@ pub(crate) struct Wires {
 impl Wires {
     pub(crate) fn new(plan: &Plan, me: u16, wheel: Wheel, partitions: usize) -> Self {
         let mut uneven = Vec::new();
+        let mut cuts = Vec::new();
         let ports: Vec<Port> = plan
             .links
             .iter()
             .map(|link| {
-                let ps_per_byte = link.rate.ps_per_byte().unwrap_or(0);
-                uneven.push((ps_per_byte == 0).then(|| Box::new(Serialiser::new(link.rate))));
+                let (ps_per_byte, serialiser) = wire_times(plan, link.rate, &mut cuts);
+                uneven.push(serialiser);
                 let mut flags = 0;
                 if plan.owner[link.from as usize] == me && plan.owner[link.to as usize] != me {
                     flags |= BOUNDARY;
@@ -94,7 +112,7 @@ impl Wires {
                 if link.from < plan.hosts {
                     flags |= NIC;
                 }
-                Port::new(link.delay, ps_per_byte as u32, order::ARRIVAL | link.rank, link.to, flags)
+                Port::new(link.delay, ps_per_byte, order::ARRIVAL | link.rank, link.to, flags)
             })
             .collect();
         let count = ports.len();
@@ -107,6 +125,10 @@ impl Wires {
             outbox: (0..partitions).map(|_| Vec::new()).collect(),
             histograms: QueueHistograms::new(plan, count),
             uneven,
+            cuts,
+            buffers: Buffers::new(plan),
+            pauses: Pauses::new(plan),
+            born_control: Tally::default(),
             faults: vec![LinkFault::default(); if plan.faults.is_empty() { 0 } else { count }],
             loss: vec![None; if plan.faults.is_empty() { 0 } else { count }],
             red: vec![None; count],
@@ -116,18 +138,68 @@ impl Wires {
         }
     }
 
-    /// A packet joins the port of `link` at `now`.
+    /// A packet that came into its switch by `ingress` joins the port of `link` at `now`.
     #[inline]
-    pub(crate) fn enqueue(&mut self, plan: &Plan, link: u32, id: u32, now: u64) {
+    pub(crate) fn enqueue(&mut self, plan: &Plan, link: u32, id: u32, now: u64, ingress: u32) {
         self.catch_up(plan, link, now);
         let port = &mut self.ports[link as usize];
-        if port.busy_until <= now {
+        if plan.shared.is_some() && !self.packets[id].is_control() {
+            self.enqueue_shared(plan, link, id, now, ingress);
+        } else if port.busy_until <= now {
             self.transmit(plan, link, id, now);
         } else if self.packets[id].is_control() {
             self.queue_control(plan, link, id, now);
         } else {
             self.queue_data(plan, link, id, now);
         }
+    }
+
+    /// A data packet joins a port of a switch with a shared buffer.
+    #[inline]
+    fn enqueue_shared(&mut self, plan: &Plan, link: u32, id: u32, now: u64, ingress: u32) {
+        let Some(shared) = &plan.shared else { return };
+        let (size, class) = (u32::from(self.packets[id].size), self.packets[id].class);
+        let switch = plan.links[link as usize].from - plan.hosts;
+        let waiting = self.class_bytes(plan, link, class);
+        if self.buffers.admits(shared, switch, ingress, class, waiting, size) == Admission::Drop
+            && !self.admits_after_all(plan, switch, ingress, class, waiting, size, now)
+        {
+            self.drop_packet(link, id);
+            return;
+        }
+        let port = &self.ports[link as usize];
+        if port.busy_until <= now && port.paused >> class & 1 == 0 {
+            if plan.fabric.pfc {
+                self.check_pause(plan, switch, ingress, class, size, now);
+            }
+            self.transmit(plan, link, id, now);
+            return;
+        }
+        self.buffers.join(shared, switch, ingress, class, id, waiting, size);
+        self.join_queue(plan, link, id, now);
+        if plan.fabric.pfc {
+            self.check_pause(plan, switch, ingress, class, 0, now);
+        }
+    }
+
+    /// Ports that work lazily may hold, on paper, packets that have left: they are worked out, and then it counts.
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn admits_after_all(
+        &mut self,
+        plan: &Plan,
+        switch: u32,
+        ingress: u32,
+        class: u8,
+        waiting: u32,
+        size: u32,
+        now: u64,
+    ) -> bool {
+        let (true, Some(shared)) = (self.lazy, &plan.shared) else { return false };
+        for other in plan.topology.out_links(NodeId(plan.hosts + switch)) {
+            self.catch_up(plan, other.0, now);
+        }
+        self.buffers.admits(shared, switch, ingress, class, waiting, size) == Admission::Admit
     }
 
     /// A control packet joins the port of a NIC that has been caught up.
@@ -171,6 +243,13 @@ impl Wires {
         if plan.fabric.ecn && plan.fabric.mark_at == MarkAt::Enqueue {
             self.mark(plan, link, id, waiting);
         }
+        self.join_queue(plan, link, id, now);
+    }
+
+    /// A data packet goes to the end of its queue.
+    #[inline]
+    pub(crate) fn join_queue(&mut self, plan: &Plan, link: u32, id: u32, now: u64) {
+        let (size, class) = (u32::from(self.packets[id].size), self.packets[id].class);
         self.change_data_queue(link, now, i64::from(size), 1);
         let packet = &mut self.packets[id];
         packet.next = NONE;
@@ -186,7 +265,10 @@ impl Wires {
                 self.packets[tail].next = id;
             }
         }
-        self.arm(link);
+        // A paused port that stands idle is woken when the pause ends.
+        if self.ports[link as usize].paused == 0 || self.can_send(link) {
+            self.arm(link);
+        }
     }
 
     #[inline]
@@ -247,31 +329,64 @@ impl Wires {
         port.max_packets = port.max_packets.max(port.data_packets);
     }
 
-    /// Asks for a service event of a port that has a backlog, unless one is pending.
+    /// Asks for a service event of a switch port that has a backlog, unless one is pending.
     #[inline]
     pub(crate) fn arm(&mut self, link: u32) {
         let port = &mut self.ports[link as usize];
-        if port.flags & ARMED == 0 {
+        if port.flags & (ARMED | NIC) == 0 {
             port.flags |= ARMED;
-            let time = if !self.lazy {
-                port.busy_until
-            } else if port.flags & BOUNDARY != 0 {
-                // What starts within a window is worked out at its end.
-                port.busy_until.max(self.window_end)
-            } else {
-                port.busy_until + port.delay
-            };
-            self.wheel.push(Event { time, order: order::SERVICE | (port.order & !order::KIND), payload: link });
+            let start = port.busy_until;
+            let time = self.service_time(link, start);
+            self.push_service(link, time);
         }
+    }
+
+    /// When a transmission that starts at `start` must be worked out at the latest.
+    #[inline]
+    pub(crate) fn service_time(&self, link: u32, start: u64) -> u64 {
+        let port = &self.ports[link as usize];
+        if !self.lazy {
+            start
+        } else if port.flags & BOUNDARY != 0 {
+            // What starts within a window is worked out at its end.
+            start.max(self.window_end)
+        } else {
+            start + port.delay
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push_service(&mut self, link: u32, time: u64) {
+        let order = order::SERVICE | (self.ports[link as usize].order & !order::KIND);
+        self.wheel.push(Event { time, order, payload: link });
     }
 
     /// A service event of a switch port.
     pub(crate) fn serve(&mut self, plan: &Plan, link: u32, now: u64) {
         self.ports[link as usize].flags &= !ARMED;
+        self.serve_now(plan, link, now);
+    }
+
+    /// Works a switch port out and asks for a service event if there is more to do.
+    #[inline]
+    pub(crate) fn serve_now(&mut self, plan: &Plan, link: u32, now: u64) {
         self.catch_up(plan, link, now);
-        if self.ports[link as usize].backlogged() {
+        if self.can_send(link) {
             self.arm(link);
         }
+    }
+
+    /// Whether a packet waits that is not paused.
+    #[inline]
+    pub(crate) fn can_send(&self, link: u32) -> bool {
+        let port = &self.ports[link as usize];
+        if port.paused == 0 { port.backlogged() } else { port.control_head != NONE || self.unpaused_data(link) }
+    }
+
+    #[cold]
+    fn unpaused_data(&self, link: u32) -> bool {
+        let port = &self.ports[link as usize];
+        if self.classes.several() { self.classes.waits(link, port.paused) } else { false }
     }
 
     /// Works out every transmission of a switch port that started at or before `now`.
@@ -279,7 +394,7 @@ impl Wires {
     pub(crate) fn catch_up(&mut self, plan: &Plan, link: u32, now: u64) {
         loop {
             let port = &self.ports[link as usize];
-            if port.busy_until > now || !port.backlogged() {
+            if port.busy_until > now || !self.can_send(link) {
                 return;
             }
             let start = port.busy_until;
@@ -304,9 +419,10 @@ impl Wires {
 
     /// Takes the data packet whose turn it is; there must be one.
     #[inline]
-    fn pop_data(&mut self, plan: &Plan, link: u32, start: u64) -> u32 {
+    pub(crate) fn pop_data(&mut self, plan: &Plan, link: u32, start: u64) -> u32 {
         let id = if plan.fabric.classes > 1 {
-            self.classes.pop(plan, &self.packets, link)
+            let paused = self.ports[link as usize].paused;
+            self.classes.pop(plan, &self.packets, link, paused)
         } else {
             let port = &mut self.ports[link as usize];
             let id = port.data_head;
@@ -320,10 +436,17 @@ impl Wires {
         let (size, class) = (i64::from(packet.size), packet.class);
         self.ports[link as usize].waited += start - packet.queued_at;
         self.change_data_queue(link, start, -size, -1);
-        if plan.fabric.ecn && plan.fabric.mark_at == MarkAt::Dequeue {
-            let behind = self.class_bytes(plan, link, class);
-            if behind > plan.fabric.ecn_kmin {
-                self.mark(plan, link, id, behind);
+        let behind = self.class_bytes(plan, link, class);
+        if plan.fabric.ecn && plan.fabric.mark_at == MarkAt::Dequeue && behind > plan.fabric.ecn_kmin {
+            self.mark(plan, link, id, behind);
+        }
+        if let Some(shared) = &plan.shared
+            && self.ports[link as usize].flags & NIC == 0
+        {
+            let switch = plan.links[link as usize].from - plan.hosts;
+            if let Some(ingress) = self.buffers.leave(shared, switch, class, id, behind, size as u32) {
+                self.buffers.set_paused(ingress, class, false);
+                self.send_pause(plan, ingress, class, false, start);
             }
         }
         id
@@ -332,6 +455,8 @@ impl Wires {
     /// RED: marks with a probability that grows linearly from `kmin` to `kmax`, always above `kmax`.
     fn mark(&mut self, plan: &Plan, link: u32, id: u32, bytes: u32) {
         let (low, high) = (plan.fabric.ecn_kmin, plan.fabric.ecn_kmax);
+        // The reference model looks at what a queue holds beyond its minimum.
+        let bytes = if plan.reference() { bytes.saturating_sub(plan.queue_minimum()) } else { bytes };
         if bytes <= low {
             return;
         }
@@ -356,8 +481,10 @@ impl Wires {
         let port = &mut self.ports[link as usize];
         let packet = &mut self.packets[id];
         let size = u32::from(packet.size);
-        let time = if port.ps_per_byte != 0 {
+        let time = if port.ps_per_byte.wrapping_sub(1) < CUT - 1 {
             u64::from(size) * u64::from(port.ps_per_byte)
+        } else if port.ps_per_byte >= CUT {
+            u64::from(self.cuts[(port.ps_per_byte - CUT) as usize].1[size as usize])
         } else {
             uneven_wire_time(&mut self.uneven[link as usize], size)
         };
@@ -427,10 +554,10 @@ impl Wires {
     }
 
     /// The link gets another rate, for packets that start from now on.
-    pub(crate) fn set_rate(&mut self, link: u32, rate: Rate) {
-        let ps_per_byte = rate.ps_per_byte().unwrap_or(0);
-        self.ports[link as usize].ps_per_byte = ps_per_byte as u32;
-        self.uneven[link as usize] = (ps_per_byte == 0).then(|| Box::new(Serialiser::new(rate)));
+    pub(crate) fn set_rate(&mut self, plan: &Plan, link: u32, rate: Rate) {
+        let (ps_per_byte, serialiser) = wire_times(plan, rate, &mut self.cuts);
+        self.ports[link as usize].ps_per_byte = ps_per_byte;
+        self.uneven[link as usize] = serialiser;
     }
 
     /// Bytes a new packet at this port would have ahead of it: waiting, control included, and in transmission.
@@ -468,7 +595,22 @@ impl Wires {
             + self.wheel.bytes()
             + self.histograms.bytes()
             + self.classes.bytes_held()
+            + self.buffers.bytes_held()
     }
+}
+
+/// How a port at `rate` works out wire times: its `ps_per_byte`, and a serialiser where that is 0.
+fn wire_times(plan: &Plan, rate: Rate, cuts: &mut Vec<(Rate, Box<[u32]>)>) -> (u32, Option<Box<Serialiser>>) {
+    if plan.fabric.quirks == Quirks::ConweaveNs3 {
+        let known = cuts.iter().position(|(r, _)| *r == rate).unwrap_or_else(|| {
+            let largest = plan.wire_mtu.max(256);
+            cuts.push((rate, (0..=largest).map(|bytes| rate.wire_time_in_ns(bytes).ps() as u32).collect()));
+            cuts.len() - 1
+        });
+        return (CUT + known as u32, None);
+    }
+    let ps_per_byte = rate.ps_per_byte().unwrap_or(0) as u32;
+    (ps_per_byte, (ps_per_byte == 0).then(|| Box::new(Serialiser::new(rate))))
 }
 
 #[cold]

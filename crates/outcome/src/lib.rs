@@ -148,6 +148,14 @@ pub struct Counters {
     pub probes: u64,
     /// Their bytes.
     pub probe_bytes: u64,
+    /// Flowlets that hosts made by holding a packet back (HF2T).
+    pub created_flowlets: u64,
+    /// Nanoseconds for which hosts held packets back, all together (HF2T).
+    pub added_delay_ns: u64,
+    /// Flows moved to another path by a switch, counted each time (ConWeave).
+    pub reroutes: u64,
+    /// Packets that waited in a reordering queue of a switch (ConWeave).
+    pub reordered_packets: u64,
 }
 
 /// One line of the conservation check: injected = delivered + dropped + trimmed + in flight.
@@ -185,6 +193,10 @@ pub struct Conservation {
     pub acks: Balance,
     /// Bytes of ACKs and NACKs.
     pub ack_bytes: Balance,
+    /// Probes and their replies.
+    pub probes: Balance,
+    /// Pause frames and what switch schemes tell each other.
+    pub control: Balance,
     /// Unique payload bytes received by finished flows.
     pub unique_bytes: u64,
     /// Their sizes added up.

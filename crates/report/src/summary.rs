@@ -290,7 +290,7 @@ mirror! {
     /// Totals of a run.
     CounterSummary of Counters {
         data_packets acks ecn_marked trimmed dropped retransmitted timeouts out_of_order pfc_pauses flowlets
-        path_switches probes probe_bytes
+        path_switches probes probe_bytes created_flowlets added_delay_ns reroutes reordered_packets
     }
 }
 
@@ -314,6 +314,12 @@ pub struct ConservationSummary {
     pub acks: BalanceSummary,
     /// Bytes of ACKs and NACKs.
     pub ack_bytes: BalanceSummary,
+    /// Probes and their replies.
+    #[serde(default)]
+    pub probes: BalanceSummary,
+    /// Pause frames and what switch schemes tell each other.
+    #[serde(default)]
+    pub control: BalanceSummary,
     /// Unique payload bytes received by finished flows.
     pub unique_bytes: u64,
     /// Their sizes added up.
@@ -322,7 +328,7 @@ pub struct ConservationSummary {
 
 impl From<&Conservation> for ConservationSummary {
     fn from(c: &Conservation) -> Self {
-        let lines = [&c.data_packets, &c.data_bytes, &c.headers, &c.acks, &c.ack_bytes];
+        let lines = [&c.data_packets, &c.data_bytes, &c.headers, &c.acks, &c.ack_bytes, &c.probes, &c.control];
         ConservationSummary {
             holds: lines.iter().all(|line| line.holds()) && c.unique_bytes == c.flow_bytes,
             data_packets: (&c.data_packets).into(),
@@ -330,6 +336,8 @@ impl From<&Conservation> for ConservationSummary {
             headers: (&c.headers).into(),
             acks: (&c.acks).into(),
             ack_bytes: (&c.ack_bytes).into(),
+            probes: (&c.probes).into(),
+            control: (&c.control).into(),
             unique_bytes: c.unique_bytes,
             flow_bytes: c.flow_bytes,
         }

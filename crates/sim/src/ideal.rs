@@ -1,24 +1,28 @@
 //! The flow completion time of a flow alone on the network.
 
-use anabranch_topology::{BasePaths, LinkId, Topology};
-use anabranch_transport::uet::UetParameters;
+use crate::Setup;
+use anabranch_fabric::Quirks;
+use anabranch_topology::{BasePaths, LinkId};
 use anabranch_units::Time;
 use anabranch_workload::Flow;
 
 /// `(ideal_rx, ideal_ack)` of `flow` on a shortest path: from the first packet sent to the last byte received,
 /// and to the arrival of the last acknowledgement. The window is taken to be no limit.
-pub(crate) fn ideal(
-    topology: &Topology,
-    paths: &mut BasePaths,
-    transport: &UetParameters,
-    flow: &Flow,
-) -> (Time, Time) {
-    let (mtu, header) = (transport.mtu.0, transport.header.0);
+///
+/// In the `conweave-ns3` profiles `ideal_ack` is that model's own formula (conweave-ns3 1.7): the base round trip of the
+/// pair and all bytes at the NIC's rate, one packet too many.
+pub(crate) fn ideal(setup: &Setup, paths: &mut BasePaths, flow: &Flow) -> (Time, Time) {
+    let (topology, transport) = (&setup.topology, &setup.transport);
+    let (mtu, header) = (transport.mtu(), transport.header());
     let packets = flow.size.div_ceil(mtu).max(1);
     let last = flow.size - (packets - 1) * mtu;
     let path = paths.path(topology, flow.src, flow.dst);
     let rx = topology.train_arrival(path, packets - 1, mtu + header, last + header);
+    if setup.fabric.quirks == Quirks::ConweaveNs3 {
+        let rate = topology.link(topology.host_uplink(flow.src)).rate;
+        return (rx, topology.rtt(path, mtu, 0) + rate.wire_time(flow.size + packets * header));
+    }
     let back: Vec<LinkId> = path.iter().rev().map(|link| link.reverse()).collect();
-    let ack = topology.train_arrival(&back, 0, 0, transport.ack_size.0);
+    let ack = topology.train_arrival(&back, 0, 0, transport.ack_size());
     (rx, rx + ack)
 }

@@ -2,7 +2,7 @@
 
 use crate::{Progress, Setup, SimError, fingerprint::fingerprint, ideal::ideal};
 use anabranch_engine::Outcome;
-use anabranch_fabric::{Balancer, Failure, FlowOutcome, Harvest, Partition, Plan, PlanInput, harvest};
+use anabranch_fabric::{Balancer, Failure, FlowOutcome, Harvest, Partition, Plan, PlanInput, deadlock, harvest};
 use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
 use anabranch_topology::BasePaths;
 use anabranch_units::Time;
@@ -69,6 +69,9 @@ pub fn run_with(
             Failure::Input(message) => SimError::Setup(message),
         });
     }
+    if let Some(circle) = deadlock(&plan, &partitions) {
+        return Err(SimError::Stalled(circle));
+    }
     let finished: u64 = partitions.iter().map(Partition::finished).sum();
     let idle = partitions.iter_mut().all(|p| anabranch_engine::Partition::next_time(p).is_none());
     let all_done = finished == flows_total;
@@ -124,7 +127,7 @@ fn results(
 
 fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcome) -> FlowRow {
     let flow = &setup.flows.flows[number];
-    let (ideal_rx, ideal_ack) = ideal(&setup.topology, paths, &setup.transport.uet, flow);
+    let (ideal_rx, ideal_ack) = ideal(setup, paths, flow);
     let span = |from: Option<Time>, to: Option<Time>| Some(to? - from?);
     FlowRow {
         flow_id: number as u32,

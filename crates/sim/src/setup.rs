@@ -1,9 +1,8 @@
 //! What a run needs: the checked scenario turned into a graph, flows and configurations.
 
-use anabranch_fabric::{FabricParameters, Measure};
+use anabranch_fabric::{FabricParameters, Measure, TransportParameters};
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_topology::{Fault, Topology};
-use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
 use anabranch_workload::FlowSet;
 
@@ -39,7 +38,7 @@ pub struct Setup {
     /// Buffers, marking, trimming, classes.
     pub fabric: FabricParameters,
     /// The transport and its congestion controls.
-    pub transport: UetTransport,
+    pub transport: TransportParameters,
     /// Load balancers in use; workloads point into this list.
     pub load_balancers: Vec<LoadBalancer>,
     /// Faults, resolved to links.

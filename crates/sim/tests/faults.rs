@@ -52,7 +52,7 @@ fn packets_lost_on_a_dead_link_time_out_and_come_again() {
     let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine0");
     let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "leaf0-spine0");
     let mut setup = with_fault(with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
-    setup.transport.uet.set("rto", &text("50us")).unwrap();
+    uet(&mut setup).set("rto", &text("50us")).unwrap();
     let result = run(&setup);
     // Sent at 0, 50, 100, 150 (reaches the dead link after 1.0832 us each time) and at 200 us, which passes.
     let one_way = 4 * (WIRE + DELAY);

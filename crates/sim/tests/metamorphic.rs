@@ -18,8 +18,8 @@ fn scaled(rate: &str, delay: &str, scheme: &str) -> Setup {
     let set = permutation(&topology, 300 * 4096, 11);
     let mut setup = setup(topology, set, scheme);
     // Everything that is a time of its own would have to be scaled too; without congestion control there is none.
-    setup.transport.uet.set("congestion_control", &text("none")).unwrap();
-    setup.transport.uet.set("rto", &text("10ms")).unwrap();
+    uet(&mut setup).set("congestion_control", &text("none")).unwrap();
+    uet(&mut setup).set("rto", &text("10ms")).unwrap();
     setup
 }
 

@@ -25,8 +25,8 @@ fn poisson(
         })
         .collect();
     let mut setup = unconstrained(setup(fat_tree(2, 4), flows(&list), "ecmp"));
-    setup.transport.uet.set("header", &text("0B")).unwrap();
-    setup.transport.uet.set("mtu", &text("65000B")).unwrap();
+    uet(&mut setup).set("header", &text("0B")).unwrap();
+    uet(&mut setup).set("mtu", &text("65000B")).unwrap();
     setup
 }
 

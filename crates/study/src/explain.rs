@@ -5,7 +5,7 @@ use crate::{
     library::READY_MADE,
     scenario::{
         CONGESTION_CONTROLS, CompareParameters, MeasureParameters, PROFILES, RunParameters, TRANSPORT_KINDS,
-        congestion_control,
+        congestion_control, main_parameters, transport_named,
     },
     section::did_you_mean,
 };
@@ -13,7 +13,6 @@ use anabranch_fabric::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
 use anabranch_settings::{Parameter, Parameters, Raw, nearest};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
-use anabranch_transport::uet::UetTransport;
 use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
 use serde_json::{Value, json};
 
@@ -85,7 +84,9 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
         Kind::Transports => {
             all.extend(TRANSPORT_KINDS.iter().map(|(name, meaning)| entry(name, "transport", *meaning)));
             let controls = CONGESTION_CONTROLS.iter();
-            all.extend(controls.map(|(name, meaning)| entry(name, "congestion control", *meaning)));
+            all.extend(
+                controls.map(|(kind, name, meaning)| entry(name, "congestion control", format!("{meaning} ({kind})"))),
+            );
             all.extend(PROFILES.iter().map(|profile| entry(profile.name, "fabric profile", profile.meaning)));
         }
         Kind::Workloads => {
@@ -164,14 +165,18 @@ fn switch_part(name: &str) -> Option<Part> {
 
 fn transport_parts(name: &str) -> Vec<Part> {
     let mut parts = Vec::new();
-    let mut transport = UetTransport::default();
     if let Some((_, meaning)) = TRANSPORT_KINDS.iter().find(|(n, _)| *n == name) {
-        let parameters = transport.uet.documentation();
-        parts.push(Part { table: "[transport]".into(), meaning: (*meaning).into(), parameters });
+        let parameters = main_parameters(&mut transport_named(name)).documentation();
+        parts.push(Part {
+            table: format!("[transport] with kind = \"{name}\""),
+            meaning: (*meaning).into(),
+            parameters,
+        });
     }
-    if let Some((_, meaning)) = CONGESTION_CONTROLS.iter().find(|(n, _)| *n == name) {
-        let parameters = congestion_control(&mut transport, name).map(|p| p.documentation()).unwrap_or_default();
-        let table = format!("[transport.{name}] with congestion_control = \"{name}\"");
+    for (kind, control, meaning) in CONGESTION_CONTROLS.iter().filter(|(_, control, _)| *control == name) {
+        let mut transport = transport_named(kind);
+        let parameters = congestion_control(&mut transport, control).map(|p| p.documentation()).unwrap_or_default();
+        let table = format!("[transport.{name}] with kind = \"{kind}\", congestion_control = \"{name}\"");
         parts.push(Part { table, meaning: (*meaning).into(), parameters });
     }
     parts

@@ -6,6 +6,7 @@
 
 pub mod cc;
 mod psn_set;
+pub mod roce;
 pub mod uet;
 
 /// What the receiver tells the sender with an ACK.

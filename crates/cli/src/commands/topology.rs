@@ -22,8 +22,8 @@ pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
     if let Some(file) = &arguments.export {
         export(&graph, file)?;
     }
-    let packets = &scenario.transport.uet;
-    let summary = graph.summary(packets.mtu.0 + packets.header.0, packets.ack_size.0);
+    let packets = &scenario.transport;
+    let summary = graph.summary(packets.mtu() + packets.header(), packets.ack_size());
     let paths = arguments.paths.as_ref().map(|pair| paths(&graph, pair)).transpose()?;
     match arguments.format {
         Format::Json => {

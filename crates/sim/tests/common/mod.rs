@@ -1,20 +1,28 @@
 //! What the tests of whole runs share: small setups built in code.
 #![allow(dead_code, unreachable_pub)]
 
-use anabranch_fabric::FabricParameters;
+use anabranch_fabric::{FabricParameters, TransportParameters};
 use anabranch_lb::registry;
 use anabranch_outcome::RunResult;
 use anabranch_random::{Stream, key, name_key};
 use anabranch_settings::{Parameters, Raw};
 use anabranch_sim::{LoadBalancer, Measure, Port, RunLimits, Setup};
 use anabranch_topology::{Topology, TopologyParameters};
-use anabranch_transport::uet::UetTransport;
+use anabranch_transport::uet::{UetParameters, UetTransport};
 use anabranch_units::Time;
 use anabranch_workload::{Flow, FlowSet, Start, WorkloadInfo};
 
 /// Text as a raw value.
 pub fn text(text: &str) -> Raw {
     Raw::Text(text.into())
+}
+
+/// The parameters of the Ultra-Ethernet-like transport of a setup that uses it.
+pub fn uet(setup: &mut Setup) -> &mut UetParameters {
+    match &mut setup.transport {
+        TransportParameters::Uet(transport) => &mut transport.uet,
+        TransportParameters::Roce(_) => panic!("a setup with uet"),
+    }
 }
 
 /// A topology of `kind` with these keys.
@@ -89,7 +97,7 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
         topology,
         flows,
         fabric: FabricParameters::default(),
-        transport: UetTransport::default(),
+        transport: TransportParameters::Uet(UetTransport::default()),
         load_balancers: vec![LoadBalancer { name: scheme.into(), host, switch }],
         faults: vec![],
         measure: Measure::default(),
@@ -113,8 +121,8 @@ pub fn unconstrained(mut setup: Setup) -> Setup {
     let fabric = &mut setup.fabric;
     fabric.set("queue_limit", &text("1GB")).unwrap();
     fabric.set("ecn", &Raw::Bool(false)).unwrap();
-    setup.transport.uet.set("congestion_control", &text("none")).unwrap();
-    setup.transport.uet.set("window", &text("100MB")).unwrap();
-    setup.transport.uet.set("rto", &text("100ms")).unwrap();
+    uet(&mut setup).set("congestion_control", &text("none")).unwrap();
+    uet(&mut setup).set("window", &text("100MB")).unwrap();
+    uet(&mut setup).set("rto", &text("100ms")).unwrap();
     setup
 }

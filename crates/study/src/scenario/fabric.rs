@@ -1,9 +1,12 @@
 //! `[fabric]`: a profile's defaults, single keys over them, and whether they fit together.
 
 use crate::{error::ScenarioError, section::Section, tree::Tree};
-use anabranch_fabric::{FabricParameters, Scheduling};
+use anabranch_fabric::{FabricParameters, Scheduling, TransportParameters};
 use anabranch_settings::Setting;
-use anabranch_transport::uet::UetParameters;
+use anabranch_transport::{
+    roce::{Recovery, RoceTransport},
+    uet::UetTransport,
+};
 use anabranch_units::BytesOrBdp;
 
 /// A named set of defaults.
@@ -13,25 +16,58 @@ pub struct Profile {
     pub name: &'static str,
     /// What it stands for.
     pub meaning: &'static str,
-    /// Its defaults.
+    /// Its defaults of `[fabric]`.
     pub fabric: fn() -> FabricParameters,
+    /// Its defaults of `[transport]`.
+    pub transport: fn() -> TransportParameters,
 }
 
 /// The profiles there are; the first is the default.
-pub const PROFILES: &[Profile] = &[Profile {
-    name: "uet-lossy",
-    meaning: "A lossy Ultra Ethernet fabric as in PRIME's and Spritz' studies: packets are marked at dequeue and trimmed beyond one BDP.",
-    fabric: FabricParameters::default,
-}];
+pub const PROFILES: &[Profile] = &[
+    Profile {
+        name: "uet-lossy",
+        meaning: "A lossy Ultra Ethernet fabric as in PRIME's and Spritz' studies: packets are marked at dequeue and trimmed beyond one BDP.",
+        fabric: FabricParameters::default,
+        transport: || TransportParameters::Uet(UetTransport::default()),
+    },
+    Profile {
+        name: "roce-irn",
+        meaning: "A lossy RoCEv2 fabric: switches share one buffer and drop beyond a dynamic threshold, hosts recover by IRN.",
+        fabric: FabricParameters::roce_irn,
+        transport: || TransportParameters::Roce(RoceTransport::irn()),
+    },
+    Profile {
+        name: "roce-lossless",
+        meaning: "A lossless RoCEv2 fabric: PFC pauses before the shared buffer overflows, hosts go back N.",
+        fabric: FabricParameters::roce_lossless,
+        transport: || TransportParameters::Roce(RoceTransport::lossless()),
+    },
+    Profile {
+        name: "conweave-ns3-irn",
+        meaning: "The model behind the recorded ConWeave runs, lossy with IRN, peculiarities included.",
+        fabric: FabricParameters::conweave_irn,
+        transport: || TransportParameters::Roce(RoceTransport::conweave(false)),
+    },
+    Profile {
+        name: "conweave-ns3-lossless",
+        meaning: "The model behind the recorded ConWeave runs with PFC and go-back-N, peculiarities included.",
+        fabric: FabricParameters::conweave_lossless,
+        transport: || TransportParameters::Roce(RoceTransport::conweave(true)),
+    },
+];
 
 /// The most data classes a port can have, as many as Ethernet has priorities.
 pub const MOST_CLASSES: usize = 8;
 
-/// Reads the section: the profile's name and the parameters.
-pub(crate) fn read(section: Option<Section<'_>>) -> Result<(&'static Profile, FabricParameters), ScenarioError> {
-    let Some(mut section) = section else { return Ok((&PROFILES[0], (PROFILES[0].fabric)())) };
+/// Reads the section: the profile's name and the parameters. Without a profile the kind of transport decides.
+pub(crate) fn read(
+    section: Option<Section<'_>>,
+    transport: Option<&str>,
+) -> Result<(&'static Profile, FabricParameters), ScenarioError> {
     let names: Vec<&'static str> = PROFILES.iter().map(|p| p.name).collect();
-    let name = section.word("profile", &names)?.unwrap_or(names[0]);
+    let default = if transport == Some("roce") { "roce-irn" } else { names[0] };
+    let mut section = section.unwrap_or_else(|| Section::absent("[fabric]"));
+    let name = section.word("profile", &names)?.unwrap_or(default);
     let profile = PROFILES.iter().find(|p| p.name == name).unwrap_or(&PROFILES[0]);
     let mut fabric = (profile.fabric)();
     section.fill(&mut fabric, &["profile"])?;
@@ -39,12 +75,16 @@ pub(crate) fn read(section: Option<Section<'_>>) -> Result<(&'static Profile, Fa
 }
 
 /// Whether the values fit together and to the packets of `transport`.
-pub(crate) fn check(fabric: &FabricParameters, transport: &UetParameters, tree: &Tree) -> Result<(), ScenarioError> {
+pub(crate) fn check(
+    fabric: &FabricParameters,
+    transport: &TransportParameters,
+    tree: &Tree,
+) -> Result<(), ScenarioError> {
     let wrong = |key: &str, message: String| {
         ScenarioError::new(format!("[fabric]: `{key}`: {message}"))
             .maybe_at(tree.find(&format!("fabric.{key}")).map(|node| node.place.clone()))
     };
-    let packet = transport.mtu.0 + transport.header.0;
+    let packet = transport.mtu() + transport.header();
     if above(fabric.ecn_kmin, fabric.ecn_kmax) {
         let (kmin, kmax) = (fabric.ecn_kmin, fabric.ecn_kmax);
         let key = if tree.find("fabric.ecn_kmin").is_some() { "ecn_kmin" } else { "ecn_kmax" };
@@ -56,7 +96,7 @@ pub(crate) fn check(fabric: &FabricParameters, transport: &UetParameters, tree: 
     }
     for (key, limit) in [("queue_limit", fabric.queue_limit), ("control_limit", fabric.control_limit)] {
         let (least, what) =
-            if key == "queue_limit" { (packet, "full packet") } else { (transport.ack_size.0, "acknowledgement") };
+            if key == "queue_limit" { (packet, "full packet") } else { (transport.ack_size(), "acknowledgement") };
         if matches!(limit, BytesOrBdp::Bytes(bytes) if bytes < least) || limit == BytesOrBdp::Bdp(0) {
             return Err(wrong(key, format!("found {limit}, expected room for at least one {what} ({least}B)")));
         }
@@ -65,7 +105,41 @@ pub(crate) fn check(fabric: &FabricParameters, transport: &UetParameters, tree: 
         let found = fabric.trimmed_size;
         return Err(wrong("trimmed_size", format!("found {found}, expected from 1B to a full packet ({packet}B)")));
     }
+    check_transport(fabric, transport, &wrong)?;
     check_classes(fabric, &wrong)
+}
+
+/// Whether transport and fabric go together.
+fn check_transport(
+    fabric: &FabricParameters,
+    transport: &TransportParameters,
+    wrong: &dyn Fn(&str, String) -> ScenarioError,
+) -> Result<(), ScenarioError> {
+    if fabric.pfc && fabric.shared_buffer.0 == 0 {
+        let message = "PFC watches a shared buffer, and shared_buffer is 0B".to_string();
+        return Err(wrong("pfc", message).help("give a shared_buffer, or the profile roce-lossless"));
+    }
+    if fabric.trimming && fabric.shared_buffer.0 > 0 {
+        let message = "a switch with a shared buffer drops or pauses, it does not trim".to_string();
+        return Err(wrong("trimming", message).help("leave out `trimming`, or give shared_buffer = \"0B\""));
+    }
+    let TransportParameters::Roce(roce) = transport else { return Ok(()) };
+    if fabric.trimming {
+        let message = "RoCE receivers do not understand trimmed packets".to_string();
+        return Err(wrong("trimming", message).help("use the profile roce-irn or roce-lossless, or trimming = false"));
+    }
+    if fabric.pfc && roce.roce.recovery != Recovery::GoBackN {
+        let message = format!("PFC stands beside transport.recovery = {}", roce.roce.recovery.write());
+        return Err(wrong("pfc", message).help(
+            "IRN does without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)",
+        ));
+    }
+    for (key, value) in [("buffer_alpha", fabric.buffer_alpha), ("pfc_alpha", fabric.pfc_alpha)] {
+        if !(value > 0.0 && value.is_finite()) {
+            return Err(wrong(key, format!("found {value}, expected a number above 0")));
+        }
+    }
+    Ok(())
 }
 
 fn check_classes(

@@ -12,8 +12,8 @@ mod workload;
 pub use fabric::{MOST_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
 pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
-pub(crate) use transport::congestion_control;
 pub use transport::{CONGESTION_CONTROLS, TRANSPORT_KINDS};
+pub(crate) use transport::{congestion_control, main_parameters, named as transport_named};
 pub use workload::Workload;
 
 use crate::{
@@ -23,13 +23,12 @@ use crate::{
     toml_text,
     tree::{Place, Tree},
 };
-use anabranch_fabric::FabricParameters;
+use anabranch_fabric::{FabricParameters, TransportParameters};
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
 use anabranch_settings::{Raw, Setting, nearest};
 use anabranch_sim::{LoadBalancer, Measure, RunLimits, Setup};
 use anabranch_topology::FaultParameters;
-use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
 use files::Folder;
 use std::path::Path;
@@ -66,7 +65,7 @@ pub struct Scenario {
     /// Buffers, marking, trimming, classes.
     pub fabric: FabricParameters,
     /// The transport.
-    pub transport: UetTransport,
+    pub transport: TransportParameters,
     /// The load balancers.
     pub load_balancers: LoadBalancers,
     /// The traffic.
@@ -107,9 +106,16 @@ impl Scenario {
             return Err(did_you_mean(error, nearest(key, KEYS.iter().copied())));
         }
         let topology = topology::read(root.table("topology")?)?;
-        let transport = transport::read(root.table("transport")?, &tree)?;
-        let (profile, fabric) = fabric::read(root.table("fabric")?)?;
-        fabric::check(&fabric, &transport.uet, &tree)?;
+        let mut transport = root.table("transport")?;
+        let kind = transport::wanted(&mut transport)?;
+        let (profile, fabric) = fabric::read(root.table("fabric")?, kind)?;
+        let defaults = (profile.transport)();
+        let defaults = match kind {
+            Some(kind) if kind != transport::kind(&defaults) => transport::named(kind),
+            _ => defaults,
+        };
+        let transport = transport::read(transport, defaults, &tree)?;
+        fabric::check(&fabric, &transport, &tree)?;
         let load_balancers = load_balancer::read(root.table("load_balancer")?, &tree)?;
         let workloads = workload::read(root.tables("workload", "workload")?, &fabric, &load_balancers, &tree)?;
         let faults = fault::read(root.tables("fault", "fault")?)?;
@@ -258,9 +264,8 @@ impl Scenario {
                 .check_uplinks(&topology.uplinks)
                 .map_err(|error| ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme")))?;
         }
-        let uet = &self.transport.uet;
-        let packet = uet.mtu.0 + uet.header.0;
-        let bdp = topology.bdp(packet, uet.ack_size.0);
+        let packet = self.transport.mtu() + self.transport.header();
+        let bdp = topology.bdp(packet, self.transport.ack_size());
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
 
         let view = topology::host_view(&topology, &self.fabric.classes);

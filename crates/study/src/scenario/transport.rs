@@ -1,47 +1,113 @@
 //! `[transport]`: the kind, its parameters, and a table for each congestion control.
 
 use crate::{error::ScenarioError, section::Section, toml_text, tree::Tree};
+use anabranch_fabric::TransportParameters;
 use anabranch_settings::{Parameters, Raw, SetError, Setting};
-use anabranch_transport::uet::UetTransport;
+use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
 
 /// The kinds there are.
-pub const TRANSPORT_KINDS: &[(&str, &str)] = &[(
-    "uet",
-    "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective retransmission, NACKs for trimmed packets.",
-)];
-
-/// The congestion controls of `uet` that have parameters: name and what they do.
-pub const CONGESTION_CONTROLS: &[(&str, &str)] = &[
-    ("dctcp", "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease."),
-    ("smartt", "SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease."),
-    ("nscc", "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt."),
-    ("none", "A fixed window."),
+pub const TRANSPORT_KINDS: &[(&str, &str)] = &[
+    (
+        "uet",
+        "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective retransmission, NACKs for trimmed packets.",
+    ),
+    (
+        "roce",
+        "RoCEv2: a queue pair per flow with its own pacing, an acknowledgement per packet, go-back-N or IRN, DCQCN.",
+    ),
 ];
 
-/// The parameters of a congestion control.
-pub(crate) fn congestion_control<'a>(transport: &'a mut UetTransport, name: &str) -> Option<&'a mut dyn Parameters> {
-    match name {
-        "dctcp" => Some(&mut transport.dctcp),
-        "smartt" => Some(&mut transport.smartt),
-        "nscc" => Some(&mut transport.nscc),
+/// The congestion controls: transport, name and what they do.
+pub const CONGESTION_CONTROLS: &[(&str, &str, &str)] = &[
+    ("uet", "dctcp", "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease."),
+    ("uet", "smartt", "SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease."),
+    (
+        "uet",
+        "nscc",
+        "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt.",
+    ),
+    ("uet", "none", "A fixed window."),
+    ("roce", "dcqcn", "DCQCN: a rate that falls with congestion notifications and recovers by timers."),
+    ("roce", "swift", "Swift: a window moved by delay."),
+    (
+        "roce",
+        "tcp-like",
+        "A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.",
+    ),
+    ("roce", "none", "Line rate."),
+];
+
+/// The parameters of a congestion control of this transport, where it has any.
+pub(crate) fn congestion_control<'a>(
+    transport: &'a mut TransportParameters,
+    name: &str,
+) -> Option<&'a mut dyn Parameters> {
+    match (transport, name) {
+        (TransportParameters::Uet(t), "dctcp") => Some(&mut t.dctcp),
+        (TransportParameters::Uet(t), "smartt") => Some(&mut t.smartt),
+        (TransportParameters::Uet(t), "nscc") => Some(&mut t.nscc),
+        (TransportParameters::Roce(t), "dcqcn") => Some(&mut t.dcqcn),
+        (TransportParameters::Roce(t), "swift") => Some(&mut t.swift),
+        (TransportParameters::Roce(t), "tcp-like") => Some(&mut t.tcp_like),
         _ => None,
     }
 }
 
-/// Reads the section.
-pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<UetTransport, ScenarioError> {
-    let mut transport = UetTransport::default();
+/// The name of a transport's kind.
+pub(crate) fn kind(transport: &TransportParameters) -> &'static str {
+    match transport {
+        TransportParameters::Uet(_) => "uet",
+        TransportParameters::Roce(_) => "roce",
+    }
+}
+
+/// The transport of this kind with its defaults.
+pub(crate) fn named(kind: &str) -> TransportParameters {
+    match kind {
+        "roce" => TransportParameters::Roce(RoceTransport::default()),
+        _ => TransportParameters::Uet(UetTransport::default()),
+    }
+}
+
+/// The parameters of the transport itself.
+pub(crate) fn main_parameters(transport: &mut TransportParameters) -> &mut dyn Parameters {
+    match transport {
+        TransportParameters::Uet(t) => &mut t.uet,
+        TransportParameters::Roce(t) => &mut t.roce,
+    }
+}
+
+/// The kind that the section asks for, if it does.
+pub(crate) fn wanted(section: &mut Option<Section<'_>>) -> Result<Option<&'static str>, ScenarioError> {
+    let kinds: Vec<&'static str> = TRANSPORT_KINDS.iter().map(|k| k.0).collect();
+    match section {
+        Some(section) => section.word("kind", &kinds),
+        None => Ok(None),
+    }
+}
+
+/// Reads the section over the defaults in `transport`.
+pub(crate) fn read(
+    section: Option<Section<'_>>,
+    mut transport: TransportParameters,
+    tree: &Tree,
+) -> Result<TransportParameters, ScenarioError> {
     let Some(mut section) = section else { return Ok(transport) };
-    section.word("kind", &TRANSPORT_KINDS.iter().map(|k| k.0).collect::<Vec<_>>())?;
-    for (name, _) in CONGESTION_CONTROLS {
+    let mut taken = vec!["kind"];
+    for (_, name, _) in CONGESTION_CONTROLS {
         let Some(parameters) = congestion_control(&mut transport, name) else { continue };
+        taken.push(name);
         if let Some(node) = section.take(name) {
             Section::of(node, format!("[transport.{name}]"))?.fill(parameters, &[])?;
         }
     }
-    section.fill(&mut transport.uet, &["kind", "dctcp", "smartt", "nscc"])?;
+    section.fill(main_parameters(&mut transport), &taken)?;
     let place = |key: &str| tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
-    transport.check().map_err(|error| {
+    let checked = match &transport {
+        TransportParameters::Uet(t) => t.check(),
+        TransportParameters::Roce(t) => t.check(),
+    };
+    checked.map_err(|error| {
         let key = match &error {
             SetError::UnknownKey { key, .. } | SetError::WrongValue { key, .. } => key.clone(),
         };
@@ -51,18 +117,19 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<UetTrans
 }
 
 /// The section with every default filled in.
-pub(crate) fn print(out: &mut String, transport: &UetTransport) {
+pub(crate) fn print(out: &mut String, transport: &TransportParameters) {
     out.push_str("\n[transport]\n");
-    toml_text::line(out, "kind", &Raw::Text("uet".into()));
-    toml_text::lines(out, &transport.uet);
-    let sections: [(&str, &dyn Parameters); 3] =
-        [("dctcp", &transport.dctcp), ("smartt", &transport.smartt), ("nscc", &transport.nscc)];
-    let in_use = transport.uet.congestion_control.write();
-    for (name, parameters) in sections {
-        // Those of a congestion control that is not in use decide nothing.
-        if in_use == Raw::Text(name.into()) {
-            out.push_str(&format!("\n[transport.{name}]\n"));
-            toml_text::lines(out, parameters);
-        }
+    toml_text::line(out, "kind", &Raw::Text(kind(transport).into()));
+    let mut transport = transport.clone();
+    toml_text::lines(out, &*main_parameters(&mut transport));
+    let in_use = match &transport {
+        TransportParameters::Uet(t) => t.uet.congestion_control.write(),
+        TransportParameters::Roce(t) => t.roce.congestion_control.write(),
+    };
+    // Those of a congestion control that is not in use decide nothing.
+    let Raw::Text(name) = in_use else { return };
+    if let Some(parameters) = congestion_control(&mut transport, &name) {
+        out.push_str(&format!("\n[transport.{name}]\n"));
+        toml_text::lines(out, &*parameters);
     }
 }
