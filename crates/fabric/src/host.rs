@@ -262,15 +262,12 @@ impl Partition<'_> {
             self.tx[flow.flow as usize].first_sent = start;
         }
         self.injected[0].add(&packet);
-        let needs_timer = flow.timer_at == u64::MAX;
         let id = self.wires.packets.insert(packet);
         self.wires.transmit(plan, link, id, start);
         // Whoever may send by the time the NIC is free again need not wait in the heap.
         let free_at = self.wires.ports[link as usize].busy_until;
         self.enter_round(slot, start, free_at);
-        if needs_timer {
-            self.arm_timer(slot);
-        }
+        self.arm_timer(slot);
         true
     }
 

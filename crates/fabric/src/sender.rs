@@ -144,7 +144,7 @@ impl Partition<'_> {
         } else {
             self.send_probes(host, slot, now);
             self.enter_round(slot, now, now);
-            self.ensure_timer(slot);
+            self.arm_timer(slot);
         }
         self.nic_kick(host, now);
     }
@@ -198,14 +198,6 @@ impl Partition<'_> {
         self.arm_timer(slot);
         self.enter_round(slot, now, now);
         self.nic_kick(host, now);
-    }
-
-    /// Arms a timer where none is pending.
-    #[inline]
-    fn ensure_timer(&mut self, slot: u32) {
-        if self.senders[slot as usize].timer_at == u64::MAX {
-            self.arm_timer(slot);
-        }
     }
 
     /// Makes sure that a timer strikes no later than the flow needs one.

@@ -1,0 +1,82 @@
+//! The settings of a run, resolved against its network.
+
+use super::{DcqcnConfig, Recovery, RoceControl, RoceTransport, swift::SwiftConfig, tcp_like::TcpLikeConfig};
+use crate::uet::Network;
+use anabranch_settings::{Auto, Never};
+use anabranch_units::{Rate, Time};
+
+/// Which congestion control a run uses, and its constants.
+#[derive(Clone, Debug)]
+pub(crate) enum ControlConfig {
+    Dcqcn(DcqcnConfig),
+    Swift(SwiftConfig),
+    TcpLike(TcpLikeConfig),
+    None,
+}
+
+/// The resolved settings of a run, shared by all its flows.
+#[derive(Clone, Debug)]
+pub struct RoceConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u64,
+    /// Header bytes of a data packet.
+    pub header: u64,
+    /// Bytes of an answer on the wire.
+    pub ack_size: u64,
+    /// Most payload bytes in flight; `u64::MAX`: no limit.
+    pub window: u64,
+    pub(crate) recovery: Recovery,
+    pub(crate) control: ControlConfig,
+    /// Of go-back-N; `None`: never.
+    pub(crate) rto: Option<Time>,
+    pub(crate) rto_low: Time,
+    pub(crate) rto_high: Time,
+    pub(crate) nack_interval: Time,
+    pub(crate) ooo_window: u64,
+    /// Whether the peculiarities of the reference model are followed.
+    pub(crate) quirks: bool,
+}
+
+impl RoceConfig {
+    /// Resolves `transport`, which must have passed its `check`, against the network.
+    pub fn new(transport: &RoceTransport, network: &Network) -> Self {
+        let roce = &transport.roce;
+        let limited = roce.recovery != Recovery::GoBackN || roce.congestion_control == RoceControl::TcpLike;
+        RoceConfig {
+            mtu: roce.mtu.0,
+            header: roce.header.0,
+            ack_size: roce.ack_size.0,
+            window: match roce.window {
+                Auto::Value(window) => window.bytes(network.bdp).max(roce.mtu.0),
+                Auto::Auto if limited => network.bdp.max(roce.mtu.0),
+                Auto::Auto => u64::MAX,
+            },
+            recovery: roce.recovery,
+            control: match roce.congestion_control {
+                RoceControl::Dcqcn => ControlConfig::Dcqcn(DcqcnConfig::new(&transport.dcqcn, network.nic_rate)),
+                RoceControl::Swift => ControlConfig::Swift(SwiftConfig::new(&transport.swift)),
+                RoceControl::TcpLike => ControlConfig::TcpLike(TcpLikeConfig::new(&transport.tcp_like)),
+                RoceControl::None => ControlConfig::None,
+            },
+            rto: match roce.rto {
+                Never::Never => None,
+                Never::Value(time) => Some(time),
+            },
+            rto_low: roce.rto_low,
+            rto_high: roce.rto_high,
+            nack_interval: roce.nack_interval,
+            ooo_window: u64::from(roce.ooo_window),
+            quirks: roce.conweave_quirks,
+        }
+    }
+
+    /// Packets that `size` payload bytes fill.
+    pub fn packets(&self, size: u64) -> u64 {
+        size.div_ceil(self.mtu).max(1)
+    }
+
+    /// Time between the starts of two packets at `rate`, the first of `wire` bytes.
+    pub(crate) fn gap(&self, rate: Rate, wire: u64) -> Time {
+        if self.quirks { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
+    }
+}

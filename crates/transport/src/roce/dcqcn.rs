@@ -1,0 +1,294 @@
+//! DCQCN as NICs implement it ("Mellanox" variant; specification 7.1, conweave-ns3 1.3).
+//!
+//! Its three timers are not events. They are worked out, in their order, when a notification arrives or a packet is
+//! about to be sent, which gives the same bits as a timer that fires every microsecond.
+
+use anabranch_settings::{Auto, SetError, Wrong, parameters};
+use anabranch_units::{Rate, Time};
+
+parameters! {
+    /// DCQCN.
+    pub struct DcqcnParameters {
+        /// Gain of the moving average `alpha`.
+        g: f64 = 0.00390625, source "conweave-ns3 1.3: 1/256";
+        /// Interval at which `alpha` is updated.
+        alpha_interval: Time = Time::from_us(1), source "conweave-ns3 1.3";
+        /// Interval at which the rate may be cut.
+        decrease_interval: Time = Time::from_us(4), source "conweave-ns3 1.3";
+        /// Time after the last cut, and between steps, at which the rate is raised.
+        rp_timer: Time = Time::from_us(300), source "conweave-ns3 1.3";
+        /// Steps of fast recovery before the target rises.
+        fast_recovery: u32 = 1, source "conweave-ns3 1.3";
+        /// Additive increase of the target; auto: 1/2500 of the NIC's rate.
+        rate_ai: Auto<Rate> = Auto::Auto, source "conweave-ns3 1.3: 40 Mb/s at 100 Gb/s";
+        /// Hyper increase of the target; auto: 1/1000 of the NIC's rate.
+        rate_hai: Auto<Rate> = Auto::Auto, source "conweave-ns3 1.3: 100 Mb/s at 100 Gb/s";
+        /// The least rate.
+        min_rate: Rate = Rate(100_000_000), source "conweave-ns3 1.3";
+        /// Whether every cut makes the rate before it the target; else only the first after an increase.
+        clamp_target: bool = false, source "conweave-ns3 1.3";
+    }
+}
+
+impl DcqcnParameters {
+    pub(crate) fn check(&self) -> Result<(), SetError> {
+        let wrong = |key: &str, found: String, expected: &str| {
+            let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
+            Err(SetError::WrongValue { key: key.into(), wrong })
+        };
+        if !(self.g > 0.0 && self.g <= 1.0) {
+            return wrong("g", self.g.to_string(), "a share above 0 and up to 1");
+        }
+        let intervals = [
+            ("alpha_interval", self.alpha_interval),
+            ("decrease_interval", self.decrease_interval),
+            ("rp_timer", self.rp_timer),
+        ];
+        match intervals.into_iter().find(|(_, time)| *time < Time::from_ns(1)) {
+            Some((key, time)) => wrong(key, time.to_string(), "1ns or more"),
+            None if self.min_rate.0 == 0 => wrong("min_rate", self.min_rate.to_string(), "a rate above zero"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// DCQCN's constants in a run.
+#[derive(Clone, Copy, Debug)]
+pub struct DcqcnConfig {
+    g: f64,
+    alpha_interval: u64,
+    decrease_interval: u64,
+    rp_timer: u64,
+    fast_recovery: u32,
+    ai: u64,
+    hai: u64,
+    min_rate: u64,
+    line_rate: u64,
+    clamp_target: bool,
+}
+
+/// The first cut comes this much after its interval, so that `alpha` is updated before it.
+const AFTER_ALPHA: u64 = 1000;
+
+impl DcqcnConfig {
+    /// For NICs of this rate.
+    pub fn new(parameters: &DcqcnParameters, line_rate: Rate) -> Self {
+        let or = |rate: Auto<Rate>, share: u64| match rate {
+            Auto::Value(rate) => rate.0,
+            Auto::Auto => line_rate.0 / share,
+        };
+        DcqcnConfig {
+            g: parameters.g,
+            alpha_interval: parameters.alpha_interval.ps(),
+            decrease_interval: parameters.decrease_interval.ps(),
+            rp_timer: parameters.rp_timer.ps(),
+            fast_recovery: parameters.fast_recovery,
+            ai: or(parameters.rate_ai, 2500),
+            hai: or(parameters.rate_hai, 1000),
+            min_rate: parameters.min_rate.0.min(line_rate.0),
+            line_rate: line_rate.0,
+            clamp_target: parameters.clamp_target,
+        }
+    }
+}
+
+/// DCQCN of one queue pair. Rates are whole bits per second, cut after every step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dcqcn {
+    rate: u64,
+    target: u64,
+    alpha: f64,
+    /// When each timer strikes next; `u64::MAX`: it does not run.
+    next_alpha: u64,
+    next_decrease: u64,
+    next_increase: u64,
+    stage: u32,
+    /// A notification came since `alpha` was updated; since the rate was last looked at.
+    notified_alpha: bool,
+    notified_decrease: bool,
+}
+
+impl Dcqcn {
+    /// Starts at line rate.
+    pub fn new(line_rate: Rate) -> Self {
+        Dcqcn {
+            rate: line_rate.0,
+            target: line_rate.0,
+            alpha: 1.0,
+            next_alpha: u64::MAX,
+            next_decrease: u64::MAX,
+            next_increase: u64::MAX,
+            stage: 0,
+            notified_alpha: false,
+            notified_decrease: false,
+        }
+    }
+
+    /// A congestion notification arrives.
+    pub fn on_notification(&mut self, config: &DcqcnConfig, now: Time) {
+        self.catch_up(config, now);
+        self.notified_decrease = true;
+        if self.next_alpha == u64::MAX {
+            self.alpha = 1.0;
+            self.notified_alpha = false;
+            self.next_alpha = now.ps() + config.alpha_interval;
+            self.next_decrease = now.ps() + config.decrease_interval + AFTER_ALPHA;
+            self.target = self.rate;
+        } else {
+            self.notified_alpha = true;
+        }
+    }
+
+    /// The rate at `now`.
+    #[inline]
+    pub fn rate(&mut self, config: &DcqcnConfig, now: Time) -> Rate {
+        self.catch_up(config, now);
+        Rate(self.rate)
+    }
+
+    /// Works out every timer up to `now`.
+    #[inline]
+    fn catch_up(&mut self, config: &DcqcnConfig, now: Time) {
+        while self.next_alpha.min(self.next_decrease).min(self.next_increase) <= now.ps() {
+            self.step(config);
+        }
+    }
+
+    fn step(&mut self, config: &DcqcnConfig) {
+        let time = self.next_alpha.min(self.next_decrease).min(self.next_increase);
+        if self.next_alpha == time {
+            let share = if self.notified_alpha { config.g } else { 0.0 };
+            self.alpha = (1.0 - config.g) * self.alpha + share;
+            self.notified_alpha = false;
+            self.next_alpha += config.alpha_interval;
+        } else if self.next_decrease == time {
+            self.next_decrease += config.decrease_interval;
+            if self.notified_decrease {
+                self.decrease(config, time);
+            }
+        } else {
+            self.next_increase += config.rp_timer;
+            self.increase(config);
+        }
+    }
+
+    fn decrease(&mut self, config: &DcqcnConfig, time: u64) {
+        if self.stage != 0 || config.clamp_target {
+            self.target = self.rate;
+        }
+        self.rate = ((self.rate as f64 * (1.0 - self.alpha / 2.0)) as u64).max(config.min_rate);
+        self.stage = 0;
+        self.notified_decrease = false;
+        self.next_increase = time + config.rp_timer;
+    }
+
+    fn increase(&mut self, config: &DcqcnConfig) {
+        let more = match self.stage.cmp(&config.fast_recovery) {
+            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Equal => config.ai,
+            std::cmp::Ordering::Greater => config.hai,
+        };
+        self.target = (self.target + more).min(config.line_rate.max(self.target));
+        self.rate = self.rate / 2 + self.target / 2;
+        self.stage += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LINE: Rate = Rate(100_000_000_000);
+
+    fn config() -> DcqcnConfig {
+        DcqcnConfig::new(&DcqcnParameters::default(), LINE)
+    }
+    fn us(time: f64) -> Time {
+        Time::from_ps((time * 1e6) as u64)
+    }
+
+    #[test]
+    fn a_worked_trace() {
+        let (config, mut cc) = (config(), Dcqcn::new(LINE));
+        cc.on_notification(&config, us(10.0));
+        // alpha = 1, then four updates without a notification: (255/256)^4 = 0.984466...; the cut at 14.001 us.
+        assert_eq!(cc.rate(&config, us(14.0)), LINE);
+        let alpha = (255.0f64 / 256.0) * (255.0 / 256.0) * (255.0 / 256.0) * (255.0 / 256.0);
+        let cut = (1e11 * (1.0 - alpha / 2.0)) as u64;
+        assert_eq!(cc.rate(&config, us(14.001)).0, cut);
+        // No notification, no further cut; 300 us after the cut half of what is missing to the target (line rate).
+        assert_eq!(cc.rate(&config, us(314.0)).0, cut);
+        let recovered = cut / 2 + 50_000_000_000;
+        assert_eq!(cc.rate(&config, us(314.001)).0, recovered);
+        // The next step raises the target by 40 Mb/s, capped at line rate: again half of what is missing.
+        assert_eq!(cc.rate(&config, us(614.001)).0, recovered / 2 + 50_000_000_000);
+        // A notification now: the first cut after an increase takes the present rate as target.
+        let before = cc.rate(&config, us(700.0)).0;
+        cc.on_notification(&config, us(700.0));
+        let after = cc.rate(&config, us(704.001)).0;
+        assert!(after < before);
+        assert_eq!(cc.target, before);
+    }
+
+    #[test]
+    fn the_rate_never_falls_below_its_least() {
+        let (config, mut cc) = (config(), Dcqcn::new(LINE));
+        for step in 0..1000 {
+            cc.on_notification(&config, us(f64::from(step)));
+        }
+        assert_eq!(cc.rate(&config, us(1001.0)).0, 100_000_000);
+    }
+
+    #[test]
+    fn alpha_settles_at_the_share_of_notified_intervals() {
+        // Fixed point of the moving average: alpha = p when a share p of the intervals has a notification. With one in
+        // four the average runs between p * (1-g)^3 / (1 - (1-g)^4) * ... ~ 0.25 +- 2 g.
+        let (config, mut cc) = (config(), Dcqcn::new(LINE));
+        for step in 0..4000 {
+            cc.on_notification(&config, us(f64::from(step) * 4.0 + 0.5));
+        }
+        assert!((cc.alpha - 0.25).abs() < 2.0 / 256.0, "{}", cc.alpha);
+    }
+
+    #[test]
+    fn a_steady_flow_settles_where_cuts_and_recoveries_balance() {
+        // A notification every 652 us: two increases, 300 and 600 us after a cut. In the fixed point the rate R before a
+        // cut comes back: cut to c R with target R, c = 1 - alpha/2; then R1 = (c R + R) / 2, and with the target raised
+        // by ai, R2 = (R1 + R + ai) / 2 = R (3 + c) / 4 + ai / 2. R = R2 gives R = 2 ai / (1 - c).
+        let (config, mut cc) = (config(), Dcqcn::new(LINE));
+        let mut before = 0;
+        // The first notification sets the grid of 4 us; the others come 3 us before it.
+        cc.on_notification(&config, us(0.3));
+        for step in 1..20_000u32 {
+            let now = us(f64::from(step) * 652.0 + 1.3);
+            before = cc.rate(&config, now).0;
+            cc.on_notification(&config, now);
+        }
+        // alpha at a cut: one of 652 updates since the last adds g, and two more follow before the cut.
+        let keep = |n: i32| (255.0f64 / 256.0).powi(n);
+        let alpha = (1.0 / 256.0) * keep(2) / (1.0 - keep(652));
+        let expected = 2.0 * 40e6 / (alpha / 2.0);
+        let error = (before as f64 - expected).abs() / expected;
+        assert!(error < 0.02, "{before} against {expected}");
+    }
+
+    proptest! {
+        /// Looking rarely gives the same bits as looking every 100 ns.
+        #[test]
+        fn lazy_timers_are_exact(gaps in prop::collection::vec(1u64..400_000, 1..60)) {
+            let (config, mut lazy, mut eager) = (config(), Dcqcn::new(LINE), Dcqcn::new(LINE));
+            let mut now = 0;
+            for gap in gaps {
+                let next = now + gap * 1000;
+                while now < next {
+                    now = (now + 100_000).min(next);
+                    eager.rate(&config, Time::from_ps(now));
+                }
+                lazy.on_notification(&config, Time::from_ps(now));
+                eager.on_notification(&config, Time::from_ps(now));
+                prop_assert_eq!(&lazy, &eager);
+            }
+        }
+    }
+}

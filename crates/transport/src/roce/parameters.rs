@@ -1,0 +1,128 @@
+//! `[transport]` of kind `roce`: what a scenario can set.
+
+use super::{DcqcnParameters, SwiftParameters, TcpLikeParameters};
+use anabranch_settings::{Auto, Never, SetError, Wrong, choices, parameters};
+use anabranch_units::{Bytes, BytesOrBdp, Time};
+
+choices! {
+    /// What moves rate or window.
+    pub enum RoceControl {
+        /// DCQCN: a rate, cut by congestion notifications, restored by a timer.
+        Dcqcn = "dcqcn",
+        /// Swift: a window moved by delay.
+        Swift = "swift",
+        /// A TCP-like sender, for the gaps it leaves between packets (HF2T).
+        TcpLike = "tcp-like",
+        /// Line rate.
+        None = "none",
+    }
+}
+
+choices! {
+    /// How losses are repaired.
+    pub enum Recovery {
+        /// IRN: selective acknowledgements and a cap on what is in flight.
+        Irn = "irn",
+        /// IRN whose receiver takes packets that are early by a window without complaint (Hopper).
+        IrnExtended = "irn-extended",
+        /// Go-back-N: the receiver wants the next packet and no other.
+        GoBackN = "go-back-n",
+    }
+}
+
+parameters! {
+    /// RoCEv2: a queue pair per flow with its own pacing, an answer per packet. Each congestion control has its own section.
+    pub struct RoceParameters {
+        /// What moves rate or window.
+        congestion_control: RoceControl = RoceControl::Dcqcn, source "Hopper 4.1.1; conweave-ns3 1.3";
+        /// How losses are repaired.
+        recovery: Recovery = Recovery::Irn, source "Hopper 4.1.1; specification 7.3";
+        /// Payload bytes of a full packet.
+        mtu: Bytes = Bytes(1000), source "conweave-ns3 1.2";
+        /// Header bytes of a data packet.
+        header: Bytes = Bytes(48), source "conweave-ns3 1.2";
+        /// Bytes of an answer (ACK, NACK) on the wire.
+        ack_size: Bytes = Bytes(60), source "conweave-ns3 1.2";
+        /// Most payload bytes in flight; auto: one BDP with IRN and `tcp-like`, no limit with go-back-N.
+        window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN";
+        /// Retransmission timeout of go-back-N.
+        rto: Never<Time> = Never::Value(Time::from_ms(4)), source "conweave-ns3 1.3";
+        /// Retransmission timeout of IRN with up to three packets in flight.
+        rto_low: Time = Time::from_us(100), source "conweave-ns3 1.3";
+        /// Retransmission timeout of IRN with more in flight.
+        rto_high: Time = Time::from_us(320), source "conweave-ns3 1.3";
+        /// Least time between two NACKs for the same packet.
+        nack_interval: Time = Time::from_us(4), source "conweave-ns3 1.3";
+        /// Packets that may be early without complaint, with `irn-extended`.
+        ooo_window: u32 = 30, source "Hopper 4.1.1";
+        /// Whether the peculiarities of the model behind the recorded ConWeave runs are followed: times in whole
+        /// nanoseconds, recovery triggered again by every packet that fills a hole, and left at a plain ACK.
+        conweave_quirks: bool = false, source "conweave-ns3 1.3";
+    }
+}
+
+/// The transport with the parameters of each congestion control.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoceTransport {
+    /// The transport itself.
+    pub roce: RoceParameters,
+    /// Used with `dcqcn`.
+    pub dcqcn: DcqcnParameters,
+    /// Used with `swift`.
+    pub swift: SwiftParameters,
+    /// Used with `tcp-like`.
+    pub tcp_like: TcpLikeParameters,
+}
+
+impl RoceTransport {
+    /// Defaults of the profile `roce-irn`.
+    pub fn irn() -> Self {
+        RoceTransport::default()
+    }
+
+    /// Defaults of the profile `roce-lossless`.
+    pub fn lossless() -> Self {
+        let roce = RoceParameters { recovery: Recovery::GoBackN, ..RoceParameters::default() };
+        RoceTransport { roce, ..RoceTransport::default() }
+    }
+
+    /// Defaults of the profiles `conweave-ns3-lossless` and `conweave-ns3-irn`.
+    pub fn conweave(lossless: bool) -> Self {
+        let mut transport = if lossless { RoceTransport::lossless() } else { RoceTransport::irn() };
+        transport.roce.conweave_quirks = true;
+        if lossless {
+            transport.roce.rto = Never::Never;
+        }
+        transport
+    }
+
+    /// Whether every parameter is within its limits.
+    ///
+    /// # Errors
+    /// [`SetError::WrongValue`] names the first that is not.
+    pub fn check(&self) -> Result<(), SetError> {
+        let roce = &self.roce;
+        let wrong = |key: &str, found: String, expected: &str| {
+            let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
+            Err(SetError::WrongValue { key: key.into(), wrong })
+        };
+        if roce.mtu.0 == 0 || roce.mtu.0 + roce.header.0 > 65_000 {
+            return wrong("mtu", roce.mtu.to_string(), "1B or more, and at most 65000B with the header");
+        }
+        if roce.ack_size.0 == 0 || roce.ack_size.0 > 65_000 {
+            return wrong("ack_size", roce.ack_size.to_string(), "from 1B to 65000B");
+        }
+        for (key, time) in [("rto_low", roce.rto_low), ("rto_high", roce.rto_high)] {
+            if time == Time::ZERO {
+                return wrong(key, time.to_string(), "a time above zero");
+            }
+        }
+        if roce.rto == Never::Value(Time::ZERO) {
+            return wrong("rto", "0us".into(), "a time above zero, or \"never\"");
+        }
+        if roce.congestion_control == RoceControl::TcpLike && roce.recovery != Recovery::GoBackN {
+            return wrong("recovery", "irn".into(), "\"go-back-n\" with congestion_control = \"tcp-like\"");
+        }
+        self.dcqcn.check().and_then(|()| self.swift.check()).and_then(|()| self.tcp_like.check())
+    }
+}

@@ -1,0 +1,208 @@
+//! The receiver of a queue pair (specification 7.3; conweave-ns3 1.3): answers every packet, unless it is the second
+//! complaint about the same hole within the NACK interval.
+
+use super::{Recovery, RoceConfig, blocks::Blocks, config::ControlConfig};
+use crate::uet::DataArrival;
+use anabranch_units::Time;
+
+/// What the receiver tells the sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoceReply {
+    /// Every PSN below this one has been received.
+    pub cumulative: u64,
+    /// A PSN beyond it that has been received.
+    pub sack: Option<u64>,
+    /// A packet is missing.
+    pub nack: bool,
+    /// PSN of the packet that is answered.
+    pub psn: u64,
+    /// Its path tag.
+    pub tag: u32,
+    /// Congestion notification: it was marked, or it came out of order and the NIC takes that for congestion.
+    pub cnp: bool,
+}
+
+/// What a data packet brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoceReceived {
+    /// The answer, if one is due.
+    pub reply: Option<RoceReply>,
+    /// This packet completed the flow.
+    pub complete: bool,
+}
+
+/// The answer to a packet of a flow of `size` bytes that is complete already.
+pub fn final_reply(config: &RoceConfig, size: u64, arrival: &DataArrival) -> RoceReply {
+    let (psn, tag) = (arrival.psn, arrival.tag);
+    RoceReply { cumulative: config.packets(size), sack: None, nack: false, psn, tag, cnp: arrival.ecn }
+}
+
+/// The receiving side of a flow.
+#[derive(Clone, Debug)]
+pub struct RoceReceiver {
+    size: u64,
+    packets: u64,
+    expected: u64,
+    early: Blocks,
+    /// No second NACK for the same packet before this.
+    quiet_until: Time,
+    last_nack: Option<u64>,
+    /// PSN that would follow the last arrival.
+    following: u64,
+    received_bytes: u64,
+    early_bytes: u64,
+    max_early_bytes: u64,
+    out_of_order: u64,
+    out_of_sequence: u64,
+    /// Of a delayed acknowledgement: packets it covers, the last of them, and when it is due.
+    delayed: u32,
+    last: RoceReply,
+    due: Option<Time>,
+}
+
+/// How an arrival is answered.
+struct Answer {
+    sack: bool,
+    nack: bool,
+    cnp: bool,
+    silent: bool,
+}
+
+const PLAIN: Answer = Answer { sack: false, nack: false, cnp: false, silent: false };
+
+impl RoceReceiver {
+    /// The receiver of `size` payload bytes.
+    pub fn new(config: &RoceConfig, size: u64) -> Self {
+        RoceReceiver {
+            size,
+            packets: config.packets(size),
+            expected: 0,
+            early: Blocks::default(),
+            quiet_until: Time::ZERO,
+            last_nack: None,
+            following: 0,
+            received_bytes: 0,
+            early_bytes: 0,
+            max_early_bytes: 0,
+            out_of_order: 0,
+            out_of_sequence: 0,
+            delayed: 0,
+            last: RoceReply::default(),
+            due: None,
+        }
+    }
+
+    /// A data packet arrives.
+    pub fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> RoceReceived {
+        let complete_before = self.expected == self.packets;
+        self.out_of_order += u64::from(arrival.psn != self.expected);
+        self.out_of_sequence += u64::from(arrival.psn != self.following);
+        self.following = arrival.psn + 1;
+        let answer = match arrival.psn.cmp(&self.expected) {
+            std::cmp::Ordering::Equal => self.expected_arrives(config, arrival),
+            std::cmp::Ordering::Greater => self.early_arrives(config, now, arrival),
+            std::cmp::Ordering::Less => self.while_holes_remain(config),
+        };
+        let complete = !complete_before && self.expected == self.packets;
+        let reply = RoceReply {
+            cumulative: self.expected,
+            sack: answer.sack.then_some(arrival.psn),
+            nack: answer.nack,
+            psn: arrival.psn,
+            tag: arrival.tag,
+            cnp: answer.cnp || arrival.ecn,
+        };
+        let silent = answer.silent || (!answer.nack && self.may_wait(config, now, &reply));
+        RoceReceived { reply: (!silent).then_some(reply), complete }
+    }
+
+    fn expected_arrives(&mut self, config: &RoceConfig, arrival: &DataArrival) -> Answer {
+        self.expected += 1;
+        self.received_bytes += u64::from(arrival.payload);
+        if let Some((start, end)) = self.early.first().filter(|run| run.0 <= self.expected) {
+            let bytes = |psn: u64| (psn * config.mtu).min(self.size);
+            self.early_bytes -= bytes(end) - bytes(start);
+            self.expected = end;
+            self.early.discard_below(end);
+        }
+        self.while_holes_remain(config)
+    }
+
+    /// The answer to a packet that was due, or that came again: while holes remain, IRN says so.
+    fn while_holes_remain(&self, config: &RoceConfig) -> Answer {
+        let complains = config.recovery == Recovery::Irn && !self.early.is_empty();
+        // The reference model reports the packet itself, which triggers recovery again.
+        Answer { sack: complains && config.quirks, nack: complains, ..PLAIN }
+    }
+
+    fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> Answer {
+        if config.recovery == Recovery::GoBackN {
+            if now < self.quiet_until && self.last_nack == Some(self.expected) {
+                return Answer { silent: true, ..PLAIN };
+            }
+            self.quiet_until = now + config.nack_interval;
+            self.last_nack = Some(self.expected);
+            return Answer { nack: true, cnp: true, ..PLAIN };
+        }
+        let known = self.early.contains(arrival.psn);
+        if !known {
+            self.early.insert(arrival.psn);
+            self.received_bytes += u64::from(arrival.payload);
+            self.early_bytes += u64::from(arrival.payload);
+            self.max_early_bytes = self.max_early_bytes.max(self.early_bytes);
+        }
+        let inside = arrival.psn - self.expected <= config.ooo_window;
+        if config.recovery == Recovery::IrnExtended && inside {
+            return PLAIN;
+        }
+        if known && now < self.quiet_until {
+            return Answer { silent: true, ..PLAIN };
+        }
+        self.quiet_until = now + config.nack_interval;
+        Answer { sack: true, nack: true, cnp: true, silent: false }
+    }
+
+    /// Delayed acknowledgements: whether this one may wait for the next packet.
+    fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply) -> bool {
+        let ControlConfig::TcpLike(tcp) = &config.control else { return false };
+        self.delayed += 1;
+        let changed = reply.cnp != self.last.cnp;
+        self.last = *reply;
+        if self.delayed >= tcp.ack_every || self.expected == self.packets || changed || reply.psn + 1 != self.expected {
+            (self.delayed, self.due) = (0, None);
+            return false;
+        }
+        self.due = Some(now + tcp.delayed_ack);
+        true
+    }
+
+    /// When [`RoceReceiver::on_timer`] must be called; `None` where no acknowledgement is delayed.
+    #[inline]
+    pub fn deadline(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// The delayed acknowledgement, if it is due.
+    pub fn on_timer(&mut self, _config: &RoceConfig, now: Time) -> Option<RoceReply> {
+        self.due.filter(|due| *due <= now)?;
+        (self.delayed, self.due) = (0, None);
+        Some(RoceReply { cumulative: self.expected, ..self.last })
+    }
+
+    /// Arrivals whose PSN was not the lowest one missing.
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+    /// Arrivals whose PSN was not the last arrival's plus one.
+    pub fn out_of_sequence(&self) -> u64 {
+        self.out_of_sequence
+    }
+    /// Most payload bytes that were ever held beyond the lowest one missing.
+    pub fn max_reorder_bytes(&self) -> u64 {
+        self.max_early_bytes
+    }
+    /// Unique payload bytes received.
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+}

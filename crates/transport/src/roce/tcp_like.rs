@@ -1,0 +1,176 @@
+//! A TCP-like sender for the gap study of HF2T (specification 7.9): a window with slow start and DCTCP's rule, bursts of
+//! segmentation offload, no pacing. Only the gaps it leaves between packets matter here.
+
+use anabranch_settings::{SetError, Wrong, parameters};
+use anabranch_units::{Bytes, Time};
+
+parameters! {
+    /// A TCP-like sender.
+    pub struct TcpLikeParameters {
+        /// Window in packets at the start.
+        initial_window: u32 = 10, source "RFC 6928";
+        /// Most bytes released back to back (segmentation offload).
+        burst: Bytes = Bytes(64_000), source "specification 7.9";
+        /// A new burst waits until it may be this share of the window.
+        burst_share: f64 = 0.3333333333333333, source "ours: Linux' tcp_tso_win_divisor of 3";
+        /// Gain of DCTCP's share of marks.
+        g: f64 = 0.0625, source "DCTCP, SIGCOMM 2010";
+        /// Full packets per delayed acknowledgement.
+        ack_every: u32 = 2, source "specification 7.9";
+        /// An acknowledgement waits for this at most.
+        delayed_ack: Time = Time::from_us(500), source "specification 7.9";
+    }
+}
+
+impl TcpLikeParameters {
+    pub(crate) fn check(&self) -> Result<(), SetError> {
+        let wrong = |key: &str, found: String, expected: &str| {
+            let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
+            Err(SetError::WrongValue { key: key.into(), wrong })
+        };
+        if self.initial_window == 0 || self.ack_every == 0 {
+            let key = if self.initial_window == 0 { "initial_window" } else { "ack_every" };
+            return wrong(key, "0".into(), "1 or more");
+        }
+        if !(0.0..=1.0).contains(&self.burst_share) || !(self.g > 0.0 && self.g <= 1.0) {
+            let key = if self.g > 0.0 && self.g <= 1.0 { "burst_share" } else { "g" };
+            return wrong(key, "another value".into(), "a share up to 1");
+        }
+        Ok(())
+    }
+}
+
+/// Its constants in a run.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpLikeConfig {
+    initial_window: f64,
+    burst: u64,
+    burst_share: f64,
+    g: f64,
+    pub(crate) ack_every: u32,
+    pub(crate) delayed_ack: Time,
+}
+
+impl TcpLikeConfig {
+    pub(crate) fn new(parameters: &TcpLikeParameters) -> Self {
+        TcpLikeConfig {
+            initial_window: f64::from(parameters.initial_window),
+            burst: parameters.burst.0,
+            burst_share: parameters.burst_share,
+            g: parameters.g,
+            ack_every: parameters.ack_every,
+            delayed_ack: parameters.delayed_ack,
+        }
+    }
+}
+
+/// The window of one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpLike {
+    /// In packets.
+    cwnd: f64,
+    threshold: f64,
+    /// DCTCP: share of marks, and what was acknowledged and marked in the present window, which ends at this PSN.
+    share: f64,
+    acked: u32,
+    marked: u32,
+    window_end: u64,
+    /// Payload bytes of the present burst that are still to go.
+    burst_left: u64,
+}
+
+impl TcpLike {
+    pub(crate) fn new(config: &TcpLikeConfig) -> Self {
+        TcpLike {
+            cwnd: config.initial_window,
+            threshold: f64::MAX,
+            share: 0.0,
+            acked: 0,
+            marked: 0,
+            window_end: 0,
+            burst_left: 0,
+        }
+    }
+
+    pub(crate) fn on_ack(&mut self, config: &TcpLikeConfig, packets: u32, marked: bool, una: u64, nxt: u64, most: f64) {
+        self.acked += packets;
+        self.marked += if marked { packets } else { 0 };
+        if una >= self.window_end {
+            let share = f64::from(self.marked) / f64::from(self.acked.max(1));
+            self.share += config.g * (share - self.share);
+            if self.marked > 0 {
+                self.cwnd = (self.cwnd * (1.0 - self.share / 2.0)).max(1.0);
+                self.threshold = self.cwnd;
+            }
+            (self.acked, self.marked, self.window_end) = (0, 0, nxt);
+        }
+        if marked && self.threshold == f64::MAX {
+            self.threshold = self.cwnd;
+        }
+        let acked = f64::from(packets);
+        self.cwnd += if self.cwnd < self.threshold { acked } else { acked / self.cwnd };
+        self.cwnd = self.cwnd.min(most.max(1.0));
+    }
+
+    pub(crate) fn on_loss(&mut self) {
+        self.threshold = (self.cwnd / 2.0).max(2.0);
+        self.cwnd = self.threshold;
+        self.burst_left = 0;
+    }
+
+    pub(crate) fn on_timeout(&mut self) {
+        self.on_loss();
+        self.cwnd = 1.0;
+    }
+
+    /// Bytes that may be in flight.
+    pub(crate) fn window(&self, mtu: u64) -> u64 {
+        (self.cwnd * mtu as f64) as u64
+    }
+
+    /// Whether a packet may go while `room` bytes of the window are free and `left` bytes wait to be sent: in a burst
+    /// under way, or at the start of one that is large enough.
+    pub(crate) fn lets_go(&self, config: &TcpLikeConfig, mtu: u64, room: u64, left: u64) -> bool {
+        let wanted = (self.cwnd * mtu as f64 * config.burst_share) as u64;
+        self.burst_left > 0 || room >= wanted.min(config.burst).min(left)
+    }
+
+    /// `bytes` are sent while `room` bytes of the window are free.
+    pub(crate) fn sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
+        if self.burst_left == 0 {
+            self.burst_left = room.min(config.burst);
+        }
+        self.burst_left = self.burst_left.saturating_sub(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_wait_for_a_third_of_the_window() {
+        let config = TcpLikeConfig::new(&TcpLikeParameters::default());
+        let mut tcp = TcpLike::new(&config);
+        tcp.cwnd = 90.0;
+        // A third of 90 packets of 1000 B.
+        assert!(!tcp.lets_go(&config, 1000, 29_000, 1 << 20) && tcp.lets_go(&config, 1000, 30_000, 1 << 20));
+        // The rest of a flow goes at once where it fits.
+        assert!(tcp.lets_go(&config, 1000, 2000, 1500));
+        tcp.sent(&config, 30_000, 1000);
+        assert!(tcp.lets_go(&config, 1000, 1000, 1 << 20), "the burst goes on");
+        (0..29).for_each(|_| tcp.sent(&config, 1000, 1000));
+        assert!(!tcp.lets_go(&config, 1000, 1000, 1 << 20), "and ends");
+    }
+
+    #[test]
+    fn slow_start_doubles_and_marks_end_it() {
+        let config = TcpLikeConfig::new(&TcpLikeParameters::default());
+        let mut tcp = TcpLike::new(&config);
+        tcp.on_ack(&config, 10, false, 10, 20, 1e6);
+        assert_eq!(tcp.cwnd, 20.0);
+        // A whole window marked: the share becomes 1/16, the window falls by 1/32, then grows by a packet per window.
+        tcp.on_ack(&config, 20, true, 30, 50, 1e6);
+        assert!((tcp.cwnd - (20.0 * 31.0 / 32.0 + 20.0 / (20.0 * 31.0 / 32.0))).abs() < 1e-9, "{}", tcp.cwnd);
+    }
+}
