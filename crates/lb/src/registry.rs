@@ -272,6 +272,9 @@ switch_schemes! {
     ev_index EvIndex EvIndexParameters,
     ar Ar ArParameters,
     drill Drill DrillParameters,
+    letflow Letflow LetflowParameters,
+    conga Conga CongaParameters,
+    conweave Conweave ConweaveParameters,
     round_robin RoundRobin RoundRobinParameters,
     random Random RandomParameters,
 }

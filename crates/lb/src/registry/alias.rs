@@ -37,6 +37,9 @@ pub const ALIASES: &[Alias] = &[
     alias("flowlet", "flowlet", "ecmp", "a new random path after every pause of the sender"),
     alias("ar", "ecmp", "ar", "adaptive routing: the least local queue"),
     alias("drill", "ecmp", "drill", "the least local queue of a few samples and the last best"),
+    alias("letflow", "ecmp", "letflow", "a random path for every flowlet, by the sender's leaf"),
+    alias("conga", "ecmp", "conga", "flowlets on the path that other leaves report least congested"),
+    alias("conweave", "ecmp", "conweave", "running flows moved by leaves that restore their order"),
     alias("co-prime", "co-prime", "ev-index", "PRIME's multi-part round robin without its congestion history"),
     alias("prime", "prime", "ev-index", "PRIME: multi-part round robin that passes over congested paths"),
 ];

@@ -1,9 +1,13 @@
 //! Switch schemes, one per file.
 
 pub mod ar;
+pub mod conga;
+pub mod conweave;
 pub mod drill;
 pub mod ecmp;
 pub mod ev_index;
+mod leaf;
+pub mod letflow;
 pub mod random;
 pub mod round_robin;
 

@@ -1,0 +1,359 @@
+//! CONGA (specification 4.2; SIGCOMM 2014): leaves know how congested each path to each other leaf is, because every
+//! packet gathers the worst link of its path on the way and packets in the other direction carry that back. Each
+//! flowlet takes the path whose worst link is best.
+
+use super::leaf::{FlowKey, FlowTable, Flowlet, PathNumbers};
+use crate::{
+    Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
+    hash::{self, Hasher},
+    registry::{About, Check, Invalid, TagKind},
+};
+use anabranch_random::Stream;
+use anabranch_settings::{Auto, parameters};
+use anabranch_units::{Rate, Time};
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "conga",
+    summary: "flowlets take the path whose most congested link is least so, as other leaves report it",
+    source: "specification 4.2; CONGA, SIGCOMM 2014; parameters of Hopper's comparison",
+    description: "Every output port keeps a discounting rate estimator. A packet gathers the largest quantised estimate \
+        on its way; the receiver's leaf remembers it per path and sends it back with traffic in the other direction. A \
+        new flowlet compares max(local, remote) over `candidates` paths.",
+    tags: TagKind::Entropy,
+    every_hop: true,
+};
+
+parameters! {
+    /// CONGA.
+    pub struct CongaParameters {
+        /// A pause longer than this ends a flowlet.
+        flowlet_timeout: Time = Time::from_us(100), source "specification 4.2";
+        /// Interval at which the rate estimators are discounted.
+        t_dre: Time = Time::from_us(50), source "specification 4.2";
+        /// Share that one discount takes away.
+        alpha: f64 = 0.2, source "specification 4.2";
+        /// Bits of a congestion metric.
+        q: u32 = 3, source "specification 4.2";
+        /// Whether a metric ends at 2^q - 1; auto: yes, but for the `conweave-ns3` profiles.
+        clamp: Auto<bool> = Auto::Auto, source "specification 4.2";
+        /// Age at which what was heard of a path is forgotten.
+        aging: Time = Time::from_us(500), source "specification 4.2";
+        /// Paths that a new flowlet compares: so many consecutive ones from a random first; 0: all.
+        candidates: u32 = 4, source "specification 4.2: as in Hopper's comparison; CONGA's paper compares all";
+        /// Whether a flowlet keeps its path where that is among the best, as CONGA's paper has it.
+        keep_on_tie: bool = false, source "specification 4.2";
+    }
+}
+
+impl Check for CongaParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(self.alpha > 0.0 && self.alpha < 1.0, "alpha", self.alpha, "a share between 0 and 1")?;
+        Invalid::unless((1..=16).contains(&self.q), "q", self.q, "1 to 16")?;
+        let times = [("flowlet_timeout", self.flowlet_timeout), ("t_dre", self.t_dre), ("aging", self.aging)];
+        match times.into_iter().find(|(_, time)| *time == Time::ZERO) {
+            Some((key, time)) => Invalid::unless(false, key, time, "a time above zero"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A discounting rate estimator: bytes, discounted at every multiple of the interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dre {
+    bytes: u64,
+    interval: u64,
+}
+
+impl Dre {
+    fn catch_up(&mut self, interval: u64, alpha: f64) {
+        while self.interval < interval && self.bytes > 0 {
+            self.bytes = (self.bytes as f64 * (1.0 - alpha)) as u64;
+            self.interval += 1;
+        }
+        self.interval = interval;
+    }
+}
+
+/// What is known of a path, and since when.
+#[derive(Clone, Copy, Debug)]
+struct Metric {
+    value: u32,
+    at: Time,
+}
+
+/// Words of the header: path, largest metric so far, path reported (plus one; 0: none), its metric.
+const PATH: usize = 0;
+const CE: usize = 1;
+const FEEDBACK_PATH: usize = 2;
+const FEEDBACK: usize = 3;
+
+/// CONGA of one switch.
+#[derive(Debug)]
+pub struct Conga {
+    parameters: CongaParameters,
+    clamp: bool,
+    hasher: Hasher,
+    stream: Stream,
+    number: u32,
+    reference: bool,
+    paths: PathNumbers,
+    dre: Vec<Dre>,
+    flowlets: FlowTable<Flowlet>,
+    /// Per leaf and path: how congested the way there is; how congested the way from there was.
+    to_leaf: Vec<Vec<Option<Metric>>>,
+    from_leaf: Vec<Vec<Option<Metric>>>,
+    best: Vec<u32>,
+    count: u64,
+}
+
+impl Conga {
+    /// The scheme at this switch.
+    pub fn new(parameters: CongaParameters, seed: u64, switch: &SwitchInfo) -> Self {
+        let reference = switch.reference.is_some();
+        Conga {
+            clamp: match parameters.clamp {
+                Auto::Value(clamp) => clamp,
+                Auto::Auto => !reference,
+            },
+            hasher: Hasher::of(seed, switch),
+            stream: Stream::keyed(seed, switch.key, "conga"),
+            number: switch.number,
+            reference,
+            paths: PathNumbers::of(switch),
+            dre: vec![Dre::default(); switch.ports as usize],
+            flowlets: FlowTable::new(Time::from_ps(20 * parameters.flowlet_timeout.ps())),
+            to_leaf: vec![Vec::new(); switch.switches as usize],
+            from_leaf: vec![Vec::new(); switch.switches as usize],
+            best: Vec::new(),
+            count: 0,
+            parameters,
+        }
+    }
+
+    /// The metric of an output port at `now`, after `bytes` more have passed.
+    fn metric(&mut self, now: Time, port: u16, bytes: u32, rate: Rate) -> u32 {
+        let t_dre = self.parameters.t_dre.ps();
+        let dre = &mut self.dre[port as usize];
+        dre.catch_up(now.ps() / t_dre, self.parameters.alpha);
+        dre.bytes += u64::from(bytes);
+        let capacity = rate.0 as f64 * (t_dre as f64 / 1e12) / self.parameters.alpha;
+        let levels = 1u32 << self.parameters.q;
+        let metric = (dre.bytes as f64 * 8.0 / capacity * f64::from(levels)) as u32;
+        if self.clamp { metric.min(levels - 1) } else { metric }
+    }
+
+    /// What is still remembered: an entry is dropped at the first multiple of the aging time at which it is older.
+    fn fresh(&self, metric: Option<Metric>, now: Time) -> Option<u32> {
+        let aging = self.parameters.aging.ps();
+        let sweep = now.ps() / aging * aging;
+        metric.filter(|m| sweep <= m.at.ps() + aging).map(|m| m.value)
+    }
+
+    /// The path of a new flowlet to `leaf`.
+    fn choose<Q: LocalQueues>(
+        &mut self,
+        now: Time,
+        leaf: u32,
+        old: Option<u32>,
+        candidates: &Candidates<'_>,
+        queues: &mut Q,
+    ) -> u32 {
+        let (count, sample) = (self.paths.count(), self.parameters.candidates);
+        let (first, number) = if sample == 0 || sample >= count {
+            (0, count)
+        } else {
+            (self.stream.below(u64::from(count - sample + 1)) as u32, sample)
+        };
+        let mut best = std::mem::take(&mut self.best);
+        best.clear();
+        let mut least = u32::MAX;
+        for path in first..first + number {
+            let index = self.paths.candidate(path, candidates);
+            let local = self.metric(now, candidates.port[index as usize], 0, queues.rate(index));
+            let heard = self.to_leaf[leaf as usize].get(path as usize).copied().flatten();
+            let metric = local.max(self.fresh(heard, now).unwrap_or(0));
+            if metric < least {
+                least = metric;
+                best.clear();
+            }
+            if metric == least {
+                best.push(path);
+            }
+        }
+        let chosen = match old.filter(|old| self.parameters.keep_on_tie && best.contains(old)) {
+            Some(old) => old,
+            None => best[self.stream.below(best.len() as u64) as usize],
+        };
+        self.best = best;
+        chosen
+    }
+
+    /// One of the metrics known of the way from `leaf`, at random.
+    fn feedback(&mut self, now: Time, leaf: u32) -> Option<(u32, u32)> {
+        let known = |conga: &Self, path: u32| {
+            let entry = conga.from_leaf[leaf as usize].get(path as usize).copied().flatten();
+            conga.fresh(entry, now)
+        };
+        let count = (0..self.paths.count()).filter(|&path| known(self, path).is_some()).count();
+        if count == 0 {
+            return None;
+        }
+        let nth = self.stream.below(count as u64) as usize;
+        let path = (0..self.paths.count()).filter(|&path| known(self, path).is_some()).nth(nth)?;
+        Some((path, known(self, path)?))
+    }
+
+    fn note(table: &mut Vec<Option<Metric>>, path: u32, value: u32, now: Time) {
+        let index = path as usize;
+        if table.len() <= index {
+            table.resize(index + 1, None);
+        }
+        table[index] = Some(Metric { value, at: now });
+    }
+}
+
+impl SwitchScheme for Conga {
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        now: Time,
+        packet: &PacketView,
+        header: &mut SwitchHeader,
+        candidates: &Candidates<'_>,
+        queues: &mut Q,
+    ) -> u32 {
+        if packet.control || packet.src_leaf == packet.dst_leaf {
+            return hash::ecmp(&self.hasher, packet, candidates.count);
+        }
+        if packet.src_leaf != self.number {
+            let index = self.paths.candidate(header.0[PATH], candidates);
+            let metric = self.metric(now, candidates.port[index as usize], packet.bytes, queues.rate(index));
+            header.0[CE] = header.0[CE].max(metric);
+            return index;
+        }
+        let key = FlowKey::of(packet, self.reference);
+        let timeout = self.parameters.flowlet_timeout;
+        let known = self.flowlets.get(key).map(|flowlet| {
+            let going = now - flowlet.last <= timeout;
+            if going {
+                flowlet.last = now;
+            }
+            (flowlet.path, going)
+        });
+        let path = match known {
+            Some((path, true)) => path,
+            _ => {
+                let path = self.choose(now, packet.dst_leaf, known.map(|(path, _)| path), candidates, queues);
+                self.flowlets.insert(key, Flowlet { last: now, path }, now);
+                self.count += 1;
+                path
+            }
+        };
+        let index = self.paths.candidate(path, candidates);
+        header.0[PATH] = path;
+        header.0[CE] = self.metric(now, candidates.port[index as usize], packet.bytes, queues.rate(index));
+        if let Some((path, metric)) = self.feedback(now, packet.dst_leaf) {
+            (header.0[FEEDBACK_PATH], header.0[FEEDBACK]) = (path + 1, metric);
+        }
+        index
+    }
+
+    fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, _: &mut Effects) -> Delivery {
+        if packet.src_leaf != packet.dst_leaf {
+            let leaf = packet.src_leaf as usize;
+            Self::note(&mut self.from_leaf[leaf], header.0[PATH], header.0[CE], now);
+            if let Some(path) = header.0[FEEDBACK_PATH].checked_sub(1) {
+                Self::note(&mut self.to_leaf[leaf], path, header.0[FEEDBACK], now);
+            }
+        }
+        Delivery::Deliver
+    }
+
+    fn counters(&self) -> SchemeCounters {
+        SchemeCounters { flowlets: self.count, ..SchemeCounters::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::testing::{LEAF, POSITIONS, Queues, among, data};
+
+    fn leaf(number: u32) -> SwitchInfo {
+        SwitchInfo { uplinks: vec![8], number, ..LEAF }
+    }
+    fn scheme(number: u32) -> Conga {
+        Conga::new(CongaParameters::default(), 1, &leaf(number))
+    }
+
+    #[test]
+    fn the_estimator_forgets_a_fifth_per_interval() {
+        // 100 Gb/s, 50 us, alpha 0.2: capacity C * T / alpha = 25 Mbit = 3.125 MB; of it 2^3 levels.
+        let mut s = scheme(0);
+        let rate = Rate(100_000_000_000);
+        assert_eq!(s.metric(Time::from_us(10), 0, 1_000_000, rate), 2); // 1 / 3.125 * 8 = 2.56
+        assert_eq!(s.metric(Time::from_us(60), 0, 0, rate), 2); // 0.8 MB: 2.048
+        assert_eq!(s.metric(Time::from_us(110), 0, 0, rate), 1); // 0.64 MB: 1.64
+        assert_eq!(s.dre[0].bytes, 640_000);
+        assert_eq!(s.metric(Time::from_us(110), 0, 10_000_000, rate), 7, "3 bits");
+        let mut free = Conga::new(CongaParameters { clamp: Auto::Value(false), ..Default::default() }, 1, &leaf(0));
+        assert_eq!(free.metric(Time::ZERO, 0, 10_000_000, rate), 25); // 10 / 3.125 * 8 = 25.6
+    }
+
+    #[test]
+    fn metrics_travel_to_the_other_leaf_and_back() {
+        let (mut a, mut b) = (scheme(0), scheme(1));
+        let mut spine = Conga::new(CongaParameters::default(), 1, &SwitchInfo { tier: 1, ..leaf(9) });
+        let now = Time::from_us(10);
+        let mut queues = Queues::new(&[0; 8]);
+        let mut effects = Effects::default();
+        // 1.2 MB pass the spine towards leaf 1: 1.2 / 3.125 * 8 = 3.07.
+        let down: [u16; 1] = [5];
+        for _ in 0..1200 {
+            let other = crate::PacketView { bytes: 1000, ..data(99, 0) };
+            spine.forward(now, &other, &mut SwitchHeader::default(), &among(&down, 0), &mut queues);
+        }
+        let packet = data(7, 0);
+        let mut header = SwitchHeader::default();
+        let path = a.forward(now, &packet, &mut header, &among(&POSITIONS, 0), &mut queues);
+        assert_eq!((header.0[PATH], header.0[CE]), (path, 0), "an idle uplink");
+        spine.forward(now, &packet, &mut header, &among(&down, 0), &mut queues);
+        assert_eq!(header.0[CE], 3);
+        assert_eq!(b.deliver(now, &packet, &header, &mut effects), Delivery::Deliver);
+        // Back: any packet from leaf 1 to leaf 0 says so, and leaf 0 then knows.
+        let back = crate::PacketView { src: 2, dst: 1, src_leaf: 1, dst_leaf: 0, ..data(8, 0) };
+        let mut header = SwitchHeader::default();
+        b.forward(now, &back, &mut header, &among(&POSITIONS, 0), &mut queues);
+        assert_eq!((header.0[FEEDBACK_PATH], header.0[FEEDBACK]), (path + 1, 3));
+        a.deliver(now, &back, &header, &mut effects);
+        let known = a.to_leaf[1][path as usize];
+        assert_eq!(a.fresh(known, now), Some(3));
+        // Dropped at the first multiple of 500 us at which it is older than 500 us: 1000 us.
+        assert_eq!((a.fresh(known, Time::from_us(999)), a.fresh(known, Time::from_us(1000))), (Some(3), None));
+        // New flowlets of leaf 0 avoid that path.
+        for flow in 100..400 {
+            let mut header = SwitchHeader::default();
+            a.forward(now, &data(flow, 0), &mut header, &among(&POSITIONS, 0), &mut queues);
+            assert_ne!(header.0[PATH], path);
+        }
+    }
+
+    #[test]
+    fn four_consecutive_paths_weigh_the_middle_more() {
+        // First of four from 0 to 4: path p is in min(p, 7-p)+1 of the five windows, capped at 4: of 20 looks
+        // 1, 2, 3, 4, 4, 3, 2, 1; with all metrics equal the choice has these weights.
+        let mut s = scheme(0);
+        let mut queues = Queues::new(&[0; 8]);
+        let mut seen = [0u32; 8];
+        for flow in 0..20_000 {
+            // Far apart in time, so that the estimators are empty.
+            let now = Time::from_us(10_000 * (flow + 1));
+            let mut header = SwitchHeader::default();
+            s.forward(now, &data(flow, 0), &mut header, &among(&POSITIONS, 0), &mut queues);
+            seen[header.0[PATH] as usize] += 1;
+        }
+        let weights = [1.0, 2.0, 3.0, 4.0, 4.0, 3.0, 2.0, 1.0];
+        let chi: f64 = seen.iter().zip(weights).map(|(&n, w)| (f64::from(n) - 1000.0 * w).powi(2) / (1000.0 * w)).sum();
+        assert!(chi < 24.3, "{seen:?}: chi-square {chi} with 7 degrees of freedom");
+    }
+}
