@@ -265,6 +265,9 @@ host_schemes! {
     flowlet Flowlet FlowletParameters,
     co_prime CoPrime CoPrimeParameters,
     prime Prime PrimeParameters,
+    hopper Hopper HopperParameters,
+    hf2t Hf2t Hf2tParameters,
+    qp_spray QpSpray QpSprayParameters,
 }
 
 switch_schemes! {

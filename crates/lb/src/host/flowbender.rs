@@ -2,7 +2,11 @@
 //! more than the share `t` of the ACKs was ECN-marked, or, as in Hopper's testbed, came back later than a threshold.
 //! A timeout changes V at once.
 
-use super::{Slots, times};
+use super::{
+    Slots,
+    chunks::{Chunks, Granularity},
+    times,
+};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
@@ -10,7 +14,7 @@ use crate::{
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{choices, parameters};
-use anabranch_units::Time;
+use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
 pub const ABOUT: About = About {
@@ -59,6 +63,13 @@ parameters! {
         variant: FlowBenderVariant = FlowBenderVariant::Ecn, source "FlowBender; rtt: Hopper's testbed";
         /// Round trip above which an ACK counts as congested in variant rtt, in base round trips.
         rtt_threshold: f64 = 1.5, source "ours: Hopper's probing threshold (specification 2.2)";
+        /// The unit: packets, or chunks as in Hopper's testbed, where a chunk that took longer than `rtt_threshold` times
+        /// its ideal makes the next one bend.
+        granularity: Granularity = Granularity::Packet, source "Hopper §4.2";
+        /// Bytes of a chunk.
+        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        /// Chunks on their way at most.
+        outstanding: u32 = 1, source "ours: not given";
     }
 }
 
@@ -67,6 +78,8 @@ impl Check for FlowBenderParameters {
         Invalid::unless((0.0..=1.0).contains(&self.t), "t", self.t, "a share from 0 to 1")?;
         Invalid::unless(self.n > 0, "n", self.n, "at least 1")?;
         Invalid::unless(self.range > 0, "range", self.range, "at least 1")?;
+        Invalid::unless(self.chunk.0 > 0, "chunk", self.chunk, "1B or more")?;
+        Invalid::unless(self.outstanding > 0, "outstanding", self.outstanding, "1 or more")?;
         Invalid::unless(self.rtt_threshold >= 0.0, "rtt_threshold", self.rtt_threshold, "at least 0")
     }
 }
@@ -81,6 +94,7 @@ struct Flow {
     congested: u32,
     acks: u32,
     late: Time,
+    chunks: Option<Chunks>,
 }
 
 /// FlowBender for all flows of a host.
@@ -104,20 +118,36 @@ impl HostScheme for FlowBender {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
         let mut stream = Stream::keyed(self.host_key, flow.key, "flowbender");
         let tag = self.space.draw(&mut stream);
-        let late = times(flow.base_rtt, self.parameters.rtt_threshold);
-        self.flows.put(slot, Flow { stream, tag, congested_epochs: 0, epoch_end: 0, congested: 0, acks: 0, late });
+        let p = &self.parameters;
+        let chunks = (p.granularity == Granularity::Chunk).then(|| Chunks::new(flow, p.chunk.0, p.outstanding));
+        let late = times(chunks.as_ref().map_or(flow.base_rtt, |chunks| chunks.ideal), p.rtt_threshold);
+        let state = Flow { stream, tag, congested_epochs: 0, epoch_end: 0, congested: 0, acks: 0, late, chunks };
+        self.flows.put(slot, state);
     }
     fn close(&mut self, slot: u32) {
         self.flows.take(slot);
     }
     #[inline]
-    fn select(&mut self, _now: Time, slot: u32, _packet: &Outgoing) -> Decision {
-        Decision::Send(self.flows.get(slot).map_or(0, |flow| flow.tag))
+    fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
+        let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
+        if let Some(chunks) = flow.chunks.as_mut().filter(|chunks| chunks.begins(packet.psn)) {
+            if !chunks.may_begin() {
+                return Decision::Wait;
+            }
+            chunks.begin(now);
+        }
+        Decision::Send(flow.tag)
     }
 
     #[inline]
-    fn on_ack(&mut self, _now: Time, slot: u32, feedback: &Feedback) {
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
         let Some(flow) = self.flows.get(slot) else { return };
+        if let Some(chunks) = &mut flow.chunks {
+            if chunks.acknowledged(now, feedback.cumulative).is_some_and(|took| took > flow.late) {
+                flow.bend(self.parameters.value, self.space);
+            }
+            return;
+        }
         let congested = match self.parameters.variant {
             FlowBenderVariant::Ecn => feedback.ecn,
             FlowBenderVariant::Rtt => feedback.rtt.is_some_and(|rtt| rtt > flow.late),

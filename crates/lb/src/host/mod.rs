@@ -1,16 +1,20 @@
 //! Host schemes, one per file.
 
 pub mod bitmap;
+pub mod chunks;
 pub mod co_prime;
 pub mod ecmp;
 pub mod flowbender;
 pub mod flowlet;
+pub mod hf2t;
 mod history;
+pub mod hopper;
 pub mod mixed;
 pub mod mp_ev;
 pub mod ops;
 pub mod plb;
 pub mod prime;
+pub mod qp_spray;
 mod recycle;
 pub mod reps;
 pub mod round_robin;

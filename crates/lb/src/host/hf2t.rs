@@ -1,0 +1,375 @@
+//! HF2T (specification 11; APNet 2024): RDMA leaves few gaps that a flowlet switch would take for the end of a flowlet. A
+//! packet whose gap is nearly long enough is held back a little, so that the switch sees a new flowlet and may choose a
+//! new path. Which gaps are worth it follows from the distribution of the host's own gaps.
+
+use super::Slots;
+use crate::{
+    Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, Tag,
+    registry::{About, Check, Invalid, TagKind},
+};
+use anabranch_random::key;
+use anabranch_settings::{Auto, choices, parameters};
+use anabranch_units::{Bytes, Time};
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "hf2t",
+    summary: "holds a few packets back so that flowlet switches see more flowlets",
+    source: "HF2T slides, APNet 2024; specification 11.3",
+    description: "A host keeps a histogram of the gaps of its flows and every `refresh` takes as threshold T the gap that \
+        a share `p` of them reaches. A packet whose gap is at least alpha T, and short of the flowlet timeout by \
+        at most `dmax` of it, waits until the timeout has passed. alpha makes short flowlets longer and splits long ones. \
+        Works with any flowlet switch; it never changes a path itself.",
+    tags: TagKind::Entropy,
+    every_hop: false,
+};
+
+choices! {
+    /// Where the threshold T comes from.
+    pub enum Hf2tThreshold {
+        /// The quantile of the host's gaps that a share `p` reaches.
+        Quantile = "quantile",
+        /// `fixed_threshold`.
+        Fixed = "fixed",
+    }
+}
+
+parameters! {
+    /// HF2T.
+    pub struct Hf2tParameters {
+        /// The switches' flowlet timeout F; auto: one base round trip of the flow.
+        flowlet_timeout: Auto<Time> = Auto::Auto, source "specification 11.3: one round trip, 12.5 us on the slides' fabric";
+        /// Whether alpha follows the length of the flowlet; else it is 1 ("No Dynamic T").
+        dynamic: bool = true, source "HF2T slides";
+        /// Where T comes from.
+        threshold: Hf2tThreshold = Hf2tThreshold::Quantile, source "ours: how T is computed is not given (specification 11.2)";
+        /// Share of the gaps that reach T.
+        p: f64 = 0.01, source "specification 11.3";
+        /// T with `threshold = "fixed"`.
+        fixed_threshold: Time = Time::from_us(6), source "ours";
+        /// Interval at which T is worked out again, and older gaps lose half of their weight.
+        refresh: Time = Time::from_ms(1), source "specification 11.3";
+        /// Flowlet length that is aimed at.
+        l_target: Bytes = Bytes(64_000), source "specification 11.3";
+        /// Bounds of alpha.
+        alpha_min: f64 = 0.25, source "specification 11.3";
+        /// Bounds of alpha.
+        alpha_max: f64 = 4.0, source "specification 11.3";
+        /// The longest time that one packet is held back, in flowlet timeouts.
+        dmax: f64 = 0.5, source "specification 11.3: minor compared to the timeout";
+        /// A flow may be held back altogether by this share of its ideal completion time and one flowlet timeout.
+        max_added_delay: f64 = 0.01, source "specification 11.3";
+    }
+}
+
+impl Check for Hf2tParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(
+            self.flowlet_timeout != Auto::Value(Time::ZERO),
+            "flowlet_timeout",
+            "0us",
+            "a time above zero",
+        )?;
+        Invalid::unless(self.p > 0.0 && self.p < 1.0, "p", self.p, "a share between 0 and 1")?;
+        Invalid::unless(self.refresh > Time::ZERO, "refresh", self.refresh, "a time above zero")?;
+        Invalid::unless(self.alpha_min > 0.0, "alpha_min", self.alpha_min, "a number above 0")?;
+        Invalid::unless(self.alpha_max >= self.alpha_min, "alpha_max", self.alpha_max, "alpha_min or more")?;
+        Invalid::unless((0.0..=1.0).contains(&self.dmax), "dmax", self.dmax, "a share from 0 to 1")?;
+        Invalid::unless(self.max_added_delay >= 0.0, "max_added_delay", self.max_added_delay, "0 or more")
+    }
+}
+
+/// Bins per doubling of the gap, as a power of two.
+const FINE: u32 = 3;
+const BINS: usize = 64 << FINE;
+/// What a fresh gap counts, so that halving it is felt late.
+const WEIGHT: u64 = 1 << 16;
+
+/// A histogram of gaps with bins on a logarithmic scale.
+#[derive(Debug)]
+struct Gaps {
+    bins: Box<[u64]>,
+    total: u64,
+}
+
+impl Gaps {
+    fn new() -> Self {
+        Gaps { bins: vec![0; BINS].into_boxed_slice(), total: 0 }
+    }
+
+    fn bin(gap: Time) -> usize {
+        let gap = gap.ps().max(1 << FINE);
+        let top = gap.ilog2();
+        ((top << FINE) + (gap >> (top - FINE)) as u32 - (1 << FINE)) as usize
+    }
+
+    /// The smallest gap of a bin.
+    fn edge(bin: usize) -> Time {
+        let (top, part) = ((bin >> FINE) as u32, bin as u64 & ((1 << FINE) - 1));
+        Time::from_ps(((1 << FINE) + part) << (top - FINE))
+    }
+
+    fn add(&mut self, gap: Time) {
+        self.bins[Self::bin(gap)] += WEIGHT;
+        self.total += WEIGHT;
+    }
+
+    /// The smallest gap that at most a share `p` of the gaps reaches; `None` where nothing is known.
+    fn reached_by(&self, p: f64) -> Option<Time> {
+        if self.total == 0 {
+            return None;
+        }
+        let allowed = (self.total as f64 * p) as u64;
+        let mut above = 0;
+        for bin in (Gaps::bin(Time::ZERO)..BINS).rev() {
+            above += self.bins[bin];
+            if above > allowed {
+                return Some(Self::edge((bin + 1).min(BINS - 1)));
+            }
+        }
+        Some(Time::ZERO)
+    }
+
+    fn forget_half(&mut self) {
+        self.total = 0;
+        for bin in &mut self.bins {
+            *bin /= 2;
+            self.total += *bin;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    tag: Tag,
+    timeout: Time,
+    /// One full packet at the flow's rate: how long beyond the timeout a packet is held, to be sure.
+    margin: Time,
+    last_sent: Option<Time>,
+    /// Payload bytes of the present flowlet.
+    length: u64,
+    /// What may still be added to the flow's time.
+    budget: Time,
+    /// A packet is being held since it could have gone.
+    held_since: Option<Time>,
+}
+
+/// HF2T of one host.
+#[derive(Debug)]
+pub struct Hf2t {
+    parameters: Hf2tParameters,
+    host_key: u64,
+    flows: Slots<Flow>,
+    gaps: Gaps,
+    threshold: Option<Time>,
+    refresh_at: Time,
+    counters: SchemeCounters,
+}
+
+impl Hf2t {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(parameters: Hf2tParameters, seed: u64, host_key: u64) -> Self {
+        let threshold = match parameters.threshold {
+            Hf2tThreshold::Quantile => None,
+            Hf2tThreshold::Fixed => Some(parameters.fixed_threshold),
+        };
+        Hf2t {
+            refresh_at: parameters.refresh,
+            parameters,
+            host_key: key(seed, host_key, "hf2t"),
+            flows: Slots::new(),
+            gaps: Gaps::new(),
+            threshold,
+            counters: SchemeCounters::default(),
+        }
+    }
+
+    fn refresh(&mut self, now: Time) {
+        if now < self.refresh_at {
+            return;
+        }
+        while self.refresh_at <= now {
+            self.refresh_at += self.parameters.refresh;
+        }
+        if self.parameters.threshold == Hf2tThreshold::Quantile {
+            self.threshold = self.gaps.reached_by(self.parameters.p).or(self.threshold);
+        }
+        self.gaps.forget_half();
+    }
+}
+
+impl HostScheme for Hf2t {
+    fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        let timeout = match self.parameters.flowlet_timeout {
+            Auto::Value(time) => time,
+            Auto::Auto => flow.base_rtt,
+        };
+        let ideal = flow.base_rtt + flow.rate.wire_time(flow.packets * u64::from(flow.full_packet));
+        let share = Time::from_ps((ideal.ps() as f64 * self.parameters.max_added_delay) as u64);
+        let state = Flow {
+            tag: (key(self.host_key, flow.key, "tag") >> 32) as Tag,
+            timeout,
+            margin: flow.rate.wire_time(u64::from(flow.full_packet)),
+            last_sent: None,
+            length: 0,
+            budget: share + timeout,
+            held_since: None,
+        };
+        self.flows.put(slot, state);
+    }
+    fn close(&mut self, slot: u32) {
+        self.flows.take(slot);
+    }
+
+    fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
+        self.refresh(now);
+        let p = &self.parameters;
+        let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
+        if let Some(since) = flow.held_since.take() {
+            // It has waited: the switch sees a new flowlet.
+            self.counters.created_flowlets += 1;
+            self.counters.added_delay_ps += (now - since).ps();
+            flow.budget = flow.budget.saturating_sub(now - since);
+            flow.length = 0;
+        } else if let Some(last) = flow.last_sent {
+            let gap = packet.eligible_at.max(last) - last;
+            self.gaps.add(gap);
+            if gap >= flow.timeout {
+                flow.length = 0;
+            } else if let Some(threshold) = self.threshold {
+                let alpha = match p.dynamic {
+                    true => {
+                        let length = flow.length.max(u64::from(packet.bytes)) as f64;
+                        (p.l_target.0 as f64 / length).clamp(p.alpha_min, p.alpha_max)
+                    }
+                    false => 1.0,
+                };
+                let wanted = (threshold.min(flow.timeout).ps() as f64 * alpha) as u64;
+                let missing = flow.timeout - gap;
+                let near = missing.ps() as f64 <= p.dmax * flow.timeout.ps() as f64;
+                let until = last + flow.timeout + flow.margin;
+                if gap.ps() >= wanted && near && until > now && until - now <= flow.budget {
+                    flow.held_since = Some(now);
+                    return Decision::Hold(until);
+                }
+            }
+        }
+        flow.length += u64::from(packet.bytes);
+        flow.last_sent = Some(now);
+        Decision::Send(flow.tag)
+    }
+
+    fn counters(&self) -> SchemeCounters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::flow;
+    use proptest::prelude::*;
+
+    fn us(time: f64) -> Time {
+        Time::from_ps((time * 1e6) as u64)
+    }
+    fn ask(s: &mut Hf2t, now: f64, eligible: f64) -> Decision {
+        s.select(us(now), 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: us(eligible) })
+    }
+
+    #[test]
+    fn bins_hold_their_edges() {
+        for gap in [8u64, 9, 15, 16, 83_000, 1_000_000, 12_500_000, u64::MAX] {
+            let bin = Gaps::bin(Time::from_ps(gap));
+            let next = bin + 1;
+            assert!(Gaps::edge(bin).ps() <= gap, "{gap}");
+            assert!(next >= BINS || Gaps::edge(next).ps() > gap, "{gap}");
+        }
+    }
+
+    #[test]
+    fn the_threshold_is_a_quantile() {
+        // 990 gaps of 1 us and 10 of 9 us: one in a hundred reaches 9 us, so T is the first edge above 1 us.
+        let mut gaps = Gaps::new();
+        (0..990).for_each(|_| gaps.add(us(1.0)));
+        (0..10).for_each(|_| gaps.add(us(9.0)));
+        let t = gaps.reached_by(0.01).unwrap();
+        assert!(t > us(1.0) && t < us(1.2), "{t}");
+        let t = gaps.reached_by(0.009).unwrap();
+        assert!(t > us(9.0) && t < us(10.2), "{t}");
+        gaps.forget_half();
+        assert_eq!(gaps.total, 500 * WEIGHT);
+    }
+
+    #[test]
+    fn a_worked_trace() {
+        // F = 10 us (the base round trip), T fixed at 6 us, alpha = 1, packets of 4160 B at 400 Gb/s take 83.2 ns.
+        let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, ..Default::default() };
+        let mut s = Hf2t::new(p, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        let Decision::Send(tag) = ask(&mut s, 0.0, 0.0) else { panic!() };
+        assert_eq!(ask(&mut s, 5.0, 5.0), Decision::Send(tag), "a gap of 5 us is below T");
+        // A gap of 7 us: held until 10 us and one packet after the last.
+        assert_eq!(ask(&mut s, 12.0, 12.0), Decision::Hold(us(15.0832)));
+        assert_eq!(ask(&mut s, 15.0832, 12.0), Decision::Send(tag));
+        assert_eq!((s.counters().created_flowlets, s.counters().added_delay_ps), (1, 3_083_200));
+        // A gap of the timeout is a flowlet by itself.
+        assert_eq!(ask(&mut s, 26.0, 26.0), Decision::Send(tag));
+        assert_eq!(s.counters().created_flowlets, 1);
+        // The flow's budget: 1 % of 10 + 83.2 us and 10 us = 10.932 us, of which 3.0832 are used; three more fit.
+        for round in 0..4 {
+            let last = 26.0 + 30.0 * f64::from(round);
+            let decision = ask(&mut s, last + 7.0, last + 7.0);
+            if round < 2 {
+                assert!(matches!(decision, Decision::Hold(_)), "{round}");
+                ask(&mut s, last + 10.0832, last + 7.0);
+                ask(&mut s, last + 30.0, last + 30.0);
+            } else {
+                assert_eq!(decision, Decision::Send(tag), "{round}");
+                ask(&mut s, last + 30.0, last + 30.0);
+            }
+        }
+    }
+
+    #[test]
+    fn long_flowlets_are_split_sooner_than_short_ones() {
+        // alpha = 64 kB / length: after one packet of 4096 B it is 4 (the bound), after 40 packets 0.39.
+        let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, ..Default::default() };
+        let mut s = Hf2t::new(p, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        ask(&mut s, 0.0, 0.0);
+        assert!(matches!(ask(&mut s, 9.0, 9.0), Decision::Send(_)), "9 us are below 4 x 6");
+        for step in 1..40 {
+            ask(&mut s, 9.0 + f64::from(step) * 0.1, 9.0 + f64::from(step) * 0.1);
+        }
+        // The gap of 5.1 us is above 0.39 x 6 = 2.3 us and misses 4.9 us of 10, at most half.
+        assert!(matches!(ask(&mut s, 18.0, 18.0), Decision::Hold(_)));
+    }
+
+    proptest! {
+        /// Whatever the gaps: the tag never changes, no packet is held twice, and the added delay stays in its bound.
+        #[test]
+        fn it_reorders_nothing_and_adds_little(gaps in prop::collection::vec(0u64..30_000_000, 1..300), dynamic: bool, seed: u64) {
+            let p = Hf2tParameters { dynamic, refresh: Time::from_us(50), p: 0.2, ..Default::default() };
+            let mut s = Hf2t::new(p, seed, 2);
+            let info = flow(&[8]);
+            s.open(Time::ZERO, 0, &info);
+            let (mut now, mut tag) = (Time::ZERO, None);
+            for gap in gaps {
+                now += Time::from_ps(gap);
+                let packet = Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: now };
+                let mut decision = s.select(now, 0, &packet);
+                if let Decision::Hold(until) = decision {
+                    prop_assert!(until > now);
+                    now = until;
+                    decision = s.select(now, 0, &packet);
+                }
+                let Decision::Send(sent) = decision else { panic!("held twice") };
+                prop_assert_eq!(*tag.get_or_insert(sent), sent);
+            }
+            // 1 % of the ideal time (10 us and 1000 packets of 83.2 ns) and one timeout of 10 us.
+            let bound = Time::from_ps((93_200_000f64 * 0.01) as u64) + Time::from_us(10);
+            prop_assert!(s.counters().added_delay_ps <= bound.ps());
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! Hopper (specification 2; arXiv 2506.08132): the sender watches the round trips of its own packets. When they grow it
+//! probes two other paths, and when they grow further it moves to the better one, if that is better by a margin, after
+//! waiting as long as it takes for what is in flight on the old path to arrive first.
+
+use super::{
+    Slots,
+    chunks::{Chunks, Granularity},
+    times,
+};
+use crate::{
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, Tag,
+    hash::EntropySpace,
+    registry::{About, Check, Invalid, TagKind},
+};
+use anabranch_random::{Stream, key};
+use anabranch_settings::{Auto, choices, parameters};
+use anabranch_units::{Bytes, Time};
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "hopper",
+    summary: "moves a flow to a better path that it has probed when its round trips grow",
+    source: "Hopper §3, Appendix A; specification 2",
+    description: "Per flow: the round trip (a moving average) is compared with `th_probe` and `th_cong` base round trips, \
+        at most once per epoch each. Above the first, two random paths are probed with real packets; above the second \
+        the flow moves to the best path probed within `ttl_probe`, if that is below `delta_rtt` of its own. The move is \
+        delayed by the extrapolated difference, so that order is kept.",
+    tags: TagKind::Entropy,
+    every_hop: false,
+};
+
+choices! {
+    /// Which probe results count when a flow may move.
+    pub enum HopperCandidates {
+        /// All that are not older than `ttl_probe`.
+        Ttl = "ttl",
+        /// Those of this epoch.
+        Epoch = "epoch",
+    }
+}
+
+choices! {
+    /// What happens until a move takes place.
+    pub enum HopperDelay {
+        /// The sender pauses: nothing overtakes.
+        Hold = "hold",
+        /// The sender goes on over the old path.
+        Continue = "continue",
+    }
+}
+
+choices! {
+    /// What the entropy values of a flow are.
+    pub enum HopperPorts {
+        /// UDP source ports drawn at random; two may share a path.
+        Random = "random",
+        /// One value per path, as the profiling of the testbed finds them.
+        Profiled = "profiled",
+    }
+}
+
+parameters! {
+    /// Hopper. Round-trip thresholds are in base round trips of the flow (of a chunk, at chunk granularity).
+    pub struct HopperParameters {
+        /// Weight of the last sample in the moving average; 1: the last sample.
+        alpha: f64 = 1.0, source "Hopper Table 1";
+        /// Average round trip above which paths are probed.
+        th_probe: f64 = 1.5, source "Hopper Table 1";
+        /// Average round trip above which the flow may move.
+        th_cong: f64 = 2.5, source "Hopper Table 1";
+        /// Age at which a probe result is void, in base round trips.
+        ttl_probe: f64 = 4.0, source "Hopper Table 1";
+        /// A path must be below this share of the flow's round trip.
+        delta_rtt: f64 = 0.8, source "Hopper Table 1";
+        /// Paths probed at a time.
+        probes: u32 = 2, source "Hopper §3.2: power of two choices";
+        /// Length of an epoch in base round trips.
+        epoch: f64 = 1.0, source "Hopper Table 1";
+        /// Which probe results count.
+        candidates: HopperCandidates = HopperCandidates::Ttl, source "specification 2.3, point 1";
+        /// Whether an epoch's chance to move is spent even where there is no result (Algorithm 1, literally).
+        consume_on_no_result: bool = false, source "specification 2.3, point 1";
+        /// The move is delayed by this many times the difference of the round trips.
+        kappa: f64 = 1.0, source "ours: the paper says proportional (specification 2.4)";
+        /// What happens until the move takes place.
+        delay: HopperDelay = HopperDelay::Hold, source "specification 2.4";
+        /// What the entropy values are.
+        ports: HopperPorts = HopperPorts::Random, source "specification 2.3, point 5";
+        /// Number of entropy values with `ports = "random"`.
+        values: u32 = 65_536, source "UDP source ports";
+        /// Payload of a probe; auto: 64 B, or as much as a packet holds of 10 kB at chunk granularity.
+        probe_size: Auto<Bytes> = Auto::Auto, source "specification 2.3, point 3; Hopper §4.2";
+        /// The unit of decisions: packets, or chunks as in the testbed.
+        granularity: Granularity = Granularity::Packet, source "Hopper §4.1 and §4.2";
+        /// Bytes of a chunk.
+        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        /// Chunks on their way at most.
+        outstanding: u32 = 1, source "ours: not given";
+    }
+}
+
+impl Check for HopperParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless(self.alpha > 0.0 && self.alpha <= 1.0, "alpha", self.alpha, "a share above 0 and up to 1")?;
+        Invalid::unless((1..=8).contains(&self.probes), "probes", self.probes, "1 to 8")?;
+        Invalid::unless(self.values > 1, "values", self.values, "2 or more")?;
+        Invalid::unless(self.chunk.0 > 0, "chunk", self.chunk, "1B or more")?;
+        Invalid::unless(self.outstanding > 0, "outstanding", self.outstanding, "1 or more")?;
+        let numbers = [
+            ("th_probe", self.th_probe),
+            ("th_cong", self.th_cong),
+            ("ttl_probe", self.ttl_probe),
+            ("delta_rtt", self.delta_rtt),
+            ("epoch", self.epoch),
+            ("kappa", self.kappa),
+        ];
+        match numbers.into_iter().find(|(_, x)| !(*x >= 0.0 && x.is_finite())) {
+            Some((key, x)) => Invalid::unless(false, key, x, "a number, 0 or more"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Sums for the least-squares line through (index, round trip) of an epoch's samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    n: f64,
+    k: f64,
+    r: f64,
+    kr: f64,
+    kk: f64,
+    last: f64,
+}
+
+impl Line {
+    fn add(&mut self, rtt: f64) {
+        let k = self.n;
+        self.n += 1.0;
+        self.k += k;
+        self.r += rtt;
+        self.kr += k * rtt;
+        self.kk += k * k;
+        self.last = rtt;
+    }
+
+    /// The round trip `ahead` packets after the last sample, never below the last sample ("conservative").
+    fn estimate(&self, ahead: f64) -> f64 {
+        let spread = self.n * self.kk - self.k * self.k;
+        if self.n < 2.0 || spread <= 0.0 {
+            return self.last;
+        }
+        let slope = (self.n * self.kr - self.k * self.r) / spread;
+        let start = (self.r - slope * self.k) / self.n;
+        (start + slope * (self.n - 1.0 + ahead)).max(self.last)
+    }
+}
+
+/// What a probe found.
+#[derive(Clone, Copy, Debug)]
+struct Probed {
+    tag: Tag,
+    /// When it was sent.
+    sent: Time,
+    /// Round trip and when it was known.
+    result: Option<(Time, Time)>,
+}
+
+#[derive(Debug)]
+struct Flow {
+    stream: Stream,
+    space: EntropySpace,
+    path: Tag,
+    /// Round trip of the flow, or of a chunk, on the empty network.
+    base: Time,
+    packet_base: Time,
+    average: f64,
+    epoch_start: Time,
+    started: bool,
+    may_probe: bool,
+    may_move: bool,
+    line: Line,
+    probed: Vec<Probed>,
+    /// Probes to be sent.
+    wanted: Vec<Tag>,
+    /// The path to move to, and when.
+    pending: Option<(Tag, Time)>,
+    chunks: Option<Chunks>,
+}
+
+/// Hopper for all flows of a host.
+#[derive(Debug)]
+pub struct Hopper {
+    parameters: HopperParameters,
+    host_key: u64,
+    flows: Slots<Flow>,
+}
+
+impl Hopper {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(parameters: HopperParameters, seed: u64, host_key: u64) -> Self {
+        Hopper { parameters, host_key: key(seed, host_key, "hopper"), flows: Slots::new() }
+    }
+}
+
+impl Flow {
+    /// A new epoch, where one is due: both chances are there again.
+    fn turn_epoch(&mut self, p: &HopperParameters, now: Time) {
+        if self.started && now < self.epoch_start + times(self.base, p.epoch) {
+            return;
+        }
+        self.started = true;
+        self.epoch_start = now;
+        (self.may_probe, self.may_move) = (true, true);
+        self.line = Line::default();
+    }
+
+    fn sample(&mut self, p: &HopperParameters, now: Time, rtt: Time, in_flight: u64) {
+        self.turn_epoch(p, now);
+        let rtt = rtt.ps() as f64;
+        // The first sample of an epoch starts the average anew (Algorithm 1 resets it).
+        self.average = if self.line.n == 0.0 { rtt } else { p.alpha * rtt + (1.0 - p.alpha) * self.average };
+        self.line.add(rtt);
+        let base = self.base.ps() as f64;
+        if self.average > p.th_probe * base && self.may_probe {
+            self.probe(p, now);
+        }
+        if self.average > p.th_cong * base && self.may_move && self.pending.is_none() {
+            self.consider(p, now, in_flight);
+        }
+    }
+
+    /// Asks for probes of paths that have not been probed lately.
+    fn probe(&mut self, p: &HopperParameters, now: Time) {
+        let ttl = times(self.base, p.ttl_probe);
+        let fresh = |at: Time| at + ttl > now;
+        self.probed.retain(|probed| fresh(probed.sent) || probed.result.is_some_and(|(_, at)| fresh(at)));
+        self.may_probe = false;
+        let mut wanted = 0;
+        // Few of many values are excluded, so a handful of draws finds others; where all are, fewer are probed.
+        for _ in 0..8 * p.probes {
+            let tag = self.space.draw(&mut self.stream);
+            let known = self.probed.iter_mut().find(|probed| probed.tag == tag);
+            if tag == self.path || known.as_ref().is_some_and(|probed| fresh(probed.sent)) {
+                continue;
+            }
+            match known {
+                Some(probed) => probed.sent = now,
+                None => self.probed.push(Probed { tag, sent: now, result: None }),
+            }
+            self.wanted.push(tag);
+            wanted += 1;
+            if wanted == p.probes {
+                return;
+            }
+        }
+    }
+
+    /// Looks for a better path and plans the move.
+    fn consider(&mut self, p: &HopperParameters, now: Time, in_flight: u64) {
+        let ttl = times(self.base, p.ttl_probe);
+        let valid = |probed: &&Probed| {
+            let fresh = probed.result.is_some_and(|(_, at)| at + ttl > now);
+            let this_epoch = p.candidates == HopperCandidates::Ttl || probed.sent >= self.epoch_start;
+            fresh && this_epoch && probed.tag != self.path
+        };
+        let best = self.probed.iter().filter(valid).filter_map(|probed| Some((probed.result?.0, probed.tag))).min();
+        if best.is_some() || p.consume_on_no_result {
+            self.may_move = false;
+        }
+        let Some((rtt, tag)) = best else { return };
+        // A probe is one packet: a chunk over its path would take as many times its ideal as the packet did.
+        let found = rtt.ps() as f64 * (self.base.ps() as f64 / self.packet_base.ps() as f64);
+        if found >= p.delta_rtt * self.average {
+            return;
+        }
+        let delay = match self.chunks {
+            Some(_) => 0.0,
+            None => p.kappa * (self.line.estimate(in_flight as f64) - found).max(0.0),
+        };
+        self.pending = Some((tag, now + Time::from_ps(delay as u64)));
+    }
+
+    fn move_to(&mut self, tag: Tag) {
+        self.path = tag;
+        self.pending = None;
+        self.line = Line::default();
+    }
+}
+
+impl HostScheme for Hopper {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        let p = &self.parameters;
+        let paths = flow.paths.uplinks.iter().fold(1u32, |paths, &uplinks| paths.saturating_mul(uplinks.max(1)));
+        let space = EntropySpace::new(if p.ports == HopperPorts::Profiled { paths } else { p.values });
+        let mut stream = Stream::keyed(self.host_key, flow.key, "hopper");
+        let path = space.draw(&mut stream);
+        let chunks = (p.granularity == Granularity::Chunk).then(|| Chunks::new(flow, p.chunk.0, p.outstanding));
+        let base = chunks.as_ref().map_or(flow.base_rtt, |chunks| chunks.ideal);
+        let state = Flow {
+            stream,
+            space,
+            path,
+            base,
+            packet_base: flow.base_rtt,
+            average: 0.0,
+            epoch_start: now,
+            started: false,
+            may_probe: true,
+            may_move: true,
+            line: Line::default(),
+            probed: Vec::new(),
+            wanted: Vec::new(),
+            pending: None,
+            chunks,
+        };
+        self.flows.put(slot, state);
+    }
+    fn close(&mut self, slot: u32) {
+        self.flows.take(slot);
+    }
+
+    #[inline]
+    fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
+        let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
+        if let Some(chunks) = &mut flow.chunks {
+            if chunks.begins(packet.psn) {
+                if !chunks.may_begin() {
+                    return Decision::Wait;
+                }
+                chunks.begin(now);
+                if let Some((tag, _)) = flow.pending {
+                    flow.move_to(tag);
+                }
+            }
+            return Decision::Send(flow.path);
+        }
+        match flow.pending {
+            Some((tag, at)) if at <= now => flow.move_to(tag),
+            Some((_, at)) if self.parameters.delay == HopperDelay::Hold => return Decision::Hold(at),
+            _ => {}
+        }
+        Decision::Send(flow.path)
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        if let Some(chunks) = &mut flow.chunks {
+            if let Some(took) = chunks.acknowledged(now, feedback.cumulative) {
+                flow.sample(&self.parameters, now, took, 0);
+            }
+            return;
+        }
+        if let Some(rtt) = feedback.rtt.filter(|_| feedback.tag == flow.path) {
+            let in_flight = feedback.next_psn.saturating_sub(feedback.cumulative);
+            flow.sample(&self.parameters, now, rtt, in_flight);
+        }
+    }
+
+    #[inline]
+    fn poll_probe(&mut self, _now: Time, slot: u32) -> Option<Probe> {
+        let flow = self.flows.get(slot)?;
+        let tag = flow.wanted.pop()?;
+        let bytes = match self.parameters.probe_size {
+            Auto::Value(bytes) => bytes.0.min(u64::from(u32::MAX)) as u32,
+            Auto::Auto if flow.chunks.is_some() => 10_000,
+            Auto::Auto => 64,
+        };
+        Some(Probe { tag, bytes })
+    }
+
+    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        if let Some(probed) = flow.probed.iter_mut().find(|probed| probed.tag == tag) {
+            probed.result = Some((rtt, now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{feedback, flow};
+
+    fn us(time: f64) -> Time {
+        Time::from_ps((time * 1e6) as u64)
+    }
+    fn hopper(p: HopperParameters) -> Hopper {
+        let mut s = Hopper::new(p, 1, 2);
+        s.open(Time::ZERO, 0, &FlowInfo { base_rtt: Time::from_us(8), ..flow(&[8]) });
+        s
+    }
+    fn select(s: &mut Hopper, now: f64) -> Decision {
+        s.select(us(now), 0, &Outgoing { psn: 5, bytes: 1000, retransmission: false, eligible_at: us(now) })
+    }
+    fn path(s: &mut Hopper, now: f64) -> Tag {
+        match select(s, now) {
+            Decision::Send(tag) => tag,
+            other => panic!("{other:?}"),
+        }
+    }
+    /// An acknowledgement with this round trip, of a packet on `tag`, ten packets in flight.
+    fn ack(s: &mut Hopper, now: f64, tag: Tag, rtt: f64) {
+        let f = Feedback { rtt: Some(us(rtt)), cumulative: 0, next_psn: 10, ..feedback(tag, false) };
+        s.on_ack(us(now), 0, &f);
+    }
+    fn probes(s: &mut Hopper, now: f64) -> Vec<Tag> {
+        std::iter::from_fn(|| s.poll_probe(us(now), 0).map(|p| p.tag)).collect()
+    }
+
+    #[test]
+    fn the_example_of_the_appendix() {
+        // Base round trip 8 us, probing from 12 us (1.5x), moving from 14 us (1.75x), margin 80 %.
+        let mut s = hopper(HopperParameters { th_cong: 1.75, ..Default::default() });
+        let old = path(&mut s, 0.0);
+        ack(&mut s, 9.0, old, 10.0);
+        assert!(probes(&mut s, 9.0).is_empty(), "10 us: no congestion");
+        ack(&mut s, 18.0, old, 13.0);
+        let asked = probes(&mut s, 18.0);
+        assert_eq!(asked.len(), 2, "13 us: two paths are probed");
+        assert!(asked[0] != asked[1] && !asked.contains(&old));
+        ack(&mut s, 19.0, old, 13.5);
+        assert!(probes(&mut s, 19.0).is_empty(), "once per epoch");
+        s.on_probe_reply(us(27.0), 0, asked[0], us(9.0));
+        s.on_probe_reply(us(30.0), 0, asked[1], us(12.0));
+        // 15 us, above 14: the best probed path has 9 us, below 80 % of 15 = 12. One sample in this epoch, so the
+        // estimate is the sample itself: the move waits for 15 - 9 = 6 us.
+        ack(&mut s, 31.0, old, 15.0);
+        assert_eq!(select(&mut s, 31.0), Decision::Hold(us(37.0)));
+        assert_eq!(path(&mut s, 37.0), asked[0]);
+        // Acknowledgements of the old path say nothing of the new one.
+        ack(&mut s, 40.0, old, 40.0);
+        assert_eq!(path(&mut s, 40.0), asked[0]);
+    }
+
+    #[test]
+    fn the_line_foresees_the_last_packet_in_flight() {
+        // Samples of 20, 21, 22 us grow by 1 us per packet; ten are in flight: 32 us. The path found has 10 us.
+        let mut s = hopper(HopperParameters { th_cong: 2.7, ..Default::default() });
+        let old = path(&mut s, 0.0);
+        ack(&mut s, 20.0, old, 20.0);
+        let asked = probes(&mut s, 20.0);
+        s.on_probe_reply(us(20.5), 0, asked[0], us(10.0));
+        ack(&mut s, 21.0, old, 21.0);
+        ack(&mut s, 22.0, old, 22.0);
+        assert_eq!(select(&mut s, 22.0), Decision::Hold(us(22.0 + 32.0 - 10.0)));
+        // Going on over the old path instead.
+        let mut s = hopper(HopperParameters { th_cong: 2.7, delay: HopperDelay::Continue, ..Default::default() });
+        let old = path(&mut s, 0.0);
+        ack(&mut s, 20.0, old, 20.0);
+        let asked = probes(&mut s, 20.0);
+        s.on_probe_reply(us(20.5), 0, asked[0], us(10.0));
+        ack(&mut s, 21.0, old, 21.0);
+        ack(&mut s, 22.0, old, 22.0);
+        assert_eq!((path(&mut s, 22.0), path(&mut s, 43.9), path(&mut s, 44.0)), (old, old, asked[0]));
+    }
+
+    #[test]
+    fn results_grow_old_and_the_margin_counts() {
+        let mut s = hopper(HopperParameters::default());
+        let old = path(&mut s, 0.0);
+        ack(&mut s, 10.0, old, 13.0);
+        let asked = probes(&mut s, 10.0);
+        s.on_probe_reply(us(20.0), 0, asked[0], us(18.0));
+        // 22 us is above 20 (2.5x), but 18 is not below 17.6 (80 %): no move, and the chance of this epoch is spent.
+        ack(&mut s, 21.0, old, 22.0);
+        assert_eq!(path(&mut s, 21.0), old);
+        ack(&mut s, 22.0, old, 40.0);
+        assert_eq!(path(&mut s, 22.0), old);
+        // Next epoch, 32 us (4x) after the result: it is void. Without a result the chance remains.
+        ack(&mut s, 53.0, old, 40.0);
+        assert_eq!(path(&mut s, 53.0), old);
+        let asked = probes(&mut s, 53.0);
+        s.on_probe_reply(us(54.0), 0, asked[0], us(9.0));
+        ack(&mut s, 55.0, old, 40.0);
+        assert!(matches!(select(&mut s, 55.0), Decision::Hold(_)));
+        // Literally read, Algorithm 1 spends the chance without a result.
+        let mut s = hopper(HopperParameters { consume_on_no_result: true, ..Default::default() });
+        let old = path(&mut s, 0.0);
+        ack(&mut s, 53.0, old, 40.0);
+        let asked = probes(&mut s, 53.0);
+        s.on_probe_reply(us(54.0), 0, asked[0], us(9.0));
+        ack(&mut s, 55.0, old, 40.0);
+        assert_eq!(path(&mut s, 55.0), old);
+    }
+
+    #[test]
+    fn chunks_move_between_chunks() {
+        // Chunks of 10 packets of 4096 B: ideal 8 us + 0.7488 us at 400 Gb/s.
+        let p = HopperParameters { granularity: Granularity::Chunk, chunk: Bytes(40_960), ..Default::default() };
+        let mut s = hopper(p);
+        let ask = |s: &mut Hopper, now: f64, psn| {
+            s.select(us(now), 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: us(now) })
+        };
+        let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
+        assert_eq!(ask(&mut s, 0.1, 9), Decision::Send(old));
+        assert_eq!(ask(&mut s, 0.2, 10), Decision::Wait);
+        let done = |s: &mut Hopper, now: f64, cumulative| {
+            s.on_ack(us(now), 0, &Feedback { cumulative, ..feedback(old, false) });
+        };
+        // 15 us are above 1.5 x 8.75: probes, of 10 kB where a packet holds them.
+        done(&mut s, 15.0, 10);
+        assert_eq!(s.poll_probe(us(15.0), 0).map(|p| p.bytes), Some(10_000));
+        let asked = probes(&mut s, 15.0);
+        s.on_probe_reply(us(24.0), 0, asked[0], us(8.0));
+        assert_eq!(ask(&mut s, 24.0, 10), Decision::Send(old));
+        // 40 us for the next: moves at the next chunk, without a wait.
+        done(&mut s, 64.0, 20);
+        assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the result is older than 4 x 8.75 us");
+        let again: Vec<Tag> = probes(&mut s, 64.0);
+        s.on_probe_reply(us(72.0), 0, again[0], us(8.0));
+        done(&mut s, 104.0, 30);
+        assert_eq!(ask(&mut s, 104.0, 30), Decision::Send(again[0]));
+    }
+}

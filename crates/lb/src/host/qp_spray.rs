@@ -1,0 +1,122 @@
+//! Static spraying over queue pairs, as collective libraries do it (NCCL): a connection has a few queue pairs, each on a
+//! path of its own, and chunks go over them in turn, whatever their paths look like.
+
+use super::{Slots, chunks::Chunks};
+use crate::{
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
+    hash::EntropySpace,
+    registry::{About, Check, Invalid, TagKind},
+};
+use anabranch_random::{Stream, key};
+use anabranch_settings::parameters;
+use anabranch_units::{Bytes, Time};
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "qp-spray",
+    summary: "chunks in turn over a few queue pairs with fixed paths (NCCL)",
+    source: "Hopper §1 and §4.2: what collective libraries do",
+    description: "A flow has `qps` random tags. Chunk k goes over tag k mod `qps`; at most `outstanding` chunks are on \
+        their way. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of order.",
+    tags: TagKind::Entropy,
+    every_hop: false,
+};
+
+parameters! {
+    /// Static spraying over queue pairs.
+    pub struct QpSprayParameters {
+        /// Queue pairs per flow.
+        qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION";
+        /// Bytes per chunk.
+        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        /// Chunks on their way at most.
+        outstanding: u32 = 1, source "ours: as many as keep the order of one sequence";
+        /// Number of entropy values.
+        values: u32 = 65_536, source "UDP source ports";
+    }
+}
+
+impl Check for QpSprayParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        Invalid::unless((1..=256).contains(&self.qps), "qps", self.qps, "1 to 256")?;
+        Invalid::unless(self.chunk.0 > 0, "chunk", self.chunk, "1B or more")?;
+        Invalid::unless(self.outstanding > 0, "outstanding", self.outstanding, "1 or more")?;
+        Invalid::unless(self.values > 0, "values", self.values, "1 or more")
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    chunks: Chunks,
+    tags: Box<[Tag]>,
+    tag: Tag,
+}
+
+/// Static spraying for all flows of a host.
+#[derive(Debug)]
+pub struct QpSpray {
+    parameters: QpSprayParameters,
+    host_key: u64,
+    flows: Slots<Flow>,
+}
+
+impl QpSpray {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(parameters: QpSprayParameters, seed: u64, host_key: u64) -> Self {
+        QpSpray { parameters, host_key: key(seed, host_key, "qp-spray"), flows: Slots::new() }
+    }
+}
+
+impl HostScheme for QpSpray {
+    fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        let p = &self.parameters;
+        let (mut stream, space) = (Stream::keyed(self.host_key, flow.key, "ports"), EntropySpace::new(p.values));
+        let tags: Box<[Tag]> = (0..p.qps.max(1)).map(|_| space.draw(&mut stream)).collect();
+        let chunks = Chunks::new(flow, p.chunk.0, p.outstanding);
+        self.flows.put(slot, Flow { chunks, tag: tags[0], tags });
+    }
+    fn close(&mut self, slot: u32) {
+        self.flows.take(slot);
+    }
+    fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
+        let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
+        if flow.chunks.begins(packet.psn) {
+            if !flow.chunks.may_begin() {
+                return Decision::Wait;
+            }
+            flow.tag = flow.tags[(flow.chunks.number() % flow.tags.len() as u64) as usize];
+            flow.chunks.begin(now);
+        }
+        Decision::Send(flow.tag)
+    }
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+        if let Some(flow) = self.flows.get(slot) {
+            flow.chunks.acknowledged(now, feedback.cumulative);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{feedback, flow};
+
+    #[test]
+    fn a_worked_trace() {
+        // Chunks of ten packets, one on its way: packets 0 to 9 share a tag, packet 10 waits for them.
+        let p = QpSprayParameters { chunk: Bytes(40_960), qps: 2, ..Default::default() };
+        let mut s = QpSpray::new(p, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        let ask = |s: &mut QpSpray, psn| {
+            s.select(Time::ZERO, 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: Time::ZERO })
+        };
+        let first = ask(&mut s, 0);
+        assert!((1..10).all(|psn| ask(&mut s, psn) == first));
+        assert_eq!(ask(&mut s, 10), Decision::Wait);
+        s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 10, ..feedback(0, false) });
+        let second = ask(&mut s, 10);
+        assert!(second != first && (11..20).all(|psn| ask(&mut s, psn) == second));
+        s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 20, ..feedback(0, false) });
+        assert_eq!(ask(&mut s, 20), first, "in turn");
+    }
+}
