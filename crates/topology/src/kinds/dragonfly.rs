@@ -81,7 +81,7 @@ impl Arrangement {
 }
 
 impl DragonflyParameters {
-    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         for (key, value) in [("p", self.p), ("a", self.a), ("h", self.h)] {
             positive(key, value)?;
             if value > 1 << 16 {

@@ -63,7 +63,7 @@ fn exponents(q: usize) -> [Vec<usize>; 2] {
 }
 
 impl SlimFlyParameters {
-    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         if !is_possible(self.q) {
             let from = self.q.clamp(3, MAX_Q);
             let nearest = (0..MAX_Q).flat_map(|d| [from.saturating_sub(d), from + d]).find(|q| is_possible(*q));

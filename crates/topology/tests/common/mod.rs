@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_topology::{
-    FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, LinkId, NodeId, Topology, TopologyError,
-    TopologyParameters,
+    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, LinkId,
+    NodeId, SlimFlyParameters, Topology, TopologyError, TopologyParameters,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,6 +18,29 @@ pub fn fat_tree(tiers: u64, radix: u64) -> Topology {
 pub fn leaf_spine(leaves: u64, spines: u64, hosts_per_leaf: u64, links_per_spine: u64) -> Topology {
     let parameters = LeafSpineParameters { leaves, spines, hosts_per_leaf, links_per_spine, ..Default::default() };
     build(TopologyParameters::LeafSpine(parameters)).unwrap()
+}
+
+pub fn dragonfly(p: u64, a: u64, h: u64) -> Topology {
+    build(TopologyParameters::Dragonfly(DragonflyParameters { p, a, h, ..Default::default() })).unwrap()
+}
+
+pub fn arranged(a: u64, h: u64, groups: u64, arrangement: Arrangement) -> Topology {
+    let groups = anabranch_settings::Auto::Value(groups);
+    let parameters = DragonflyParameters { p: 1, a, h, groups, arrangement, ..Default::default() };
+    build(TopologyParameters::Dragonfly(parameters)).unwrap()
+}
+
+pub fn slim_fly(q: u64, p: u64) -> Topology {
+    build(TopologyParameters::SlimFly(SlimFlyParameters { q, p, ..Default::default() })).unwrap()
+}
+
+/// Neighbours of every switch, in numbers counted from the first switch. Made from `links` alone.
+pub fn neighbours(topology: &Topology) -> Vec<BTreeSet<u32>> {
+    let mut all = vec![BTreeSet::new(); topology.switches() as usize];
+    for link in topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts) {
+        all[(link.from.0 - topology.hosts) as usize].insert(link.to.0 - topology.hosts);
+    }
+    all
 }
 
 pub fn file(format: FileFormat, text: &str) -> Result<Topology, TopologyError> {
