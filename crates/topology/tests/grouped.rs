@@ -160,7 +160,7 @@ fn slim_flies_of_all_small_sizes() {
         let near = neighbours(&it);
         let degree = match q % 4 {
             1 => (3 * q - 1) / 2,
-            3 => (3 * q + 1) / 2,
+            3 => (3 * q).div_ceil(2),
             _ => 3 * q / 2,
         };
         assert_eq!(near.len() as u32, 2 * q * q);

@@ -29,6 +29,13 @@ pub(crate) struct Totals {
     pub(crate) types: Vec<TypeTotal>,
 }
 
+/// The slowest link from a host and the slowest to a host.
+fn ends(topology: &Topology, bytes: u64) -> Time {
+    let slowest = |links: &mut dyn Iterator<Item = LinkId>| links.map(|l| topology.one_way(&[l], bytes)).max();
+    let up = (0..topology.hosts).map(|host| topology.host_uplink(host));
+    [slowest(&mut up.clone()), slowest(&mut up.map(LinkId::reverse))].into_iter().flatten().sum()
+}
+
 impl Guide {
     /// The switches whose paths are looked at: all, or evenly spaced ones where there are too many paths.
     fn sources(&self) -> impl Iterator<Item = u32> + use<> {
@@ -39,7 +46,7 @@ impl Guide {
             Guidance::SlimFly => ports * ports,
         };
         let count = (MOST_PATHS / (switches * per_pair).max(1)).clamp(1, switches);
-        (0..count).map(move |i| (i * switches / count) as u32)
+        (0..count).map(move |i| ((2 * i + 1) * switches / (2 * count)) as u32)
     }
 
     /// Numbers of guided paths by type, over pairs of different switches.
@@ -75,16 +82,15 @@ impl Guide {
     /// Host links count with the slowest of each direction. In fabrics of many million paths whose links of one class
     /// differ, evenly spaced sources stand for all.
     pub fn base_rtt(&self, topology: &Topology, packet: u64, ack: u64) -> Time {
-        let slowest = |links: &mut dyn Iterator<Item = LinkId>, bytes: u64| {
-            links.map(|link| topology.one_way(&[link], bytes)).max().unwrap_or(Time::ZERO)
-        };
-        let ends = |bytes: u64| {
-            let up = (0..topology.hosts).map(|host| topology.host_uplink(host));
-            slowest(&mut up.clone(), bytes) + slowest(&mut up.map(LinkId::reverse), bytes)
-        };
         let data = self.longest(topology, packet, self.sources(), true);
         let back = self.longest(topology, ack, 0..self.switches(), false);
-        ends(packet) + data + ends(ack) + back
+        ends(topology, packet) + data + ends(topology, ack) + back
+    }
+
+    /// As [`Guide::base_rtt`], but both over the longest default path.
+    pub(crate) fn default_rtt(&self, topology: &Topology, packet: u64, ack: u64) -> Time {
+        let one_way = |bytes: u64| ends(topology, bytes) + self.longest(topology, bytes, 0..self.switches(), false);
+        one_way(packet) + one_way(ack)
     }
 
     /// The longest path between switches, guided or default.

@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_topology::{
-    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, LinkId,
-    NodeId, SlimFlyParameters, Topology, TopologyError, TopologyParameters,
+    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, Guide, LeafSpineParameters,
+    LinkId, NodeId, SlimFlyParameters, Topology, TopologyError, TopologyParameters,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -90,6 +90,30 @@ pub fn hops_from(live: &BTreeMap<NodeId, Vec<(LinkId, NodeId)>>, from: NodeId) -
         }
     }
     hops
+}
+
+pub fn node(topology: &Topology, switch: u32) -> NodeId {
+    NodeId(topology.hosts + switch)
+}
+
+/// Ordered pairs of different switches, all of them or every `step`-th.
+pub fn pairs(topology: &Topology, step: usize) -> impl Iterator<Item = (NodeId, NodeId)> + use<> {
+    let (hosts, switches) = (topology.hosts, topology.switches());
+    let all = (0..switches).flat_map(move |a| (0..switches).filter(move |b| *b != a).map(move |b| (a, b)));
+    all.step_by(step).map(move |(a, b)| (NodeId(hosts + a), NodeId(hosts + b)))
+}
+
+/// The default path, switch by switch.
+pub fn walk(topology: &Topology, guide: &Guide, from: NodeId, to: NodeId) -> Vec<LinkId> {
+    let (mut at, mut links) = (from, Vec::new());
+    while let Some(link) = guide.minimal(at, to) {
+        assert_eq!(topology.link(link).from, at);
+        links.push(link);
+        at = topology.link(link).to;
+        assert!(links.len() <= 3);
+    }
+    assert_eq!(at, to);
+    links
 }
 
 /// Name of the nodes and the cables of a topology, in order, with rates, delays and classes.
