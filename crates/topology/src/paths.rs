@@ -55,7 +55,7 @@ impl Topology {
     /// the shortest, so that no path that a source can choose beats it.
     pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
         let mut path = Vec::new();
-        self.follow(&self.base_ports(self.edge_switch(dst)), src, dst, &mut path);
+        self.follow(&self.base_ports(self.edge_switch(dst), &self.base_costs()), src, dst, &mut path);
         path
     }
 
@@ -70,12 +70,16 @@ impl Topology {
         path.push(self.host_uplink(dst).reverse());
     }
 
+    /// What each link adds to the length of a base path: its time where paths are guided, else one hop.
+    fn base_costs(&self) -> Box<[u64]> {
+        let time = |link| self.one_way(&[link], FULL_PACKET).ps();
+        self.link_ids().map(|link| if self.guidance.is_some() { time(link) } else { 1 }).collect()
+    }
+
     /// Per switch the place in [`Topology::out_links`] of its link on the base path to a switch; the first that will do.
-    fn base_ports(&self, to: NodeId) -> Box<[u16]> {
-        let by_time = self.guidance.is_some();
-        let cost = |link: LinkId| if by_time { self.one_way(&[link], FULL_PACKET).ps() } else { 1 };
-        let distance = if by_time {
-            self.costs(to, cost)
+    fn base_ports(&self, to: NodeId, costs: &[u64]) -> Box<[u16]> {
+        let distance = if self.guidance.is_some() {
+            self.least_costs(to, costs)
         } else {
             let mut hops = vec![u32::MAX; self.switches() as usize];
             distances(self, to.0 - self.hosts, &|_| true, &mut hops, &mut Vec::new());
@@ -84,7 +88,7 @@ impl Topology {
         let port = |switch: u32| {
             let on_the_way = |link: &LinkId| {
                 let next = self.link(*link).to.0.checked_sub(self.hosts);
-                next.is_some_and(|next| distance[next as usize] + cost(*link) == distance[switch as usize])
+                next.is_some_and(|next| distance[next as usize] + costs[link.0 as usize] == distance[switch as usize])
             };
             let found = self.out_links(NodeId(self.hosts + switch)).iter().position(on_the_way);
             found.map_or(u16::MAX, |port| port as u16)
@@ -93,7 +97,7 @@ impl Topology {
     }
 
     /// The least cost from every switch to switch `to` over links between switches.
-    fn costs(&self, to: NodeId, cost: impl Fn(LinkId) -> u64) -> Vec<u64> {
+    fn least_costs(&self, to: NodeId, costs: &[u64]) -> Vec<u64> {
         let mut least = vec![u64::MAX; self.switches() as usize];
         let mut queue = BinaryHeap::from([Reverse((0, to.0 - self.hosts))]);
         least[(to.0 - self.hosts) as usize] = 0;
@@ -104,7 +108,7 @@ impl Topology {
             for link in self.out_links(NodeId(self.hosts + switch)) {
                 let Some(other) = self.link(*link).to.0.checked_sub(self.hosts) else { continue };
                 // The way runs against the search.
-                let total = so_far + cost(link.reverse());
+                let total = so_far + costs[link.reverse().0 as usize];
                 if total < least[other as usize] {
                     least[other as usize] = total;
                     queue.push(Reverse((total, other)));
@@ -344,14 +348,19 @@ impl Slowest {
 pub struct BasePaths {
     /// Per edge switch every switch's port on the way there.
     ports: rustc_hash::FxHashMap<NodeId, Box<[u16]>>,
+    /// Per link; filled when first needed.
+    costs: Box<[u64]>,
     path: Vec<LinkId>,
 }
 
 impl BasePaths {
     /// As [`Topology::base_path`].
     pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
+        if self.costs.is_empty() {
+            self.costs = topology.base_costs();
+        }
         let to = topology.edge_switch(dst);
-        let ports = self.ports.entry(to).or_insert_with(|| topology.base_ports(to));
+        let ports = self.ports.entry(to).or_insert_with(|| topology.base_ports(to, &self.costs));
         self.path.clear();
         topology.follow(ports, src, dst, &mut self.path);
         &self.path
