@@ -45,6 +45,13 @@ impl Builder {
         self.add(count, name, NodeKind::Switch { tier })
     }
 
+    /// Adds switches of tier 0 with these names; returns the first.
+    pub(crate) fn named_switches(&mut self, count: u32, name: impl Fn(u32) -> String) -> u32 {
+        let first = self.nodes.len() as u32;
+        self.nodes.extend((0..count).map(|i| Node { name: name(i), kind: NodeKind::Switch { tier: 0 } }));
+        first
+    }
+
     fn add(&mut self, count: u32, name: &str, kind: NodeKind) -> u32 {
         let first = self.nodes.len() as u32;
         self.nodes.extend((0..count).map(|i| Node { name: format!("{name}{i}"), kind }));
@@ -89,7 +96,20 @@ impl Builder {
         for node in 0..nodes.len() {
             first[node + 1] += first[node];
         }
-        let topology = Topology { nodes, links, hosts, switch_latency, uplinks, host_ids, first, ports, parallel };
+        let (groups, guidance) = (Vec::new(), None);
+        let topology = Topology {
+            nodes,
+            links,
+            hosts,
+            switch_latency,
+            uplinks,
+            groups,
+            guidance,
+            host_ids,
+            first,
+            ports,
+            parallel,
+        };
         topology.check()?;
         Ok(topology)
     }

@@ -1,5 +1,6 @@
 //! The graph: hosts, switches and directed links.
 
+use crate::Guidance;
 use anabranch_units::{Rate, Time};
 use thiserror::Error;
 
@@ -33,7 +34,7 @@ pub enum NodeKind {
 /// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Stable name: `host3`, `leaf0`, `spine2`, `agg1`, `core5`.
+    /// Stable name: `host3`, `leaf0`, `spine2`, `agg1`, `core5`; `sw4.7` is switch 7 of group 4.
     pub name: String,
     /// What it is.
     pub kind: NodeKind,
@@ -105,6 +106,10 @@ pub struct Topology {
     pub switch_latency: Time,
     /// Uplinks per tier as multi-part entropy values count them (leaf first); empty where the topology has no tiers.
     pub uplinks: Vec<u32>,
+    /// Per switch, counted from the first switch, its group (Dragonfly, Slim Fly); empty where there are no groups.
+    pub groups: Vec<u32>,
+    /// How source-guided paths run through it; `None` where it has none.
+    pub guidance: Option<Guidance>,
     /// Number of each host in the file that the topology was read from, ascending; empty where hosts count from 0.
     pub host_ids: Vec<u32>,
     /// Links leaving each node, in port order: `ports[first[n]..first[n + 1]]`.
@@ -242,6 +247,11 @@ impl Topology {
             NodeKind::Host => None,
             NodeKind::Switch { tier } => Some(tier),
         }
+    }
+
+    /// The group of a switch; `None` for a host and where there are no groups.
+    pub fn group_of_switch(&self, node: NodeId) -> Option<u32> {
+        self.groups.get(node.0.checked_sub(self.hosts)? as usize).copied()
     }
 
     /// Whether a link leads upwards: from a host, or to a switch of a higher tier.

@@ -2,8 +2,8 @@
 
 use crate::{NodeId, NodeKind, Topology};
 
-/// The part of each node: hosts stay with their switch, the lower tiers of a pod stay together, upper switches are
-/// spread evenly. Deterministic; parts differ by at most one leaf (or pod) in size.
+/// The part of each node: hosts stay with their switch, the lower tiers of a pod stay together, so do the switches of a
+/// group, upper switches are spread evenly. Deterministic; parts differ by at most one leaf (or pod, or group) in size.
 pub fn partition(topology: &Topology, parts: usize) -> Vec<u16> {
     let hosts = topology.hosts;
     let parts = parts.clamp(1, usize::from(u16::MAX));
@@ -27,8 +27,12 @@ pub fn partition(topology: &Topology, parts: usize) -> Vec<u16> {
 }
 
 /// The pod of each switch: switches below the top tier that hang together without it, numbered by their first switch;
-/// `None` for the top tier. Without tiers, every switch is a pod of its own.
+/// `None` for the top tier. A group is a pod: only global links, the longest, lead out of it. Without tiers and groups,
+/// every switch is a pod of its own.
 fn pods(topology: &Topology) -> Vec<Option<usize>> {
+    if !topology.groups.is_empty() {
+        return topology.groups.iter().map(|group| Some(*group as usize)).collect();
+    }
     let (hosts, switches) = (topology.hosts, topology.switches());
     let tier = |switch: u32| match topology.node(NodeId(hosts + switch)).kind {
         NodeKind::Switch { tier } => tier,

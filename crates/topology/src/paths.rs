@@ -6,6 +6,10 @@ use crate::{
     switch_graph::{Search, SwitchGraph},
 };
 use anabranch_units::{Rate, Serialiser, Time};
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// Bytes on the wire of the packet for which a path is called the fastest: 4 KiB with headers (specification 9.4).
+const FULL_PACKET: u64 = 4160;
 
 impl Topology {
     /// Hops between two switches on the intact network; `u32::MAX` where there is no way.
@@ -46,32 +50,72 @@ impl Topology {
         u32::MAX
     }
 
-    /// The first of the shortest paths between two hosts, host links included.
+    /// The way a packet takes alone, host links included: the first of the shortest paths between two hosts. Where links
+    /// are of unequal length by design (topologies with guided paths) it is the fastest, which may have more hops than
+    /// the shortest, so that no path that a source can choose beats it.
     pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
-        let (from, to) = (self.edge_switch(src), self.edge_switch(dst));
-        let mut path = vec![self.host_uplink(src)];
-        let mut distance = vec![u32::MAX; self.switches() as usize];
-        if from != to {
-            distances(self, to.0 - self.hosts, &|_| true, &mut distance, &mut Vec::new());
-        }
-        self.descend(from, to, &distance, &mut path);
-        path.push(self.host_uplink(dst).reverse());
+        let mut path = Vec::new();
+        self.follow(&self.base_ports(self.edge_switch(dst), &self.base_costs()), src, dst, &mut path);
         path
     }
 
-    /// Appends the first of the shortest paths between two switches, given every switch's `distance` to `to`.
-    fn descend(&self, from: NodeId, to: NodeId, distance: &[u32], path: &mut Vec<LinkId>) {
-        let mut at = from;
+    fn follow(&self, ports: &[u16], src: u32, dst: u32, path: &mut Vec<LinkId>) {
+        let (mut at, to) = (self.edge_switch(src), self.edge_switch(dst));
+        path.push(self.host_uplink(src));
         while at != to {
-            let here = distance[(at.0 - self.hosts) as usize];
-            let nearer = |link: &&LinkId| {
-                let next = self.link(**link).to.0;
-                next >= self.hosts && distance[(next - self.hosts) as usize] < here
-            };
-            let link = self.out_links(at).iter().find(nearer).expect("a connected graph");
-            path.push(*link);
-            at = self.link(*link).to;
+            let link = self.out_links(at)[usize::from(ports[(at.0 - self.hosts) as usize])];
+            path.push(link);
+            at = self.link(link).to;
         }
+        path.push(self.host_uplink(dst).reverse());
+    }
+
+    /// What each link adds to the length of a base path: its time where paths are guided, else one hop.
+    fn base_costs(&self) -> Box<[u64]> {
+        let time = |link| self.one_way(&[link], FULL_PACKET).ps();
+        self.link_ids().map(|link| if self.guidance.is_some() { time(link) } else { 1 }).collect()
+    }
+
+    /// Per switch the place in [`Topology::out_links`] of its link on the base path to a switch; the first that will do.
+    fn base_ports(&self, to: NodeId, costs: &[u64]) -> Box<[u16]> {
+        let distance = if self.guidance.is_some() {
+            self.least_costs(to, costs)
+        } else {
+            let mut hops = vec![u32::MAX; self.switches() as usize];
+            distances(self, to.0 - self.hosts, &|_| true, &mut hops, &mut Vec::new());
+            hops.into_iter().map(u64::from).collect()
+        };
+        let port = |switch: u32| {
+            let on_the_way = |link: &LinkId| {
+                let next = self.link(*link).to.0.checked_sub(self.hosts);
+                next.is_some_and(|next| distance[next as usize] + costs[link.0 as usize] == distance[switch as usize])
+            };
+            let found = self.out_links(NodeId(self.hosts + switch)).iter().position(on_the_way);
+            found.map_or(u16::MAX, |port| port as u16)
+        };
+        (0..self.switches()).map(port).collect()
+    }
+
+    /// The least cost from every switch to switch `to` over links between switches.
+    fn least_costs(&self, to: NodeId, costs: &[u64]) -> Vec<u64> {
+        let mut least = vec![u64::MAX; self.switches() as usize];
+        let mut queue = BinaryHeap::from([Reverse((0, to.0 - self.hosts))]);
+        least[(to.0 - self.hosts) as usize] = 0;
+        while let Some(Reverse((so_far, switch))) = queue.pop() {
+            if so_far > least[switch as usize] {
+                continue;
+            }
+            for link in self.out_links(NodeId(self.hosts + switch)) {
+                let Some(other) = self.link(*link).to.0.checked_sub(self.hosts) else { continue };
+                // The way runs against the search.
+                let total = so_far + costs[link.reverse().0 as usize];
+                if total < least[other as usize] {
+                    least[other as usize] = total;
+                    queue.push(Reverse((total, other)));
+                }
+            }
+        }
+        least
     }
 
     /// Store and forward over an empty path: wire times, delays and switch latencies.
@@ -95,8 +139,12 @@ impl Topology {
         self.one_way(path, data) + self.one_way(&back, ack)
     }
 
-    /// The largest base round trip between two hosts.
+    /// The largest base round trip between two hosts. Where there are guided paths: over default paths, which are as
+    /// long where links of a class are alike, with the slowest host links.
     pub fn max_base_rtt(&self, data: u64, ack: u64) -> Time {
+        if let Some(guide) = self.guide() {
+            return guide.default_rtt(self, data, ack);
+        }
         // The round trip is a sum over links: per switch the slowest hosts as source and as destination stand for all.
         let out = |up: LinkId| self.one_way(&[up], data) + self.one_way(&[up.reverse()], ack);
         let mut sources: Vec<Slowest> = vec![Slowest::default(); self.switches() as usize];
@@ -295,27 +343,26 @@ impl Slowest {
     }
 }
 
-/// Shortest paths between hosts; the distances to an edge switch are worked out once.
+/// Base paths between hosts; what leads to an edge switch is worked out once.
 #[derive(Clone, Debug, Default)]
 pub struct BasePaths {
-    /// Every switch's distance to an edge switch.
-    distances: rustc_hash::FxHashMap<NodeId, Box<[u32]>>,
+    /// Per edge switch every switch's port on the way there.
+    ports: rustc_hash::FxHashMap<NodeId, Box<[u16]>>,
+    /// Per link; filled when first needed.
+    costs: Box<[u64]>,
     path: Vec<LinkId>,
 }
 
 impl BasePaths {
     /// As [`Topology::base_path`].
     pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
-        let (from, to) = (topology.edge_switch(src), topology.edge_switch(dst));
-        let distance = self.distances.entry(to).or_insert_with(|| {
-            let mut distance = vec![u32::MAX; topology.switches() as usize];
-            distances(topology, to.0 - topology.hosts, &|_| true, &mut distance, &mut Vec::new());
-            distance.into()
-        });
+        if self.costs.is_empty() {
+            self.costs = topology.base_costs();
+        }
+        let to = topology.edge_switch(dst);
+        let ports = self.ports.entry(to).or_insert_with(|| topology.base_ports(to, &self.costs));
         self.path.clear();
-        self.path.push(topology.host_uplink(src));
-        topology.descend(from, to, distance, &mut self.path);
-        self.path.push(topology.host_uplink(dst).reverse());
+        topology.follow(ports, src, dst, &mut self.path);
         &self.path
     }
 }

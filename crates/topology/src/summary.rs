@@ -1,7 +1,8 @@
 //! What there is to know of a topology at a glance.
 
 use crate::{
-    LinkId, NodeId, NodeKind, Topology,
+    LinkId, NodeId, NodeKind, PathType, Topology,
+    guide::{TypeTotal, guided_table_bytes},
     paths::count_paths,
     switch_graph::{Search, SwitchGraph},
 };
@@ -32,6 +33,38 @@ pub struct PathCount {
     pub pairs: u64,
 }
 
+/// Guided paths of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeCount {
+    /// Local and global links.
+    pub kind: PathType,
+    /// Number of paths, over the ordered pairs of switches that were looked at.
+    pub paths: u64,
+    /// Least latency of one: propagation and a wire time per hop (Spritz, Table I).
+    pub latency: Time,
+}
+
+/// Guided paths at a glance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuidedSummary {
+    /// Switches whose paths to all others were counted: all, or evenly spaced ones where there are many million paths.
+    pub sources: u32,
+    /// Fewest paths of an ordered pair of different switches.
+    pub fewest: u64,
+    /// Most paths of one.
+    pub most: u64,
+    /// Paths by type, in the order of Spritz's Table I.
+    pub types: Vec<TypeCount>,
+    /// Bytes of an endpoint's table with as many paths to every switch as the most.
+    pub table_bytes: u64,
+    /// Largest round trip: data over the longest guided path, its acknowledgement over the longest default path.
+    pub base_rtt: Time,
+    /// Bandwidth-delay product of that round trip, in bytes.
+    pub bdp_bytes: u64,
+    /// In packets, rounded up.
+    pub bdp_packets: u64,
+}
+
 /// Rates with delays, each pair once.
 type RatesAndDelays = Vec<(Rate, Time)>;
 
@@ -48,6 +81,8 @@ pub struct Summary {
     pub diameter_links: u32,
     /// Most links between two switches with hosts on a shortest path.
     pub diameter_switch_hops: u32,
+    /// Links between two different switches with hosts on a shortest path, averaged over ordered pairs; 0 without pairs.
+    pub average_switch_hops: f64,
     /// Shortest paths between switches with hosts, by distance and number.
     pub paths: Vec<PathCount>,
     /// Largest base round trip for packets of the given sizes.
@@ -56,6 +91,8 @@ pub struct Summary {
     pub bdp_bytes: u64,
     /// In packets, rounded up.
     pub bdp_packets: u64,
+    /// Guided paths; `None` where there are none.
+    pub guided: Option<GuidedSummary>,
 }
 
 impl Topology {
@@ -72,6 +109,8 @@ impl Topology {
             }
         }
         let far = paths.keys().map(|key| key.0).max().unwrap_or(0);
+        let pairs: u64 = paths.values().sum();
+        let hops: u64 = paths.iter().map(|((hops, _), pairs)| u64::from(*hops) * pairs).sum();
         let bdp_bytes = self.bdp(data, ack);
         Summary {
             hosts: self.hosts,
@@ -79,6 +118,7 @@ impl Topology {
             cables: self.cable_counts(),
             diameter_links: far + 2,
             diameter_switch_hops: far,
+            average_switch_hops: if pairs == 0 { 0.0 } else { hops as f64 / pairs as f64 },
             paths: paths
                 .into_iter()
                 .map(|((switch_hops, paths), pairs)| PathCount { switch_hops, paths, pairs })
@@ -86,7 +126,26 @@ impl Topology {
             base_rtt: self.max_base_rtt(data, ack),
             bdp_bytes,
             bdp_packets: bdp_bytes.div_ceil(data.max(1)),
+            guided: self.guided_summary(data, ack),
         }
+    }
+
+    fn guided_summary(&self, data: u64, ack: u64) -> Option<GuidedSummary> {
+        let guide = self.guide()?;
+        let totals = guide.totals(self, data);
+        let base_rtt = guide.base_rtt(self, data, ack);
+        let bdp_bytes = self.nic_rate().bytes_in(base_rtt);
+        let count = |t: &TypeTotal| TypeCount { kind: t.kind, paths: t.paths, latency: t.latency };
+        Some(GuidedSummary {
+            sources: totals.sources,
+            fewest: totals.fewest,
+            most: totals.most,
+            types: totals.types.iter().map(count).collect(),
+            table_bytes: guided_table_bytes(self.switches().into(), totals.most),
+            base_rtt,
+            bdp_bytes,
+            bdp_packets: bdp_bytes.div_ceil(data.max(1)),
+        })
     }
 
     fn tier_counts(&self) -> Vec<TierCount> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod adjacency;
 pub(crate) mod conweave;
+pub(crate) mod htsim_groups;
 pub(crate) mod htsim_topo;
 
 use crate::TopologyError;

@@ -10,7 +10,7 @@ choices! {
     pub enum FileFormat {
         /// ConWeave's text: counts, switch ids, a line per cable with rate and delay.
         Conweave = "conweave",
-        /// htsim's description of a fat tree, tier by tier.
+        /// htsim's description of a fat tree, tier by tier, or of a Dragonfly or a Slim Fly.
         HtsimTopo = "htsim-topo",
         /// A line per switch: the switch, then its neighbours with larger numbers.
         Adjacency = "adjacency",
@@ -46,6 +46,7 @@ impl FileParameters {
         let latency = short("switch_latency", self.switch_latency)?;
         let built = match self.format {
             FileFormat::Conweave => files::conweave::parse(&text, latency),
+            FileFormat::HtsimTopo if files::htsim_groups::is_one(&text) => files::htsim_groups::parse(&text),
             FileFormat::HtsimTopo => files::htsim_topo::parse(&text),
             FileFormat::Adjacency => files::adjacency::parse(
                 &text,

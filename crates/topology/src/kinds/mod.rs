@@ -1,12 +1,17 @@
 //! The kinds of topology a scenario can name.
 
+mod dragonfly;
 mod fat_tree;
 mod file;
+mod grouped;
 mod leaf_spine;
+mod slim_fly;
 
+pub use dragonfly::{Arrangement, DragonflyParameters};
 pub use fat_tree::FatTreeParameters;
 pub use file::{FileFormat, FileParameters};
 pub use leaf_spine::LeafSpineParameters;
+pub use slim_fly::SlimFlyParameters;
 
 use crate::{Topology, TopologyError};
 use anabranch_settings::{Parameters, nearest};
@@ -81,6 +86,8 @@ macro_rules! kinds {
 kinds! {
     LeafSpine LeafSpineParameters "leaf-spine", "two tiers with any number of leaves, spines and hosts", "specification 10.6";
     FatTree FatTreeParameters "fat-tree", "non-blocking tree of 2 or 3 tiers of switches of one radix", "PRIME, Table I; specification 10.6";
+    Dragonfly DragonflyParameters "dragonfly", "fully meshed groups of switches, one global link between any two groups", "Spritz section V-A; specification 9.1";
+    SlimFly SlimFlyParameters "slim-fly", "switches at most two hops apart, over a finite field", "Spritz section V-A; specification 10";
     File FileParameters "file", "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list", "specification 14.2, 14.3";
 }
 

@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_topology::{
-    FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, LinkId, NodeId, Topology, TopologyError,
-    TopologyParameters,
+    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, Guide, LeafSpineParameters,
+    LinkId, NodeId, SlimFlyParameters, Topology, TopologyError, TopologyParameters,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,6 +18,29 @@ pub fn fat_tree(tiers: u64, radix: u64) -> Topology {
 pub fn leaf_spine(leaves: u64, spines: u64, hosts_per_leaf: u64, links_per_spine: u64) -> Topology {
     let parameters = LeafSpineParameters { leaves, spines, hosts_per_leaf, links_per_spine, ..Default::default() };
     build(TopologyParameters::LeafSpine(parameters)).unwrap()
+}
+
+pub fn dragonfly(p: u64, a: u64, h: u64) -> Topology {
+    build(TopologyParameters::Dragonfly(DragonflyParameters { p, a, h, ..Default::default() })).unwrap()
+}
+
+pub fn arranged(a: u64, h: u64, groups: u64, arrangement: Arrangement) -> Topology {
+    let groups = anabranch_settings::Auto::Value(groups);
+    let parameters = DragonflyParameters { p: 1, a, h, groups, arrangement, ..Default::default() };
+    build(TopologyParameters::Dragonfly(parameters)).unwrap()
+}
+
+pub fn slim_fly(q: u64, p: u64) -> Topology {
+    build(TopologyParameters::SlimFly(SlimFlyParameters { q, p, ..Default::default() })).unwrap()
+}
+
+/// Neighbours of every switch, in numbers counted from the first switch. Made from `links` alone.
+pub fn neighbours(topology: &Topology) -> Vec<BTreeSet<u32>> {
+    let mut all = vec![BTreeSet::new(); topology.switches() as usize];
+    for link in topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts) {
+        all[(link.from.0 - topology.hosts) as usize].insert(link.to.0 - topology.hosts);
+    }
+    all
 }
 
 pub fn file(format: FileFormat, text: &str) -> Result<Topology, TopologyError> {
@@ -67,6 +90,30 @@ pub fn hops_from(live: &BTreeMap<NodeId, Vec<(LinkId, NodeId)>>, from: NodeId) -
         }
     }
     hops
+}
+
+pub fn node(topology: &Topology, switch: u32) -> NodeId {
+    NodeId(topology.hosts + switch)
+}
+
+/// Ordered pairs of different switches, all of them or every `step`-th.
+pub fn pairs(topology: &Topology, step: usize) -> impl Iterator<Item = (NodeId, NodeId)> + use<> {
+    let (hosts, switches) = (topology.hosts, topology.switches());
+    let all = (0..switches).flat_map(move |a| (0..switches).filter(move |b| *b != a).map(move |b| (a, b)));
+    all.step_by(step).map(move |(a, b)| (NodeId(hosts + a), NodeId(hosts + b)))
+}
+
+/// The default path, switch by switch.
+pub fn walk(topology: &Topology, guide: &Guide, from: NodeId, to: NodeId) -> Vec<LinkId> {
+    let (mut at, mut links) = (from, Vec::new());
+    while let Some(link) = guide.minimal(at, to) {
+        assert_eq!(topology.link(link).from, at);
+        links.push(link);
+        at = topology.link(link).to;
+        assert!(links.len() <= 3);
+    }
+    assert_eq!(at, to);
+    links
 }
 
 /// Name of the nodes and the cables of a topology, in order, with rates, delays and classes.

@@ -1,0 +1,230 @@
+//! Source-guided routing (Spritz; specification 8.1): the source names the first one or two hops, static tables do the
+//! rest.
+//!
+//! A packet carries an entropy value of two parts. The first switch forwards by EV1, the second by EV2, all others by the
+//! default table. A part is the number of a switch-facing port, in port order. Two exceptions on Dragonfly: inside one
+//! group EV1 names a switch of the group and the rest is default; EV2 counts only for a packet that came over a local
+//! link and is not in its destination's group yet, and names a global link.
+
+mod paths;
+mod times;
+
+pub use paths::{GuidedPath, PathType};
+pub(crate) use times::TypeTotal;
+pub use times::guided_table_bytes;
+
+use crate::{LinkClass, LinkId, NodeId, Topology};
+
+/// How source-guided paths run through a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guidance {
+    /// Up to local, global, local, global, local; by default local, global, local.
+    Dragonfly,
+    /// Two hops at will; by default over the common neighbour of the smallest number.
+    SlimFly,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The tables of source-guided routing: default next hops, and the ports that entropy values name. Static: failures do
+/// not change them.
+///
+/// Switches are numbers from the first switch inside, nodes at the surface.
+#[derive(Clone, Debug)]
+pub struct Guide {
+    guidance: Guidance,
+    hosts: u32,
+    /// Group of each switch.
+    group: Vec<u32>,
+    groups: u32,
+    /// Switch-facing ports of each switch: `first[s]..first[s + 1]` in the lists that follow.
+    first: Vec<u32>,
+    link: Vec<LinkId>,
+    to: Vec<u32>,
+    local: Vec<bool>,
+    /// Dragonfly: per (group, other group) the port between them.
+    gateways: Vec<u32>,
+    /// Dragonfly: the switch that owns each port.
+    owner: Vec<u32>,
+    /// Slim Fly: per (switch, other switch) the number of the default port.
+    default_ports: Vec<u16>,
+}
+
+/// The virtual channel of a packet on its `hop`-th link between switches, counted from 0: the hop itself. Channels are
+/// taken in ascending order, so no cycle of packets can wait for each other (specification 8.1 leaves it open; ours).
+pub fn virtual_channel(hop: u8) -> u8 {
+    hop
+}
+
+impl Guidance {
+    /// Virtual channels that keep guided paths free of deadlock: the most hops of a path.
+    pub fn virtual_channels(self) -> u8 {
+        match self {
+            Guidance::Dragonfly => 5,
+            Guidance::SlimFly => 4,
+        }
+    }
+}
+
+impl Topology {
+    /// The tables of source-guided routing; `None` where the topology has none.
+    pub fn guide(&self) -> Option<Guide> {
+        let guidance = self.guidance?;
+        let (mut first, mut link, mut owner) = (vec![0], Vec::new(), Vec::new());
+        for switch in 0..self.switches() {
+            let facing =
+                self.out_links(NodeId(self.hosts + switch)).iter().filter(|l| self.link(**l).to.0 >= self.hosts);
+            link.extend(facing);
+            owner.resize(link.len(), switch);
+            first.push(link.len() as u32);
+        }
+        let to = link.iter().map(|l| self.link(*l).to.0 - self.hosts).collect();
+        let local = link.iter().map(|l| self.link(*l).class == LinkClass::Local).collect();
+        let mut guide = Guide {
+            guidance,
+            hosts: self.hosts,
+            group: self.groups.clone(),
+            groups: self.groups.iter().max().map_or(0, |last| last + 1),
+            first,
+            link,
+            to,
+            local,
+            gateways: Vec::new(),
+            owner,
+            default_ports: Vec::new(),
+        };
+        match guidance {
+            Guidance::Dragonfly => guide.find_gateways(),
+            Guidance::SlimFly => guide.find_default_ports(),
+        }
+        Some(guide)
+    }
+}
+
+impl Guide {
+    /// How paths run.
+    pub fn guidance(&self) -> Guidance {
+        self.guidance
+    }
+
+    fn switches(&self) -> u32 {
+        self.group.len() as u32
+    }
+
+    fn number(&self, node: NodeId) -> u32 {
+        node.0 - self.hosts
+    }
+
+    /// Places of the ports of a switch in the lists.
+    fn ports(&self, switch: u32) -> std::ops::Range<u32> {
+        self.first[switch as usize]..self.first[switch as usize + 1]
+    }
+
+    fn find_gateways(&mut self) {
+        self.gateways = vec![NONE; (self.groups * self.groups) as usize];
+        for port in (0..self.link.len()).filter(|port| !self.local[*port]) {
+            let (from, to) = (self.group[self.owner[port] as usize], self.group[self.to[port] as usize]);
+            let gateway = &mut self.gateways[(from * self.groups + to) as usize];
+            // Should there be several links, the first counts.
+            *gateway = (port as u32).min(*gateway);
+        }
+    }
+
+    fn find_default_ports(&mut self) {
+        let switches = self.switches();
+        let mut table = vec![u16::MAX; (switches * switches) as usize];
+        for switch in 0..switches {
+            let row = &mut table[(switch * switches) as usize..][..switches as usize];
+            let ports = self.first[switch as usize]..self.first[switch as usize + 1];
+            // Ports lead to neighbours in ascending order: the smallest number is entered last and stays.
+            for (number, port) in ports.clone().enumerate().rev() {
+                let middle = self.to[port as usize] as usize;
+                for beyond in self.first[middle]..self.first[middle + 1] {
+                    row[self.to[beyond as usize] as usize] = number as u16;
+                }
+            }
+            for (number, port) in ports.enumerate() {
+                row[self.to[port as usize] as usize] = number as u16;
+            }
+        }
+        self.default_ports = table;
+    }
+
+    /// The port of a switch that leads straight to another switch.
+    fn port_to(&self, switch: u32, other: u32) -> u32 {
+        let ports = self.ports(switch);
+        let neighbours = &self.to[ports.start as usize..ports.end as usize];
+        neighbours.binary_search(&other).map_or(NONE, |number| ports.start + number as u32)
+    }
+
+    /// The default port of a switch towards another.
+    fn default_port(&self, at: u32, to: u32) -> u32 {
+        match self.guidance {
+            Guidance::SlimFly => {
+                self.first[at as usize] + u32::from(self.default_ports[(at * self.switches() + to) as usize])
+            }
+            Guidance::Dragonfly => {
+                let (here, there) = (self.group[at as usize], self.group[to as usize]);
+                if here == there {
+                    return self.port_to(at, to);
+                }
+                let gateway = self.gateways[(here * self.groups + there) as usize];
+                let owner = self.owner[gateway as usize];
+                if owner == at { gateway } else { self.port_to(at, owner) }
+            }
+        }
+    }
+
+    /// The default next hop of a switch towards another: on Dragonfly to the gateway of the destination's group, over it,
+    /// to the destination; on Slim Fly the direct link, else over the common neighbour of the smallest number. `None` at
+    /// the destination.
+    pub fn minimal(&self, at: NodeId, to: NodeId) -> Option<LinkId> {
+        (at != to).then(|| self.link[self.default_port(self.number(at), self.number(to)) as usize])
+    }
+
+    /// What the switch `at` does with a packet for `to` that has passed `hop` links between switches, the last of them
+    /// local or not. `None` at the destination, whatever the entropy value says.
+    ///
+    /// A part of the entropy value is taken modulo the number of switch-facing ports. Where the port it names is not of
+    /// the kind the rules ask for, it is taken modulo the number of those that are, in port order; where there are none,
+    /// the default counts.
+    pub fn next(&self, at: NodeId, hop: u8, arrived_over_local: bool, ev: [u16; 2], to: NodeId) -> Option<LinkId> {
+        if at == to {
+            return None;
+        }
+        let (at, to) = (self.number(at), self.number(to));
+        let same_group = self.group[at as usize] == self.group[to as usize];
+        let port = match (self.guidance, hop) {
+            (Guidance::SlimFly, 0 | 1) => self.port(at, ev[usize::from(hop)], |_| true),
+            (Guidance::Dragonfly, 0) => self.port(at, ev[0], |local| local || !same_group),
+            (Guidance::Dragonfly, 1) if arrived_over_local && !same_group => self.port(at, ev[1], |local| !local),
+            _ => None,
+        };
+        Some(self.link[port.unwrap_or_else(|| self.default_port(at, to)) as usize])
+    }
+
+    /// The port that a part of an entropy value names among those allowed, by whether they are local.
+    fn port(&self, at: u32, ev: u16, allowed: impl Fn(bool) -> bool) -> Option<u32> {
+        let ports = self.ports(at);
+        let named = ports.start + u32::from(ev) % (ports.len() as u32).max(1);
+        let is_allowed = |port: &u32| allowed(self.local[*port as usize]);
+        if ports.contains(&named) && is_allowed(&named) {
+            return Some(named);
+        }
+        let count = ports.clone().filter(is_allowed).count();
+        ports.filter(is_allowed).nth(usize::from(ev).checked_rem(count)?)
+    }
+
+    /// The two ends of the global link that the default table takes between two groups of a Dragonfly; `None` for one
+    /// and the same group, an unknown one, or on Slim Fly, where groups have many links to each other.
+    pub fn gateway(&self, from_group: u32, to_group: u32) -> Option<(NodeId, NodeId)> {
+        if from_group.max(to_group) >= self.groups {
+            return None;
+        }
+        let port = *self.gateways.get((from_group * self.groups + to_group) as usize)?;
+        (port != NONE).then(|| {
+            let ends = (self.owner[port as usize], self.to[port as usize]);
+            (NodeId(self.hosts + ends.0), NodeId(self.hosts + ends.1))
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! The paths that entropy values name between two switches.
+
+use super::{Guidance, Guide};
+use crate::{LinkId, NodeId, Topology};
+use anabranch_units::Time;
+
+/// Most links between switches on a guided path.
+const MOST_HOPS: usize = 5;
+
+/// Local and global links of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathType {
+    /// Local links.
+    pub local: u8,
+    /// Global links.
+    pub global: u8,
+}
+
+const fn types<const N: usize>(pairs: [(u8, u8); N]) -> [PathType; N] {
+    let mut all = [PathType { local: 0, global: 0 }; N];
+    let mut index = 0;
+    while index < N {
+        all[index] = PathType { local: pairs[index].0, global: pairs[index].1 };
+        index += 1;
+    }
+    all
+}
+
+static DRAGONFLY: [PathType; 9] = types([(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2), (3, 2)]);
+static SLIM_FLY: [PathType; 14] = types([
+    (1, 0),
+    (2, 0),
+    (3, 0),
+    (4, 0),
+    (0, 1),
+    (1, 1),
+    (2, 1),
+    (3, 1),
+    (0, 2),
+    (1, 2),
+    (2, 2),
+    (0, 3),
+    (1, 3),
+    (0, 4),
+]);
+
+impl Guidance {
+    /// The types that guided paths can have, in the order of their latencies in Spritz's Table I: the categories of the
+    /// coarse-grained mode.
+    pub fn types(self) -> &'static [PathType] {
+        match self {
+            Guidance::Dragonfly => &DRAGONFLY,
+            Guidance::SlimFly => &SLIM_FLY,
+        }
+    }
+
+    /// The place of a type in [`Guidance::types`]; `None` for a type that does not occur.
+    pub fn category(self, kind: PathType) -> Option<u8> {
+        self.types().iter().position(|t| *t == kind).map(|index| index as u8)
+    }
+}
+
+/// A path that an entropy value names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuidedPath {
+    /// The entropy value: switch-facing port of the first switch, and of the second; 0 where it is not used.
+    pub ev: [u16; 2],
+    /// Its local and global links.
+    pub kind: PathType,
+    /// Whether it is minimal: on Dragonfly the default path, on Slim Fly as short as the default path.
+    pub minimal: bool,
+    /// Latency as Spritz's Table I has it: propagation and one wire time per hop, without switches and host links.
+    pub latency: Time,
+    /// Propagation alone.
+    pub propagation: Time,
+    links: [LinkId; MOST_HOPS],
+}
+
+impl GuidedPath {
+    /// Its links, from switch to switch.
+    pub fn links(&self) -> &[LinkId] {
+        &self.links[..usize::from(self.kind.local + self.kind.global)]
+    }
+}
+
+impl Guide {
+    /// The guided paths between two switches for packets of `packet` bytes on the wire, by latency, then by entropy
+    /// value: index 0 is the fastest. A switch has one path to itself, without links.
+    pub fn paths(&self, topology: &Topology, from: NodeId, to: NodeId, packet: u64) -> Vec<GuidedPath> {
+        let mut paths = Vec::new();
+        let (from, to) = (self.number(from), self.number(to));
+        let default = self.default_hops(from, to);
+        self.visit(from, to, &mut |ev, ports| {
+            let mut links = [LinkId(0); MOST_HOPS];
+            let (mut latency, mut propagation) = (Time::ZERO, Time::ZERO);
+            for (slot, port) in links.iter_mut().zip(ports) {
+                *slot = self.link[*port as usize];
+                let link = topology.link(*slot);
+                propagation += link.delay;
+                latency += link.delay + link.rate.wire_time(packet);
+            }
+            let kind = self.kind(ports);
+            let minimal = match self.guidance {
+                // One global link at most: only the default path has that.
+                Guidance::Dragonfly => ports.len() <= default && kind.global <= 1,
+                Guidance::SlimFly => ports.len() == default,
+            };
+            paths.push(GuidedPath { ev, kind, minimal, latency, propagation, links });
+        });
+        paths.sort_unstable_by_key(|path| (path.latency, path.ev));
+        paths
+    }
+
+    pub(super) fn kind(&self, ports: &[u32]) -> PathType {
+        let local = ports.iter().filter(|port| self.local[**port as usize]).count() as u8;
+        PathType { local, global: ports.len() as u8 - local }
+    }
+
+    fn default_hops(&self, from: u32, to: u32) -> usize {
+        let mut path = Path::default();
+        self.finish(&mut path, from, to);
+        path.len
+    }
+
+    /// Calls `found` with the entropy value and the ports of every guided path, in the order of entropy values.
+    pub(super) fn visit(&self, from: u32, to: u32, found: &mut dyn FnMut([u16; 2], &[u32])) {
+        if from == to {
+            return found([0, 0], &[]);
+        }
+        let same_group = self.group[from as usize] == self.group[to as usize];
+        for (ev1, first) in (0..).zip(self.ports(from)) {
+            let (second, local) = (self.to[first as usize], self.local[first as usize]);
+            let guided_on = match self.guidance {
+                Guidance::Dragonfly if same_group && !local => continue,
+                Guidance::Dragonfly => local && !same_group,
+                Guidance::SlimFly => second != to,
+            };
+            if !guided_on {
+                self.complete(&[first], from, to, [ev1, 0], found);
+                continue;
+            }
+            for (ev2, next) in (0..).zip(self.ports(second)) {
+                // On Dragonfly the second choice is among global links.
+                if self.guidance == Guidance::SlimFly || !self.local[next as usize] {
+                    self.complete(&[first, next], from, to, [ev1, ev2], found);
+                }
+            }
+        }
+    }
+
+    /// Follows the default table after the hops that were chosen; a path that meets a switch twice is none.
+    fn complete(&self, chosen: &[u32], from: u32, to: u32, ev: [u16; 2], found: &mut dyn FnMut([u16; 2], &[u32])) {
+        let mut path = Path::default();
+        chosen.iter().for_each(|port| path.push(*port));
+        self.finish(&mut path, self.to[chosen[chosen.len() - 1] as usize], to);
+        let ports = path.ports();
+        let met = |place: usize| self.to[ports[place] as usize];
+        let simple = (0..ports.len()).all(|i| met(i) != from && (0..i).all(|j| met(i) != met(j)));
+        if simple {
+            found(ev, ports);
+        }
+    }
+
+    fn finish(&self, path: &mut Path, mut at: u32, to: u32) {
+        while at != to {
+            let port = self.default_port(at, to);
+            path.push(port);
+            at = self.to[port as usize];
+        }
+    }
+
+    /// Calls `found` with the hops of the default path.
+    pub(super) fn default_path(&self, from: u32, to: u32, found: &mut dyn FnMut(&[u32])) {
+        let mut path = Path::default();
+        self.finish(&mut path, from, to);
+        found(path.ports());
+    }
+}
+
+#[derive(Default)]
+struct Path {
+    ports: [u32; MOST_HOPS],
+    len: usize,
+}
+
+impl Path {
+    fn push(&mut self, port: u32) {
+        self.ports[self.len] = port;
+        self.len += 1;
+    }
+    fn ports(&self) -> &[u32] {
+        &self.ports[..self.len]
+    }
+}

@@ -1,0 +1,139 @@
+//! What guided paths take: the longest round trip, the bandwidth-delay product, the memory of their tables.
+
+use super::{Guidance, Guide, PathType};
+use crate::{LinkId, Topology};
+use anabranch_units::Time;
+use std::collections::BTreeMap;
+
+/// Most paths that are looked at one by one; beyond, switches stand for each other.
+const MOST_PATHS: u64 = 8_000_000;
+
+/// Bytes of an endpoint's table: 3 per path to every other switch (specification 9.3).
+pub fn guided_table_bytes(switches: u64, paths_per_pair: u64) -> u64 {
+    switches.saturating_sub(1) * paths_per_pair * 3
+}
+
+/// Guided paths of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TypeTotal {
+    pub(crate) kind: PathType,
+    pub(crate) paths: u64,
+    pub(crate) latency: Time,
+}
+
+/// Guided paths of all pairs that were looked at.
+pub(crate) struct Totals {
+    pub(crate) sources: u32,
+    pub(crate) fewest: u64,
+    pub(crate) most: u64,
+    pub(crate) types: Vec<TypeTotal>,
+}
+
+/// The slowest link from a host and the slowest to a host.
+fn ends(topology: &Topology, bytes: u64) -> Time {
+    let slowest = |links: &mut dyn Iterator<Item = LinkId>| links.map(|l| topology.one_way(&[l], bytes)).max();
+    let up = (0..topology.hosts).map(|host| topology.host_uplink(host));
+    [slowest(&mut up.clone()), slowest(&mut up.map(LinkId::reverse))].into_iter().flatten().sum()
+}
+
+impl Guide {
+    /// The switches whose paths are looked at: all, or evenly spaced ones where there are too many paths.
+    fn sources(&self) -> impl Iterator<Item = u32> + use<> {
+        let switches = u64::from(self.switches());
+        let ports = (0..self.switches()).map(|s| self.ports(s).len() as u64).max().unwrap_or(0);
+        let per_pair = match self.guidance {
+            Guidance::Dragonfly => u64::from(self.groups.max(2) - 1).max(ports),
+            Guidance::SlimFly => ports * ports,
+        };
+        let count = (MOST_PATHS / (switches * per_pair).max(1)).clamp(1, switches);
+        (0..count).map(move |i| ((2 * i + 1) * switches / (2 * count)) as u32)
+    }
+
+    /// Numbers of guided paths by type, over pairs of different switches.
+    pub(crate) fn totals(&self, topology: &Topology, packet: u64) -> Totals {
+        let (mut sources, mut fewest, mut most) = (0, u64::MAX, 0);
+        let mut types: BTreeMap<PathType, (u64, Time)> = BTreeMap::new();
+        let latency = |port: &u32| {
+            let link = topology.link(self.link[*port as usize]);
+            link.delay + link.rate.wire_time(packet)
+        };
+        let latencies: Vec<Time> = (0..self.link.len() as u32).map(|port| latency(&port)).collect();
+        for from in self.sources() {
+            sources += 1;
+            for to in (0..self.switches()).filter(|to| *to != from) {
+                let mut count = 0;
+                self.visit(from, to, &mut |_, ports| {
+                    count += 1;
+                    let latency = ports.iter().map(|port| latencies[*port as usize]).sum();
+                    let entry = types.entry(self.kind(ports)).or_insert((0, latency));
+                    *entry = (entry.0 + 1, entry.1.min(latency));
+                });
+                (fewest, most) = (fewest.min(count), most.max(count));
+            }
+        }
+        let total = |kind: &PathType| types.get(kind).map(|t| TypeTotal { kind: *kind, paths: t.0, latency: t.1 });
+        let types = self.guidance.types().iter().filter_map(total).collect();
+        Totals { sources, fewest: fewest.min(most), most, types }
+    }
+
+    /// Round trip of a packet of `packet` bytes over the longest guided path and its acknowledgement of `ack` bytes over
+    /// the longest default path, host links and switch latencies included (specification 9.5).
+    ///
+    /// Host links count with the slowest of each direction. In fabrics of many million paths whose links of one class
+    /// differ, evenly spaced sources stand for all.
+    pub fn base_rtt(&self, topology: &Topology, packet: u64, ack: u64) -> Time {
+        let data = self.longest(topology, packet, self.sources(), true);
+        let back = self.longest(topology, ack, 0..self.switches(), false);
+        ends(topology, packet) + data + ends(topology, ack) + back
+    }
+
+    /// As [`Guide::base_rtt`], but both over the longest default path.
+    pub(crate) fn default_rtt(&self, topology: &Topology, packet: u64, ack: u64) -> Time {
+        let one_way = |bytes: u64| ends(topology, bytes) + self.longest(topology, bytes, 0..self.switches(), false);
+        one_way(packet) + one_way(ack)
+    }
+
+    /// The longest path between switches, guided or default.
+    fn longest(&self, topology: &Topology, bytes: u64, sources: impl Iterator<Item = u32>, guided: bool) -> Time {
+        let times: Vec<Time> = self.link.iter().map(|link| topology.one_way(&[*link], bytes)).collect();
+        let slowest = |local: bool| {
+            times.iter().zip(&self.local).filter(|t| *t.1 == local).map(|t| *t.0).max().unwrap_or(Time::ZERO)
+        };
+        let (local, global) = (slowest(true), slowest(false));
+        // No path can take longer: once one does take as long, the search is over.
+        let bound = match (self.guidance, guided) {
+            (Guidance::Dragonfly, true) => local * 3 + global * 2,
+            (Guidance::Dragonfly, false) => local * 2 + global,
+            (Guidance::SlimFly, true) => local.max(global) * 4,
+            (Guidance::SlimFly, false) => local.max(global) * 2,
+        };
+        let mut longest = Time::ZERO;
+        for from in sources {
+            for to in 0..self.switches() {
+                let mut see = |ports: &[u32]| {
+                    longest = longest.max(ports.iter().map(|port| times[*port as usize]).sum());
+                };
+                match guided {
+                    true => self.visit(from, to, &mut |_, ports| see(ports)),
+                    false => self.default_path(from, to, &mut see),
+                }
+                if longest == bound {
+                    return bound;
+                }
+            }
+        }
+        longest
+    }
+}
+
+impl Topology {
+    /// [`Guide::base_rtt`]; `None` where the topology has no guided paths.
+    pub fn guided_base_rtt(&self, packet: u64, ack: u64) -> Option<Time> {
+        Some(self.guide()?.base_rtt(self, packet, ack))
+    }
+
+    /// Bandwidth-delay product in bytes: NIC rate times [`Topology::guided_base_rtt`].
+    pub fn guided_bdp(&self, packet: u64, ack: u64) -> Option<u64> {
+        Some(self.nic_rate().bytes_in(self.guided_base_rtt(packet, ack)?))
+    }
+}

@@ -1,0 +1,69 @@
+//! What Dragonfly and Slim Fly share: switches in groups, hosts at every switch, local and global links.
+
+use super::{moving, short};
+use crate::{Guidance, LinkClass, Topology, TopologyError, build::Builder};
+use anabranch_units::{Rate, Time};
+
+/// Most switches: their forwarding tables have 2^29 entries at most.
+pub(crate) const MAX_SWITCHES: u64 = 23_170;
+
+/// Rate and delay of each class of link, and what a switch adds.
+pub(crate) struct Cabling {
+    pub(crate) host: (Rate, Time),
+    pub(crate) local: (Rate, Time),
+    pub(crate) global: (Rate, Time),
+    pub(crate) latency: Time,
+}
+
+impl Cabling {
+    /// Checks rates and delays; a rate that is not given is `link_rate`. In the order host, local, global.
+    pub(crate) fn checked(
+        link_rate: Rate,
+        rates: [Option<Rate>; 3],
+        delays: [Time; 3],
+        latency: Time,
+    ) -> Result<Self, TopologyError> {
+        moving("link_rate", link_rate)?;
+        let class = |i: usize, rate: &str, delay: &str| {
+            Ok::<_, TopologyError>((moving(rate, rates[i].unwrap_or(link_rate))?, short(delay, delays[i])?))
+        };
+        Ok(Cabling {
+            host: class(0, "host_link_rate", "host_link_delay")?,
+            local: class(1, "local_link_rate", "local_link_delay")?,
+            global: class(2, "global_link_rate", "global_link_delay")?,
+            latency: short("switch_latency", latency)?,
+        })
+    }
+}
+
+/// Switches in groups of `group_size`, `p` hosts each: host h at switch h div p; `edges` by number of switch.
+///
+/// # Errors
+/// Where the graph is impossible.
+pub(crate) fn build(
+    groups: u32,
+    group_size: u32,
+    p: u32,
+    mut edges: Vec<(u32, u32)>,
+    cabling: &Cabling,
+    guidance: Guidance,
+) -> Result<Topology, TopologyError> {
+    let switches = groups * group_size;
+    let mut builder = Builder::default();
+    builder.hosts(switches * p);
+    let first = builder.named_switches(switches, |s| format!("sw{}.{}", s / group_size, s % group_size));
+    for host in 0..switches * p {
+        builder.cable(host, first + host / p, cabling.host.0, cabling.host.1, LinkClass::Host);
+    }
+    edges.sort_unstable();
+    for (a, b) in edges {
+        let local = a / group_size == b / group_size;
+        let ((rate, delay), class) =
+            if local { (cabling.local, LinkClass::Local) } else { (cabling.global, LinkClass::Global) };
+        builder.cable(first + a, first + b, rate, delay, class);
+    }
+    let mut topology = builder.finish(cabling.latency, Vec::new())?;
+    topology.groups = (0..switches).map(|switch| switch / group_size).collect();
+    topology.guidance = Some(guidance);
+    Ok(topology)
+}

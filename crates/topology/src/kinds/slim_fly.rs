@@ -1,0 +1,143 @@
+//! Slim Fly: the graphs of McKay, Miller and Širáň, of diameter 2, over the finite field of q elements.
+//!
+//! Switches (s, x, y) with s in {0, 1}, number s*q^2 + x*q + y; a group is the q switches of one (s, x). Inside the
+//! groups of s = 0 switches differ by an element of X, inside those of s = 1 by one of X'; (0, x, y) and (1, m, c) are
+//! linked where y = m*x + c (specification 10.1).
+
+use super::grouped::{self, Cabling};
+use super::{not_too_many, positive};
+use crate::{
+    Guidance, Topology, TopologyError,
+    gf::{Field, prime_power},
+};
+use anabranch_settings::parameters;
+use anabranch_units::{Rate, Time};
+
+/// The largest q: 22,898 switches, more would not fit forwarding tables.
+const MAX_Q: u64 = 107;
+
+parameters! {
+    /// Slim Fly: 2 * q^2 switches in 2 * q groups, any two of them at most two hops apart.
+    pub struct SlimFlyParameters {
+        /// Size of the field, a prime power from 3 to 107: switches in a group.
+        q: u64 = 9, source "Spritz section V-A; specification 10.2";
+        /// Hosts at each switch.
+        p: u64 = 7, source "Spritz section V-A; specification 10.2";
+        /// Rate of every link.
+        link_rate: Rate = Rate::gbps(400), source "Spritz section V-A";
+        /// Rate of links to hosts; "": as `link_rate`.
+        host_link_rate: Option<Rate> = None, source "ours";
+        /// Rate of links inside a group; "": as `link_rate`.
+        local_link_rate: Option<Rate> = None, source "ours";
+        /// Rate of links between groups; "": as `link_rate`.
+        global_link_rate: Option<Rate> = None, source "ours";
+        /// Delay of links to hosts.
+        host_link_delay: Time = Time::from_ns(25), source "specification 9.5: what Spritz Table II follows from";
+        /// Delay of links inside a group.
+        local_link_delay: Time = Time::from_ns(25), source "Spritz Table I; specification 9.4, 10.3";
+        /// Delay of links between groups.
+        global_link_delay: Time = Time::from_ns(500), source "Spritz Table I; specification 9.4, 10.3";
+        /// Time a packet spends in a switch before it reaches its output port.
+        switch_latency: Time = Time::from_ns(500), source "specification 9.5";
+    }
+}
+
+/// Whether there is a Slim Fly of this q.
+fn is_possible(q: u64) -> bool {
+    (3..=MAX_Q).contains(&q) && prime_power(q as u32).is_some()
+}
+
+/// Positions in the powers of the primitive element (0 to q - 2) that make up X and X' (specification 10.1).
+fn exponents(q: usize) -> [Vec<usize>; 2] {
+    let steps = |from: usize, to: usize| (from..=to).step_by(2).map(|e| e % (q - 1));
+    match q % 4 {
+        1 => [steps(0, q - 3).collect(), steps(1, q - 2).collect()],
+        // q = 4w - 1.
+        3 => {
+            let w = q.div_ceil(4);
+            let x = steps(0, 2 * w - 2).chain(steps(2 * w - 1, 4 * w - 3)).collect();
+            [x, steps(1, 2 * w - 1).chain(steps(2 * w, 4 * w - 2)).collect()]
+        }
+        _ => [steps(0, q - 2).collect(), steps(1, q - 1).collect()],
+    }
+}
+
+impl SlimFlyParameters {
+    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+        if !is_possible(self.q) {
+            let from = self.q.clamp(3, MAX_Q);
+            let nearest = (0..MAX_Q).flat_map(|d| [from.saturating_sub(d), from + d]).find(|q| is_possible(*q));
+            let message = format!(
+                "`q` is {}; a prime power from 3 to {MAX_Q} is needed, for example {}",
+                self.q,
+                nearest.unwrap_or(9)
+            );
+            return Err(TopologyError::at("q", message));
+        }
+        positive("p", self.p)?;
+        not_too_many("p", (2 * self.q * self.q).saturating_mul(self.p))?;
+        let cabling = Cabling::checked(
+            self.link_rate,
+            [self.host_link_rate, self.local_link_rate, self.global_link_rate],
+            [self.host_link_delay, self.local_link_delay, self.global_link_delay],
+            self.switch_latency,
+        )?;
+        let q = self.q as u32;
+        grouped::build(2 * q, q, self.p as u32, edges(q), &cabling, Guidance::SlimFly)
+    }
+}
+
+/// Pairs of linked switches, the smaller number first. `q` is possible.
+fn edges(q: u32) -> Vec<(u32, u32)> {
+    let field = Field::new(q).expect("a prime power");
+    let powers = field.powers();
+    let switch = |s: u32, x: u32, y: u32| s * q * q + x * q + y;
+    let mut edges = Vec::new();
+    for (s, exponents) in (0..).zip(exponents(q as usize)) {
+        let differences: Vec<u32> = exponents.into_iter().map(|exponent| powers[exponent]).collect();
+        for (x, y) in (0..q).flat_map(|x| (0..q).map(move |y| (x, y))) {
+            // A set holds the negative of each element: the other end names the same link.
+            let others = differences.iter().map(|difference| field.add(y, *difference)).filter(|other| y < *other);
+            edges.extend(others.map(|other| (switch(s, x, y), switch(s, x, other))));
+        }
+    }
+    for (x, m, c) in (0..q).flat_map(|x| (0..q).flat_map(move |m| (0..q).map(move |c| (x, m, c)))) {
+        edges.push((switch(0, x, field.add(field.multiply(m, x), c)), switch(1, m, c)));
+    }
+    edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// X = -X and X' = -X' for every q, or links would have one end only; |X| = |X'| = (q - delta) / 2.
+    #[test]
+    fn generators_hold_their_negatives() {
+        for q in (3..=MAX_Q).filter(|q| is_possible(*q)) {
+            let field = Field::new(q as u32).unwrap();
+            let powers = field.powers();
+            let size = match q % 4 {
+                1 => (q - 1) / 2,
+                3 => q.div_ceil(2),
+                _ => q / 2,
+            };
+            for set in exponents(q as usize) {
+                let set: BTreeSet<u32> = set.into_iter().map(|e| powers[e]).collect();
+                assert_eq!(set.len() as u64, size, "q = {q}");
+                for a in &set {
+                    assert!(set.iter().any(|b| field.add(*a, *b) == 0), "q = {q}");
+                }
+            }
+        }
+    }
+
+    /// Specification 10.2: X = {1, 2, x, 2x}, X' = {x+1, x+2, 2x+1, 2x+2}, x being number 3.
+    #[test]
+    fn generators_of_nine() {
+        let powers = Field::new(9).unwrap().powers();
+        let sets = exponents(9).map(|set| set.into_iter().map(|e| powers[e]).collect::<BTreeSet<u32>>());
+        assert_eq!(sets, [BTreeSet::from([1, 2, 3, 6]), BTreeSet::from([4, 5, 7, 8])]);
+    }
+}
