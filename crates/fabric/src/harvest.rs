@@ -103,6 +103,10 @@ pub fn harvest(plan: &Plan, mut partitions: Vec<Partition<'_>>, end: Time) -> Re
         added_delay_ns: schemes.added_delay_ps / 1000,
         reroutes: schemes.reroutes,
         reordered_packets: schemes.reordered_packets,
+        gaps: count(&|p| p.gaps.all),
+        gaps_1_rtt: count(&|p| p.gaps.round_trips[0]),
+        gaps_2_rtt: count(&|p| p.gaps.round_trips[1]),
+        gaps_3_rtt: count(&|p| p.gaps.round_trips[2]),
     };
     Ok(Harvest {
         last_arrival: Time::from_ps(partitions.iter().map(|p| p.last_arrival).max().unwrap_or(0)),

@@ -21,6 +21,26 @@ use std::{
 /// A flow whose receiver has everything.
 const COMPLETE: u32 = NONE - 1;
 
+/// Gaps between the packets of a flow, as its NIC sends them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gaps {
+    pub(crate) all: u64,
+    /// Of at least one, two and three base round trips.
+    pub(crate) round_trips: [u64; 3],
+}
+
+impl Gaps {
+    #[inline]
+    fn note(&mut self, gap: u64, base_rtt: u64) {
+        self.all += 1;
+        if gap >= base_rtt {
+            for (times, count) in self.round_trips.iter_mut().enumerate() {
+                *count += u64::from(gap >= (times as u64 + 1) * base_rtt);
+            }
+        }
+    }
+}
+
 /// A host's scheme and the slots of its flows.
 #[derive(Debug)]
 pub(crate) struct HostBalancer {
@@ -257,6 +277,10 @@ impl Partition<'_> {
         if flow.last_tag != Some(tag) {
             flow.path_switches += u64::from(flow.last_tag.is_some());
             flow.last_tag = Some(tag);
+        }
+        let gap = start.wrapping_sub(std::mem::replace(&mut flow.last_sent, start));
+        if gap <= start {
+            self.gaps.note(gap, flow.base_rtt);
         }
         if next.psn == 0 && !next.retransmission {
             self.tx[flow.flow as usize].first_sent = start;

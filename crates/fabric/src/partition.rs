@@ -1,7 +1,7 @@
 //! A partition: some switches, their hosts, and every event that concerns them.
 
 use crate::{
-    host::Host,
+    host::{Gaps, Host},
     order,
     outcome::{PortSamples, RxOutcome, TxOutcome},
     packet::{Kind, NONE},
@@ -63,6 +63,7 @@ pub struct Partition<'a> {
     /// Those that reached their end here.
     pub(crate) delivered: [Tally; KINDS],
     pub(crate) probes: ProbeCounters,
+    pub(crate) gaps: Gaps,
     pub(crate) timeouts: u64,
     pub(crate) marked: u64,
     pub(crate) now: u64,
@@ -100,6 +101,7 @@ impl<'a> Partition<'a> {
             injected: Default::default(),
             delivered: Default::default(),
             probes: ProbeCounters::default(),
+            gaps: Gaps::default(),
             timeouts: 0,
             marked: 0,
             now: 0,

@@ -35,6 +35,10 @@ pub(crate) struct SenderFlow {
     /// When its pending timer strikes; `u64::MAX`: none.
     pub(crate) timer_at: u64,
     pub(crate) last_tag: Option<u32>,
+    /// When its last packet started; `u64::MAX`: none has.
+    pub(crate) last_sent: u64,
+    /// Base round trip of its pair.
+    pub(crate) base_rtt: u64,
     pub(crate) path_switches: u64,
 }
 
@@ -90,6 +94,8 @@ impl Partition<'_> {
             eligible_at: now,
             timer_at: u64::MAX,
             last_tag: None,
+            last_sent: u64::MAX,
+            base_rtt: base_rtt.ps(),
             path_switches: 0,
         });
         self.sender_of[number as usize] = slot as u32;

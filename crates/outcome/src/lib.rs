@@ -156,6 +156,14 @@ pub struct Counters {
     pub reroutes: u64,
     /// Packets that waited in a reordering queue of a switch (ConWeave).
     pub reordered_packets: u64,
+    /// Pairs of consecutive packets of a flow.
+    pub gaps: u64,
+    /// Those that left their NIC at least one base round trip apart.
+    pub gaps_1_rtt: u64,
+    /// Two.
+    pub gaps_2_rtt: u64,
+    /// Three.
+    pub gaps_3_rtt: u64,
 }
 
 /// One line of the conservation check: injected = delivered + dropped + trimmed + in flight.

@@ -275,6 +275,7 @@ macro_rules! mirror {
     ($(#[$doc:meta])* $name:ident of $source:ident { $($field:ident)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
         pub struct $name {
             $(#[doc = concat!("As in [`", stringify!($source), "::", stringify!($field), "`].")] pub $field: u64,)*
         }
@@ -291,6 +292,7 @@ mirror! {
     CounterSummary of Counters {
         data_packets acks ecn_marked trimmed dropped retransmitted timeouts out_of_order pfc_pauses flowlets
         path_switches probes probe_bytes created_flowlets added_delay_ns reroutes reordered_packets
+        gaps gaps_1_rtt gaps_2_rtt gaps_3_rtt
     }
 }
 
