@@ -121,6 +121,18 @@ pub(crate) struct Buffers {
     pfc: bool,
 }
 
+/// A packet at a switch, as its buffer sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guest {
+    pub(crate) switch: u32,
+    /// The link by which it came.
+    pub(crate) ingress: u32,
+    pub(crate) class: u8,
+    pub(crate) size: u32,
+    /// Bytes of its class that wait in its port without it.
+    pub(crate) queue: u32,
+}
+
 /// What the admission of a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -142,78 +154,55 @@ impl Buffers {
         }
     }
 
-    /// Whether a packet of `size` bytes that came by `ingress` may join a queue of `switch` that holds `queue` bytes.
+    /// Whether a packet may join its queue.
     #[inline]
-    pub(crate) fn admits(
-        &self,
-        shared: &SharedBuffer,
-        switch: u32,
-        ingress: u32,
-        class: u8,
-        queue: u32,
-        size: u32,
-    ) -> Admission {
-        let (pool, held) = (&shared.pools[switch as usize], self.held[switch as usize]);
-        let (queue, size) = (u64::from(queue.saturating_sub(shared.queue_minimum)), u64::from(size));
+    pub(crate) fn admits(&self, shared: &SharedBuffer, guest: &Guest) -> Admission {
+        let (pool, held) = (&shared.pools[guest.switch as usize], self.held[guest.switch as usize]);
+        let queue = u64::from(guest.queue.saturating_sub(shared.queue_minimum));
+        let size = u64::from(guest.size);
         let free = pool.egress_limit.saturating_sub(held.shared) as f64;
         if (queue + size) as f64 > shared.alpha_egress * free || held.bytes + size > pool.total {
             return Admission::Drop;
         }
         if held.bytes + size > pool.ingress_limit {
             let used = if self.pfc {
-                self.ingress[ingress as usize * self.classes + class as usize].headroom
+                self.ingress[guest.ingress as usize * self.classes + guest.class as usize].headroom
             } else {
                 held.bytes - held.bytes.min(pool.ingress_limit)
             };
-            if used + size > shared.headroom[ingress as usize] {
+            if used + size > shared.headroom[guest.ingress as usize] {
                 return Admission::Drop;
             }
         }
         Admission::Admit
     }
 
-    /// A packet joins a queue of `switch` that held `before` bytes.
+    /// A packet joins its queue.
     #[inline]
-    pub(crate) fn join(
-        &mut self,
-        shared: &SharedBuffer,
-        switch: u32,
-        ingress: u32,
-        class: u8,
-        id: u32,
-        before: u32,
-        size: u32,
-    ) {
-        let held = &mut self.held[switch as usize];
-        held.bytes += u64::from(size);
+    pub(crate) fn join(&mut self, shared: &SharedBuffer, guest: &Guest, id: u32) {
+        let held = &mut self.held[guest.switch as usize];
+        held.bytes += u64::from(guest.size);
         let beyond = |bytes: u32| u64::from(bytes.saturating_sub(shared.queue_minimum));
-        held.shared += beyond(before + size) - beyond(before);
+        held.shared += beyond(guest.queue + guest.size) - beyond(guest.queue);
         if self.pfc {
-            let over = held.bytes > shared.pools[switch as usize].ingress_limit;
-            let state = &mut self.ingress[ingress as usize * self.classes + class as usize];
-            state.bytes += u64::from(size);
+            let over = held.bytes > shared.pools[guest.switch as usize].ingress_limit;
+            let state = &mut self.ingress[guest.ingress as usize * self.classes + guest.class as usize];
+            state.bytes += u64::from(guest.size);
             if over {
-                state.headroom += u64::from(size);
+                state.headroom += u64::from(guest.size);
             }
             if self.came_by.len() <= id as usize {
                 self.came_by.resize(id as usize + 1, u32::MAX);
             }
-            self.came_by[id as usize] = ingress;
+            self.came_by[id as usize] = guest.ingress;
         }
     }
 
-    /// A packet leaves a queue of `switch` that then holds `after` bytes. With PFC, returns the link by which it came,
-    /// if that one's sender may go on now.
+    /// A packet leaves its queue, where the guest's `queue` bytes then wait. With PFC, returns the link by which it came,
+    /// if that one's sender may go on now; the guest's own `ingress` is not looked at.
     #[inline]
-    pub(crate) fn leave(
-        &mut self,
-        shared: &SharedBuffer,
-        switch: u32,
-        class: u8,
-        id: u32,
-        after: u32,
-        size: u32,
-    ) -> Option<u32> {
+    pub(crate) fn leave(&mut self, shared: &SharedBuffer, guest: &Guest, id: u32) -> Option<u32> {
+        let Guest { switch, class, size, queue: after, .. } = *guest;
         let held = &mut self.held[switch as usize];
         held.bytes -= u64::from(size);
         let beyond = |bytes: u32| u64::from(bytes.saturating_sub(shared.queue_minimum));

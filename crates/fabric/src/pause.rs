@@ -1,6 +1,7 @@
 //! PFC: pause frames, what they stop, and the circles in which pauses can wait for each other.
 
 use crate::{
+    buffer::Guest,
     order,
     packet::{Kind, Packet},
     partition::Partition,
@@ -25,10 +26,11 @@ impl Pauses {
 }
 
 impl Wires {
-    /// A packet that came by `ingress` has been admitted at `switch`: its sender is paused if that is due. `passing`
-    /// bytes leave at once and are not in the buffer's books.
-    pub(crate) fn check_pause(&mut self, plan: &Plan, switch: u32, ingress: u32, class: u8, passing: u32, now: u64) {
+    /// A packet has been admitted: its sender is paused if that is due. `passing` bytes leave at once and are not in the
+    /// buffer's books.
+    pub(crate) fn check_pause(&mut self, plan: &Plan, guest: &Guest, passing: u32, now: u64) {
         let Some(shared) = &plan.shared else { return };
+        let Guest { switch, ingress, class, .. } = *guest;
         if !self.buffers.pauses(shared, switch, ingress, class, passing) {
             return;
         }

@@ -1,7 +1,7 @@
 //! Ports, queues and links of a partition: marking, trimming, scheduling, transmission.
 
 use crate::{
-    buffer::{Admission, Buffers},
+    buffer::{Admission, Buffers, Guest},
     classes::ClassQueues,
     histogram::QueueHistograms,
     order,
@@ -160,46 +160,34 @@ impl Wires {
         let Some(shared) = &plan.shared else { return };
         let (size, class) = (u32::from(self.packets[id].size), self.packets[id].class);
         let switch = plan.links[link as usize].from - plan.hosts;
-        let waiting = self.class_bytes(plan, link, class);
-        if self.buffers.admits(shared, switch, ingress, class, waiting, size) == Admission::Drop
-            && !self.admits_after_all(plan, switch, ingress, class, waiting, size, now)
-        {
+        let guest = Guest { switch, ingress, class, size, queue: self.class_bytes(plan, link, class) };
+        if self.buffers.admits(shared, &guest) == Admission::Drop && !self.admits_after_all(plan, &guest, now) {
             self.drop_packet(link, id);
             return;
         }
         let port = &self.ports[link as usize];
         if port.busy_until <= now && port.paused >> class & 1 == 0 {
             if plan.fabric.pfc {
-                self.check_pause(plan, switch, ingress, class, size, now);
+                self.check_pause(plan, &guest, size, now);
             }
             self.transmit(plan, link, id, now);
             return;
         }
-        self.buffers.join(shared, switch, ingress, class, id, waiting, size);
+        self.buffers.join(shared, &guest, id);
         self.join_queue(plan, link, id, now);
         if plan.fabric.pfc {
-            self.check_pause(plan, switch, ingress, class, 0, now);
+            self.check_pause(plan, &guest, 0, now);
         }
     }
 
     /// Ports that work lazily may hold, on paper, packets that have left: they are worked out, and then it counts.
     #[cold]
-    #[allow(clippy::too_many_arguments)]
-    fn admits_after_all(
-        &mut self,
-        plan: &Plan,
-        switch: u32,
-        ingress: u32,
-        class: u8,
-        waiting: u32,
-        size: u32,
-        now: u64,
-    ) -> bool {
+    fn admits_after_all(&mut self, plan: &Plan, guest: &Guest, now: u64) -> bool {
         let (true, Some(shared)) = (self.lazy, &plan.shared) else { return false };
-        for other in plan.topology.out_links(NodeId(plan.hosts + switch)) {
+        for other in plan.topology.out_links(NodeId(plan.hosts + guest.switch)) {
             self.catch_up(plan, other.0, now);
         }
-        self.buffers.admits(shared, switch, ingress, class, waiting, size) == Admission::Admit
+        self.buffers.admits(shared, guest) == Admission::Admit
     }
 
     /// A control packet joins the port of a NIC that has been caught up.
@@ -444,7 +432,8 @@ impl Wires {
             && self.ports[link as usize].flags & NIC == 0
         {
             let switch = plan.links[link as usize].from - plan.hosts;
-            if let Some(ingress) = self.buffers.leave(shared, switch, class, id, behind, size as u32) {
+            let guest = Guest { switch, ingress: NONE, class, size: size as u32, queue: behind };
+            if let Some(ingress) = self.buffers.leave(shared, &guest, id) {
                 self.buffers.set_paused(ingress, class, false);
                 self.send_pause(plan, ingress, class, false, start);
             }

@@ -74,3 +74,38 @@ fn several_classes() {
         assert_one(&setup, scheduling);
     }
 }
+
+#[test]
+fn roce_under_every_scheme() {
+    let trees = [
+        topology("leaf-spine", &[("leaves", Raw::Int(4)), ("spines", Raw::Int(4)), ("hosts_per_leaf", Raw::Int(6))]),
+        fat_tree(3, 4),
+    ];
+    for tree in trees {
+        // Several flows per host, so that they take turns and are paced.
+        let flows = random_flows(&tree, 150, 200_000, 30_000_000, 5);
+        let schemes =
+            ["ecmp", "ops", "flowbender", "letflow", "conga", "conweave", "drill", "hopper", "hf2t", "qp-spray"];
+        for scheme in schemes {
+            for profile in [Profile::Irn, Profile::Lossless, Profile::ConweaveIrn, Profile::ConweaveLossless] {
+                let mut setup = roce_setup(tree.clone(), flows.clone(), scheme, profile);
+                if profile == Profile::Irn {
+                    roce(&mut setup).set("recovery", &text("irn-extended")).unwrap();
+                }
+                assert_one(&setup, &format!("{scheme} on {profile:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn other_congestion_controls() {
+    let tree = fat_tree(2, 8);
+    let flows = random_flows(&tree, 100, 300_000, 30_000_000, 6);
+    for (control, recovery) in [("swift", "irn"), ("tcp-like", "go-back-n"), ("none", "irn-extended")] {
+        let mut setup = roce_setup(tree.clone(), flows.clone(), "hopper", Profile::Irn);
+        roce(&mut setup).set("congestion_control", &text(control)).unwrap();
+        roce(&mut setup).set("recovery", &text(recovery)).unwrap();
+        assert_one(&setup, control);
+    }
+}

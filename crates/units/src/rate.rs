@@ -34,7 +34,8 @@ impl Rate {
         Time::from_ps(bits.div_ceil(u128::from(self.0)) as u64)
     }
     /// Wire time of `bytes` as the model behind the recorded runs has it (conweave-ns3 1.2): the seconds as a double,
-    /// those as a binary fraction of 64 bits, that cut to whole nanoseconds. 1048 B at 100 Gb/s take 83 ns.
+    /// those as a binary fraction of 64 bits, that cut to whole nanoseconds. 1048 B at 100 Gb/s take 83 ns. At least one
+    /// nanosecond, so that packets on a link keep their order (ours).
     ///
     /// # Panics
     /// Where the rate is zero, or slow enough for the time to reach a second.
@@ -44,7 +45,7 @@ impl Rate {
         // Multiplying by a power of two is exact, and the fraction is below 1.
         let fraction = (seconds * 2f64.powi(64)) as u64;
         let nanoseconds = (u128::from(fraction) * 1_000_000_000) >> 64;
-        Time::from_ps(nanoseconds as u64 * 1000)
+        Time::from_ps((nanoseconds as u64).max(1) * 1000)
     }
     /// Bytes that pass in `time`, rounded down.
     pub fn bytes_in(self, time: Time) -> u64 {

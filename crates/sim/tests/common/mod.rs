@@ -8,7 +8,10 @@ use anabranch_random::{Stream, key, name_key};
 use anabranch_settings::{Parameters, Raw};
 use anabranch_sim::{LoadBalancer, Measure, Port, RunLimits, Setup};
 use anabranch_topology::{Topology, TopologyParameters};
-use anabranch_transport::uet::{UetParameters, UetTransport};
+use anabranch_transport::{
+    roce::{RoceParameters, RoceTransport},
+    uet::{UetParameters, UetTransport},
+};
 use anabranch_units::Time;
 use anabranch_workload::{Flow, FlowSet, Start, WorkloadInfo};
 
@@ -104,6 +107,60 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
         limits: RunLimits { until_all_done: true, time_limit: Time::from_ms(1000), trigger_latency: Time::from_us(1) },
         seed: 1,
     }
+}
+
+/// A RoCE profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    Irn,
+    Lossless,
+    ConweaveIrn,
+    ConweaveLossless,
+}
+
+/// A setup with the defaults of a RoCE profile.
+pub fn roce_setup(topology: Topology, flows: FlowSet, scheme: &str, profile: Profile) -> Setup {
+    let (fabric, transport) = match profile {
+        Profile::Irn => (FabricParameters::roce_irn(), RoceTransport::irn()),
+        Profile::Lossless => (FabricParameters::roce_lossless(), RoceTransport::lossless()),
+        Profile::ConweaveIrn => (FabricParameters::conweave_irn(), RoceTransport::conweave(false)),
+        Profile::ConweaveLossless => (FabricParameters::conweave_lossless(), RoceTransport::conweave(true)),
+    };
+    Setup { fabric, transport: TransportParameters::Roce(transport), ..setup(topology, flows, scheme) }
+}
+
+/// The parameters of the RoCE transport of a setup that uses it.
+pub fn roce(setup: &mut Setup) -> &mut RoceParameters {
+    match &mut setup.transport {
+        TransportParameters::Roce(transport) => &mut transport.roce,
+        TransportParameters::Uet(_) => panic!("a setup with roce"),
+    }
+}
+
+/// The fabric of the recorded runs: 8 leaves of 16 hosts, 8 spines, 100 Gb/s, 1 us.
+pub fn leaf_spine_128() -> Topology {
+    let keys = [
+        ("leaves", Raw::Int(8)),
+        ("spines", Raw::Int(8)),
+        ("hosts_per_leaf", Raw::Int(16)),
+        ("link_rate", text("100Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    topology("leaf-spine", &keys)
+}
+
+/// Flows between random hosts: sizes up to `most` bytes, starts within `span` picoseconds.
+pub fn random_flows(topology: &Topology, number: usize, most: u64, span: u64, seed: u64) -> FlowSet {
+    let mut stream = Stream::keyed(seed, name_key("random flows"), "test");
+    let hosts = u64::from(topology.hosts);
+    let mut list = Vec::new();
+    while list.len() < number {
+        let (src, dst) = (stream.below(hosts) as u32, stream.below(hosts) as u32);
+        if src != dst {
+            list.push((src, dst, 1 + stream.below(most), stream.below(span)));
+        }
+    }
+    flows(&list)
 }
 
 /// Runs on one thread.

@@ -32,9 +32,11 @@ impl TcpLikeParameters {
             let key = if self.initial_window == 0 { "initial_window" } else { "ack_every" };
             return wrong(key, "0".into(), "1 or more");
         }
-        if !(0.0..=1.0).contains(&self.burst_share) || !(self.g > 0.0 && self.g <= 1.0) {
-            let key = if self.g > 0.0 && self.g <= 1.0 { "burst_share" } else { "g" };
-            return wrong(key, "another value".into(), "a share up to 1");
+        if !(0.0..=1.0).contains(&self.burst_share) {
+            return wrong("burst_share", self.burst_share.to_string(), "a share from 0 to 1");
+        }
+        if !(self.g > 0.0 && self.g <= 1.0) {
+            return wrong("g", self.g.to_string(), "a share above 0 and up to 1");
         }
         Ok(())
     }
