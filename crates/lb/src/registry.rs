@@ -300,3 +300,21 @@ impl HostParameters {
         Err(SchemeError::TooManyPaths { scheme, paths, most_paths: MOST_PATHS, tiers, most_tiers: MOST_PARTS })
     }
 }
+
+/// Paths that schemes at the leaf can number (10 bits of ConWeave's header).
+const MOST_LEAF_PATHS: u64 = 1024;
+
+impl SwitchParameters {
+    /// Whether the scheme can work on a topology with these uplinks per tier.
+    ///
+    /// # Errors
+    /// [`SchemeError::NotATree`].
+    pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
+        let at_the_leaf = matches!(self, Self::Letflow(_) | Self::Conga(_) | Self::Conweave(_));
+        let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
+        if !at_the_leaf || ((1..=2).contains(&uplinks.len()) && paths <= MOST_LEAF_PATHS) {
+            return Ok(());
+        }
+        Err(SchemeError::NotATree { scheme: self.name(), tiers: uplinks.len(), paths, most: MOST_LEAF_PATHS })
+    }
+}

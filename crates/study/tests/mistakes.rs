@@ -100,7 +100,8 @@ fn mistakes_in_the_file() {
         ("[fabric]", "[fabric]\ntrimmed_size = \"1MB\"", &["`trimmed_size`", "found 1MB", "4160B"]),
         ("ack_every = 4", "ack_every = 0", &["`ack_every`", "found 0", "at least 1"]),
         ("ack_every = 4", "ack_evry = 4", &["unknown key `ack_evry`", "window", "did you mean `ack_every`?"]),
-        ("ack_every = 4", "kind = \"roce\"", &["found \"roce\"", "allowed are uet"]),
+        ("ack_every = 4", "kind = \"rocev\"", &["found \"rocev\"", "allowed are uet, roce", "did you mean `roce`?"]),
+        ("ack_every = 4", "kind = \"roce\"\nack_every = 4", &["[transport]", "unknown key `ack_every`", "recovery"]),
         ("ack_every = 4", "congestion_control = \"dctpc\"", &["dctpc", "smartt", "did you mean `dctcp`?"]),
         ("ack_every = 4", "mtu = \"64KiB\"", &["`mtu`", "found \"64KiB\"", "65471B"]),
         ("ack_every = 4", "window = \"1.5\"", &["`window`", "has no unit", "bdp"]),
@@ -273,4 +274,67 @@ fn a_load_above_one_is_a_warning() {
     let scenario = read(GOOD, &["workload.0.load=1.2"]).unwrap();
     assert!(scenario.warnings().iter().any(|w| w.contains("1.2")), "{:?}", scenario.warnings());
     assert!(read(GOOD, &[]).unwrap().warnings().is_empty());
+}
+
+const ROCE: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 2
+[fabric]
+profile = "roce-irn"
+[transport]
+kind = "roce"
+[load_balancer]
+scheme = "hopper"
+[[workload]]
+kind = "permutation"
+size = "64KiB"
+"#;
+
+#[test]
+fn mistakes_of_roce_fabrics() {
+    read(ROCE, &[]).and_then(|scenario| scenario.setup(1)).unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["fabric.pfc=true"], &["`pfc`", "recovery = \"irn\"", "roce-lossless"]),
+        (&["fabric.profile=roce-lossless", "transport.recovery=irn"], &["`pfc`", "irn", "go-back-n"]),
+        (&["fabric.profile=roce-lossless", "fabric.shared_buffer=0B"], &["`pfc`", "shared_buffer"]),
+        (&["fabric.trimming=true"], &["`trimming`", "shared buffer"]),
+        (&["fabric.profile=uet-lossy"], &["`trimming`", "RoCE", "roce-irn"]),
+        (&["fabric.profile=roce-ir"], &["roce-ir", "did you mean `roce-irn`?"]),
+        (&["fabric.pfc_alpha=0.0"], &["`pfc_alpha`", "above 0"]),
+        (&["transport.recovery=gobackn"], &["gobackn", "did you mean `go-back-n`?"]),
+        (&["transport.congestion_control=dcqn"], &["dcqn", "did you mean `dcqcn`?"]),
+        (&["transport.congestion_control=tcp-like"], &["recovery", "go-back-n"]),
+        (&["transport.dcqcn.g=2.0"], &["`g`", "2", "up to 1"]),
+        (&["load_balancer.scheme=hoper"], &["hoper", "did you mean `hopper`?"]),
+        (&["load_balancer.hopper.alpha=0.0"], &["alpha", "found 0", "up to 1"]),
+        (&["load_balancer.hopper.th_prob=2"], &["th_prob", "did you mean `th_probe`?"]),
+        (
+            &["load_balancer.scheme=conweave", "transport.congestion_control=swift"],
+            &["conweave", "swift", "congestion_control = \"dcqcn\""],
+        ),
+        (&["load_balancer.conga.q=0"], &["q", "found 0", "1 to 16"]),
+    ];
+    for (changes, words) in cases {
+        assert_says(&error_of(ROCE, changes), words, &format!("{changes:?}"));
+    }
+    // Path schemes of leaves need a tree.
+    let grouped =
+        ROCE.replace("kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2", "kind = \"dragonfly\"");
+    let error = error_of(&grouped, &["load_balancer.scheme=conga"]);
+    assert_says(&error, &["`conga`", "leaf-spine or a fat tree", "`drill`"], "conga on a dragonfly");
+}
+
+#[test]
+fn a_transport_brings_its_profile_and_a_profile_its_transport() {
+    let without = |line: &str| ROCE.replace(line, "");
+    let plain = read(&without("profile = \"roce-irn\""), &[]).unwrap();
+    assert_eq!(plain.profile.name, "roce-irn");
+    let recorded = read(&without("kind = \"roce\""), &["fabric.profile=conweave-ns3-lossless"]).unwrap();
+    let text = recorded.to_toml();
+    for line in ["kind = \"roce\"", "recovery = \"go-back-n\"", "conweave_quirks = true", "quirks = \"conweave-ns3\""] {
+        assert!(text.contains(line), "no {line} in {text}");
+    }
 }

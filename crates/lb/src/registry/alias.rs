@@ -176,5 +176,10 @@ mod tests {
         assert_eq!(prime.check_uplinks(&[]), Err(SchemeError::NoTiers { scheme: "prime" }));
         assert!(matches!(prime.check_uplinks(&[256, 256]), Err(SchemeError::TooManyPaths { paths: 65536, .. })));
         assert_eq!(host.check_uplinks(&[256, 256]), Ok(()));
+        let (_, conga) = resolve("conga").unwrap();
+        assert_eq!((conga.check_uplinks(&[8]), conga.check_uplinks(&[8, 8])), (Ok(()), Ok(())));
+        for uplinks in [&[][..], &[8, 8, 8], &[64, 64]] {
+            assert!(matches!(conga.check_uplinks(uplinks), Err(SchemeError::NotATree { .. })));
+        }
     }
 }

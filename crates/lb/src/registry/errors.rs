@@ -103,4 +103,20 @@ pub enum SchemeError {
         /// The scheme.
         scheme: &'static str,
     },
+    /// The switch scheme chooses whole paths at the leaf and the topology is not one whose paths it can number.
+    #[error(
+        "switch scheme `{scheme}` chooses paths at the sender's leaf: it needs a leaf-spine or a fat tree, with at most \
+         {most} paths between leaves; this topology has {tiers} tiers with uplinks and {paths} paths; take `ecmp`, \
+         `drill` or `ar`"
+    )]
+    NotATree {
+        /// The scheme.
+        scheme: &'static str,
+        /// Tiers with uplinks.
+        tiers: usize,
+        /// Paths between leaves.
+        paths: u64,
+        /// Most it can number.
+        most: u64,
+    },
 }

@@ -262,8 +262,12 @@ impl Scenario {
             balancer
                 .host
                 .check_uplinks(&topology.uplinks)
+                .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
                 .map_err(|error| ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme")))?;
         }
+        transport::check_balancers(&self.transport, &used).map_err(|error| {
+            error.maybe_at(self.place("load_balancer.scheme").or_else(|| self.place("transport.congestion_control")))
+        })?;
         let packet = self.transport.mtu() + self.transport.header();
         let bdp = topology.bdp(packet, self.transport.ack_size());
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;

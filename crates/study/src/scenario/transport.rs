@@ -3,7 +3,11 @@
 use crate::{error::ScenarioError, section::Section, toml_text, tree::Tree};
 use anabranch_fabric::TransportParameters;
 use anabranch_settings::{Parameters, Raw, SetError, Setting};
-use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
+use anabranch_sim::LoadBalancer;
+use anabranch_transport::{
+    roce::{RoceControl, RoceTransport},
+    uet::UetTransport,
+};
 
 /// The kinds there are.
 pub const TRANSPORT_KINDS: &[(&str, &str)] = &[
@@ -114,6 +118,19 @@ pub(crate) fn read(
         ScenarioError::new(format!("[transport]: {error}")).maybe_at(place(&key))
     })?;
     Ok(transport)
+}
+
+/// Whether the load balancers in use go with the congestion control: ConWeave holds packets back in the network, which a
+/// round trip cannot tell from congestion (specification 4.4).
+pub(crate) fn check_balancers(transport: &TransportParameters, used: &[LoadBalancer]) -> Result<(), ScenarioError> {
+    let TransportParameters::Roce(roce) = transport else { return Ok(()) };
+    let conweave = used.iter().any(|balancer| balancer.switch.name() == "conweave");
+    if conweave && roce.roce.congestion_control == RoceControl::Swift {
+        let message = "load balancer `conweave` stands beside transport.congestion_control = \"swift\", which reads round \
+                       trips that ConWeave's reordering queues distort";
+        return Err(ScenarioError::new(message).help("use congestion_control = \"dcqcn\", or another load balancer"));
+    }
+    Ok(())
 }
 
 /// The section with every default filled in.

@@ -1,6 +1,8 @@
 //! ConWeave's flow file (specification 14.3): the number of flows, then a line per flow with source, destination,
 //! priority group, size in bytes and start in seconds. Flows are in the order of their starts. The priority group is
 //! checked and has no effect: classes are the scenario's.
+//!
+//! Starts are what ConWeave's simulator makes of them: the seconds as a double, cut to whole nanoseconds (conweave-ns3 1.2).
 
 use super::Source;
 use crate::{Start, WorkloadError, kinds::plain, view::Traffic};
@@ -29,7 +31,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
         let (src, dst) = (source.host(line, "source", src)?, source.host(line, "destination", dst)?);
         source.pair(line, src, dst)?;
         source.whole(line, "priority group", group)?;
-        let (size, at) = (source.size(line, size)?, source.start(line, start)?);
+        let (size, at) = (source.size(line, size)?, cut(source.start(line, start)?));
         if at < before {
             let message =
                 format!("the start {start} is before that of the flow above; flows are in the order of starts");
@@ -45,6 +47,18 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     Ok(traffic)
 }
 
+/// The double nearest to a time in seconds, cut to whole nanoseconds. 2.000005 s is 2,000,004,999 ns.
+fn cut(time: Time) -> Time {
+    // Both numbers are below 2^53, so the quotient is the double that the text stands for.
+    let seconds = time.ps() as f64 / 1e12;
+    let (mantissa, exponent) = (seconds.to_bits() & ((1 << 52) - 1) | 1 << 52, (seconds.to_bits() >> 52) as i32 - 1075);
+    if seconds < 1e-12 || !(-127..=0).contains(&exponent) {
+        return time;
+    }
+    let nanoseconds = (u128::from(mantissa) * 1_000_000_000) >> -exponent;
+    Time::from_ps(nanoseconds as u64 * 1000)
+}
+
 fn columns(source: &Source<'_>, line: usize, text: &str) -> WorkloadError {
     let found = text.split_whitespace().count();
     source.wrong(line, format!("found {found} columns, expected 5: source, destination, priority group, size, start"))
@@ -58,11 +72,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_seconds_exactly() {
-        let made = read_text(Conweave, "2\n0 1 3 1000 2.000005\n\n 7\t5 3 41 2.000005001 \n").unwrap();
-        let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start)).collect();
-        let at = |ps| Start::At(Time::from_ps(ps));
-        assert_eq!(seen, [(0, 1, 1000, at(2_000_005_000_000)), (7, 5, 41, at(2_000_005_001_000))]);
+    fn seconds_are_cut_to_nanoseconds_as_doubles_are() {
+        // conweave-ns3 1.2: 2.000005 s is recorded as 2,000,004,999 ns; 2.002 as 2,001,999,999 ns and 2.004 exactly.
+        let text = "5\n0 1 3 1000 0\n0 1 3 1000 2\n0 1 3 1000 2.000005\n\n 7\t5 3 41 2.002 \n0 1 3 9 2.004000000\n";
+        let made = read_text(Conweave, text).unwrap();
+        let seen: Vec<_> = made.flows.iter().map(|f| f.start).collect();
+        let expected = [0, 2_000_000_000, 2_000_004_999, 2_001_999_999, 2_004_000_000];
+        assert_eq!(seen, expected.map(|ns| Start::At(Time::from_ps(ns * 1000))));
+        assert_eq!((made.flows[3].src, made.flows[3].dst, made.flows[3].size), (7, 5, 41));
     }
 
     #[test]
