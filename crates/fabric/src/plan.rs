@@ -128,6 +128,8 @@ pub struct Plan {
     /// Switch (dense number) that each host attaches to.
     pub(crate) edge: Vec<u32>,
     pub(crate) host_up: Vec<u32>,
+    /// Per switch the rate of its fastest link to another switch.
+    pub(crate) fastest: Vec<Rate>,
     pub(crate) host_down: Vec<u32>,
     pub(crate) tables: Vec<Tables>,
     pub(crate) flows: FlowSet,
@@ -242,6 +244,11 @@ impl Plan {
             return Err("a run on several threads needs a link delay and a run.trigger_latency above zero".into());
         }
         let switch_number = |node: NodeId| node.0 - hosts;
+        let mut fastest = vec![Rate(0); topology.switches() as usize];
+        for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
+            let rate = &mut fastest[(link.from - hosts) as usize];
+            *rate = (*rate).max(link.rate);
+        }
         let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
         Ok(Plan {
             seed: input.seed,
@@ -249,6 +256,7 @@ impl Plan {
             edge: (0..hosts).map(|h| switch_number(topology.edge_switch(h))).collect(),
             host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
             host_up,
+            fastest,
             tables: tables(&topology, input.faults),
             flow_keys: if reference {
                 reference_ports(input.flows, hosts)
@@ -310,6 +318,14 @@ impl Plan {
     pub(crate) fn hop_delay(&self) -> Time {
         let between = self.topology.links.iter().find(|l| l.from.0 >= self.hosts && l.to.0 >= self.hosts);
         between.map_or(Time::ZERO, |l| l.delay)
+    }
+
+    /// Rate that a flow between two hosts can reach alone: of the slowest among the NICs and the fastest links that
+    /// leave and enter their switches.
+    pub(crate) fn lone_rate(&self, src: u32, dst: u32) -> Rate {
+        let nics = self.nic_rate(src).min(self.nic_rate(dst));
+        let (from, to) = (self.edge[src as usize], self.edge[dst as usize]);
+        if from == to { nics } else { nics.min(self.fastest[from as usize]).min(self.fastest[to as usize]) }
     }
 
     /// Rate of a host's NIC.

@@ -74,7 +74,7 @@ impl Partition<'_> {
             packets: sender.packets(),
             bdp_packets: plan.bdp_packets,
             base_rtt,
-            rate: plan.nic_rate(flow.src).min(plan.nic_rate(flow.dst)),
+            rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
             paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead },
         };

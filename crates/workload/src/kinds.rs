@@ -5,6 +5,7 @@ pub(crate) mod file;
 pub(crate) mod incast;
 pub(crate) mod permutation;
 pub(crate) mod poisson;
+pub(crate) mod training_rounds;
 
 use crate::{
     Flow, Start, WorkloadError,

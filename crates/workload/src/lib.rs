@@ -22,6 +22,7 @@ pub use kinds::{
     incast::IncastParameters,
     permutation::PermutationParameters,
     poisson::{LoadReference, PoissonParameters},
+    training_rounds::{Exchange, TrainingRoundsParameters},
 };
 pub use pairs::Scope;
 pub use registry::{About, CommonParameters, UnknownWorkload, WORKLOAD_KINDS, WorkloadParameters, names};

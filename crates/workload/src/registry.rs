@@ -114,6 +114,7 @@ kinds! {
     permutation Permutation PermutationParameters,
     incast Incast IncastParameters,
     all_to_all AllToAll AllToAllParameters,
+    training_rounds TrainingRounds TrainingRoundsParameters,
     file File FileParameters,
 }
 

@@ -44,6 +44,15 @@ fn threads(options: &RunOptions) -> usize {
     options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
+/// Hosts per thread from which on splitting one run pays: with fewer, the threads mostly wait for each other.
+const HOSTS_PER_THREAD: usize = 48;
+
+/// The threads asked for, else as many as the machine has, but no more than the fabric keeps busy.
+fn threads_of_run(options: &RunOptions, scenario: &Scenario) -> usize {
+    let hosts = || scenario.topology().map_or(1, |topology| topology.hosts as usize);
+    options.threads.map_or_else(|| threads(options).min((hosts() / HOSTS_PER_THREAD).max(1)), usize::from)
+}
+
 /// The directory asked for, else `results/STEM-HASH`. What stands in its way is told before anything is run.
 fn directory(options: &RunOptions, stem: &str, hash: u64) -> Result<PathBuf, ScenarioError> {
     let name = || format!("{stem}-{:08x}", hash >> 32);

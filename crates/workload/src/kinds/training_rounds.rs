@@ -1,0 +1,163 @@
+//! Rounds of a training job (Hopper §4.2): in each round the ranks of an AllReduce exchange their messages, and the next
+//! round begins when every message of this one has been received.
+
+use super::{Kind, all_to_all::Ranks, plain};
+use crate::{
+    About, SizeDistribution, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
+    view::{Context, Traffic},
+};
+use anabranch_random::Stream;
+use anabranch_settings::{choices, parameters};
+use anabranch_units::Time;
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "training-rounds",
+    summary: "rounds of an AllReduce with a barrier after each",
+    source: "Hopper 4.2; specification 2.7",
+    description: "Ranks stand on hosts of the racks in turn, so that neighbours are in different racks. A round is one \
+        message from every rank to every other (direct) or to the next (ring). When all of a round are received, the \
+        next starts; its start reaches the hosts after `run.trigger_latency`.",
+};
+
+choices! {
+    /// Who sends to whom in a round.
+    pub enum Exchange {
+        /// Every rank to every other.
+        Direct = "direct",
+        /// Every rank to the next.
+        Ring = "ring",
+    }
+}
+
+parameters! {
+    /// Training rounds.
+    pub struct TrainingRoundsParameters {
+        /// Rounds.
+        rounds: u32 = 17, source "ours: 17 rounds of 12 messages are the 204 flows of Hopper 4.2";
+        /// Number of ranks.
+        ranks: Ranks = Ranks::Number(4), source "ours: see `rounds`";
+        /// Who sends to whom.
+        exchange: Exchange = Exchange::Direct, source "ours: the paper says AllReduce";
+        /// Message sizes: a name (`anabranch list workloads`), one size such as "100MB", or the path of a table.
+        sizes: String = "100MB".into(), source "ours: the sizes of GPT-3's messages are not given";
+        /// When the first round starts.
+        start: Time = Time::ZERO, source "ours";
+        /// Most flows that may be made: a guard for the memory.
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+    }
+}
+
+/// Hosts so ordered that neighbours are in different racks as long as there are several: the first of every rack, then
+/// the second of every rack, and so on.
+fn across_racks(leaf_of: &[u32]) -> Vec<u32> {
+    let mut seen = std::collections::BTreeMap::new();
+    let mut order: Vec<(u32, u32, u32)> = Vec::new();
+    for (host, &leaf) in leaf_of.iter().enumerate() {
+        let place = seen.entry(leaf).or_insert(0u32);
+        order.push((*place, leaf, host as u32));
+        *place += 1;
+    }
+    order.sort_unstable();
+    order.into_iter().map(|(_, _, host)| host).collect()
+}
+
+impl Kind for TrainingRoundsParameters {
+    fn check(&self) -> Result<(), WorkloadError> {
+        WorkloadError::unless(self.rounds > 0, "rounds", self.rounds, "1 or more")?;
+        match self.ranks {
+            Ranks::Number(ranks) => WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more"),
+            Ranks::All => Ok(()),
+        }
+    }
+
+    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
+        context.needs_a_pair()?;
+        let hosts = context.view.hosts;
+        let ranks = match self.ranks {
+            Ranks::All => hosts,
+            Ranks::Number(ranks) => ranks,
+        };
+        WorkloadError::unless(ranks <= hosts, "ranks", ranks, &format!("at most the {hosts} hosts there are"))?;
+        let per_round = match self.exchange {
+            Exchange::Direct => u64::from(ranks) * u64::from(ranks - 1),
+            Exchange::Ring => u64::from(ranks),
+        };
+        Traffic::check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
+        let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|error| error.with_key("sizes"))?;
+        let mut stream = Stream::keyed(context.seed, context.key(), "workload sizes");
+        let host_of = across_racks(&context.view.leaf_of);
+        let mut traffic = Traffic::default();
+        for round in 0..self.rounds {
+            let start = match round.checked_sub(1) {
+                None => Start::At(self.start),
+                Some(before) => Start::On(TriggerId(before)),
+            };
+            let first = traffic.flows.len() as u32;
+            for rank in 0..ranks {
+                let steps = if self.exchange == Exchange::Ring { 1..2 } else { 1..ranks };
+                for step in steps {
+                    let (src, dst) = (host_of[rank as usize], host_of[((rank + step) % ranks) as usize]);
+                    let mut flow = plain(src, dst, sizes.sample(&mut stream), start);
+                    flow.on_received = (round + 1 < self.rounds).then_some(TriggerId(round));
+                    traffic.flows.push(flow);
+                }
+            }
+            if round > 0 {
+                let targets = (first..traffic.flows.len() as u32).collect();
+                traffic.triggers.push(Trigger { kind: TriggerKind::Barrier(per_round as u32), targets });
+            }
+        }
+        Ok(traffic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{traffic, view};
+
+    #[test]
+    fn seventeen_rounds_of_four_ranks_are_204_flows() {
+        let made = traffic(&TrainingRoundsParameters::default(), &view(8, 4, 1), "").unwrap();
+        // 4 * 3 messages per round.
+        assert_eq!((made.flows.len(), made.triggers.len()), (17 * 12, 16));
+        // Ranks 0 to 3 are the first two hosts of both racks, in turn.
+        let mut hosts: Vec<u32> = made.flows[..12].iter().map(|f| f.src).collect();
+        hosts.dedup();
+        assert_eq!(hosts, [0, 4, 1, 5]);
+        assert!(made.flows.iter().all(|f| f.size == 100_000_000 && f.src != f.dst));
+        for (number, flow) in made.flows.iter().enumerate() {
+            let round = number / 12;
+            let start = if round == 0 { Start::At(Time::ZERO) } else { Start::On(TriggerId(round as u32 - 1)) };
+            assert_eq!(flow.start, start);
+            assert_eq!(flow.on_received, (round < 16).then_some(TriggerId(round as u32)));
+        }
+        for (round, trigger) in made.triggers.iter().enumerate() {
+            assert_eq!(trigger.kind, TriggerKind::Barrier(12));
+            assert_eq!(trigger.targets, (12 * (round as u32 + 1)..12 * (round as u32 + 2)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_ring_crosses_racks_at_every_step() {
+        let p =
+            TrainingRoundsParameters { exchange: Exchange::Ring, ranks: Ranks::All, rounds: 2, ..Default::default() };
+        let made = traffic(&p, &view(8, 4, 1), "").unwrap();
+        assert_eq!(made.flows.len(), 16);
+        assert!(made.flows.iter().all(|f| f.src / 4 != f.dst / 4));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let base = TrainingRoundsParameters::default;
+        for (p, key) in [
+            (TrainingRoundsParameters { rounds: 0, ..base() }, "rounds"),
+            (TrainingRoundsParameters { ranks: Ranks::Number(9), ..base() }, "ranks"),
+            (TrainingRoundsParameters { sizes: "no such".into(), ..base() }, "sizes"),
+            (TrainingRoundsParameters { max_flows: 203, ..base() }, "rounds"),
+        ] {
+            assert_eq!(traffic(&p, &view(8, 4, 1), "bad").unwrap_err().key.as_deref(), Some(key));
+        }
+    }
+}
