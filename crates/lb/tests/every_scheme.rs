@@ -1,8 +1,8 @@
 //! What every registered scheme must bear: random events on several slots. A new scheme is tested without a line here.
 
 use anabranch_lb::{
-    Candidates, Decision, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, PathSpace, SwitchHeader,
-    SwitchInfo, SwitchScheme,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView,
+    PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{HOST_SCHEMES, Host, HostParameters, SWITCH_SCHEMES, SwitchParameters, TagKind},
 };
 use anabranch_settings::{Raw, Setting};
@@ -209,6 +209,71 @@ proptest! {
                 chosen
             };
             prop_assert_eq!(run(), run(), "{}", about.name);
+        }
+    }
+
+    #[test]
+    fn switches_at_every_hop(
+        events in prop::collection::vec((0u32..5, 0u64..6, any::<[u32; 5]>(), any::<bool>(), 0u64..300), 1..300),
+        seed: u64,
+        lossless: bool,
+        reference in prop::option::of(any::<u32>()),
+        shape in 0..SHAPES.len(),
+    ) {
+        struct Queues;
+        impl LocalQueues for Queues {
+            fn bytes(&mut self, index: u32) -> u64 {
+                u64::from(index)
+            }
+            fn rate(&mut self, _: u32) -> Rate {
+                Rate(400_000_000_000)
+            }
+        }
+        let uplinks = SHAPES[shape].to_vec();
+        let (position, zero): (Vec<u16>, [u16; 8]) = ((0..8).collect(), [0; 8]);
+        for about in SWITCH_SCHEMES.iter().filter(|about| about.every_hop) {
+            for tier in 0..2 {
+                let info = SwitchInfo {
+                    key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,
+                    uplinks: uplinks.clone(), reference, hop_delay: Time::from_us(1), lossless,
+                };
+                let mut switch = SwitchParameters::named(about.name).unwrap().build(seed, &info);
+                // A header that the scheme itself wrote; others are noise.
+                let (mut now, mut header, mut waiting) = (Time::ZERO, SwitchHeader::default(), Vec::<u32>::new());
+                for &(what, flow, noise, own, us) in &events {
+                    now += Time::from_us(us);
+                    let (src_leaf, dst_leaf) = if own { (0, 1) } else { (2, 0) };
+                    let packet = PacketView {
+                        src: 1, dst: 2, src_leaf, dst_leaf, flow, tag: 0, bytes: 4160, control: false, marked: own,
+                    };
+                    let mut given = if own { header } else { SwitchHeader(noise) };
+                    let mut out = Effects::default();
+                    match what {
+                        0 | 1 => {
+                            let count = noise[0] % 8 + 1;
+                            let positions = if noise[1] % 4 == 0 { &zero[..] } else { &position[..] };
+                            let (position, port) = (&positions[..count as usize], &position[..count as usize]);
+                            let candidates = Candidates { count, group: 0, position, port, uplinks: 8 };
+                            let index = switch.forward(now, &packet, &mut given, &candidates, &mut Queues);
+                            prop_assert!(index < count, "{}: {index} of {count}", about.name);
+                            header = given;
+                        }
+                        2 => if let Delivery::Hold(queue) = switch.deliver(now, &packet, &given, &mut out) {
+                            prop_assert!(queue as usize <= waiting.len(), "{}: queues are not dense", about.name);
+                            waiting.resize(waiting.len().max(queue as usize + 1), 0);
+                            waiting[queue as usize] += 1;
+                        },
+                        3 => switch.on_control(now, &packet, &given, &mut out),
+                        _ => switch.on_timer(now, noise[0] % 8, &mut out),
+                    }
+                    prop_assert!(what == 2 || out.reply.is_empty(), "{}: a reply to nothing", about.name);
+                    prop_assert!(out.wake.iter().all(|&(time, _)| time >= now), "{}", about.name);
+                    for queue in out.release {
+                        prop_assert!(waiting[queue as usize] > 0, "{}: nothing waits in {queue}", about.name);
+                        waiting[queue as usize] = 0;
+                    }
+                }
+            }
         }
     }
 }

@@ -25,7 +25,8 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
-    let ran = run_into(&scenario, threads_of_run(&arguments.options, &scenario), &directory, &mut |p| watch.progress(0, p));
+    let ran =
+        run_into(&scenario, threads_of_run(&arguments.options, &scenario), &directory, &mut |p| watch.progress(0, p));
     watch.close();
     let summary = ran?;
     let page = anabranch_report::report(&directory)?;

@@ -171,7 +171,7 @@ impl Conga {
         for path in first..first + number {
             let index = self.paths.candidate(path, candidates);
             let local = self.metric(now, candidates.port[index as usize], 0, queues.rate(index));
-            let heard = self.to_leaf[leaf as usize].get(path as usize).copied().flatten();
+            let heard = self.to_leaf.get(leaf as usize).and_then(|table| table.get(path as usize)).copied().flatten();
             let metric = local.max(self.fresh(heard, now).unwrap_or(0));
             if metric < least {
                 least = metric;
@@ -192,7 +192,8 @@ impl Conga {
     /// One of the metrics known of the way from `leaf`, at random.
     fn feedback(&mut self, now: Time, leaf: u32) -> Option<(u32, u32)> {
         let known = |conga: &Self, path: u32| {
-            let entry = conga.from_leaf[leaf as usize].get(path as usize).copied().flatten();
+            let table = conga.from_leaf.get(leaf as usize);
+            let entry = table.and_then(|table| table.get(path as usize)).copied().flatten();
             conga.fresh(entry, now)
         };
         let count = (0..self.paths.count()).filter(|&path| known(self, path).is_some()).count();
@@ -204,12 +205,13 @@ impl Conga {
         Some((path, known(self, path)?))
     }
 
-    fn note(table: &mut Vec<Option<Metric>>, path: u32, value: u32, now: Time) {
-        let index = path as usize;
-        if table.len() <= index {
-            table.resize(index + 1, None);
+    /// Notes what a header says of a path; a path that does not exist is no path of ours.
+    fn note(tables: &mut [Vec<Option<Metric>>], leaf: u32, paths: u32, path: u32, metric: Metric) {
+        let Some(table) = tables.get_mut(leaf as usize).filter(|_| path < paths) else { return };
+        if table.is_empty() {
+            table.resize(paths as usize, None);
         }
-        table[index] = Some(Metric { value, at: now });
+        table[path as usize] = Some(metric);
     }
 }
 
@@ -260,10 +262,11 @@ impl SwitchScheme for Conga {
 
     fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, _: &mut Effects) -> Delivery {
         if packet.src_leaf != packet.dst_leaf {
-            let leaf = packet.src_leaf as usize;
-            Self::note(&mut self.from_leaf[leaf], header.0[PATH], header.0[CE], now);
+            let (leaf, paths) = (packet.src_leaf, self.paths.count());
+            let metric = |value| Metric { value, at: now };
+            Self::note(&mut self.from_leaf, leaf, paths, header.0[PATH], metric(header.0[CE]));
             if let Some(path) = header.0[FEEDBACK_PATH].checked_sub(1) {
-                Self::note(&mut self.to_leaf[leaf], path, header.0[FEEDBACK], now);
+                Self::note(&mut self.to_leaf, leaf, paths, path, metric(header.0[FEEDBACK]));
             }
         }
         Delivery::Deliver
