@@ -22,6 +22,8 @@ pub(crate) struct Pool {
 /// of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedBuffer {
+    /// Bytes of one switch.
+    pub(crate) size: u64,
     /// Per switch.
     pub(crate) pools: Vec<Pool>,
     /// Per directed link into a switch: bytes kept for it beyond the thresholds.
@@ -83,6 +85,7 @@ impl SharedBuffer {
             pools.push(Pool { total: size, ingress_limit, egress_limit });
         }
         Ok(SharedBuffer {
+            size,
             pools,
             headroom,
             queue_minimum: if reference { full as u32 + 1 } else { full as u32 },

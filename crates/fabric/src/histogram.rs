@@ -17,7 +17,11 @@ pub(crate) struct QueueHistograms {
 
 impl QueueHistograms {
     pub(crate) fn new(plan: &Plan, ports: usize) -> Self {
-        let limit = plan.fabric.queue_limit.saturating_mul(plan.fabric.classes as u32);
+        let limit = match &plan.shared {
+            // A queue may take half of a shared buffer, but most never come near it.
+            Some(shared) => (shared.size / 8).min(u64::from(u32::MAX)) as u32,
+            None => plan.fabric.queue_limit.saturating_mul(plan.fabric.classes as u32),
+        };
         let shift = u32::BITS - (limit / (BINS as u32 - 1)).leading_zeros();
         let packets = if plan.measure.occupancy { vec![Vec::new(); ports] } else { Vec::new() };
         QueueHistograms { shift, bytes: vec![0; ports * BINS], packets }
