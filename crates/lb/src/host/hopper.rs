@@ -374,6 +374,11 @@ impl HostScheme for Hopper {
         if let Some(probed) = flow.probed.iter_mut().find(|probed| probed.tag == tag) {
             probed.result = Some((rtt, now));
         }
+        // Between two chunks much more time may pass than a result is valid for: it is looked at now (ours).
+        let congested = flow.average > self.parameters.th_cong * flow.base.ps() as f64;
+        if flow.chunks.is_some() && congested && flow.may_move && flow.pending.is_none() {
+            flow.consider(&self.parameters, now, 0);
+        }
     }
 }
 
@@ -504,12 +509,14 @@ mod tests {
         let asked = probes(&mut s, 15.0);
         s.on_probe_reply(us(24.0), 0, asked[0], us(8.0));
         assert_eq!(ask(&mut s, 24.0, 10), Decision::Send(old));
-        // 40 us for the next: moves at the next chunk, without a wait.
+        // 40 us for the next chunk: probes again, and as soon as one says that a path is good the flow is to move, which
+        // it does between chunks.
         done(&mut s, 64.0, 20);
-        assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the result is older than 4 x 8.75 us");
+        assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the first result is older than 4 x 8.75 us");
         let again: Vec<Tag> = probes(&mut s, 64.0);
         s.on_probe_reply(us(72.0), 0, again[0], us(8.0));
-        done(&mut s, 104.0, 30);
-        assert_eq!(ask(&mut s, 104.0, 30), Decision::Send(again[0]));
+        assert_eq!(ask(&mut s, 72.0, 29), Decision::Send(old));
+        done(&mut s, 304.0, 30);
+        assert_eq!(ask(&mut s, 304.0, 30), Decision::Send(again[0]));
     }
 }

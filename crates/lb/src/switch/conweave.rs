@@ -150,7 +150,6 @@ pub struct Conweave {
     hasher: Hasher,
     stream: Stream,
     number: u32,
-    reference: bool,
     paths: PathNumbers,
     sources: FlowTable<Source>,
     sinks: FlowTable<Sink>,
@@ -190,7 +189,6 @@ impl Conweave {
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "conweave"),
             number: switch.number,
-            reference: switch.reference.is_some(),
             paths: PathNumbers::of(switch),
             sources: FlowTable::new(forget),
             sinks: FlowTable::new(forget),
@@ -211,7 +209,7 @@ impl Conweave {
 
     /// A data packet at its sender's leaf: gets its path and its mark.
     fn mark(&mut self, now: Time, packet: &PacketView, header: &mut SwitchHeader) -> u32 {
-        let key = FlowKey::of(packet, self.reference);
+        let key = FlowKey::of(packet, false);
         let (expiry, wanted) = (self.expiry, now + self.deadline);
         let known = self.sources.get(key);
         let is_known = known.is_some();
@@ -288,18 +286,7 @@ impl SwitchScheme for Conweave {
             return Delivery::Deliver;
         }
         let mark = Mark::read(header);
-        if packet.marked {
-            let mut reply = SwitchHeader::default();
-            Mark { kind: Kind::Notify, ..mark }.write(&mut reply);
-            out.reply.push(reply);
-        }
-        if mark.kind != Kind::Data {
-            let mut reply = SwitchHeader::default();
-            // INIT is answered in phase 0, the TAIL in phase 1.
-            Mark { phase: mark.kind == Kind::Tail, ..mark }.write(&mut reply);
-            out.reply.push(reply);
-        }
-        let key = FlowKey::of(packet, self.reference);
+        let key = FlowKey::of(packet, false);
         let new = self.sinks.get(key).is_none();
         if new {
             let fresh =
@@ -311,6 +298,17 @@ impl SwitchScheme for Conweave {
         flow.active = now;
         if before(mark.epoch, flow.epoch) {
             return Delivery::Deliver;
+        }
+        if packet.marked {
+            let mut reply = SwitchHeader::default();
+            Mark { kind: Kind::Notify, ..mark }.write(&mut reply);
+            out.reply.push(reply);
+        }
+        if mark.kind != Kind::Data {
+            let mut reply = SwitchHeader::default();
+            // INIT is answered in phase 0, the TAIL in phase 1.
+            Mark { phase: mark.kind == Kind::Tail, ..mark }.write(&mut reply);
+            out.reply.push(reply);
         }
         let new_epoch = new || before(flow.epoch, mark.epoch);
         flow.epoch = mark.epoch;
@@ -361,7 +359,7 @@ impl SwitchScheme for Conweave {
             self.paused.insert((packet.dst_leaf, mark.path), now + self.path_pause);
             return;
         }
-        let Some(flow) = self.sources.get(FlowKey::of(packet, self.reference)) else { return };
+        let Some(flow) = self.sources.get(FlowKey::of(packet, false)) else { return };
         if mark.epoch != flow.epoch || mark.phase != flow.phase {
             return;
         }
