@@ -153,7 +153,7 @@ impl Partition<'_> {
     #[inline]
     pub(crate) fn nic_kick(&mut self, host: u32, now: u64) {
         let link = self.plan.host_up[host as usize];
-        if self.wires.ports[link as usize].busy_until <= now {
+        if self.wires.ports[link as usize].busy_until <= self.wires.before(now) {
             self.promote(host, now);
             self.nic_start(host, link, now);
         }
@@ -426,7 +426,7 @@ impl Partition<'_> {
     pub(crate) fn send_control(&mut self, host: u32, id: u32, reply: Packet, now: u64) {
         self.injected[tally_of(reply.kind)].add(&reply);
         self.wires.packets[id] = reply;
-        self.nic_catch_up(host, now);
+        self.nic_catch_up(host, self.wires.before(now));
         let link = self.plan.host_up[host as usize];
         self.wires.enqueue_nic(self.plan, link, id, now);
         self.arm_nic(host, link);

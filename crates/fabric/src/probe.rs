@@ -64,7 +64,7 @@ impl Partition<'_> {
         let probe = u64::from(packet.payload) + u64::from(plan.data_overhead);
         let longer = plan.topology.one_way(path, plan.wire_mtu) - plan.topology.one_way(path, probe);
         let rtt = Time::from_ps(now - packet.head.wide(0)) + longer;
-        self.nic_catch_up(host, now);
+        self.nic_catch_up(host, self.wires.before(now));
         let scheme = &mut self.hosts[host as usize].scheme(balancer).scheme;
         scheme.on_probe_reply(Time::from_ps(now), scheme_slot, packet.tag, rtt);
         self.nic_kick(host, now);

@@ -58,7 +58,7 @@ impl Partition<'_> {
         let plan = self.plan;
         let flow = &plan.flows.flows[number as usize];
         let time = Time::from_ps(now);
-        self.nic_catch_up(flow.src, now);
+        self.nic_catch_up(flow.src, self.wires.before(now));
         let path = self.base_paths.path(&plan.topology, flow.src, flow.dst);
         let base_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
         // Half of the hops between switches lead upwards; that is where entropy values choose.
@@ -129,7 +129,7 @@ impl Partition<'_> {
         if slot == NONE {
             return;
         }
-        self.nic_catch_up(host, now);
+        self.nic_catch_up(host, self.wires.before(now));
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
         let acked = flow.sender.on_answer(&self.plan.transport, time, packet);
@@ -165,7 +165,7 @@ impl Partition<'_> {
         if slot == NONE {
             return;
         }
-        self.nic_catch_up(host, now);
+        self.nic_catch_up(host, self.wires.before(now));
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
         let done = flow.sender.on_trimmed(&self.plan.transport, time, packet);
@@ -187,7 +187,7 @@ impl Partition<'_> {
             return;
         }
         let host = self.senders[slot as usize].src;
-        self.nic_catch_up(host, now);
+        self.nic_catch_up(host, self.wires.before(now));
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
         flow.timer_at = u64::MAX;

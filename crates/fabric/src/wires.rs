@@ -91,8 +91,11 @@ pub(crate) struct Wires {
     classes: ClassQueues,
     /// End of the window being run: boundary ports are worked out up to here when it ends.
     pub(crate) window_end: u64,
-    /// 0 where every transmission must be worked out when it happens.
+    /// Whether transmissions may be worked out later than they happen.
     lazy: bool,
+    /// 1 where the fabric follows the reference model, in which a packet that arrives at the very time at which a port
+    /// becomes free joins the queue before the port chooses; else 0.
+    late: u64,
 }
 
 impl Wires {
@@ -135,17 +138,25 @@ impl Wires {
             classes: ClassQueues::new(plan, count),
             window_end: 0,
             lazy: plan.fabric.lazy,
+            late: u64::from(plan.reference()),
         }
+    }
+
+    /// Up to when ports are worked out before an arrival at `now`: whether those that start at `now` have looked already.
+    #[inline]
+    pub(crate) fn before(&self, now: u64) -> u64 {
+        now - self.late.min(now)
     }
 
     /// A packet that came into its switch by `ingress` joins the port of `link` at `now`.
     #[inline]
     pub(crate) fn enqueue(&mut self, plan: &Plan, link: u32, id: u32, now: u64, ingress: u32) {
-        self.catch_up(plan, link, now);
+        let before = self.before(now);
+        self.catch_up(plan, link, before);
         let port = &mut self.ports[link as usize];
         if plan.shared.is_some() && !self.packets[id].is_control() {
             self.enqueue_shared(plan, link, id, now, ingress);
-        } else if port.busy_until <= now {
+        } else if port.busy_until <= before {
             self.transmit(plan, link, id, now);
         } else if self.packets[id].is_control() {
             self.queue_control(plan, link, id, now);
@@ -165,8 +176,9 @@ impl Wires {
             self.drop_packet(link, id);
             return;
         }
+        let before = self.before(now);
         let port = &self.ports[link as usize];
-        if port.busy_until <= now && port.paused >> class & 1 == 0 {
+        if port.busy_until <= before && port.paused >> class & 1 == 0 {
             if plan.fabric.pfc {
                 self.check_pause(plan, &guest, size, now);
             }
@@ -185,7 +197,7 @@ impl Wires {
     fn admits_after_all(&mut self, plan: &Plan, guest: &Guest, now: u64) -> bool {
         let (true, Some(shared)) = (self.lazy, &plan.shared) else { return false };
         for other in plan.topology.out_links(NodeId(plan.hosts + guest.switch)) {
-            self.catch_up(plan, other.0, now);
+            self.catch_up(plan, other.0, self.before(now));
         }
         self.buffers.admits(shared, guest) == Admission::Admit
     }
@@ -193,7 +205,7 @@ impl Wires {
     /// A control packet joins the port of a NIC that has been caught up.
     #[inline]
     pub(crate) fn enqueue_nic(&mut self, plan: &Plan, link: u32, id: u32, now: u64) {
-        if self.ports[link as usize].busy_until <= now {
+        if self.ports[link as usize].busy_until <= self.before(now) {
             self.transmit(plan, link, id, now);
         } else {
             self.queue_control(plan, link, id, now);
@@ -334,7 +346,7 @@ impl Wires {
     pub(crate) fn service_time(&self, link: u32, start: u64) -> u64 {
         let port = &self.ports[link as usize];
         if !self.lazy {
-            start
+            start + self.late
         } else if port.flags & BOUNDARY != 0 {
             // What starts within a window is worked out at its end.
             start.max(self.window_end)
@@ -552,7 +564,7 @@ impl Wires {
     /// Bytes a new packet at this port would have ahead of it: waiting, control included, and in transmission.
     #[inline]
     pub(crate) fn backlog(&mut self, plan: &Plan, link: u32, now: u64) -> u64 {
-        self.catch_up(plan, link, now);
+        self.catch_up(plan, link, self.before(now));
         let port = &self.ports[link as usize];
         let sending = if port.busy_until > now { port.sending } else { 0 };
         u64::from(port.data_bytes) + u64::from(port.control_bytes) + u64::from(sending)
