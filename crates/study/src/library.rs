@@ -62,6 +62,12 @@ ready_made! {
     "prime-mixed-wrr50",
     "prime-mixed-wrr70",
     "prime-mixed-wrr90",
+    "hopper-hadoop",
+    "hopper-alicloud",
+    "hopper-ml-training",
+    "hopper-testbed",
+    "hf2t-hadoop",
+    "hf2t-web-search",
 }
 
 /// The scenario `name` (a file, or the name of a ready-made one), changed by `KEY=VALUE` texts and a seed.
