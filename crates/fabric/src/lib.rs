@@ -6,6 +6,7 @@
 mod buffer;
 mod classes;
 mod fetch;
+mod guided;
 mod harvest;
 mod histogram;
 mod host;

@@ -1,6 +1,7 @@
 //! A partition: some switches, their hosts, and every event that concerns them.
 
 use crate::{
+    guided::PathLists,
     host::{Gaps, Host},
     order,
     outcome::{PortSamples, RxOutcome, TxOutcome},
@@ -23,9 +24,10 @@ use slab::Slab;
 /// Events handled between two looks at the clock where there is one partition.
 const BATCH: u32 = 1 << 16;
 
-/// Payloads of plan events: faults first, then changes of the tables, then samples.
+/// Payloads of plan events: faults first, then changes of the tables, then samples and snapshots.
 const TABLE_CHANGE: u32 = 1 << 30;
 const SAMPLE: u32 = 1 << 31;
+const SNAPSHOT: u32 = 1 << 29;
 
 /// Why a run had to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +59,10 @@ pub struct Partition<'a> {
     pub(crate) rx: Vec<RxOutcome>,
     pub(crate) triggers: Vec<TriggerState>,
     pub(crate) base_paths: BasePaths,
+    /// Lists of guided paths.
+    pub(crate) lists: PathLists,
+    /// Links between switches that leave this partition's switches, where snapshots are taken of them.
+    pub(crate) switch_links: Vec<u32>,
     pub(crate) samples: Vec<PortSamples>,
     /// Packets per kind that came into being here.
     pub(crate) injected: [Tally; KINDS],
@@ -97,6 +103,17 @@ impl<'a> Partition<'a> {
             rx: vec![RxOutcome::default(); plan.flows.flows.len()],
             triggers: vec![TriggerState::default(); plan.flows.triggers.len()],
             base_paths: BasePaths::default(),
+            lists: PathLists::default(),
+            switch_links: match plan.guided.as_ref().is_some_and(|guided| guided.snapshots.is_some()) {
+                true => {
+                    let between = |link: &u32| {
+                        let link = &plan.links[*link as usize];
+                        link.from.min(link.to) >= plan.hosts
+                    };
+                    plan.links_of(me).filter(between).collect()
+                }
+                false => Vec::new(),
+            },
             samples: PortSamples::of(plan, me),
             injected: Default::default(),
             delivered: Default::default(),
@@ -122,11 +139,17 @@ impl<'a> Partition<'a> {
             partition.plan_event(0, SAMPLE);
         }
         partition.ask_for_next_start();
+        partition.keep_snapshots(0);
         partition
     }
 
     fn plan_event(&mut self, time: u64, payload: u32) {
         self.wires.wheel.push(Event { time, order: order::PLAN, payload });
+    }
+
+    /// A snapshot of the queues is due at `time`.
+    pub(crate) fn plan_snapshot(&mut self, time: u64) {
+        self.plan_event(time, SNAPSHOT);
     }
 
     /// Flows with a start time are sorted by it, so one pending start event is enough.
@@ -211,6 +234,8 @@ impl<'a> Partition<'a> {
     fn plan_change(&mut self, payload: u32, now: u64) {
         if payload & SAMPLE != 0 {
             self.sample(now);
+        } else if payload & SNAPSHOT != 0 {
+            self.snapshot(now);
         } else if payload & TABLE_CHANGE != 0 {
             self.change_tables((payload & !TABLE_CHANGE) as usize, now);
         } else {
@@ -245,8 +270,9 @@ impl<'a> Partition<'a> {
     fn change_tables(&mut self, index: usize, now: u64) {
         self.tables = &self.plan.tables[index];
         self.switches.routes_changed(&self.tables.routes, self.plan);
+        self.lists.forget_live();
         for (_, flow) in &mut self.senders {
-            let dead = self.plan.dead_paths(self.tables, flow.src, flow.dst);
+            let dead = self.plan.dead_paths(self.tables, flow.balancer, flow.src, flow.dst);
             let host = &mut self.hosts[flow.src as usize];
             host.scheme(flow.balancer).paths_changed(Time::from_ps(now), flow.scheme_slot, &dead);
         }
@@ -257,8 +283,9 @@ impl<'a> Partition<'a> {
             self.wires.catch_up(self.plan, samples.link, now);
             samples.take(now, &self.wires.ports[samples.link as usize]);
         }
-        let open =
-            !self.senders.is_empty() || self.next_flow < self.plan.flows.flows.len() || !self.wires.wheel.is_empty();
+        let open = !self.senders.is_empty()
+            || self.next_flow < self.plan.flows.flows.len()
+            || self.wires.wheel.len() > usize::from(self.lists.armed);
         if open {
             self.plan_event(now + self.plan.measure.series_interval.ps(), SAMPLE);
         }
@@ -335,6 +362,8 @@ impl anabranch_engine::Partition for Partition<'_> {
 
     fn receive(&mut self, messages: &mut Vec<Message>) {
         for message in messages.drain(..) {
+            let (Message::Packet { time, .. } | Message::Activate { time, .. } | Message::Start { time, .. }) = message;
+            self.keep_snapshots(time);
             let event = match message {
                 Message::Packet { time, order, packet } => {
                     Event { time, order, payload: self.wires.packets.insert(packet) }

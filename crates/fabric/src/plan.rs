@@ -3,12 +3,13 @@
 use crate::{
     buffer::SharedBuffer,
     classes::quanta,
+    guided::Guided,
     order,
     packet::Packet,
     parameters::{FabricParameters, MarkAt, Quirks, Scheduling, Trim},
     transport::{Transport, TransportParameters},
 };
-use anabranch_lb::registry::{HostParameters, SwitchParameters};
+use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters};
 use anabranch_random::key;
 use anabranch_settings::Never;
 use anabranch_topology::{Fault, FaultAction, LinkId, NodeId, NodeKind, Routes, Topology, partition};
@@ -113,6 +114,8 @@ pub(crate) struct Tables {
     pub(crate) routes: Routes,
     /// Per directed link: known to be dead.
     pub(crate) dead: Vec<bool>,
+    /// Whether any is.
+    pub(crate) any_dead: bool,
 }
 
 /// Everything a run is a function of, prepared for the hot path.
@@ -146,6 +149,10 @@ pub struct Plan {
     pub(crate) wire_mtu: u64,
     pub(crate) ack_size: u16,
     pub(crate) bdp_packets: u64,
+    /// What guided schemes need; `None` where there is none.
+    pub(crate) guided: Option<Guided>,
+    /// The round trip over the longest guided path, which every flow reckons with; `None` where there are no such paths.
+    pub(crate) longest_rtt: Option<Time>,
     pub(crate) balancers: Vec<Balancer>,
     /// Per balancer: its switch scheme sees every hop of data.
     pub(crate) every_hop: Vec<bool>,
@@ -208,7 +215,7 @@ impl Plan {
         let reference = input.fabric.quirks == Quirks::ConweaveNs3;
         // The reference model counts the payload out and propagation alone back (conweave-ns3 1.1).
         let (out, back) = if reference { (input.transport.mtu(), 0) } else { (wire_mtu, ack_size) };
-        let base_rtt = topology.max_base_rtt(out, back);
+        let base_rtt = topology.window_rtt(out, back);
         let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
         let bdp = nic_rate.bytes_in(base_rtt);
         let fabric = limits(input.fabric, bdp, wire_mtu as u32, input.lazy)?;
@@ -243,6 +250,7 @@ impl Plan {
         if partitions > 1 && lookahead == 0 {
             return Err("a run on several threads needs a link delay and a run.trigger_latency above zero".into());
         }
+        let guided = Guided::new(&topology, &input.balancers, lookahead)?;
         let switch_number = |node: NodeId| node.0 - hosts;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
@@ -272,7 +280,9 @@ impl Plan {
             wire_mtu,
             ack_size: ack_size as u16,
             bdp_packets: bdp.div_ceil(wire_mtu),
-            every_hop: input.balancers.iter().map(|b| b.switch.about().every_hop).collect(),
+            guided,
+            longest_rtt: topology.guidance.map(|_| base_rtt),
+            every_hop: input.balancers.iter().map(|b| b.switch.about().sees == Sees::EveryHop).collect(),
             plain_host: input.balancers.iter().map(|b| reference && b.host.name() == "ecmp").collect(),
             balancers: input.balancers,
             shared,
@@ -432,7 +442,8 @@ fn tables(topology: &Topology, faults: &[Fault]) -> Vec<Tables> {
             dead[changes[next].2.0 as usize] = changes[next].1;
             next += 1;
         }
-        tables.push(Tables { from, routes: Routes::shortest(topology, &dead), dead: dead.clone() });
+        let any_dead = dead.contains(&true);
+        tables.push(Tables { from, routes: Routes::shortest(topology, &dead), dead: dead.clone(), any_dead });
         if next == changes.len() {
             return tables;
         }

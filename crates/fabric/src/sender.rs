@@ -1,6 +1,7 @@
 //! The sending side of a flow: from its start to its last acknowledgement.
 
 use crate::{
+    guided::dead_paths,
     host::Host,
     order,
     packet::{Kind, NONE, Packet},
@@ -44,11 +45,14 @@ pub(crate) struct SenderFlow {
 
 impl Plan {
     /// Which paths from `src` to `dst` are known to be dead, as entropy values name them; empty: none.
-    pub(crate) fn dead_paths(&self, tables: &Tables, src: u32, dst: u32) -> Vec<bool> {
-        if !tables.dead.contains(&true) {
+    pub(crate) fn dead_paths(&self, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
+        if !tables.any_dead {
             return Vec::new();
         }
         let (from, to) = (self.edge[src as usize], self.edge[dst as usize]);
+        if let Some(guided) = self.guided.as_ref().filter(|guided| guided.lists[balancer as usize]) {
+            return dead_paths(self, &guided.guide, from, to, &tables.dead);
+        }
         self.topology.dead_paths(NodeId(self.hosts + from), NodeId(self.hosts + to), &tables.dead)
     }
 }
@@ -60,12 +64,18 @@ impl Partition<'_> {
         let time = Time::from_ps(now);
         self.nic_catch_up(flow.src, self.wires.before(now));
         let path = self.base_paths.path(&plan.topology, flow.src, flow.dst);
-        let base_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
+        let base_rtt = match plan.longest_rtt {
+            Some(rtt) => rtt,
+            None => plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size)),
+        };
         // Half of the hops between switches lead upwards; that is where entropy values choose.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
         let sender = Sender::new(&plan.transport, plan.nic_rate(flow.src), base_rtt, flow.size, time);
         let balancer = plan.flows.workloads[flow.workload as usize].load_balancer as u8;
-        let dead = plan.dead_paths(self.tables, flow.src, flow.dst);
+        let dead = plan.dead_paths(self.tables, balancer, flow.src, flow.dst);
+        let guided = plan.guided.as_ref().filter(|guided| guided.lists[balancer as usize]);
+        let (from, to) = (plan.edge[flow.src as usize], plan.edge[flow.dst as usize]);
+        let list = guided.map(|guided| self.lists.list(plan, &guided.guide, from, to));
         let info = FlowInfo {
             key: flow.key,
             src: flow.src,
@@ -76,7 +86,7 @@ impl Partition<'_> {
             base_rtt,
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
-            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead },
+            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
         };
         let scheme = self.hosts[flow.src as usize].scheme(balancer);
         let scheme_slot = scheme.open(time, &info);

@@ -6,7 +6,10 @@ use crate::{
     plan::Plan,
     wires::{Wires, tally_of},
 };
-use anabranch_lb::{Candidates, LocalQueues, PacketView, SchemeCounters, SwitchInfo, SwitchScheme, registry::Switch};
+use anabranch_lb::{
+    Candidates, LocalQueues, PacketView, SchemeCounters, SwitchInfo, SwitchScheme,
+    registry::{Switch, TagKind},
+};
 use anabranch_topology::{LinkId, NodeId, NodeKind, Routes};
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
@@ -51,10 +54,11 @@ impl Switches {
         let mut uplinks = Vec::new();
         for switch in 0..plan.topology.switches() {
             let node = NodeId(plan.hosts + switch);
-            let info = info(plan, node);
+            let mut info = info(plan, node);
             uplinks.push(info.part_size);
             for balancer in &plan.balancers {
                 let mine = plan.owner[node.0 as usize] == me;
+                info.tags = balancer.host.about().tags;
                 schemes.push(mine.then(|| balancer.switch.build(plan.seed, &info)));
             }
         }
@@ -110,6 +114,7 @@ fn info(plan: &Plan, node: NodeId) -> SwitchInfo {
         reference: plan.reference().then_some(node.0),
         hop_delay: plan.hop_delay(),
         lossless: plan.fabric.pfc,
+        tags: TagKind::Entropy,
     }
 }
 
@@ -148,6 +153,11 @@ impl Partition<'_> {
                 return;
             }
             plan.host_down[dst as usize]
+        } else if let Some(guided) = plan.guided.as_ref().filter(|guided| guided.balancer[balancer as usize]) {
+            match self.guided_hop(guided, switch, edge, id, now) {
+                Some(link) => link,
+                None => return self.no_route(id),
+            }
         } else {
             let hops = self.tables.routes.towards(switch, edge);
             match hops.links {
@@ -179,7 +189,7 @@ impl Partition<'_> {
     }
 
     #[cold]
-    fn count_uplink(&mut self, id: u32, link: u32) {
+    pub(crate) fn count_uplink(&mut self, id: u32, link: u32) {
         let packet = &self.wires.packets[id];
         if let Some(counts) = &mut self.switches.uplink_counts
             && packet.kind == Kind::Data

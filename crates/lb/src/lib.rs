@@ -4,12 +4,16 @@
 //! simulator nor a socket, and allocates nothing per packet, so the same code runs in the simulator and on a
 //! real network. One scheme is one file; [`registry`] has one line for each.
 
+mod guided;
 pub mod hash;
 pub mod host;
 pub mod registry;
 pub mod switch;
 
+pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, Shape, Spread, Step, Weights};
+
 use anabranch_units::{Rate, Time};
+use std::sync::Arc;
 
 /// What a packet carries to choose its path: an entropy value, a multi-part entropy value (MP-EV), a source
 /// route or a category. Only the switch scheme reads it; the acknowledgement brings it back.
@@ -40,13 +44,17 @@ pub struct FlowInfo<'a> {
     pub paths: PathSpace<'a>,
 }
 
-/// The paths of a fat tree as a multi-part entropy value names them (PRIME, Table I).
-#[derive(Clone, Copy, Debug)]
+/// The paths towards a destination: those of a fat tree as a multi-part entropy value names them (PRIME, Table I), those
+/// of a Dragonfly or a Slim Fly as a list (Spritz §III-C).
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PathSpace<'a> {
     /// Uplinks per tier, leaf first: `[8]` on a 2-tier, `[8, 8]` on a 3-tier fat tree, empty where there is no choice.
     pub uplinks: &'a [u32],
-    /// Per path (index: part 0 + U0 * (part 1 + U1 * ...)): true where the host has been told that it is dead.
-    /// Empty where every path lives.
+    /// The endpoint's list of paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`];
+    /// `None` elsewhere.
+    pub guided: Option<&'a Arc<GuidedPaths>>,
+    /// Per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)): true where the host has been told that it is
+    /// dead. Empty where every path lives.
     pub dead: &'a [bool],
 }
 
@@ -203,7 +211,7 @@ pub struct PacketView {
 }
 
 /// The equal-cost next hops of a packet at a switch, in port order. At least two where a scheme is asked, unless it
-/// asks for every hop ([`registry::About::every_hop`]): then one where there is no choice.
+/// asks for every hop ([`registry::Sees::EveryHop`]): then one where there is no choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
     /// How many there are.
@@ -248,6 +256,8 @@ pub struct SwitchInfo {
     pub hop_delay: Time,
     /// True where the fabric pauses instead of dropping (PFC).
     pub lossless: bool,
+    /// What the tags of the packets are.
+    pub tags: registry::TagKind,
 }
 
 /// The queues of the candidates, read when asked.
@@ -291,8 +301,19 @@ pub trait SwitchScheme {
         candidates: &Candidates<'_>,
         queues: &mut Q,
     ) -> u32;
+    /// The switch-facing port that a data packet takes on a Dragonfly or a Slim Fly, for schemes with
+    /// [`registry::Sees::Guided`].
+    fn guide<G: GuidedSwitch>(
+        &mut self,
+        _now: Time,
+        _packet: &PacketView,
+        _header: &mut SwitchHeader,
+        at: &mut G,
+    ) -> u32 {
+        at.minimal(at.here())
+    }
     /// A data packet has reached the switch of its receiver; asked only of schemes with
-    /// [`registry::About::every_hop`].
+    /// [`registry::Sees::EveryHop`].
     fn deliver(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) -> Delivery {
         Delivery::Deliver
     }

@@ -18,8 +18,8 @@ pub use alias::{ALIASES, Alias, check_pair, resolve};
 pub use errors::{Invalid, SchemeError, UnknownScheme};
 
 use crate::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView, Probe,
-    SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Outgoing,
+    PacketView, Probe, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
     host::mp_ev::{MOST_PARTS, MOST_PATHS, Shape},
     switch,
 };
@@ -33,6 +33,22 @@ pub enum TagKind {
     Entropy,
     /// Multi-part entropy values: the index of an uplink per tier.
     MultiPart,
+    /// Numbers of guided paths ([`crate::GuidedPaths::tag`]) of a Dragonfly or a Slim Fly.
+    Guided,
+    /// Categories of guided paths ([`crate::Category`]).
+    Category,
+}
+
+/// Which packets a switch scheme is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    /// Those that have several equal-cost next hops ([`SwitchScheme::forward`]).
+    Choices,
+    /// Every data packet at every switch, also where there is no choice and at the last one.
+    EveryHop,
+    /// Data at every switch but the last of a Dragonfly or a Slim Fly, with all its ports ([`SwitchScheme::guide`]);
+    /// control packets take the default tables.
+    Guided,
 }
 
 /// What the registry knows of a scheme.
@@ -48,8 +64,8 @@ pub struct About {
     pub description: &'static str,
     /// What its tags are.
     pub tags: TagKind,
-    /// Of a switch scheme: it sees every data packet at every switch, also where there is no choice and at the last one.
-    pub every_hop: bool,
+    /// Of a switch scheme: which packets it is asked about.
+    pub sees: Sees,
 }
 
 /// Limits of parameters that their types do not express.
@@ -229,6 +245,16 @@ macro_rules! switch_schemes {
                 match self { $(Self::$scheme(s) => s.forward(now, packet, header, candidates, queues),)* }
             }
             #[inline]
+            fn guide<G: GuidedSwitch>(
+                &mut self,
+                now: Time,
+                packet: &PacketView,
+                header: &mut SwitchHeader,
+                at: &mut G,
+            ) -> u32 {
+                match self { $(Self::$scheme(s) => s.guide(now, packet, header, at),)* }
+            }
+            #[inline]
             fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) -> Delivery {
                 match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* }
             }
@@ -268,6 +294,10 @@ host_schemes! {
     hopper Hopper HopperParameters,
     hf2t Hf2t Hf2tParameters,
     qp_spray QpSpray QpSprayParameters,
+    flicr Flicr FlicrParameters,
+    spritz_scout SpritzScout SpritzScoutParameters,
+    spritz_spray SpritzSpray SpritzSprayParameters,
+    spritz_coarse SpritzCoarse SpritzCoarseParameters,
 }
 
 switch_schemes! {
@@ -280,6 +310,11 @@ switch_schemes! {
     conweave Conweave ConweaveParameters,
     round_robin RoundRobin RoundRobinParameters,
     random Random RandomParameters,
+    source_guided SourceGuided SourceGuidedParameters,
+    coarse_guided CoarseGuided CoarseGuidedParameters,
+    minimal Minimal MinimalParameters,
+    valiant Valiant ValiantParameters,
+    ugal Ugal UgalParameters,
 }
 
 impl HostParameters {
@@ -293,7 +328,7 @@ impl HostParameters {
         if self.about().tags == TagKind::MultiPart && uplinks.is_empty() {
             return Err(SchemeError::NoTiers { scheme: self.name() });
         }
-        if self.about().tags == TagKind::Entropy || paths == 1 || Shape::new(uplinks).is_some() {
+        if self.about().tags != TagKind::MultiPart || paths == 1 || Shape::new(uplinks).is_some() {
             return Ok(());
         }
         let (scheme, tiers) = (self.name(), uplinks.len());
@@ -305,6 +340,21 @@ impl HostParameters {
 const MOST_LEAF_PATHS: u64 = 1024;
 
 impl SwitchParameters {
+    /// Whether the scheme can work on a topology that has guided paths or not; `most_ports` is the largest number of
+    /// ports to switches that a switch has.
+    ///
+    /// # Errors
+    /// [`SchemeError::NotGuided`], [`SchemeError::TooManyPorts`].
+    pub fn check_guided(&self, guided: bool, most_ports: u32) -> Result<(), SchemeError> {
+        match self.about().sees {
+            Sees::Guided if !guided => Err(SchemeError::NotGuided { scheme: self.name() }),
+            Sees::Guided if most_ports > 256 => {
+                Err(SchemeError::TooManyPorts { scheme: self.name(), ports: most_ports })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the scheme can work on a topology with these uplinks per tier.
     ///
     /// # Errors

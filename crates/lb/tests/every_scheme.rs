@@ -1,13 +1,14 @@
 //! What every registered scheme must bear: random events on several slots. A new scheme is tested without a line here.
 
 use anabranch_lb::{
-    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, HostScheme, LocalQueues, Outgoing, PacketView,
-    PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{HOST_SCHEMES, Host, HostParameters, SWITCH_SCHEMES, SwitchParameters, TagKind},
+    Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, LocalQueues,
+    Outgoing, PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{HOST_SCHEMES, Host, HostParameters, SWITCH_SCHEMES, Sees, SwitchParameters, TagKind},
 };
 use anabranch_settings::{Raw, Setting};
 use anabranch_units::{Rate, Time};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 const SLOTS: u32 = 4;
 const SHAPES: [&[u32]; 5] = [&[], &[8], &[4, 4], &[3, 5], &[1, 2, 3]];
@@ -41,6 +42,17 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// Seven paths of three latencies.
+fn guided_paths() -> GuidedPaths {
+    GuidedPaths::new([691, 1274, 1274, 1274, 1491, 1491, 1491].iter().enumerate().map(|(i, &ns)| GuidedPath {
+        ev: (i as u16) << 8 | 3,
+        kind: i as u8 / 2,
+        minimal: i == 0,
+        latency: Time::from_ns(ns),
+        propagation: Time::from_ns(ns / 2),
+    }))
+}
+
 fn paths(shape: &[u32]) -> u32 {
     shape.iter().product()
 }
@@ -55,6 +67,7 @@ fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
 
 /// What the host decides, with the shape of each flow.
 fn play(host: &mut Host, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
+    let guided = Arc::new(guided_paths());
     let (mut now, mut decisions) = (Time::ZERO, Vec::new());
     let mut shapes: [Option<&'static [u32]>; SLOTS as usize] = [None; SLOTS as usize];
     for (i, event) in events.iter().enumerate() {
@@ -73,7 +86,7 @@ fn play(host: &mut Host, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
                     base_rtt: Time::from_us(8),
                     rate: Rate(400_000_000_000),
                     full_packet: 4160,
-                    paths: PathSpace { uplinks, dead: &dead },
+                    paths: PathSpace { uplinks, dead: &dead, guided: (key % 5 != 0).then_some(&guided) },
                 };
                 host.open(now, slot, &flow);
             }
@@ -128,6 +141,10 @@ proptest! {
             for parameters in variants(about.name) {
                 let decisions = play(&mut parameters.build(seed, 1), &events);
                 for (decision, shape) in &decisions {
+                    if let (Decision::Send(tag), TagKind::Guided) = (decision, about.tags) {
+                        let paths = guided_paths();
+                        prop_assert!(*tag == 0 || (0..paths.len()).any(|i| paths.tag(i) == *tag), "{}: {tag}", about.name);
+                    }
                     let (Decision::Send(tag), TagKind::MultiPart) = (decision, about.tags) else { continue };
                     let mut rest = *tag;
                     for &size in *shape {
@@ -175,6 +192,7 @@ proptest! {
             reference: None,
             hop_delay: Time::from_us(1),
             lossless: false,
+            tags: TagKind::Entropy,
         };
         let position: Vec<u16> = (0..8).collect();
         for about in SWITCH_SCHEMES {
@@ -231,11 +249,11 @@ proptest! {
         }
         let uplinks = SHAPES[shape].to_vec();
         let (position, zero): (Vec<u16>, [u16; 8]) = ((0..8).collect(), [0; 8]);
-        for about in SWITCH_SCHEMES.iter().filter(|about| about.every_hop) {
+        for about in SWITCH_SCHEMES.iter().filter(|about| about.sees == Sees::EveryHop) {
             for tier in 0..2 {
                 let info = SwitchInfo {
                     key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,
-                    uplinks: uplinks.clone(), reference, hop_delay: Time::from_us(1), lossless,
+                    uplinks: uplinks.clone(), reference, hop_delay: Time::from_us(1), lossless, tags: TagKind::Entropy,
                 };
                 let mut switch = SwitchParameters::named(about.name).unwrap().build(seed, &info);
                 // A header that the scheme itself wrote; others are noise.

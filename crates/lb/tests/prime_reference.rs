@@ -23,7 +23,7 @@ fn info(uplinks: &[u32]) -> FlowInfo<'_> {
         base_rtt: Time::from_us(8),
         rate: Rate(400_000_000_000),
         full_packet: 4160,
-        paths: PathSpace { uplinks, dead: &[] },
+        paths: PathSpace { uplinks, ..PathSpace::default() },
     }
 }
 

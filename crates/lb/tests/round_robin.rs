@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
     let mut host = HostParameters::named(scheme).unwrap().build(seed, host);
-    let paths = PathSpace { uplinks, dead: &[] };
+    let paths = PathSpace { uplinks, ..PathSpace::default() };
     let base_rtt = Time::from_us(8);
     let (size, packets, bdp_packets) = (1 << 20, 256, 100);
     host.open(

@@ -11,7 +11,7 @@ const PACKETS: u64 = 10_000_000;
 
 fn open(name: &str, uplinks: &[u32]) -> Host {
     let mut host = HostParameters::named(name).unwrap().build(1, 1);
-    let paths = PathSpace { uplinks, dead: &[] };
+    let paths = PathSpace { uplinks, ..PathSpace::default() };
     let (size, packets, bdp_packets, base_rtt) = (1 << 30, 1 << 18, 100, Time::from_us(8));
     host.open(
         Time::ZERO,

@@ -6,7 +6,7 @@
 use super::Slots;
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::parameters;
@@ -20,7 +20,7 @@ pub const ABOUT: About = About {
     description: "Entropy values are tried in turn. ECN marks, NACKs and timeouts add to a value's penalty, at most \
         15; a penalised value is passed over, and each packet takes one off the first penalty it meets.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 /// Largest penalty of a path (four bits).

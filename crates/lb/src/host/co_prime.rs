@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing,
-    registry::{About, Check, TagKind},
+    registry::{About, Check, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::parameters;
@@ -23,7 +23,7 @@ pub const ABOUT: About = About {
         after every pass; congestion signals are ignored. With the same seed a flow sends the same paths as under \
         PRIME as long as no signal arrives. Needs a switch scheme that reads multi-part entropy values.",
     tags: TagKind::MultiPart,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

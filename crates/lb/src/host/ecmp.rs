@@ -4,7 +4,7 @@
 use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, TagKind},
+    registry::{About, Check, Sees, TagKind},
 };
 use anabranch_random::key;
 use anabranch_settings::parameters;
@@ -18,7 +18,7 @@ pub const ABOUT: About = About {
     description: "All packets of a flow carry the same tag, a hash of the flow's key, and so take one path. Flows \
         that happen to share a link share it to their end.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

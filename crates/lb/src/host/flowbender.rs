@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{choices, parameters};
@@ -25,7 +25,7 @@ pub const ABOUT: About = About {
         round trips in a row the flow's tag moves to another of `range` values. Variant `rtt` counts ACKs whose round \
         trip exceeds `rtt_threshold` instead of marks.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 choices! {

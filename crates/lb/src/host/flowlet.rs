@@ -6,7 +6,7 @@ use super::{Slots, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::parameters;
@@ -20,7 +20,7 @@ pub const ABOUT: About = About {
     description: "A flow keeps its entropy value until it pauses for longer than `gap` base round trips; the next \
         packet draws a new one at random.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

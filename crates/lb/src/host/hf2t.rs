@@ -5,7 +5,7 @@
 use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, Tag,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::key;
 use anabranch_settings::{Auto, choices, parameters};
@@ -21,7 +21,7 @@ pub const ABOUT: About = About {
         at most `dmax` of it, waits until the timeout has passed. alpha makes short flowlets longer and splits long ones. \
         Works with any flowlet switch; it never changes a path itself.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 choices! {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{Auto, choices, parameters};
@@ -26,7 +26,7 @@ pub const ABOUT: About = About {
         the flow moves to the best path probed within `ttl_probe`, if that is below `delta_rtt` of its own. The move is \
         delayed by the extrapolated difference, so that order is kept.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 choices! {

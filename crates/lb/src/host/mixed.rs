@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::parameters;
@@ -23,7 +23,7 @@ pub const ABOUT: About = About {
     description: "Entropy values of clean ACKs are queued and used again, oldest first; while none is queued, the \
         bitmap scheme picks the next one.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

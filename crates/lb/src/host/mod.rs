@@ -4,8 +4,10 @@ pub mod bitmap;
 pub mod chunks;
 pub mod co_prime;
 pub mod ecmp;
+pub mod flicr;
 pub mod flowbender;
 pub mod flowlet;
+mod guided;
 pub mod hf2t;
 mod history;
 pub mod hopper;
@@ -19,6 +21,10 @@ mod recycle;
 pub mod reps;
 pub mod round_robin;
 mod slots;
+mod spritz;
+pub mod spritz_coarse;
+pub mod spritz_scout;
+pub mod spritz_spray;
 
 use anabranch_units::Time;
 pub(crate) use slots::Slots;
@@ -31,8 +37,9 @@ pub(crate) fn times(time: Time, factor: f64) -> Time {
 /// What the tests of the schemes share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use crate::{Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag};
+    use crate::{Decision, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Outgoing, PathSpace, Tag};
     use anabranch_units::{Rate, Time};
+    use std::sync::Arc;
 
     /// A flow of 1000 packets with a BDP of 100 packets and a base round trip of 10 us.
     pub(crate) fn flow(uplinks: &[u32]) -> FlowInfo<'_> {
@@ -46,7 +53,7 @@ pub(crate) mod testing {
             base_rtt: Time::from_us(10),
             rate: Rate(400_000_000_000),
             full_packet: 4160,
-            paths: PathSpace { uplinks, dead: &[] },
+            paths: PathSpace { uplinks, ..PathSpace::default() },
         }
     }
 
@@ -76,5 +83,24 @@ pub(crate) mod testing {
     /// Gives slot 0 a clean acknowledgement.
     pub(crate) fn clean(scheme: &mut impl HostScheme, tag: Tag) {
         scheme.on_ack(Time::ZERO, 0, &feedback(tag, false));
+    }
+
+    /// Four paths of 691.4, 1382.8, 1382.8 and 1491.0 ns with the entropy values 0x0001, 0x0100, 0x0101 and 0x0203; the
+    /// first is minimal.
+    pub(crate) fn four_paths() -> Arc<GuidedPaths> {
+        let path = |ev, kind, ps| GuidedPath {
+            ev,
+            kind,
+            minimal: kind == 3,
+            latency: Time::from_ps(ps),
+            propagation: Time::from_ps(ps - 200_000),
+        };
+        let list = [(0x0001, 3, 691_400), (0x0100, 7, 1_382_800), (0x0101, 7, 1_382_800), (0x0203, 8, 1_491_000)];
+        Arc::new(GuidedPaths::new(list.map(|(ev, kind, ps)| path(ev, kind, ps))))
+    }
+
+    /// A flow with these guided paths.
+    pub(crate) fn guided_flow(paths: &Arc<GuidedPaths>) -> FlowInfo<'_> {
+        FlowInfo { paths: PathSpace { guided: Some(paths), ..PathSpace::default() }, ..flow(&[]) }
     }
 }

@@ -6,7 +6,7 @@ use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{choices, parameters};
@@ -20,7 +20,7 @@ pub const ABOUT: About = About {
     description: "Every packet takes a random path: the host writes a random entropy value and the switches hash it. \
         Mode `round-robin-masked` runs through all values in an order that changes at every wrap.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 choices! {

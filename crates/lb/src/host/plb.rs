@@ -6,7 +6,7 @@ use super::Slots;
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::parameters;
@@ -20,7 +20,7 @@ pub const ABOUT: About = About {
     description: "A round trip is congested if more than the share `k` of its acknowledged bytes was ECN-marked. \
         After more than `n` such rounds in a row the flow draws a new entropy value, at most once per `min_wait`.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{choices, parameters};
@@ -36,7 +36,7 @@ pub const ABOUT: About = About {
         until the penalty, which falls by `decay` per packet, is over; if all are penalised, the least penalised \
         goes. Needs a switch scheme that reads multi-part entropy values.",
     tags: TagKind::MultiPart,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 choices! {

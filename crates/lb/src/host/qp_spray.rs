@@ -5,7 +5,7 @@ use super::{Slots, chunks::Chunks};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::parameters;
@@ -19,7 +19,7 @@ pub const ABOUT: About = About {
     description: "A flow has `qps` random tags. Chunk k goes over tag k mod `qps`; at most `outstanding` chunks are on \
         their way. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of order.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

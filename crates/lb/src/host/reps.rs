@@ -7,7 +7,7 @@ use super::{Slots, recycle::Recycle, times};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{choices, parameters};
@@ -22,7 +22,7 @@ pub const ABOUT: About = About {
         with none at hand a random value explores. A timeout freezes the buffer, whose values are then repeated until \
         freeze_time has passed. Variant `legacy` is an unlimited queue without freezing.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 choices! {

@@ -6,7 +6,7 @@ use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::parameters;
@@ -20,7 +20,7 @@ pub const ABOUT: About = About {
     description: "Every packet carries the next entropy value of a counter that starts at random for each flow. \
         The switches hash the values, so with few values some paths get several and others none.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

@@ -1,7 +1,7 @@
 //! Pairs of a host and a switch scheme, by the names that papers and peers give them.
 
 use super::{HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, TagKind, UnknownScheme};
-use anabranch_settings::nearest;
+use anabranch_settings::{Raw, nearest};
 
 /// A name for a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,10 +14,31 @@ pub struct Alias {
     pub switch: &'static str,
     /// One line.
     pub summary: &'static str,
+    /// Parameters that the name itself fixes, of whichever side knows them.
+    pub fixed: &'static [(&'static str, &'static str)],
 }
 
 const fn alias(name: &'static str, host: &'static str, switch: &'static str, summary: &'static str) -> Alias {
-    Alias { name, host, switch, summary }
+    Alias { name, host, switch, summary, fixed: &[] }
+}
+
+const UNIFORM: &[(&str, &str)] = &[("weights", "uniform")];
+const WEIGHTED: &[(&str, &str)] = &[("weights", "latency")];
+
+impl Alias {
+    const fn with(self, fixed: &'static [(&'static str, &'static str)]) -> Self {
+        Alias { fixed, ..self }
+    }
+
+    /// Sets what the name fixes.
+    pub fn fix(&self, host: &mut HostParameters, switch: &mut SwitchParameters) {
+        for (key, word) in self.fixed {
+            let word = Raw::Text((*word).to_string());
+            // One side knows the key, the other refuses it.
+            let known = [host.parameters_mut().set(key, &word), switch.parameters_mut().set(key, &word)];
+            debug_assert!(known.iter().any(Result::is_ok), "{}: {key}", self.name);
+        }
+    }
 }
 
 /// Every alias.
@@ -46,6 +67,22 @@ pub const ALIASES: &[Alias] = &[
     alias("nccl", "qp-spray", "ecmp", "static spraying as collective libraries do it, another name of qp-spray"),
     alias("co-prime", "co-prime", "ev-index", "PRIME's multi-part round robin without its congestion history"),
     alias("prime", "prime", "ev-index", "PRIME: multi-part round robin that passes over congested paths"),
+    alias("minimal", "ecmp", "minimal", "static minimal routing on a Dragonfly or a Slim Fly"),
+    alias("valiant", "ecmp", "valiant", "over a random intermediate group or switch"),
+    alias("ugal-l", "ecmp", "ugal", "minimal or Valiant, by the switch's own queues").with(&[("knowledge", "local")]),
+    alias("ugal-g", "ecmp", "ugal", "minimal or Valiant, by all queues: an oracle").with(&[("knowledge", "global")]),
+    alias("ops-u", "ops", "source-guided", "a random path of the list for every packet").with(UNIFORM),
+    alias("ops-w", "ops", "source-guided", "a random path for every packet, short ones more often").with(WEIGHTED),
+    alias("flicr", "flicr", "source-guided", "a path until a round trip was congested, weighted"),
+    alias("flicr-u", "flicr", "source-guided", "Flicr with uniform weights").with(UNIFORM),
+    alias("flicr-w", "flicr", "source-guided", "Flicr weighted by latency").with(WEIGHTED),
+    alias("spritz-scout", "spritz-scout", "source-guided", "Spritz-Scout, weighted: holds to the fastest good path"),
+    alias("spritz-scout-u", "spritz-scout", "source-guided", "Spritz-Scout with uniform weights").with(UNIFORM),
+    alias("spritz-scout-w", "spritz-scout", "source-guided", "Spritz-Scout weighted by latency").with(WEIGHTED),
+    alias("spritz-spray", "spritz-spray", "source-guided", "Spritz-Spray, weighted: recycles good paths"),
+    alias("spritz-spray-u", "spritz-spray", "source-guided", "Spritz-Spray with uniform weights").with(UNIFORM),
+    alias("spritz-spray-w", "spritz-spray", "source-guided", "Spritz-Spray weighted by latency").with(WEIGHTED),
+    alias("spritz-coarse", "spritz-coarse", "coarse-guided", "Spritz over categories of paths, by VLAN tag"),
 ];
 
 /// The pair that an alias (`prime`) or both names (`ops+drill`) stand for, with default parameters.
@@ -54,16 +91,16 @@ pub const ALIASES: &[Alias] = &[
 /// [`SchemeError`]: a name that does not exist, or a pair that cannot work together.
 pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters), SchemeError> {
     let text = name_or_pair.trim();
-    let (host, switch) = match text.split_once('+') {
-        Some((host, switch)) => (host.trim(), switch.trim()),
-        None => {
-            let alias = ALIASES.iter().find(|alias| alias.name == text).ok_or_else(|| unknown(text))?;
-            (alias.host, alias.switch)
-        }
-    };
-    let pair = (HostParameters::named(host)?, SwitchParameters::named(switch)?);
-    check_pair(&pair.0, &pair.1)?;
-    Ok(pair)
+    if let Some((host, switch)) = text.split_once('+') {
+        let pair = (HostParameters::named(host.trim())?, SwitchParameters::named(switch.trim())?);
+        check_pair(&pair.0, &pair.1)?;
+        return Ok(pair);
+    }
+    let alias = ALIASES.iter().find(|alias| alias.name == text).ok_or_else(|| unknown(text))?;
+    let (mut host, mut switch) = (HostParameters::named(alias.host)?, SwitchParameters::named(alias.switch)?);
+    alias.fix(&mut host, &mut switch);
+    check_pair(&host, &switch)?;
+    Ok((host, switch))
 }
 
 fn unknown(found: &str) -> UnknownScheme {
@@ -87,20 +124,26 @@ fn unknown(found: &str) -> UnknownScheme {
 /// [`SchemeError::Pair`] names what would work.
 pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<(), SchemeError> {
     let (writes, reads) = (host.about().tags, switch.about().tags);
-    if writes == reads {
+    if goes_with(writes, reads) {
         return Ok(());
     }
-    let names = |all: &'static [super::About], kind| -> Vec<&'static str> {
-        all.iter().filter(|about| about.tags == kind).map(|about| about.name).collect()
+    let names = |all: &'static [super::About], fits: &dyn Fn(TagKind) -> bool| -> Vec<&'static str> {
+        all.iter().filter(|about| fits(about.tags)).map(|about| about.name).collect()
     };
     Err(SchemeError::Pair {
         host: host.name(),
         switch: switch.name(),
         writes: writes.plural(),
         reads: reads.plural(),
-        hosts: names(HOST_SCHEMES, reads),
-        switches: names(SWITCH_SCHEMES, writes),
+        hosts: names(HOST_SCHEMES, &|tags| goes_with(tags, reads)),
+        switches: names(SWITCH_SCHEMES, &|tags| goes_with(writes, tags)),
     })
+}
+
+/// Whether a switch scheme that reads one kind of tags understands another. Source-guided switches hash entropy values
+/// to paths.
+fn goes_with(writes: TagKind, reads: TagKind) -> bool {
+    writes == reads || (writes, reads) == (TagKind::Entropy, TagKind::Guided)
 }
 
 impl TagKind {
@@ -109,6 +152,8 @@ impl TagKind {
         match self {
             TagKind::Entropy => "entropy values to be hashed",
             TagKind::MultiPart => "multi-part entropy values",
+            TagKind::Guided => "numbers of guided paths",
+            TagKind::Category => "categories of paths",
         }
     }
 }
@@ -116,7 +161,6 @@ impl TagKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_settings::Raw;
 
     #[test]
     fn names_are_unique_and_known() {
@@ -135,6 +179,21 @@ mod tests {
             assert_eq!((host.name(), switch.name()), (alias.host, alias.switch));
             assert_eq!((host.check(), switch.check()), (Ok(()), Ok(())), "defaults are valid");
         }
+    }
+
+    #[test]
+    fn names_fix_parameters() {
+        let weights = |name| {
+            let (host, switch) = resolve(name).unwrap();
+            let all = [host.parameters().entries(), switch.parameters().entries()].concat();
+            all.into_iter().filter(|(key, _)| *key == "weights").map(|(_, value)| value.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(weights("ops-u"), ["\"uniform\""]);
+        assert_eq!(weights("ops-w"), ["\"latency\""]);
+        assert_eq!(weights("spritz-spray-u"), ["\"uniform\"", "\"uniform\""]);
+        let knows = |name| resolve(name).unwrap().1.parameters().entries()[0].1.to_string();
+        assert_eq!((knows("ugal-l"), knows("ugal-g")), ("\"local\"".into(), "\"global\"".into()));
+        assert!(resolve("reps+source-guided").is_ok() && resolve("spritz-scout+ecmp").is_err());
     }
 
     #[test]

@@ -119,4 +119,23 @@ pub enum SchemeError {
         /// Most it can number.
         most: u64,
     },
+    /// The switch scheme guides packets over a Dragonfly or a Slim Fly, and the topology is neither.
+    #[error(
+        "switch scheme `{scheme}` needs a topology of kind dragonfly or slim-fly; on others take `ecmp`, `ops` or `ar`"
+    )]
+    NotGuided {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// A part of an entropy value has 8 bits.
+    #[error(
+        "switch scheme `{scheme}` names ports by 8 bits (Spritz §III-C): at most 256 ports to other switches; this topology \
+         has switches with {ports}"
+    )]
+    TooManyPorts {
+        /// The scheme.
+        scheme: &'static str,
+        /// The most ports that a switch has.
+        ports: u32,
+    },
 }

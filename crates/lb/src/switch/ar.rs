@@ -4,7 +4,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::parameters;
@@ -18,7 +18,7 @@ pub const ABOUT: About = About {
     description: "Every data packet takes the next hop whose queue at this switch is the shortest; equal queues are \
         drawn among at random. It cannot see congestion further on.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

@@ -6,7 +6,7 @@ use super::leaf::{FlowKey, FlowTable, Flowlet, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{Auto, parameters};
@@ -21,7 +21,7 @@ pub const ABOUT: About = About {
         on its way; the receiver's leaf remembers it per path and sends it back with traffic in the other direction. A \
         new flowlet compares max(local, remote) over `candidates` paths.",
     tags: TagKind::Entropy,
-    every_hop: true,
+    sees: Sees::EveryHop,
 };
 
 parameters! {

@@ -10,7 +10,7 @@ use super::leaf::{Entry, FlowKey, FlowTable, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{Auto, parameters};
@@ -26,7 +26,7 @@ pub const ABOUT: About = About {
         path that has not been reported congested. The receiver's leaf keeps early packets of the new path in a queue \
         until the last packet of the old one has passed. Needs a congestion control that does not read round trips.",
     tags: TagKind::Entropy,
-    every_hop: true,
+    sees: Sees::EveryHop,
 };
 
 parameters! {

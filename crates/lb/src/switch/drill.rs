@@ -9,7 +9,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::parameters;
@@ -23,7 +23,7 @@ pub const ABOUT: About = About {
     description: "For every data packet the switch looks at `d` random next hops and at the `m` best of the last \
         decision for the same set of next hops, and takes the one with the shortest queue.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

@@ -4,7 +4,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, TagKind},
+    registry::{About, Check, Sees, TagKind},
 };
 use anabranch_settings::parameters;
 use anabranch_units::Time;
@@ -17,7 +17,7 @@ pub const ABOUT: About = About {
     description: "The next hop is a hash of source, destination, flow and path tag, keyed by the switch. Hosts steer \
         it by the entropy value they write into the tag.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

@@ -4,7 +4,7 @@
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
-    registry::{About, Check, TagKind},
+    registry::{About, Check, Sees, TagKind},
 };
 use anabranch_settings::{choices, parameters};
 use anabranch_units::Time;
@@ -18,7 +18,7 @@ pub const ABOUT: About = About {
         After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some), \
         or it names the uplink as before and only those of dead uplinks are remapped (remap = \"skip\").",
     tags: TagKind::MultiPart,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 choices! {

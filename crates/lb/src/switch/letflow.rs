@@ -5,7 +5,7 @@ use super::leaf::{FlowKey, FlowTable, Flowlet, PathNumbers};
 use crate::{
     Candidates, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, TagKind},
+    registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::parameters;
@@ -19,7 +19,7 @@ pub const ABOUT: About = About {
     description: "The leaf remembers per flow its path and last packet. After a pause longer than `flowlet_timeout` the \
         flow gets a new path, uniformly at random. Answers and traffic within the rack take plain hash ECMP.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

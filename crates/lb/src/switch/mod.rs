@@ -1,21 +1,31 @@
 //! Switch schemes, one per file.
 
 pub mod ar;
+pub mod coarse_guided;
 pub mod conga;
 pub mod conweave;
+mod course;
 pub mod drill;
 pub mod ecmp;
 pub mod ev_index;
 mod leaf;
 pub mod letflow;
+pub mod minimal;
 pub mod random;
 pub mod round_robin;
+pub mod source_guided;
+pub mod ugal;
+pub mod valiant;
 
 /// What the tests of the schemes share.
 #[cfg(test)]
 pub(crate) mod testing {
-    use crate::{Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag};
+    use crate::{
+        Candidates, GuidedPath, GuidedPaths, GuidedSwitch, LocalQueues, PacketView, Shape, SwitchHeader, SwitchInfo,
+        SwitchScheme, Tag, registry::TagKind,
+    };
     use anabranch_units::{Rate, Time};
+    use std::collections::BTreeMap;
 
     /// Queues with given lengths that count how often each was read.
     pub(crate) struct Queues {
@@ -52,6 +62,7 @@ pub(crate) mod testing {
         reference: None,
         hop_delay: Time::from_us(1),
         lossless: false,
+        tags: TagKind::Entropy,
     };
     pub(crate) const POSITIONS: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -73,5 +84,73 @@ pub(crate) mod testing {
         let index = s.forward(Time::ZERO, packet, &mut header, &among(position, 0), queues);
         assert!((index as usize) < position.len());
         index
+    }
+
+    /// A switch of the Dragonfly (1, 2, 1): groups {0, 1}, {2, 3}, {4, 5}; port 0 leads to the other switch of the group,
+    /// port 1 over the global links 0-2, 1-4 and 3-5.
+    pub(crate) struct Little {
+        pub(crate) here: u32,
+        pub(crate) to: u32,
+        pub(crate) queues: Vec<u64>,
+        pub(crate) snapshots: BTreeMap<(u32, u32), u64>,
+        paths: GuidedPaths,
+    }
+    impl Little {
+        pub(crate) fn dragonfly(here: u32, to: u32) -> Self {
+            // Over the local link and the neighbour's global one; over the own global link.
+            let path = |ev, ns| GuidedPath {
+                ev,
+                kind: 0,
+                minimal: ns < 1000,
+                latency: Time::from_ns(ns),
+                propagation: Time::from_ns(ns - 200),
+            };
+            let paths = GuidedPaths::new([path(0x0001, 691), path(0x0100, 1382)]);
+            Little { here, to, queues: vec![0; 2], snapshots: BTreeMap::new(), paths }
+        }
+    }
+    impl GuidedSwitch for Little {
+        fn shape(&self) -> Shape {
+            Shape::Dragonfly
+        }
+        fn here(&self) -> u32 {
+            self.here
+        }
+        fn destination(&self) -> u32 {
+            self.to
+        }
+        fn ports(&self, _: u32) -> u32 {
+            2
+        }
+        fn peer(&self, switch: u32, port: u32) -> u32 {
+            if port == 0 { switch ^ 1 } else { [2, 4, 0, 5, 1, 3][switch as usize] }
+        }
+        fn is_local(&self, _: u32, port: u32) -> bool {
+            port == 0
+        }
+        fn group(&self, switch: u32) -> u32 {
+            switch / 2
+        }
+        fn minimal(&self, switch: u32) -> u32 {
+            let group = switch / 2;
+            u32::from(group != self.to / 2 && self.peer(switch, 1) / 2 == self.to / 2)
+        }
+        fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32 {
+            let away = self.here / 2 != self.to / 2;
+            match hop {
+                0 if away => u32::from(ev >> 8) % 2,
+                1 if away && over_local => 1,
+                _ => self.minimal(self.here),
+            }
+        }
+        fn queue(&mut self, port: u32) -> u64 {
+            self.queues[port as usize]
+        }
+        fn snapshot(&self, switch: u32, port: u32) -> u64 {
+            self.snapshots.get(&(switch, port)).copied().unwrap_or(0)
+        }
+        fn paths(&mut self) -> &GuidedPaths {
+            &self.paths
+        }
     }
 }

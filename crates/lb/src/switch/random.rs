@@ -4,7 +4,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, TagKind},
+    registry::{About, Check, Sees, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::parameters;
@@ -18,7 +18,7 @@ pub const ABOUT: About = About {
     description: "Every data packet takes a next hop drawn uniformly at random by the switch itself; hosts need not \
         vary their tags.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

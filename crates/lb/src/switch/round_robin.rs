@@ -4,7 +4,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, TagKind},
+    registry::{About, Check, Sees, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_settings::parameters;
@@ -17,7 +17,7 @@ pub const ABOUT: About = About {
     source: "ours; round robin of Dixit et al., INFOCOM 2013",
     description: "Each set of next hops has a counter, and every data packet takes the next one in turn.",
     tags: TagKind::Entropy,
-    every_hop: false,
+    sees: Sees::Choices,
 };
 
 parameters! {

@@ -3,6 +3,7 @@
 use crate::{error::ScenarioError, section::Section, tree::Tree};
 use anabranch_fabric::{FabricParameters, Scheduling, TransportParameters};
 use anabranch_settings::Setting;
+use anabranch_topology::Affects;
 use anabranch_transport::{
     roce::{Recovery, RoceTransport},
     uet::UetTransport,
@@ -20,6 +21,8 @@ pub struct Profile {
     pub fabric: fn() -> FabricParameters,
     /// Its defaults of `[transport]`.
     pub transport: fn() -> TransportParameters,
+    /// Which packets a fault harms where it does not say.
+    pub faults: Affects,
 }
 
 /// The profiles there are; the first is the default.
@@ -29,30 +32,42 @@ pub const PROFILES: &[Profile] = &[
         meaning: "A lossy Ultra Ethernet fabric as in PRIME's and Spritz' studies: packets are marked at dequeue and trimmed beyond one BDP.",
         fabric: FabricParameters::default,
         transport: || TransportParameters::Uet(UetTransport::default()),
+        faults: Affects::All,
+    },
+    Profile {
+        name: "spritz",
+        meaning: "The fabric and the transport of Spritz' study: as uet-lossy, with DCTCP (QuickAdapt, FastIncrease), an ACK per packet, a timeout of 100 us; failed links lose data only.",
+        fabric: FabricParameters::default,
+        transport: || TransportParameters::Uet(UetTransport::spritz()),
+        faults: Affects::Data,
     },
     Profile {
         name: "roce-irn",
         meaning: "A lossy RoCEv2 fabric: switches share one buffer and drop beyond a dynamic threshold, hosts recover by IRN.",
         fabric: FabricParameters::roce_irn,
         transport: || TransportParameters::Roce(RoceTransport::irn()),
+        faults: Affects::All,
     },
     Profile {
         name: "roce-lossless",
         meaning: "A lossless RoCEv2 fabric: PFC pauses before the shared buffer overflows, hosts go back N.",
         fabric: FabricParameters::roce_lossless,
         transport: || TransportParameters::Roce(RoceTransport::lossless()),
+        faults: Affects::All,
     },
     Profile {
         name: "conweave-ns3-irn",
         meaning: "The model behind the recorded ConWeave runs, lossy with IRN, peculiarities included.",
         fabric: FabricParameters::conweave_irn,
         transport: || TransportParameters::Roce(RoceTransport::conweave(false)),
+        faults: Affects::All,
     },
     Profile {
         name: "conweave-ns3-lossless",
         meaning: "The model behind the recorded ConWeave runs with PFC and go-back-N, peculiarities included.",
         fabric: FabricParameters::conweave_lossless,
         transport: || TransportParameters::Roce(RoceTransport::conweave(true)),
+        faults: Affects::All,
     },
 ];
 

@@ -2,16 +2,16 @@
 
 use crate::{error::ScenarioError, section::Section, toml_text, tree::Tree};
 use anabranch_settings::{Parameters, Raw};
-use anabranch_topology::{Fault, FaultAction, FaultParameters, LinkId, NodeId, Topology};
+use anabranch_topology::{Affects, Fault, FaultAction, FaultParameters, LinkId, NodeId, Topology};
 use anabranch_units::Time;
 use anabranch_workload::{FailedSwitch, FileFailure};
 
-/// Reads all faults.
-pub(crate) fn read(sections: Vec<Section<'_>>) -> Result<Vec<FaultParameters>, ScenarioError> {
+/// Reads all faults; what a fault harms where it does not say comes from the profile.
+pub(crate) fn read(sections: Vec<Section<'_>>, affects: Affects) -> Result<Vec<FaultParameters>, ScenarioError> {
     sections
         .into_iter()
         .map(|section| {
-            let mut fault = FaultParameters::default();
+            let mut fault = FaultParameters { affects, ..FaultParameters::default() };
             section.fill(&mut fault, &[]).map(|()| fault)
         })
         .collect()

@@ -50,7 +50,19 @@ impl LoadBalancers {
                 }
             }
         }
+        if let Some(alias) = ALIASES.iter().find(|alias| alias.name == name) {
+            alias.fix(&mut host, &mut switch);
+        }
         LoadBalancer { name: name.to_string(), host, switch }
+    }
+
+    /// On a topology with guided paths an alias whose switches hash stands for the same host scheme over source-guided
+    /// switches, which hash to all paths and not to the shortest alone (Spritz §V-A). A pair named in full stays.
+    pub(crate) fn guide(&self, balancer: &mut LoadBalancer) {
+        let hashes = ALIASES.iter().any(|alias| alias.name == balancer.name && alias.switch == "ecmp");
+        if hashes && let Ok(switch) = SwitchParameters::named("source-guided") {
+            *balancer = self.with_parameters(&balancer.name.clone(), balancer.host.clone(), switch);
+        }
     }
 
     /// The section with every default of the schemes of `used` filled in; with `unused`, also the parameters given

@@ -118,7 +118,7 @@ impl Scenario {
         fabric::check(&fabric, &transport, &tree)?;
         let load_balancers = load_balancer::read(root.table("load_balancer")?, &tree)?;
         let workloads = workload::read(root.tables("workload", "workload")?, &fabric, &load_balancers, &tree)?;
-        let faults = fault::read(root.tables("fault", "fault")?)?;
+        let faults = fault::read(root.tables("fault", "fault")?, profile.faults)?;
         let measure = run::read_measure(root.table("measure")?, &tree)?;
         let run = run::read_run(root.table("run")?, &tree)?;
         let compare = run::read_compare(root.table("compare")?, &tree)?;
@@ -257,19 +257,25 @@ impl Scenario {
     /// [`ScenarioError`] of what shows only when the graph and the flows are made.
     pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
         let topology = self.topology()?;
-        let used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
-        for balancer in &used {
+        let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
+        let guide = topology.guide();
+        let ports = guide.as_ref().map_or(0, anabranch_topology::Guide::most_ports);
+        for balancer in &mut used {
+            if guide.is_some() {
+                self.load_balancers.guide(balancer);
+            }
             balancer
                 .host
                 .check_uplinks(&topology.uplinks)
                 .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
+                .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
                 .map_err(|error| ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme")))?;
         }
         transport::check_balancers(&self.transport, &used).map_err(|error| {
             error.maybe_at(self.place("load_balancer.scheme").or_else(|| self.place("transport.congestion_control")))
         })?;
         let packet = self.transport.mtu() + self.transport.header();
-        let bdp = topology.bdp(packet, self.transport.ack_size());
+        let bdp = topology.window_bdp(packet, self.transport.ack_size());
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
 
         let view = topology::host_view(&topology, &self.fabric.classes);

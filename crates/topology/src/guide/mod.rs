@@ -107,6 +107,72 @@ impl Guide {
         self.guidance
     }
 
+    /// Number of switch-facing ports of a switch (switches by number, counted from the first).
+    #[inline]
+    pub fn port_count(&self, switch: u32) -> u32 {
+        self.first[switch as usize + 1] - self.first[switch as usize]
+    }
+
+    /// The largest of them.
+    pub fn most_ports(&self) -> u32 {
+        (0..self.switches()).map(|switch| self.port_count(switch)).max().unwrap_or(0)
+    }
+
+    /// The switch behind a switch-facing port.
+    #[inline]
+    pub fn peer(&self, switch: u32, port: u32) -> u32 {
+        self.to[(self.first[switch as usize] + port) as usize]
+    }
+
+    /// Whether the link behind a switch-facing port is local.
+    #[inline]
+    pub fn is_local(&self, switch: u32, port: u32) -> bool {
+        self.local[(self.first[switch as usize] + port) as usize]
+    }
+
+    /// The link behind a switch-facing port.
+    #[inline]
+    pub fn link_at(&self, switch: u32, port: u32) -> LinkId {
+        self.link[(self.first[switch as usize] + port) as usize]
+    }
+
+    /// The group of a switch.
+    #[inline]
+    pub fn group_of(&self, switch: u32) -> u32 {
+        self.group[switch as usize]
+    }
+
+    /// The number of the default port of a switch towards another one.
+    #[inline]
+    pub fn default_port_of(&self, at: u32, to: u32) -> u32 {
+        self.default_port(at, to) - self.first[at as usize]
+    }
+
+    /// As [`Guide::next`], of two different switches, by numbers of switches and ports.
+    #[inline]
+    pub fn next_port(&self, at: u32, hop: u8, arrived_over_local: bool, ev: [u16; 2], to: u32) -> u32 {
+        let same_group = self.group[at as usize] == self.group[to as usize];
+        let port = match (self.guidance, hop) {
+            (Guidance::SlimFly, 0 | 1) => self.port(at, ev[usize::from(hop)], |_| true),
+            (Guidance::Dragonfly, 0) => self.port(at, ev[0], |local| local || !same_group),
+            (Guidance::Dragonfly, 1) if arrived_over_local && !same_group => self.port(at, ev[1], |local| !local),
+            _ => None,
+        };
+        port.unwrap_or_else(|| self.default_port(at, to)) - self.first[at as usize]
+    }
+
+    /// Whether the default path between two switches crosses a link that is `dead` (per directed link).
+    pub fn default_is_dead(&self, mut at: u32, to: u32, dead: &[bool]) -> bool {
+        while at != to {
+            let port = self.default_port(at, to) as usize;
+            if dead[self.link[port].0 as usize] {
+                return true;
+            }
+            at = self.to[port];
+        }
+        false
+    }
+
     fn switches(&self) -> u32 {
         self.group.len() as u32
     }
@@ -193,14 +259,7 @@ impl Guide {
             return None;
         }
         let (at, to) = (self.number(at), self.number(to));
-        let same_group = self.group[at as usize] == self.group[to as usize];
-        let port = match (self.guidance, hop) {
-            (Guidance::SlimFly, 0 | 1) => self.port(at, ev[usize::from(hop)], |_| true),
-            (Guidance::Dragonfly, 0) => self.port(at, ev[0], |local| local || !same_group),
-            (Guidance::Dragonfly, 1) if arrived_over_local && !same_group => self.port(at, ev[1], |local| !local),
-            _ => None,
-        };
-        Some(self.link[port.unwrap_or_else(|| self.default_port(at, to)) as usize])
+        Some(self.link_at(at, self.next_port(at, hop, arrived_over_local, ev, to)))
     }
 
     /// The port that a part of an entropy value names among those allowed, by whether they are local.

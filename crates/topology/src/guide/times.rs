@@ -132,6 +132,17 @@ impl Topology {
         Some(self.guide()?.base_rtt(self, packet, ack))
     }
 
+    /// The round trip that windows are made for: over the longest path that a packet may be guided over where there are
+    /// guided paths (Spritz §V-A), else the largest base round trip.
+    pub fn window_rtt(&self, packet: u64, ack: u64) -> Time {
+        self.guided_base_rtt(packet, ack).unwrap_or_else(|| self.max_base_rtt(packet, ack))
+    }
+
+    /// Bandwidth-delay product in bytes: NIC rate times [`Topology::window_rtt`].
+    pub fn window_bdp(&self, packet: u64, ack: u64) -> u64 {
+        self.nic_rate().bytes_in(self.window_rtt(packet, ack))
+    }
+
     /// Bandwidth-delay product in bytes: NIC rate times [`Topology::guided_base_rtt`].
     pub fn guided_bdp(&self, packet: u64, ack: u64) -> Option<u64> {
         Some(self.nic_rate().bytes_in(self.guided_base_rtt(packet, ack)?))

@@ -66,6 +66,17 @@ pub struct UetTransport {
 }
 
 impl UetTransport {
+    /// Defaults of the profile `spritz` (Spritz §IV-C and V-A; the timeout is that of its artifact, specification 7.4).
+    pub fn spritz() -> Self {
+        let uet = UetParameters {
+            congestion_control: CongestionControlKind::Dctcp,
+            ack_every: 1,
+            rto: Auto::Value(Time::from_us(100)),
+            ..UetParameters::default()
+        };
+        UetTransport { uet, ..UetTransport::default() }
+    }
+
     /// Whether every value lies in the range where it has a meaning. The key of an error is relative to
     /// `[transport]`, for instance `dctcp.ewma_gain`.
     ///

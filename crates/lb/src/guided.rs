@@ -1,0 +1,259 @@
+//! Paths of Dragonflies and Slim Flies as a source names them (Spritz §III), and what a switch there knows.
+
+use anabranch_settings::choices;
+use anabranch_units::Time;
+
+/// Which of the two topologies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Groups of fully meshed switches; one global link between two groups counts.
+    Dragonfly,
+    /// Any two switches are at most two hops apart.
+    SlimFly,
+}
+
+/// A path as it is entered into a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuidedPath {
+    /// The entropy value: EV1, the port of the first switch, in the upper 8 bits, EV2, of the second, in the lower.
+    pub ev: u16,
+    /// Its place among the path types of the topology (Spritz Table I).
+    pub kind: u8,
+    /// Whether it is minimal.
+    pub minimal: bool,
+    /// Its latency with one wire time per hop, as Spritz' Table I has it.
+    pub latency: Time,
+    /// Propagation alone.
+    pub propagation: Time,
+}
+
+/// Paths of equal latency in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The index behind the last of them.
+    pub end: u32,
+    /// Latency of each.
+    pub latency: Time,
+    /// Propagation of each.
+    pub propagation: Time,
+}
+
+/// An endpoint's list of paths to one switch, fastest first (Spritz §III-C): three bytes per path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuidedPaths {
+    evs: Vec<u16>,
+    /// Path type, and [`MINIMAL`] where the path is minimal.
+    kinds: Vec<u8>,
+    steps: Vec<Step>,
+}
+
+const MINIMAL: u8 = 0x80;
+
+/// What a list of paths may be asked for by a tag of the coarse-grained mode (Spritz §III-D): a VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// The default table; an empty VLAN tag.
+    Default,
+    /// All minimal paths.
+    Minimal,
+    /// All others.
+    NonMinimal,
+    /// The paths of one type of Spritz' Table I.
+    Kind(u8),
+}
+
+impl Category {
+    /// As it stands in the low byte of a path tag.
+    pub fn code(self) -> u8 {
+        match self {
+            Category::Default => 0,
+            Category::Minimal => 1,
+            Category::NonMinimal => 2,
+            Category::Kind(kind) => kind.saturating_add(3),
+        }
+    }
+
+    /// Of the low byte of a path tag.
+    pub fn of(code: u8) -> Self {
+        match code {
+            0 => Category::Default,
+            1 => Category::Minimal,
+            2 => Category::NonMinimal,
+            kind => Category::Kind(kind - 3),
+        }
+    }
+}
+
+impl GuidedPaths {
+    /// The list of these paths, which stand in the order of their latency.
+    pub fn new(paths: impl IntoIterator<Item = GuidedPath>) -> Self {
+        let mut list = GuidedPaths::default();
+        for path in paths {
+            list.evs.push(path.ev);
+            list.kinds.push(path.kind & !MINIMAL | if path.minimal { MINIMAL } else { 0 });
+            let end = list.evs.len() as u32;
+            let Step { latency, propagation, .. } = Step { end, latency: path.latency, propagation: path.propagation };
+            match list.steps.last_mut() {
+                Some(last) if (last.latency, last.propagation) == (latency, propagation) => last.end = end,
+                _ => list.steps.push(Step { end, latency, propagation }),
+            }
+        }
+        list.steps.shrink_to_fit();
+        list
+    }
+
+    /// Number of paths.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.evs.len() as u32
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.evs.is_empty()
+    }
+
+    /// The tag of path `index`: its entropy value in the lower half; the upper half, which no switch reads, brings the
+    /// index back to its endpoint.
+    #[inline]
+    pub fn tag(&self, index: u32) -> crate::Tag {
+        index << 16 | u32::from(self.ev(index))
+    }
+
+    /// The entropy value of path `index`; 0 where there is no such path.
+    #[inline]
+    pub fn ev(&self, index: u32) -> u16 {
+        self.evs.get(index as usize).copied().unwrap_or(0)
+    }
+
+    /// The paths in runs of equal latency.
+    #[inline]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Path `index`; `None` where there is no such path.
+    pub fn path(&self, index: u32) -> Option<GuidedPath> {
+        let step = self.steps.iter().find(|step| index < step.end)?;
+        let kind = self.kinds[index as usize];
+        Some(GuidedPath {
+            ev: self.ev(index),
+            kind: kind & !MINIMAL,
+            minimal: kind & MINIMAL != 0,
+            latency: step.latency,
+            propagation: step.propagation,
+        })
+    }
+
+    /// Whether path `index` belongs to a category; the default table has no paths.
+    pub fn belongs(&self, index: u32, category: Category) -> bool {
+        let kind = self.kinds.get(index as usize).copied().unwrap_or(0);
+        match category {
+            Category::Default => false,
+            Category::Minimal => kind & MINIMAL != 0,
+            Category::NonMinimal => kind & MINIMAL == 0,
+            Category::Kind(wanted) => kind & !MINIMAL == wanted,
+        }
+    }
+
+    /// The list of the paths at these indices, which ascend.
+    #[must_use]
+    pub fn subset(&self, indices: &[u32]) -> Self {
+        GuidedPaths::new(indices.iter().filter_map(|&index| self.path(index)))
+    }
+
+    /// Bytes of an endpoint's table entries: EV1, EV2 and one byte of metadata each (Spritz §III-C).
+    pub fn table_bytes(&self) -> u64 {
+        3 * u64::from(self.len())
+    }
+}
+
+choices! {
+    /// How likely each path of a list is.
+    pub enum Weights {
+        /// All alike: the (u) variants of Spritz' study.
+        Uniform = "uniform",
+        /// Longest latency over its own (Spritz, equation 1), times a factor for all but the longest: the (w) variants.
+        Latency = "latency",
+        /// As `latency`, from propagation alone, as the artifact of Spritz has it.
+        Propagation = "propagation",
+    }
+}
+
+/// Weights of the paths of a list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Which weights.
+    pub weights: Weights,
+    /// Factor of every weight that is not 1 (Spritz §V-A: 3).
+    pub scale: f64,
+}
+
+impl Spread {
+    /// The weight of the paths of `step` in a list whose slowest step is `longest`.
+    #[inline]
+    pub fn weight(&self, step: &Step, longest: &Step) -> f64 {
+        let (own, most) = match self.weights {
+            Weights::Uniform => return 1.0,
+            Weights::Latency => (step.latency, longest.latency),
+            Weights::Propagation => (step.propagation, longest.propagation),
+        };
+        if own >= most || own == Time::ZERO { 1.0 } else { most.ps() as f64 / own.ps() as f64 * self.scale }
+    }
+
+    /// The path that a number from 0 to below 1 falls on.
+    #[inline]
+    pub fn pick(&self, paths: &GuidedPaths, unit: f64) -> u32 {
+        let steps = paths.steps();
+        let Some(longest) = steps.last() else { return 0 };
+        if self.weights == Weights::Uniform {
+            return ((unit * f64::from(longest.end)) as u32).min(longest.end - 1);
+        }
+        let (mut total, mut begin) = (0.0, 0);
+        for step in steps {
+            total += self.weight(step, longest) * f64::from(step.end - begin);
+            begin = step.end;
+        }
+        let (mut rest, mut begin) = (unit * total, 0);
+        for step in steps {
+            let weight = self.weight(step, longest);
+            let all = weight * f64::from(step.end - begin);
+            if rest < all {
+                return (begin + (rest / weight) as u32).min(step.end - 1);
+            }
+            rest -= all;
+            begin = step.end;
+        }
+        longest.end - 1
+    }
+}
+
+/// A switch of a Dragonfly or a Slim Fly with a data packet at hand that is not at its last switch. Switches are
+/// numbered, ports are those that lead to switches, in port order.
+pub trait GuidedSwitch {
+    /// Which topology.
+    fn shape(&self) -> Shape;
+    /// This switch.
+    fn here(&self) -> u32;
+    /// The switch of the packet's receiver.
+    fn destination(&self) -> u32;
+    /// Number of ports of a switch.
+    fn ports(&self, switch: u32) -> u32;
+    /// The switch behind a port.
+    fn peer(&self, switch: u32, port: u32) -> u32;
+    /// Whether the link behind a port is local.
+    fn is_local(&self, switch: u32, port: u32) -> bool;
+    /// The group of a switch.
+    fn group(&self, switch: u32) -> u32;
+    /// The default port of a switch, which is not the destination, towards the destination.
+    fn minimal(&self, switch: u32) -> u32;
+    /// The port that an entropy value names at this switch, for a packet that has passed `hop` links, the last of them
+    /// local or not (Spritz §III-A and B); the default one where the switch has no role.
+    fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32;
+    /// Bytes waiting at a port of this switch in the classes that matter to the packet.
+    fn queue(&mut self, port: u32) -> u64;
+    /// Bytes that waited at a port of any switch at the last snapshot; 0 where none are taken.
+    fn snapshot(&self, switch: u32, port: u32) -> u64;
+    /// The guided paths from this switch to the destination, those left out that are known to be dead.
+    fn paths(&mut self) -> &GuidedPaths;
+}

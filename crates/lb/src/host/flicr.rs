@@ -1,0 +1,215 @@
+//! Flicr (also Flier; specification 3.6): a flow holds to a path drawn by weight, watches the share of marked ACKs from
+//! its second round trip on, and draws another path where the share was too high, or at a NACK or timeout.
+
+use super::{Slots, guided::Sampler};
+use crate::{
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights,
+    registry::{About, Check, Invalid, Sees, TagKind},
+};
+use anabranch_random::{Stream, key};
+use anabranch_settings::parameters;
+use anabranch_units::Time;
+use std::sync::Arc;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "flicr",
+    summary: "one path at a time, drawn by weight, left when a round trip was congested",
+    source: "Flier, INFOCOM 2017, as Spritz' artifact has it (specification 3.6)",
+    description: "After a grace of one base round trip on a new path, whose feedback counts for nothing, the share of \
+        marked ACKs is looked at every base round trip; above `ecn_share`, or at a NACK or a timeout, the next packet \
+        draws another path.",
+    tags: TagKind::Guided,
+    sees: Sees::Choices,
+};
+
+parameters! {
+    /// Flicr.
+    pub struct FlicrParameters {
+        /// How paths are weighted when drawn.
+        weights: Weights = Weights::Latency, source "Spritz §V-A: Flicr (w)";
+        /// Factor of every weight that is not 1.
+        weight_scale: f64 = 3.0, source "Spritz §V-A";
+        /// Share of marked ACKs in a round trip above which the path is left.
+        ecn_share: f64 = 0.1, source "Spritz' artifact (specification 3.6)";
+    }
+}
+
+impl Check for FlicrParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        let scale = self.weight_scale;
+        Invalid::unless(scale > 0.0 && scale.is_finite(), "weight_scale", scale, "a number above 0")?;
+        Invalid::unless((0.0..=1.0).contains(&self.ecn_share), "ecn_share", self.ecn_share, "a share from 0 to 1")
+    }
+}
+
+#[derive(Debug)]
+struct Flow {
+    paths: Arc<GuidedPaths>,
+    sampler: Sampler,
+    base_rtt: Time,
+    current: Option<u32>,
+    /// The first round trip of the path is not over.
+    grace: bool,
+    /// When the round trip began.
+    since: Time,
+    acks: u32,
+    marked: u32,
+}
+
+/// Flicr for all flows of a host.
+#[derive(Debug)]
+pub struct Flicr {
+    parameters: FlicrParameters,
+    host_key: u64,
+    flows: Slots<Flow>,
+}
+
+impl Flicr {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(parameters: FlicrParameters, seed: u64, host_key: u64) -> Self {
+        Flicr { parameters, host_key: key(seed, host_key, "flicr"), flows: Slots::new() }
+    }
+}
+
+impl Flow {
+    /// Feedback arrives: false where it counts for nothing.
+    fn counts(&mut self, now: Time) -> bool {
+        if self.grace && now > self.since + self.base_rtt {
+            (self.grace, self.acks, self.marked, self.since) = (false, 0, 0, now);
+            return false;
+        }
+        !self.grace
+    }
+}
+
+impl HostScheme for Flicr {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        let paths = flow.paths.guided.map_or_else(Default::default, Arc::clone);
+        let spread = Spread { weights: self.parameters.weights, scale: self.parameters.weight_scale };
+        let mut sampler = Sampler::of(&paths, spread, None, Stream::keyed(self.host_key, flow.key, "flicr"));
+        sampler.set_dead(flow.paths.dead.to_vec());
+        let state = Flow {
+            paths,
+            sampler,
+            base_rtt: flow.base_rtt,
+            current: None,
+            grace: true,
+            since: now,
+            acks: 0,
+            marked: 0,
+        };
+        self.flows.put(slot, state);
+    }
+    fn close(&mut self, slot: u32) {
+        self.flows.take(slot);
+    }
+    #[inline]
+    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+        let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
+        let index = match flow.current {
+            Some(index) => index,
+            None => {
+                let index = flow.sampler.draw(now);
+                (flow.current, flow.grace, flow.since) = (Some(index), true, now);
+                index
+            }
+        };
+        Decision::Send(flow.paths.tag(index))
+    }
+    #[inline]
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        if !flow.counts(now) {
+            return;
+        }
+        flow.acks += 1;
+        flow.marked += u32::from(feedback.ecn);
+        if now > flow.since + flow.base_rtt {
+            if f64::from(flow.marked) > self.parameters.ecn_share * f64::from(flow.acks) {
+                flow.current = None;
+            }
+            (flow.acks, flow.marked, flow.since) = (0, 0, now);
+        }
+    }
+    fn on_nack(&mut self, now: Time, slot: u32, _tag: Tag) {
+        if let Some(flow) = self.flows.get(slot).filter(|flow| !flow.grace)
+            && flow.counts(now)
+        {
+            flow.current = None;
+        }
+    }
+    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+        self.on_nack(now, slot, tag);
+    }
+    fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        flow.sampler.set_dead(dead.to_vec());
+        if flow.current.is_some_and(|index| flow.sampler.is_blocked(index)) {
+            flow.current = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{feedback, four_paths, guided_flow, send_at};
+
+    fn us(n: u64) -> Time {
+        Time::from_us(n)
+    }
+
+    /// Paths that are drawn where the present one is left: of 200 flows, how many are on another path then.
+    fn moved(events: impl Fn(&mut Flicr)) -> usize {
+        let paths = four_paths();
+        (0..200)
+            .filter(|host| {
+                let mut s = Flicr::new(FlicrParameters { weights: Weights::Uniform, ..Default::default() }, 1, *host);
+                s.open(Time::ZERO, 0, &guided_flow(&paths));
+                let before = send_at(&mut s, Time::ZERO);
+                events(&mut s);
+                send_at(&mut s, us(100)) != before
+            })
+            .count()
+    }
+
+    fn acks(s: &mut Flicr, at: u64, clean: u32, marked: u32) {
+        (0..clean).for_each(|_| s.on_ack(us(at), 0, &feedback(0, false)));
+        (0..marked).for_each(|_| s.on_ack(us(at), 0, &feedback(0, true)));
+    }
+
+    #[test]
+    fn a_worked_trace() {
+        // The base round trip is 10 us. Marks and NACKs of the grace count for nothing.
+        assert_eq!(
+            moved(|s| {
+                acks(s, 5, 0, 50);
+                s.on_nack(us(6), 0, 0);
+                s.on_timeout(us(7), 0, 0)
+            }),
+            0
+        );
+        // The grace ends with the first ACK after 10 us, which counts for nothing; then one mark of ten is not above 0.1.
+        assert_eq!(
+            moved(|s| {
+                acks(s, 11, 1, 0);
+                acks(s, 12, 8, 1);
+                acks(s, 22, 1, 0)
+            }),
+            0
+        );
+        // Two of eleven are: the path is left; a quarter of the draws take it again (50, standard deviation 6.1).
+        let left = moved(|s| {
+            acks(s, 11, 1, 0);
+            acks(s, 12, 8, 2);
+            acks(s, 22, 1, 0)
+        });
+        assert!((130..=170).contains(&left), "{left}");
+        let nacked = moved(|s| {
+            acks(s, 11, 1, 0);
+            s.on_nack(us(12), 0, 0)
+        });
+        assert!((130..=170).contains(&nacked), "{nacked}");
+    }
+}

@@ -1,0 +1,290 @@
+//! Weighted sampling of the paths of a list, of which some are blocked for a time or for good (Spritz §IV).
+
+use crate::{GuidedPaths, Spread};
+use anabranch_random::Stream;
+use anabranch_settings::{Never, choices};
+use anabranch_units::Time;
+use std::sync::Arc;
+
+choices! {
+    /// Which paths are kept where memory is limited.
+    pub enum Subset {
+        /// The fastest.
+        Fastest = "fastest",
+        /// The fastest one, and a random choice of the others, another one for each pair (as FatPaths samples layers).
+        Random = "random",
+    }
+}
+
+/// The list of a connection, cut to at most `most` paths (0: all), and the indices that were kept; empty: all.
+pub(crate) fn limited(
+    paths: &Arc<GuidedPaths>,
+    most: u32,
+    subset: Subset,
+    stream: &mut Stream,
+) -> (Arc<GuidedPaths>, Vec<u32>) {
+    if most == 0 || most >= paths.len() {
+        return (Arc::clone(paths), Vec::new());
+    }
+    let mut others: Vec<u32> = (1..paths.len()).collect();
+    if subset == Subset::Random {
+        stream.shuffle(&mut others);
+    }
+    let mut kept = others[..most as usize - 1].to_vec();
+    kept.push(0);
+    kept.sort_unstable();
+    (Arc::new(paths.subset(&kept)), kept)
+}
+
+/// Which paths of a cut list are dead, of those of the whole one that are.
+pub(crate) fn dead_of(kept: &[u32], dead: &[bool]) -> Vec<bool> {
+    match kept {
+        [] => dead.to_vec(),
+        kept => kept.iter().map(|&index| dead.get(index as usize).copied().unwrap_or(false)).collect(),
+    }
+}
+
+/// How long a blocked path stays blocked: all are restored by one timer (Spritz §IV-A).
+pub(crate) fn interval(block_interval: Never<Time>) -> Option<Time> {
+    match block_interval {
+        Never::Never => None,
+        Never::Value(time) => Some(time),
+    }
+}
+
+/// Draws paths by weight.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    /// Behind each run of paths of equal weight: the index and the sum of the weights so far.
+    runs: Vec<(u32, f64)>,
+    /// Weight of path 0, as it was and as it is.
+    first: (f64, f64),
+    blocked: Vec<u32>,
+    /// Number of the timer's interval in which the blocks were made.
+    epoch: u64,
+    interval: Option<Time>,
+    dead: Vec<bool>,
+    pub(crate) stream: Stream,
+}
+
+/// Draws that may hit a blocked path before the weights are added up path by path.
+const TRIES: u32 = 16;
+
+impl Sampler {
+    /// Paths in runs of equal weight: for each the index behind it and the weight of one path. At least one path.
+    pub(crate) fn new(runs: impl IntoIterator<Item = (u32, f64)>, interval: Option<Time>, stream: Stream) -> Self {
+        let (mut sum, mut begin, mut cumulative) = (0.0, 0, Vec::new());
+        for (end, weight) in runs {
+            sum += weight * f64::from(end - begin);
+            cumulative.push((end, sum));
+            begin = end;
+        }
+        if cumulative.is_empty() {
+            cumulative.push((1, 1.0));
+        }
+        let mut sampler = Sampler {
+            runs: cumulative,
+            first: (0.0, 0.0),
+            blocked: Vec::new(),
+            epoch: 0,
+            interval,
+            dead: Vec::new(),
+            stream,
+        };
+        sampler.first = (sampler.weight_of_run(0), sampler.weight_of_run(0));
+        sampler
+    }
+
+    /// The paths of a list, weighted.
+    pub(crate) fn of(paths: &GuidedPaths, spread: Spread, interval: Option<Time>, stream: Stream) -> Self {
+        let longest = paths.steps().last().copied();
+        let weight = |step| longest.map_or(1.0, |longest| spread.weight(step, &longest));
+        Sampler::new(paths.steps().iter().map(|step| (step.end, weight(step))), interval, stream)
+    }
+
+    fn len(&self) -> u32 {
+        self.runs.last().map_or(1, |run| run.0)
+    }
+
+    fn weight_of_run(&self, run: usize) -> f64 {
+        let (begin, before) = run.checked_sub(1).map_or((0, 0.0), |last| self.runs[last]);
+        (self.runs[run].1 - before) / f64::from(self.runs[run].0 - begin)
+    }
+
+    /// The weight of a path that is not blocked.
+    fn weight(&self, index: u32) -> f64 {
+        if index == 0 {
+            return self.first.1;
+        }
+        let run = self.runs.partition_point(|run| run.0 <= index);
+        self.weight_of_run(run.min(self.runs.len() - 1))
+    }
+
+    /// Sets the weight of path 0; `None` restores it.
+    pub(crate) fn bias(&mut self, weight: Option<f64>) {
+        self.first.1 = weight.unwrap_or(self.first.0);
+    }
+
+    /// Blocks a path until the timer strikes next.
+    pub(crate) fn block(&mut self, now: Time, index: u32) {
+        self.restore(now);
+        if index < self.len() && !self.blocked.contains(&index) {
+            self.blocked.push(index);
+        }
+    }
+
+    /// Which paths are dead for good; empty: none.
+    pub(crate) fn set_dead(&mut self, dead: Vec<bool>) {
+        self.dead = dead;
+    }
+
+    /// Whether a path is blocked, for a time or for good.
+    pub(crate) fn is_blocked(&self, index: u32) -> bool {
+        self.blocked.contains(&index) || self.dead.get(index as usize).copied().unwrap_or(false)
+    }
+
+    /// The timer may have struck since.
+    fn restore(&mut self, now: Time) {
+        let epoch = self.interval.map_or(0, |interval| now.ps() / interval.ps().max(1));
+        if epoch != self.epoch {
+            self.blocked.clear();
+            self.epoch = epoch;
+        }
+    }
+
+    /// A path, by weight. Where all are blocked, all are restored (ours: the paper does not say).
+    #[inline]
+    pub(crate) fn draw(&mut self, now: Time) -> u32 {
+        self.restore(now);
+        let free = self.blocked.is_empty() && self.dead.is_empty();
+        for _ in 0..TRIES {
+            let index = self.sample();
+            if free || !self.is_blocked(index) {
+                return index;
+            }
+        }
+        self.draw_exactly()
+    }
+
+    fn sample(&mut self) -> u32 {
+        let (as_built, first) = self.first;
+        let all = self.runs[self.runs.len() - 1].1;
+        let drawn = self.stream.unit() * (all - as_built + first);
+        if drawn < first {
+            return 0;
+        }
+        let point = drawn - first + as_built;
+        let run = self.runs.partition_point(|run| run.1 <= point).min(self.runs.len() - 1);
+        let (begin, before) = run.checked_sub(1).map_or((0, 0.0), |last| self.runs[last]);
+        let within = ((point - before) / self.weight_of_run(run)) as u32;
+        (begin + within).min(self.runs[run].0 - 1)
+    }
+
+    #[cold]
+    fn draw_exactly(&mut self) -> u32 {
+        let total: f64 = (0..self.len()).filter(|&i| !self.is_blocked(i)).map(|i| self.weight(i)).sum();
+        if total <= 0.0 {
+            self.blocked.clear();
+            return self.sample();
+        }
+        let mut rest = self.stream.unit() * total;
+        let mut last = 0;
+        for index in (0..self.len()).filter(|&i| !self.is_blocked(i)) {
+            last = index;
+            rest -= self.weight(index);
+            if rest < 0.0 {
+                break;
+            }
+        }
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Weights, host::testing::four_paths};
+
+    fn sampler(weights: Weights, interval: Option<Time>) -> Sampler {
+        Sampler::of(&four_paths(), Spread { weights, scale: 3.0 }, interval, Stream::keyed(1, 2, "test"))
+    }
+
+    fn shares(s: &mut Sampler, now: Time) -> [f64; 4] {
+        let mut counts = [0u32; 4];
+        (0..40_000).for_each(|_| counts[s.draw(now) as usize] += 1);
+        counts.map(|count| f64::from(count) / 40_000.0)
+    }
+
+    /// 3.3 standard deviations of a share of one half in 40,000 draws.
+    const NEAR: f64 = 0.0083;
+
+    #[test]
+    fn weights_follow_equation_1() {
+        // 1491/691.4 * 3, 1491/1382.8 * 3 (twice), 1.
+        let weights = [3.0 * 1491.0 / 691.4, 3.0 * 1491.0 / 1382.8, 3.0 * 1491.0 / 1382.8, 1.0];
+        let sum: f64 = weights.iter().sum();
+        let found = shares(&mut sampler(Weights::Latency, None), Time::ZERO);
+        for (found, weight) in found.iter().zip(weights) {
+            assert!((found - weight / sum).abs() < NEAR, "{found} {}", weight / sum);
+        }
+        assert!(shares(&mut sampler(Weights::Uniform, None), Time::ZERO).iter().all(|s| (s - 0.25).abs() < NEAR));
+    }
+
+    #[test]
+    fn blocked_paths_come_back_with_the_timer() {
+        let mut s = sampler(Weights::Uniform, Some(Time::from_ms(1)));
+        let at = Time::from_us(2300);
+        s.block(at, 1);
+        s.block(at, 2);
+        let found = shares(&mut s, at);
+        assert_eq!((found[1], found[2]), (0.0, 0.0));
+        assert!((found[0] - 0.5).abs() < NEAR);
+        // The timer strikes at 3 ms, whenever the block was made.
+        assert_eq!(shares(&mut s, Time::from_us(2999))[1], 0.0);
+        assert!(shares(&mut s, Time::from_us(3000))[1] > 0.2);
+        // Without a timer they stay blocked; where all are, all are restored.
+        let mut s = sampler(Weights::Uniform, None);
+        (1..4).for_each(|i| s.block(Time::ZERO, i));
+        assert_eq!(shares(&mut s, Time::from_ms(500))[0], 1.0);
+        s.block(Time::ZERO, 0);
+        assert!(shares(&mut s, Time::ZERO).iter().all(|s| (s - 0.25).abs() < NEAR));
+    }
+
+    #[test]
+    fn a_bias_moves_the_first_path_alone() {
+        let mut s = sampler(Weights::Uniform, None);
+        s.bias(Some(97.0));
+        assert!((shares(&mut s, Time::ZERO)[0] - 0.97).abs() < NEAR);
+        // A block holds against it.
+        s.block(Time::ZERO, 0);
+        assert_eq!(shares(&mut s, Time::ZERO)[0], 0.0);
+        let mut s = sampler(Weights::Uniform, None);
+        s.bias(Some(97.0));
+        s.bias(None);
+        assert!((shares(&mut s, Time::ZERO)[0] - 0.25).abs() < NEAR);
+    }
+
+    #[test]
+    fn dead_paths_are_never_drawn() {
+        let mut s = sampler(Weights::Latency, None);
+        s.set_dead(vec![true, false, true, true]);
+        assert_eq!(shares(&mut s, Time::ZERO)[1], 1.0);
+    }
+
+    #[test]
+    fn subsets_keep_the_fastest() {
+        let all = four_paths();
+        let mut stream = Stream::keyed(1, 2, "subset");
+        assert_eq!(limited(&all, 0, Subset::Fastest, &mut stream).0.len(), 4);
+        let (two, _) = limited(&all, 2, Subset::Fastest, &mut stream);
+        assert_eq!((two.ev(0), two.ev(1), two.len()), (all.ev(0), all.ev(1), 2));
+        for _ in 0..20 {
+            let (three, kept) = limited(&all, 3, Subset::Random, &mut stream);
+            let gone = dead_of(&kept, &[false, true, false, false]);
+            assert_eq!(gone.iter().position(|dead| *dead), kept.iter().position(|index| *index == 1));
+            assert_eq!((three.ev(0), three.len()), (all.ev(0), 3));
+            assert!((1..3).all(|i| three.path(i - 1).unwrap().latency <= three.path(i).unwrap().latency));
+        }
+        assert_eq!(two.table_bytes(), 6);
+    }
+}

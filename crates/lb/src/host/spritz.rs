@@ -1,0 +1,421 @@
+//! What Spritz-Scout, Spritz-Spray and the coarse-grained mode share (Spritz §IV, Algorithms 1 to 3).
+
+use super::{
+    Slots,
+    guided::{Sampler, Subset, dead_of, limited},
+};
+use crate::{Category, Decision, Feedback, FlowInfo, GuidedPaths, Spread, Tag, Weights};
+use anabranch_random::{Stream, key};
+use anabranch_settings::choices;
+use anabranch_units::Time;
+use std::{collections::BTreeMap, sync::Arc};
+
+choices! {
+    /// Whose the buffer of good paths is.
+    pub enum Buffer {
+        /// Each flow has its own.
+        Flow = "flow",
+        /// All flows between two hosts share one.
+        Pair = "pair",
+    }
+}
+
+choices! {
+    /// Which timeouts block a path.
+    pub enum BlockOn {
+        /// Every one.
+        Timeout = "timeout",
+        /// Those of a path in the buffer of good paths, as the artifact has it.
+        Buffered = "buffered",
+    }
+}
+
+choices! {
+    /// What counts the marks of ECN.
+    pub enum EcnCounter {
+        /// A counter per path.
+        Path = "path",
+        /// One counter per pair of hosts (or flow), reset when a path is removed, as the artifact has it.
+        Buffer = "buffer",
+    }
+}
+
+choices! {
+    /// Which packets bring the next exploration nearer.
+    pub enum Count {
+        /// Every one.
+        Every = "every",
+        /// Those that take a path of the buffer, as the artifact's Scout has it.
+        Buffered = "buffered",
+    }
+}
+
+choices! {
+    /// How fine the categories of the coarse-grained mode are.
+    pub enum Categories {
+        /// Minimal and non-minimal.
+        Minimal = "minimal",
+        /// The types of Table I.
+        Types = "types",
+    }
+}
+
+choices! {
+    /// When the entropy that a switch hashes within a category changes.
+    pub enum Entropy {
+        /// With every packet.
+        Packet = "packet",
+        /// Never within a flow.
+        Flow = "flow",
+    }
+}
+
+/// What the three schemes are made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) name: &'static str,
+    /// Scout keeps a path in the buffer while it is good; Spray takes it out as it uses it.
+    pub(crate) scout: bool,
+    pub(crate) coarse: Option<(Categories, Entropy)>,
+    pub(crate) explore_threshold: u32,
+    pub(crate) count: Count,
+    pub(crate) buffer_size: usize,
+    pub(crate) ecn_threshold: u32,
+    pub(crate) ecn_counter: EcnCounter,
+    pub(crate) spread: Spread,
+    pub(crate) block_on: BlockOn,
+    pub(crate) block_interval: Option<Time>,
+    pub(crate) ecn_rate: f64,
+    pub(crate) ecn_rate_gain: f64,
+    pub(crate) min_bias_factor: f64,
+    pub(crate) small_flow: u64,
+    pub(crate) small_flow_bias: f64,
+    pub(crate) buffer: Buffer,
+    pub(crate) buffer_reset: Option<Time>,
+    pub(crate) max_paths: u32,
+    pub(crate) subset: Subset,
+}
+
+/// ACKs after which the share of marked ones is looked at.
+const LEAST_ACKS: u32 = 64;
+
+/// Good paths, by index in the list; Scout's in the order of latency.
+#[derive(Debug, Default)]
+struct GoodPaths {
+    paths: Vec<u32>,
+    last_ack: Time,
+    marks: u32,
+    flows: u32,
+    /// The receiver whose pair this is; `None` for the buffer of one flow.
+    pair: Option<u32>,
+}
+
+/// What the indices of a connection stand for.
+#[derive(Debug)]
+enum Paths {
+    List(Arc<GuidedPaths>),
+    Categories(Vec<Category>),
+}
+
+impl Paths {
+    fn index(&self, tag: Tag) -> u32 {
+        match self {
+            Paths::List(_) => tag >> 16,
+            Paths::Categories(all) => {
+                let category = Category::of(tag as u8);
+                all.iter().position(|c| *c == category).unwrap_or(0) as u32
+            }
+        }
+    }
+
+    fn len(&self) -> u32 {
+        match self {
+            Paths::List(list) => list.len().max(1),
+            Paths::Categories(all) => all.len() as u32,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    paths: Paths,
+    /// Where the list was cut: what is left of the whole one.
+    kept: Vec<u32>,
+    sampler: Sampler,
+    good: u32,
+    packets: u32,
+    /// Marks per path, as many as any path has needed.
+    marks: Vec<u16>,
+    acks: u32,
+    marked: f64,
+    biased: bool,
+    /// Weight of path 0 where nothing is congested; `None`: by its latency.
+    least_bias: Option<f64>,
+    entropy: Tag,
+}
+
+/// The state machine of all flows of a host.
+#[derive(Debug)]
+pub(crate) struct Spritz {
+    rules: Rules,
+    host_key: u64,
+    flows: Slots<Connection>,
+    buffers: Vec<GoodPaths>,
+    free: Vec<u32>,
+    /// The buffer of each receiver that has one.
+    pairs: BTreeMap<u32, u32>,
+}
+
+/// The categories of a list, by latency, each with the weight of its paths.
+fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Category, f64)> {
+    let mut found: Vec<(Category, f64)> = Vec::new();
+    let Some(longest) = list.steps().last() else { return vec![(Category::Default, 1.0)] };
+    let mut begin = 0;
+    for step in list.steps() {
+        for index in begin..step.end {
+            let Some(path) = list.path(index) else { continue };
+            let category = match kind {
+                Categories::Types => Category::Kind(path.kind),
+                Categories::Minimal if path.minimal => Category::Minimal,
+                Categories::Minimal => Category::NonMinimal,
+            };
+            let weight = spread.weight(step, longest);
+            match found.iter_mut().find(|(c, _)| *c == category) {
+                Some((_, sum)) => *sum += weight,
+                None => found.push((category, weight)),
+            }
+        }
+        begin = step.end;
+    }
+    found
+}
+
+impl Spritz {
+    pub(crate) fn new(rules: Rules, seed: u64, host_key: u64) -> Self {
+        Spritz {
+            host_key: key(seed, host_key, rules.name),
+            rules,
+            flows: Slots::new(),
+            buffers: Vec::new(),
+            free: Vec::new(),
+            pairs: BTreeMap::new(),
+        }
+    }
+
+    fn buffer_of(&mut self, now: Time, dst: u32) -> u32 {
+        let pair = self.rules.buffer == Buffer::Pair;
+        if pair && let Some(&number) = self.pairs.get(&dst) {
+            let buffer = &mut self.buffers[number as usize];
+            if self.rules.buffer_reset.is_some_and(|reset| now >= buffer.last_ack + reset) {
+                (buffer.marks, buffer.last_ack) = (0, now);
+                buffer.paths.clear();
+            }
+            buffer.flows += 1;
+            return number;
+        }
+        let fresh = GoodPaths { last_ack: now, flows: 1, pair: pair.then_some(dst), ..GoodPaths::default() };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.buffers[number as usize] = fresh;
+                number
+            }
+            None => {
+                self.buffers.push(fresh);
+                self.buffers.len() as u32 - 1
+            }
+        };
+        if pair {
+            self.pairs.insert(dst, number);
+        }
+        number
+    }
+
+    pub(crate) fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        self.close(slot);
+        let rules = self.rules.clone();
+        let empty = Arc::new(GuidedPaths::default());
+        let all = flow.paths.guided.unwrap_or(&empty);
+        // Pairs that share a buffer must share the subset too.
+        let mut cut = Stream::keyed(self.host_key, u64::from(flow.dst), "subset");
+        let (list, kept) = limited(all, rules.max_paths, rules.subset, &mut cut);
+        let mut stream = Stream::keyed(self.host_key, flow.key, rules.name);
+        let small = flow.size < rules.small_flow;
+        let spread = if small { Spread { weights: Weights::Uniform, ..rules.spread } } else { rules.spread };
+        let entropy = stream.bits() as Tag & 0xff_ffff;
+        let (paths, mut sampler) = match rules.coarse {
+            None => {
+                let sampler = Sampler::of(&list, spread, rules.block_interval, stream);
+                (Paths::List(list), sampler)
+            }
+            Some((kind, _)) => {
+                let all = categories(&list, kind, spread);
+                let runs = all.iter().zip(1..).map(|((_, weight), end)| (end, *weight));
+                let sampler = Sampler::new(runs, rules.block_interval, stream);
+                (Paths::Categories(all.iter().map(|(category, _)| *category).collect()), sampler)
+            }
+        };
+        let least_bias = small.then_some(rules.small_flow_bias);
+        sampler.bias(least_bias);
+        if rules.coarse.is_none() {
+            sampler.set_dead(dead_of(&kept, flow.paths.dead));
+        }
+        let good = self.buffer_of(now, flow.dst);
+        let connection = Connection {
+            paths,
+            kept,
+            sampler,
+            good,
+            packets: 0,
+            marks: Vec::new(),
+            acks: 0,
+            marked: 0.0,
+            biased: false,
+            least_bias,
+            entropy,
+        };
+        self.flows.put(slot, connection);
+    }
+
+    pub(crate) fn close(&mut self, slot: u32) {
+        let Some(connection) = self.flows.take(slot) else { return };
+        let buffer = &mut self.buffers[connection.good as usize];
+        buffer.flows -= 1;
+        // That of a pair lives on.
+        if buffer.flows == 0 && buffer.pair.is_none() {
+            self.free.push(connection.good);
+        }
+    }
+
+    /// Algorithm 1.
+    #[inline]
+    pub(crate) fn select(&mut self, now: Time, slot: u32) -> Decision {
+        let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
+        let good = &mut self.buffers[flow.good as usize];
+        let threshold = self.rules.explore_threshold;
+        let index = if threshold > 0 && flow.packets > threshold {
+            flow.packets = 0;
+            flow.sampler.draw(now)
+        } else {
+            if self.rules.count == Count::Every || !good.paths.is_empty() {
+                flow.packets += 1;
+            }
+            match good.paths.first().copied() {
+                None => flow.sampler.draw(now),
+                Some(front) => {
+                    if !self.rules.scout {
+                        good.paths.remove(0);
+                    }
+                    front
+                }
+            }
+        };
+        Decision::Send(match &flow.paths {
+            Paths::List(list) => list.tag(index),
+            Paths::Categories(all) => {
+                if matches!(self.rules.coarse, Some((_, Entropy::Packet))) {
+                    flow.entropy = flow.sampler.stream.bits() as Tag & 0xff_ffff;
+                }
+                let code = all.get(index as usize).map_or(0, |category| category.code());
+                flow.entropy << 8 | Tag::from(code)
+            }
+        })
+    }
+
+    /// Algorithms 2 and 3.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        let (rules, good) = (&self.rules, &mut self.buffers[flow.good as usize]);
+        good.last_ack = now;
+        let index = flow.paths.index(feedback.tag);
+        if index >= flow.paths.len() {
+            return;
+        }
+        if !feedback.ecn {
+            if good.paths.len() < rules.buffer_size {
+                if !rules.scout {
+                    good.paths.push(index);
+                } else if let Err(place) = good.paths.binary_search(&index) {
+                    // Indices ascend with latency.
+                    good.paths.insert(place, index);
+                }
+            }
+        } else if rules.scout && flow.mark(rules, good, index) {
+            good.paths.retain(|path| *path != index);
+        }
+        flow.note_ack(rules, feedback.ecn);
+    }
+
+    pub(crate) fn on_nack(&mut self, slot: u32, tag: Tag) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        if self.rules.scout {
+            let index = flow.paths.index(tag);
+            flow.remove(&mut self.buffers[flow.good as usize], index);
+        }
+    }
+
+    pub(crate) fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        let index = flow.paths.index(tag);
+        let good = &mut self.buffers[flow.good as usize];
+        if self.rules.block_on == BlockOn::Timeout || good.paths.contains(&index) {
+            flow.sampler.block(now, index);
+        }
+        if self.rules.scout {
+            flow.remove(good, index);
+        }
+    }
+
+    pub(crate) fn on_paths_changed(&mut self, slot: u32, dead: &[bool]) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        if let Paths::List(_) = flow.paths {
+            let dead = dead_of(&flow.kept, dead);
+            let good = &mut self.buffers[flow.good as usize];
+            good.paths.retain(|path| !dead.get(*path as usize).copied().unwrap_or(false));
+            flow.sampler.set_dead(dead);
+        }
+    }
+}
+
+impl Connection {
+    /// Counts a mark; true where the path has had too many.
+    fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, index: u32) -> bool {
+        if rules.ecn_counter == EcnCounter::Buffer {
+            good.marks += 1;
+            let over = good.marks > rules.ecn_threshold && good.paths.contains(&index);
+            if over {
+                good.marks = 0;
+            }
+            return over;
+        }
+        if self.marks.len() <= index as usize {
+            self.marks.resize(index as usize + 1, 0);
+        }
+        let marks = &mut self.marks[index as usize];
+        *marks = marks.saturating_add(1);
+        let over = u32::from(*marks) > rules.ecn_threshold;
+        if over {
+            *marks = 0;
+        }
+        over
+    }
+
+    fn remove(&mut self, good: &mut GoodPaths, index: u32) {
+        if let Some(marks) = self.marks.get_mut(index as usize) {
+            *marks = 0;
+        }
+        good.paths.retain(|path| *path != index);
+    }
+
+    /// The share of marked ACKs, and the bias towards the minimal path where it is high.
+    #[inline]
+    fn note_ack(&mut self, rules: &Rules, ecn: bool) {
+        self.acks = self.acks.saturating_add(1);
+        self.marked += rules.ecn_rate_gain * (f64::from(u8::from(ecn)) - self.marked);
+        let congested = self.acks >= LEAST_ACKS && self.marked > rules.ecn_rate;
+        if congested != self.biased {
+            self.biased = congested;
+            self.sampler.bias(if congested { Some(rules.min_bias_factor) } else { self.least_bias });
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Spritz with coarse-grained path control (Spritz §III-D): the host knows categories of paths only. It runs Scout's
+//! feedback over them (ours: the paper leaves the algorithm open); the switch picks a path of the category by hash.
+
+use super::{
+    guided::{Subset, interval},
+    spritz::{BlockOn, Buffer, Categories, Count, EcnCounter, Entropy, Rules, Spritz},
+};
+use crate::{
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Spread, Tag, Weights,
+    registry::{About, Check, Invalid, Sees, TagKind},
+};
+use anabranch_settings::{Never, parameters};
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "spritz-coarse",
+    summary: "Scout's feedback over categories of paths, tagged by VLAN",
+    source: "Spritz §III-D; the algorithm is ours (specification 8.6)",
+    description: "The host marks packets with a category of paths (minimal and non-minimal, or the types of Table I) and \
+        holds to the fastest category that is good, as Spritz-Scout does with paths. Endpoints need no list of paths; in \
+        return they cannot avoid a single bad one.",
+    tags: TagKind::Category,
+    sees: Sees::Choices,
+};
+
+parameters! {
+    /// Spritz with coarse-grained path control.
+    pub struct SpritzCoarseParameters {
+        /// How fine the categories are.
+        categories: Categories = Categories::Types, source "Spritz §III-D: path categories, and types within them";
+        /// When the entropy that the switch hashes changes.
+        entropy: Entropy = Entropy::Packet, source "ours: spraying within a category";
+        /// How paths are weighted; a category weighs as much as its paths.
+        weights: Weights = Weights::Latency, source "Spritz equation 1";
+        /// Factor of every weight that is not 1.
+        weight_scale: f64 = 3.0, source "Spritz §V-A";
+        /// Packets after which one explores: the next category is drawn by weight. 0: never.
+        explore_threshold: u32 = 44, source "Spritz Table II";
+        /// Marks above which a category is no longer good.
+        ecn_threshold: u32 = 8, source "Spritz Table II";
+        /// Interval of the timer that restores categories blocked by timeouts.
+        block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
+        /// Share of marked ACKs above which the fastest category is preferred.
+        ecn_rate: f64 = 0.9, source "Spritz Algorithm 2";
+        /// Weight of the fastest category while it is preferred.
+        min_bias_factor: f64 = 100.0, source "ours: not given";
+    }
+}
+
+impl Check for SpritzCoarseParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        Invalid::unless(positive(self.weight_scale), "weight_scale", self.weight_scale, "a number above 0")?;
+        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")?;
+        Invalid::unless(positive(self.min_bias_factor), "min_bias_factor", self.min_bias_factor, "a number above 0")
+    }
+}
+
+/// Spritz over categories for all flows of a host.
+#[derive(Debug)]
+pub struct SpritzCoarse(Spritz);
+
+impl SpritzCoarse {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(p: SpritzCoarseParameters, seed: u64, host_key: u64) -> Self {
+        let rules = Rules {
+            name: ABOUT.name,
+            scout: true,
+            coarse: Some((p.categories, p.entropy)),
+            explore_threshold: p.explore_threshold,
+            count: Count::Every,
+            buffer_size: 8,
+            ecn_threshold: p.ecn_threshold,
+            ecn_counter: EcnCounter::Path,
+            spread: Spread { weights: p.weights, scale: p.weight_scale },
+            block_on: BlockOn::Timeout,
+            block_interval: interval(p.block_interval),
+            ecn_rate: p.ecn_rate,
+            ecn_rate_gain: 1.0 / 64.0,
+            min_bias_factor: p.min_bias_factor,
+            small_flow: 0,
+            small_flow_bias: 1.0,
+            buffer: Buffer::Flow,
+            buffer_reset: None,
+            max_paths: 0,
+            subset: Subset::Fastest,
+        };
+        SpritzCoarse(Spritz::new(rules, seed, host_key))
+    }
+}
+
+impl HostScheme for SpritzCoarse {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        self.0.open(now, slot, flow);
+    }
+    fn close(&mut self, slot: u32) {
+        self.0.close(slot);
+    }
+    #[inline]
+    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+        self.0.select(now, slot)
+    }
+    #[inline]
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+        self.0.on_ack(now, slot, feedback);
+    }
+    fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
+        self.0.on_nack(slot, tag);
+    }
+    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+        self.0.on_timeout(now, slot, tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Category,
+        host::testing::{clean, four_paths, guided_flow, send},
+    };
+
+    fn coarse(parameters: SpritzCoarseParameters) -> SpritzCoarse {
+        let mut s = SpritzCoarse::new(parameters, 1, 2);
+        s.open(Time::ZERO, 0, &guided_flow(&four_paths()));
+        s
+    }
+
+    #[test]
+    fn a_worked_trace() {
+        let mut s = coarse(SpritzCoarseParameters { explore_threshold: 0, ..Default::default() });
+        // Types 3, 7 and 8 occur; one that came back clean is held to, with a fresh entropy for every packet.
+        let drawn: std::collections::BTreeSet<u8> = (0..500).map(|_| send(&mut s) as u8).collect();
+        assert_eq!(drawn, [3, 7, 8].map(|kind| Category::Kind(kind).code()).into());
+        clean(&mut s, Tag::from(Category::Kind(7).code()));
+        let sent: Vec<Tag> = (0..20).map(|_| send(&mut s)).collect();
+        assert!(sent.iter().all(|tag| Category::of(*tag as u8) == Category::Kind(7)));
+        assert!(sent.windows(2).any(|pair| pair[0] >> 8 != pair[1] >> 8));
+        // A faster one goes first; a NACK removes it.
+        clean(&mut s, Tag::from(Category::Kind(3).code()));
+        assert_eq!(Category::of(send(&mut s) as u8), Category::Kind(3));
+        s.on_nack(Time::ZERO, 0, Tag::from(Category::Kind(3).code()));
+        assert_eq!(Category::of(send(&mut s) as u8), Category::Kind(7));
+    }
+
+    #[test]
+    fn minimal_or_not() {
+        let mut s = coarse(SpritzCoarseParameters {
+            categories: Categories::Minimal,
+            entropy: Entropy::Flow,
+            weights: Weights::Uniform,
+            explore_threshold: 0,
+            ..Default::default()
+        });
+        let sent: Vec<Tag> = (0..10_000).map(|_| send(&mut s)).collect();
+        assert!(sent.iter().all(|tag| tag >> 8 == sent[0] >> 8));
+        // One of four paths is minimal: 2,500, standard deviation 43.
+        let minimal = sent.iter().filter(|tag| Category::of(**tag as u8) == Category::Minimal).count();
+        assert!(minimal.abs_diff(2500) < 143, "{minimal}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Spritz-Scout (Spritz §IV-A, Algorithms 1 and 2; specification 8.4, 8.5). Paths are drawn by weight until one comes back
+//! unmarked; good paths are kept in the order of their latency and the fastest is used until marks, a NACK or a timeout
+//! remove it. Every so many packets one explores.
+
+use super::{
+    guided::{Subset, interval},
+    spritz::{BlockOn, Buffer, Count, EcnCounter, Rules, Spritz},
+};
+use crate::{
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Spread, Tag, Weights,
+    registry::{About, Check, Invalid, Sees, TagKind},
+};
+use anabranch_settings::{Never, parameters};
+use anabranch_units::{Bytes, Time};
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "spritz-scout",
+    summary: "explores paths by weight and holds to the fastest that is good",
+    source: "Spritz §IV, Algorithms 1 and 2; specification 8.4, 8.5",
+    description: "Up to 8 good paths per connection, the fastest first, are reused for packet after packet. More than \
+        `ecn_threshold` marks, a NACK or a timeout remove a path; a timeout also blocks it until a timer restores all. \
+        Where nearly all ACKs are marked, draws lean to the minimal path.",
+    tags: TagKind::Guided,
+    sees: Sees::Choices,
+};
+
+parameters! {
+    /// Spritz-Scout.
+    pub struct SpritzScoutParameters {
+        /// How paths are weighted when drawn.
+        weights: Weights = Weights::Latency, source "Spritz equation 1; (u) is uniform";
+        /// Factor of every weight that is not 1.
+        weight_scale: f64 = 3.0, source "Spritz §V-A";
+        /// Packets after which one explores: the next is drawn by weight. 0: never.
+        explore_threshold: u32 = 44, source "Spritz Table II: about half a BDP";
+        /// Which packets bring the next exploration nearer.
+        explore_count: Count = Count::Every, source "Spritz Algorithm 1; buffered: the artifact";
+        /// Good paths that are kept.
+        buffer_size: u32 = 8, source "Spritz §IV; the artifact keeps 9";
+        /// Whose the good paths are.
+        buffer: Buffer = Buffer::Flow, source "Spritz §IV: may be cached between identical connections";
+        /// A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long.
+        buffer_reset: Never<Time> = Never::Value(Time::from_us(100)), source "ours; the artifact: one base round trip";
+        /// Marks above which a path is no longer good.
+        ecn_threshold: u32 = 8, source "Spritz Table II: about a tenth of a BDP";
+        /// What counts the marks.
+        ecn_counter: EcnCounter = EcnCounter::Path, source "Spritz Algorithm 2; buffer: the artifact";
+        /// Which timeouts block a path.
+        block_on: BlockOn = BlockOn::Timeout, source "Spritz Algorithm 2; buffered: the artifact";
+        /// Interval of the timer that restores all blocked paths.
+        block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
+        /// Share of marked ACKs above which the minimal path is preferred.
+        ecn_rate: f64 = 0.9, source "Spritz Algorithm 2";
+        /// Weight of a new ACK in that share.
+        ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
+        /// Weight of the minimal path while it is preferred.
+        min_bias_factor: f64 = 100.0, source "ours: not given; the artifact's weight for small flows";
+        /// Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1.
+        small_flow: Bytes = Bytes(0), source "Spritz §V-C: identical weights; the artifact's scripts: 512KiB";
+        /// See `small_flow`.
+        small_flow_bias: f64 = 100.0, source "the artifact's scripts";
+        /// Most paths kept per destination; 0: all.
+        max_paths: u32 = 0, source "Spritz §III-C: a subset where memory is limited";
+        /// Which paths are kept then.
+        subset: Subset = Subset::Fastest, source "ours: not given";
+    }
+}
+
+impl Check for SpritzScoutParameters {
+    fn check(&self) -> Result<(), Invalid> {
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        Invalid::unless(positive(self.weight_scale), "weight_scale", self.weight_scale, "a number above 0")?;
+        Invalid::unless((1..=4096).contains(&self.buffer_size), "buffer_size", self.buffer_size, "from 1 to 4096")?;
+        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")?;
+        let gain = self.ecn_rate_gain;
+        Invalid::unless(gain > 0.0 && gain <= 1.0, "ecn_rate_gain", gain, "above 0 and at most 1")?;
+        Invalid::unless(positive(self.min_bias_factor), "min_bias_factor", self.min_bias_factor, "a number above 0")?;
+        Invalid::unless(positive(self.small_flow_bias), "small_flow_bias", self.small_flow_bias, "a number above 0")
+    }
+}
+
+/// Spritz-Scout for all flows of a host.
+#[derive(Debug)]
+pub struct SpritzScout(Spritz);
+
+impl SpritzScout {
+    /// The scheme on the host named by `host_key`.
+    pub fn new(p: SpritzScoutParameters, seed: u64, host_key: u64) -> Self {
+        let rules = Rules {
+            name: ABOUT.name,
+            scout: true,
+            coarse: None,
+            explore_threshold: p.explore_threshold,
+            count: p.explore_count,
+            buffer_size: p.buffer_size as usize,
+            ecn_threshold: p.ecn_threshold,
+            ecn_counter: p.ecn_counter,
+            spread: Spread { weights: p.weights, scale: p.weight_scale },
+            block_on: p.block_on,
+            block_interval: interval(p.block_interval),
+            ecn_rate: p.ecn_rate,
+            ecn_rate_gain: p.ecn_rate_gain,
+            min_bias_factor: p.min_bias_factor,
+            small_flow: p.small_flow.0,
+            small_flow_bias: p.small_flow_bias,
+            buffer: p.buffer,
+            buffer_reset: interval(p.buffer_reset),
+            max_paths: p.max_paths,
+            subset: p.subset,
+        };
+        SpritzScout(Spritz::new(rules, seed, host_key))
+    }
+}
+
+impl HostScheme for SpritzScout {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        self.0.open(now, slot, flow);
+    }
+    fn close(&mut self, slot: u32) {
+        self.0.close(slot);
+    }
+    #[inline]
+    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
+        self.0.select(now, slot)
+    }
+    #[inline]
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+        self.0.on_ack(now, slot, feedback);
+    }
+    fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
+        self.0.on_nack(slot, tag);
+    }
+    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+        self.0.on_timeout(now, slot, tag);
+    }
+    fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
+        self.0.on_paths_changed(slot, dead);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{clean, four_paths, guided_flow, mark, send, send_at};
+
+    const T: [Tag; 4] = [0x0001, 1 << 16 | 0x0100, 2 << 16 | 0x0101, 3 << 16 | 0x0203];
+
+    fn scout(parameters: SpritzScoutParameters) -> SpritzScout {
+        let mut s = SpritzScout::new(parameters, 1, 2);
+        s.open(Time::ZERO, 0, &guided_flow(&four_paths()));
+        s
+    }
+
+    #[test]
+    fn a_worked_trace_of_algorithm_2() {
+        let mut s = scout(SpritzScoutParameters { explore_threshold: 0, ..Default::default() });
+        // Paths 2 and 3 come back clean, then 0: the buffer is in the order of latency, its front stays.
+        clean(&mut s, T[2]);
+        clean(&mut s, T[3]);
+        assert_eq!([send(&mut s), send(&mut s)], [T[2]; 2]);
+        clean(&mut s, T[0]);
+        clean(&mut s, T[0]);
+        assert_eq!([send(&mut s), send(&mut s)], [T[0]; 2]);
+        // Eight marks are borne, the ninth removes the path (more than ecn_threshold = 8).
+        (0..8).for_each(|_| mark(&mut s, T[0]));
+        assert_eq!(send(&mut s), T[0]);
+        mark(&mut s, T[0]);
+        assert_eq!(send(&mut s), T[2]);
+        // Its counter starts anew: after a clean ACK it takes nine marks again.
+        clean(&mut s, T[0]);
+        (0..8).for_each(|_| mark(&mut s, T[0]));
+        assert_eq!(send(&mut s), T[0]);
+        // A NACK removes a path at once and resets its counter; a clean ACK brings it back.
+        s.on_nack(Time::ZERO, 0, T[0]);
+        assert_eq!(send(&mut s), T[2]);
+        clean(&mut s, T[0]);
+        mark(&mut s, T[0]);
+        assert_eq!(send(&mut s), T[0]);
+        // A timeout removes and blocks it: nothing draws it until the timer strikes at 1 ms.
+        for path in T {
+            s.on_nack(Time::ZERO, 0, path);
+        }
+        s.on_timeout(Time::from_us(10), 0, T[0]);
+        assert!((0..500).all(|_| send_at(&mut s, Time::from_us(999)) != T[0]));
+        assert!((0..500).any(|_| send_at(&mut s, Time::from_us(1000)) == T[0]));
+    }
+
+    #[test]
+    fn the_buffer_holds_eight() {
+        let paths = std::sync::Arc::new(crate::GuidedPaths::new((0..12u16).map(|i| crate::GuidedPath {
+            ev: i,
+            kind: 0,
+            minimal: i == 0,
+            latency: Time::from_ns(100 + u64::from(i)),
+            propagation: Time::from_ns(50),
+        })));
+        let mut s = SpritzScout::new(SpritzScoutParameters { explore_threshold: 0, ..Default::default() }, 1, 2);
+        s.open(Time::ZERO, 0, &guided_flow(&paths));
+        (4..12).for_each(|i| clean(&mut s, paths.tag(i)));
+        // Full: a better one does not enter.
+        clean(&mut s, paths.tag(0));
+        assert_eq!(send(&mut s), paths.tag(4));
+        s.on_nack(Time::ZERO, 0, paths.tag(9));
+        clean(&mut s, paths.tag(0));
+        assert_eq!(send(&mut s), paths.tag(0));
+    }
+
+    #[test]
+    fn every_46th_packet_explores() {
+        // 45 packets are counted (0 to 44 are not above 44), then one explores and the count starts again: with the
+        // fastest path good, any other tag is an exploration.
+        let mut s = scout(SpritzScoutParameters { weights: Weights::Uniform, ..Default::default() });
+        clean(&mut s, T[0]);
+        let sent: Vec<Tag> = (0..46 * 200).map(|_| send(&mut s)).collect();
+        for (number, tag) in sent.iter().enumerate() {
+            assert!(*tag == T[0] || number % 46 == 45, "{number}");
+        }
+        // Of 200 explorations three quarters take another path: 150, standard deviation 6.1.
+        let others = sent.iter().filter(|tag| **tag != T[0]).count();
+        assert!((130..=170).contains(&others), "{others}");
+    }
+
+    #[test]
+    fn heavy_congestion_prefers_the_minimal_path() {
+        // 200 marked ACKs: 1 - (63/64)^200 = 0.957 > 0.9. The minimal path then has a weight of 100 against 3 others of 1.
+        let mut s = scout(SpritzScoutParameters {
+            weights: Weights::Uniform,
+            explore_threshold: 0,
+            ecn_threshold: 1000,
+            ..Default::default()
+        });
+        (0..200).for_each(|_| mark(&mut s, T[1]));
+        let share = |s: &mut SpritzScout| (0..10_000).filter(|_| send(s) == T[0]).count();
+        let biased = share(&mut s);
+        assert!(biased.abs_diff(9709) < 56, "{biased}: 10,000 * 100/103, 3.3 standard deviations of 17");
+        // A block wins over the bias.
+        s.on_timeout(Time::ZERO, 0, T[0]);
+        assert_eq!(share(&mut s), 0);
+        // 4 clean ACKs bring the share to 0.957 * (63/64)^4 = 0.898: over.
+        let mut s = scout(SpritzScoutParameters {
+            weights: Weights::Uniform,
+            explore_threshold: 0,
+            buffer_size: 1,
+            ..Default::default()
+        });
+        (0..200).for_each(|_| mark(&mut s, T[1]));
+        (0..4).for_each(|_| clean(&mut s, T[1]));
+        s.on_nack(Time::ZERO, 0, T[1]);
+        assert!(share(&mut s).abs_diff(2500) < 143);
+    }
+
+    #[test]
+    fn flows_of_a_pair_may_share_their_good_paths() {
+        let paths = four_paths();
+        let parameters =
+            SpritzScoutParameters { buffer: Buffer::Pair, explore_threshold: 0, ..SpritzScoutParameters::default() };
+        let mut s = SpritzScout::new(parameters, 1, 2);
+        s.open(Time::ZERO, 0, &guided_flow(&paths));
+        clean(&mut s, T[3]);
+        s.close(0);
+        // A flow that opens 99 us after the last ACK finds the path, one that opens 100 us after it does not.
+        s.open(Time::from_us(99), 0, &guided_flow(&paths));
+        assert!((0..50).all(|_| send(&mut s) == T[3]));
+        s.close(0);
+        s.open(Time::from_us(100), 0, &guided_flow(&paths));
+        assert!((0..200).any(|_| send(&mut s) != T[3]));
+    }
+
+    #[test]
+    fn small_flows_may_be_biased_as_the_artifact_does() {
+        let parameters = SpritzScoutParameters { small_flow: Bytes(512 << 10), ..SpritzScoutParameters::default() };
+        let paths = four_paths();
+        let mut s = SpritzScout::new(parameters, 1, 2);
+        s.open(Time::ZERO, 0, &FlowInfo { size: 1000, ..guided_flow(&paths) });
+        let share = (0..10_000).filter(|_| send(&mut s) == T[0]).count();
+        assert!(share.abs_diff(9709) < 56, "{share}: 10,000 * 100/103");
+    }
+}

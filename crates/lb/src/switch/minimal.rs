@@ -1,0 +1,71 @@
+//! Minimal routing on a Dragonfly or a Slim Fly (Spritz §II-A, specification 8.6): every switch forwards by its default
+//! table. On Dragonfly that leads to the gateway of the destination's group, over its global link, and to the
+//! destination; on Slim Fly straight there, or over the common neighbour of the smallest number.
+
+use crate::{
+    Candidates, GuidedSwitch, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{About, Check, Sees, TagKind},
+};
+use anabranch_settings::parameters;
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "minimal",
+    summary: "static minimal routing on a Dragonfly or a Slim Fly",
+    source: "Spritz §II-A, §V-A; specification 8.6",
+    description: "Every packet takes the one default path of its pair of switches. Best where traffic is uniform; one \
+        global link carries all traffic between two groups of a Dragonfly.",
+    tags: TagKind::Entropy,
+    sees: Sees::Guided,
+};
+
+parameters! {
+    /// Minimal routing has no parameters.
+    pub struct MinimalParameters {}
+}
+
+impl Check for MinimalParameters {}
+
+/// Minimal routing at one switch.
+#[derive(Debug)]
+pub struct Minimal;
+
+impl Minimal {
+    /// The scheme at this switch.
+    pub fn new(_: MinimalParameters, _: u64, _: &SwitchInfo) -> Self {
+        Minimal
+    }
+}
+
+impl SwitchScheme for Minimal {
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        _: &PacketView,
+        _: &mut SwitchHeader,
+        _: &Candidates<'_>,
+        _: &mut Q,
+    ) -> u32 {
+        0
+    }
+    #[inline]
+    fn guide<G: GuidedSwitch>(&mut self, _: Time, _: &PacketView, _: &mut SwitchHeader, at: &mut G) -> u32 {
+        at.minimal(at.here())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::testing::{LEAF, Little, data};
+
+    #[test]
+    fn the_default_port_whatever_waits_there() {
+        let mut s = Minimal::new(MinimalParameters {}, 1, &LEAF);
+        let mut at = Little::dragonfly(0, 5);
+        let wanted = at.minimal(0);
+        at.queues[wanted as usize] = 1 << 30;
+        assert_eq!(s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at), wanted);
+    }
+}

@@ -1,0 +1,222 @@
+//! UGAL, universal globally-adaptive load balancing (Spritz §II-A and V-A, specification 8.6): packet by packet the first
+//! switch takes the minimal path where q_min * h_min <= q_val * h_val, with q the bytes queued and h the switch hops of
+//! the minimal path and of a random Valiant path. UGAL-L reads its own ports; UGAL-G, an oracle that nobody can deploy,
+//! sums the queues along each path as snapshots at fixed epochs showed them.
+
+use super::valiant::{FirstHop, draw, ev, onward};
+use crate::{
+    Candidates, GuidedSwitch, LocalQueues, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{About, Check, Sees, TagKind},
+    switch::course::Course,
+};
+use anabranch_random::{Stream, key};
+use anabranch_settings::{choices, parameters};
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "ugal",
+    summary: "the minimal path, or a random Valiant path where less waits there",
+    source: "Spritz §II-A, §V-A; specification 8.6",
+    description: "q_min * h_min <= q_val * h_val takes the minimal path, else the Valiant path that was drawn. The aliases \
+        are ugal-l (queues of the switch's own ports) and ugal-g (queues along both paths, from snapshots: an oracle).",
+    tags: TagKind::Entropy,
+    sees: Sees::Guided,
+};
+
+choices! {
+    /// Which queues the switch knows.
+    pub enum Knowledge {
+        /// Its own: UGAL-L.
+        Local = "local",
+        /// All, as the last snapshot showed them: UGAL-G.
+        Global = "global",
+    }
+}
+
+choices! {
+    /// Where a packet is diverted.
+    pub enum Decide {
+        /// At its first switch, which it holds to.
+        Source = "source",
+        /// At every switch where it may still be diverted, anew.
+        EverySwitch = "every-switch",
+    }
+}
+
+parameters! {
+    /// UGAL.
+    pub struct UgalParameters {
+        /// Which queues the switch knows.
+        knowledge: Knowledge = Knowledge::Local, source "Spritz §V-A: UGAL-L";
+        /// Where a packet is diverted.
+        decide: Decide = Decide::Source, source "ours; every-switch is the artifact's";
+        /// What the first switch of a Dragonfly draws from for the Valiant path.
+        first_hop: FirstHop = FirstHop::Port, source "as valiant";
+        /// Time between two snapshots of all queues for `global`; a snapshot is read one epoch after it was taken.
+        snapshot_interval: Time = Time::from_us(1), source "ours: a global link and a switch";
+    }
+}
+
+impl Check for UgalParameters {}
+
+impl UgalParameters {
+    /// How often all queues are looked at; `None`: never.
+    pub fn snapshots(&self) -> Option<Time> {
+        (self.knowledge == Knowledge::Global).then_some(self.snapshot_interval)
+    }
+}
+
+/// UGAL at one switch.
+#[derive(Debug)]
+pub struct Ugal {
+    parameters: UgalParameters,
+    stream: Stream,
+}
+
+/// A path that a packet may take: the port here, hops, and the bytes that wait along what is known of it.
+struct Offer {
+    port: u32,
+    hops: u64,
+    queued: u64,
+}
+
+impl Ugal {
+    /// The scheme at this switch.
+    pub fn new(parameters: UgalParameters, seed: u64, switch: &SwitchInfo) -> Self {
+        Ugal { parameters, stream: Stream::keyed(key(seed, switch.key, "ugal"), 0, "ugal") }
+    }
+
+    /// The path over these ports and on by default.
+    fn offer<G: GuidedSwitch>(&self, at: &mut G, ports: &[u32]) -> Offer {
+        let (mut here, to) = (at.here(), at.destination());
+        let global = self.parameters.knowledge == Knowledge::Global;
+        let (mut hops, mut queued, mut chosen) = (0, 0, ports.iter().copied());
+        while here != to {
+            let port = chosen.next().unwrap_or_else(|| at.minimal(here));
+            if hops == 0 && !global {
+                queued = at.queue(port);
+            } else if global {
+                queued += at.snapshot(here, port);
+            }
+            hops += 1;
+            here = at.peer(here, port);
+        }
+        Offer { port: ports.first().copied().unwrap_or_else(|| at.minimal(at.here())), hops, queued }
+    }
+
+    /// Whether a packet that has passed these hops may still be diverted.
+    fn may_divert<G: GuidedSwitch>(&self, course: Course, at: &G) -> bool {
+        match (self.parameters.decide, at.shape()) {
+            (_, _) if course.hop() == 0 => true,
+            (Decide::Source, _) => false,
+            (Decide::EverySwitch, Shape::SlimFly) => course.hop() < 2,
+            (Decide::EverySwitch, Shape::Dragonfly) => {
+                course.hop() == 1 && course.over_local() && at.group(at.here()) != at.group(at.destination())
+            }
+        }
+    }
+}
+
+impl SwitchScheme for Ugal {
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        _: &PacketView,
+        _: &mut SwitchHeader,
+        _: &Candidates<'_>,
+        _: &mut Q,
+    ) -> u32 {
+        0
+    }
+    fn guide<G: GuidedSwitch>(&mut self, _: Time, _: &PacketView, header: &mut SwitchHeader, at: &mut G) -> u32 {
+        let mut course = Course::of(header);
+        if self.may_divert(course, at) {
+            let again = course.hop() > 0;
+            let (first, second) = match again {
+                // Only its own port is left to choose.
+                true => (onward(&mut self.stream, at), None),
+                false => draw(self.parameters.first_hop, &mut self.stream, at),
+            };
+            let valiant = match second {
+                Some(second) => self.offer(at, &[first, second]),
+                None => self.offer(at, &[first]),
+            };
+            let minimal = self.offer(at, &[]);
+            let keeps = minimal.queued * minimal.hops <= valiant.queued * valiant.hops;
+            if again {
+                // The first part has been used; the second is this switch's port.
+                course.clear_ev();
+                let port = if keeps { minimal.port } else { valiant.port };
+                return course.leave(at, port, header);
+            }
+            match keeps {
+                true => course.clear_ev(),
+                false => course.set_ev(ev((first, second))),
+            }
+        }
+        let port = course.port(at);
+        course.leave(at, port, header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::testing::{LEAF, Little, data};
+
+    #[test]
+    fn the_inequality_of_the_paper() {
+        // Dragonfly (1, 2, 1), switch 0 to the group behind its own global link: one hop to the switch there. The only
+        // Valiant path with another first port is local, global, ...
+        let mut at = Little::dragonfly(0, 0);
+        let across = at.peer(0, 1);
+        at.to = across;
+        let mut s = Ugal::new(UgalParameters::default(), 1, &LEAF);
+        let taken = |s: &mut Ugal, at: &mut Little| {
+            (0..200).map(|_| s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), at)).collect::<Vec<_>>()
+        };
+        // Nothing waits: 0 <= 0 is minimal.
+        assert!(taken(&mut s, &mut at).iter().all(|&port| port == 1));
+        // 1000 B at the minimal port (1 hop), 100 B at the local one, whose path has three hops (local, global, local) or
+        // more: 1000 > 300, so that half of the draws, those of the local port, divert.
+        at.queues = vec![100, 1000];
+        let local = taken(&mut s, &mut at).iter().filter(|&&port| port == 0).count();
+        assert!((60..140).contains(&local), "{local}");
+        // 290 B against 100 B times at least 3 hops: minimal again.
+        at.queues = vec![100, 290];
+        assert!(taken(&mut s, &mut at).iter().all(|&port| port == 1));
+    }
+
+    #[test]
+    fn the_oracle_sees_the_whole_path() {
+        let mut at = Little::dragonfly(0, 0);
+        at.to = at.peer(0, 1);
+        let parameters = UgalParameters { knowledge: Knowledge::Global, ..Default::default() };
+        let mut s = Ugal::new(parameters, 1, &LEAF);
+        at.queues = vec![0, 1 << 20];
+        // What waits here now is not in the snapshot.
+        assert_eq!(s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at), 1);
+        at.snapshots.insert((0, 1), 1 << 20);
+        let diverted =
+            (0..100).filter(|_| s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at) == 0).count();
+        assert!(diverted > 20, "{diverted}");
+    }
+
+    #[test]
+    fn deciding_everywhere_still_arrives() {
+        let parameters = UgalParameters { decide: Decide::EverySwitch, ..Default::default() };
+        let mut s = Ugal::new(parameters, 1, &LEAF);
+        for round in 0..300u64 {
+            let (mut here, mut header, mut hops) = (0, SwitchHeader::default(), 0);
+            while here != 5 {
+                let mut at = Little::dragonfly(here, 5);
+                at.queues = vec![round * 7 % 5, round * 3 % 4];
+                let port = s.guide(Time::ZERO, &data(1, 0), &mut header, &mut at);
+                here = at.peer(here, port);
+                hops += 1;
+                assert!(hops <= 5);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Valiant routing on a Dragonfly or a Slim Fly (Spritz §II-A and V-A, specification 8.6): a random intermediate group or
+//! switch, then minimal. On Dragonfly the first switch draws a port; over a global link the packet has reached the
+//! intermediate group, over a local one the second switch draws a global link. On Slim Fly the first two hops are random
+//! neighbours.
+
+use crate::{
+    Candidates, GuidedSwitch, LocalQueues, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{About, Check, Sees, TagKind},
+    switch::course::Course,
+};
+use anabranch_random::{Stream, key};
+use anabranch_settings::{choices, parameters};
+use anabranch_units::Time;
+
+/// What the registry says of this scheme.
+pub const ABOUT: About = About {
+    name: "valiant",
+    summary: "over a random intermediate group (Dragonfly) or switch (Slim Fly), then minimal",
+    source: "Spritz §II-A, §V-A; specification 8.6",
+    description: "Each of the first two switches draws its next hop by itself, packet by packet. With first_hop = \
+        \"port\" every port of the first switch is equally likely, so that its own global links are taken more often \
+        than those of its neighbours; with \"switch\" all global links of the group are.",
+    tags: TagKind::Entropy,
+    sees: Sees::Guided,
+};
+
+choices! {
+    /// What the first switch of a Dragonfly draws from where the packet leaves its group.
+    pub enum FirstHop {
+        /// Its ports.
+        Port = "port",
+        /// The switches of its group, itself included: itself stands for one of its own global links.
+        Switch = "switch",
+    }
+}
+
+parameters! {
+    /// Valiant routing.
+    pub struct ValiantParameters {
+        /// What the first switch of a Dragonfly draws from where the packet leaves its group.
+        first_hop: FirstHop = FirstHop::Port, source "Spritz §V-A: direct global links have a higher probability; `switch` is the artifact's";
+    }
+}
+
+impl Check for ValiantParameters {}
+
+/// The ports that a Valiant path takes at the first and the second switch.
+///
+/// The second is `None` where the first hop leaves nothing to choose.
+pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at: &G) -> (u32, Option<u32>) {
+    let (here, to) = (at.here(), at.destination());
+    let ports = at.ports(here);
+    if at.shape() == Shape::SlimFly {
+        let first = stream.below(u64::from(ports)) as u32;
+        let second = at.peer(here, first);
+        let beyond = (second != to).then(|| stream.below(u64::from(at.ports(second))) as u32);
+        return (first, beyond);
+    }
+    let nth = |switch: u32, local: bool, n: u64| {
+        (0..at.ports(switch)).filter(|&p| at.is_local(switch, p) == local).nth(n as usize)
+    };
+    let count =
+        |switch: u32, local: bool| (0..at.ports(switch)).filter(|&p| at.is_local(switch, p) == local).count() as u64;
+    if at.group(here) == at.group(to) {
+        // Another switch of the group, not the destination.
+        let others = (0..ports).filter(|&p| at.is_local(here, p) && at.peer(here, p) != to);
+        let number = others.clone().count() as u64;
+        let first = if number == 0 { None } else { others.clone().nth(stream.below(number) as usize) };
+        return (first.unwrap_or_else(|| at.minimal(here)), None);
+    }
+    let (locals, globals) = (count(here, true), count(here, false));
+    let first = match first_hop {
+        _ if globals == 0 => nth(here, true, stream.below(locals.max(1))),
+        FirstHop::Port => Some(stream.below(u64::from(ports)) as u32),
+        FirstHop::Switch => match stream.below(locals + 1) {
+            own if own == locals => nth(here, false, stream.below(globals)),
+            other => nth(here, true, other),
+        },
+    };
+    let first = first.unwrap_or_else(|| at.minimal(here));
+    if !at.is_local(here, first) {
+        return (first, None);
+    }
+    let second = at.peer(here, first);
+    let globals = count(second, false);
+    (first, (globals > 0).then(|| nth(second, false, stream.below(globals))).flatten())
+}
+
+/// The port that a Valiant path takes at the second switch.
+pub(crate) fn onward<G: GuidedSwitch>(stream: &mut Stream, at: &G) -> u32 {
+    let here = at.here();
+    let any = at.shape() == Shape::SlimFly;
+    let ports = (0..at.ports(here)).filter(|&p| any || !at.is_local(here, p));
+    let number = ports.clone().count() as u64;
+    let drawn = if number == 0 { None } else { ports.clone().nth(stream.below(number) as usize) };
+    drawn.unwrap_or_else(|| at.minimal(here))
+}
+
+/// As an entropy value.
+pub(crate) fn ev((first, second): (u32, Option<u32>)) -> u16 {
+    (first as u16) << 8 | second.unwrap_or(0) as u16 & 0xff
+}
+
+/// Valiant routing at one switch.
+#[derive(Debug)]
+pub struct Valiant {
+    first_hop: FirstHop,
+    stream: Stream,
+}
+
+impl Valiant {
+    /// The scheme at this switch.
+    pub fn new(parameters: ValiantParameters, seed: u64, switch: &SwitchInfo) -> Self {
+        let stream = Stream::keyed(key(seed, switch.key, "valiant"), 0, "valiant");
+        Valiant { first_hop: parameters.first_hop, stream }
+    }
+}
+
+impl SwitchScheme for Valiant {
+    fn forward<Q: LocalQueues>(
+        &mut self,
+        _: Time,
+        _: &PacketView,
+        _: &mut SwitchHeader,
+        _: &Candidates<'_>,
+        _: &mut Q,
+    ) -> u32 {
+        0
+    }
+    #[inline]
+    fn guide<G: GuidedSwitch>(&mut self, _: Time, _: &PacketView, header: &mut SwitchHeader, at: &mut G) -> u32 {
+        let mut course = Course::of(header);
+        if course.hop() == 0 {
+            course.set_ev(ev(draw(self.first_hop, &mut self.stream, at)));
+        }
+        let port = course.port(at);
+        course.leave(at, port, header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::testing::{LEAF, Little, data};
+
+    fn shares(first_hop: FirstHop) -> Vec<f64> {
+        // Dragonfly (1, 2, 1), switch 0 to switch 4: port 0 is local, port 1 global.
+        let mut s = Valiant::new(ValiantParameters { first_hop }, 1, &LEAF);
+        let mut taken = [0u32; 2];
+        for _ in 0..10_000 {
+            let mut at = Little::dragonfly(0, 4);
+            taken[s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at) as usize] += 1;
+        }
+        taken.iter().map(|&n| f64::from(n) / 10_000.0).collect()
+    }
+
+    #[test]
+    fn first_hops_are_drawn_evenly() {
+        // One local and one global port; two switches of which one is this: one half each in both readings. 3.3 standard
+        // deviations of 0.005.
+        for first_hop in [FirstHop::Port, FirstHop::Switch] {
+            assert!((shares(first_hop)[0] - 0.5).abs() < 0.0165);
+        }
+    }
+
+    #[test]
+    fn inside_a_group_of_two_there_is_no_other_switch() {
+        let mut s = Valiant::new(ValiantParameters::default(), 1, &LEAF);
+        let mut at = Little::dragonfly(0, 1);
+        let wanted = at.minimal(0);
+        for _ in 0..20 {
+            assert_eq!(s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at), wanted);
+        }
+    }
+
+    #[test]
+    fn every_packet_arrives() {
+        let mut s = Valiant::new(ValiantParameters::default(), 1, &LEAF);
+        for _ in 0..500 {
+            let (mut here, mut header, mut hops) = (0, SwitchHeader::default(), 0);
+            while here != 5 {
+                let mut at = Little::dragonfly(here, 5);
+                let port = s.guide(Time::ZERO, &data(1, 0), &mut header, &mut at);
+                here = at.peer(here, port);
+                hops += 1;
+            }
+            // Local, global, local, global, local.
+            assert!(hops <= 5);
+        }
+    }
+}
