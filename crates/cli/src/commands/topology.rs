@@ -7,7 +7,9 @@ use crate::{
     printing::{count, print, print_json, table},
 };
 use anabranch_study::ScenarioError;
-use anabranch_topology::{LinkId, PathCount, Routes, Summary, TierCount, Topology as Graph};
+use anabranch_topology::{
+    GuidedPath, GuidedSummary, LinkId, PathCount, Routes, Summary, TierCount, Topology as Graph, TypeCount,
+};
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,7 +26,8 @@ pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
     }
     let packets = &scenario.transport;
     let summary = graph.summary(packets.mtu() + packets.header(), packets.ack_size());
-    let paths = arguments.paths.as_ref().map(|pair| paths(&graph, pair)).transpose()?;
+    let paths =
+        arguments.paths.as_ref().map(|pair| paths(&graph, pair, packets.mtu() + packets.header())).transpose()?;
     match arguments.format {
         Format::Json => {
             let mut answer = summary_json(&summary);
@@ -55,11 +58,61 @@ fn summary_json(s: &Summary) -> Value {
         "cables": s.cables.iter().map(cable).collect::<Vec<_>>(),
         "diameter_links": s.diameter_links,
         "diameter_switch_hops": s.diameter_switch_hops,
+        "average_switch_hops": s.average_switch_hops,
+        "guided": s.guided.as_ref().map(guided_json),
         "paths": s.paths.iter().map(path).collect::<Vec<_>>(),
         "base_rtt_ps": s.base_rtt.ps(),
         "bdp_bytes": s.bdp_bytes,
         "bdp_packets": s.bdp_packets,
     })
+}
+
+fn guided_json(g: &GuidedSummary) -> Value {
+    let kind = |t: &TypeCount| {
+        json!({
+            "local": t.kind.local,
+            "global": t.kind.global,
+            "paths": t.paths,
+            "latency_ps": t.latency.ps(),
+        })
+    };
+    json!({
+        "types": g.types.iter().map(kind).collect::<Vec<_>>(),
+        "sources": g.sources,
+        "fewest_paths": g.fewest,
+        "most_paths": g.most,
+        "table_bytes": g.table_bytes,
+        "base_rtt_ps": g.base_rtt.ps(),
+        "bdp_bytes": g.bdp_bytes,
+        "bdp_packets": g.bdp_packets,
+    })
+}
+
+fn guided_text(g: &GuidedSummary, switches: u32) -> String {
+    let kinds: Vec<_> = g
+        .types
+        .iter()
+        .map(|t| {
+            let latency = format!("{:.1} ns", t.latency.ps() as f64 / 1e3);
+            vec![t.kind.local.to_string(), t.kind.global.to_string(), latency, count(t.paths)]
+        })
+        .collect();
+    let of = match g.sources == switches {
+        true => "of all pairs of switches".to_string(),
+        false => format!("from {} of the {switches} switches", g.sources),
+    };
+    let mut out = format!("\nGuided paths {of}:\n{}", table(&["local", "global", "latency", "paths"], &kinds));
+    let mib = g.table_bytes as f64 / f64::from(1 << 20);
+    out += &format!(
+        "\n{} to {} guided paths per pair; an endpoint's table takes up to {mib:.2} MiB (3 B per path).\n\
+         Longest guided round trip {}, BDP {} B = {} packets.\n",
+        g.fewest,
+        g.most,
+        g.base_rtt,
+        count(g.bdp_bytes),
+        g.bdp_packets
+    );
+    out
 }
 
 fn summary_text(s: &Summary) -> String {
@@ -87,13 +140,17 @@ fn summary_text(s: &Summary) -> String {
         s.paths.iter().map(|p| vec![p.switch_hops.to_string(), count(p.paths), count(p.pairs)]).collect();
     out += &format!("\n{}", table(&["switch hops", "shortest paths", "ordered pairs of leaf switches"], &paths));
     out += &format!(
-        "\nDiameter {} links between hosts ({} between leaf switches). Base RTT {}, BDP {} B = {} packets.\n",
+        "\nDiameter {} links between hosts ({} between leaf switches, {:.3} on average). Base RTT {}, BDP {} B = {} packets.\n",
         s.diameter_links,
         s.diameter_switch_hops,
+        s.average_switch_hops,
         s.base_rtt,
         count(s.bdp_bytes),
         s.bdp_packets
     );
+    if let Some(guided) = &s.guided {
+        out += &guided_text(guided, s.tiers.iter().map(|t| t.switches).sum());
+    }
     out
 }
 
@@ -104,6 +161,8 @@ struct Pair {
     paths: Vec<Vec<LinkId>>,
     /// Whether there are more than are listed.
     more: bool,
+    /// The guided paths between their switches, fastest first.
+    guided: Vec<GuidedPath>,
 }
 
 /// A host by name (`host3`) or number.
@@ -115,7 +174,7 @@ fn host(graph: &Graph, text: &str) -> Result<u32, ScenarioError> {
     })
 }
 
-fn paths(graph: &Graph, pair: &[String]) -> Result<Pair, ScenarioError> {
+fn paths(graph: &Graph, pair: &[String], packet: u64) -> Result<Pair, ScenarioError> {
     let (src, dst) = (host(graph, &pair[0])?, host(graph, &pair[1])?);
     if src == dst {
         return Err(ScenarioError::new(format!("--paths: {} twice, expected two different hosts", pair[0])));
@@ -123,7 +182,9 @@ fn paths(graph: &Graph, pair: &[String]) -> Result<Pair, ScenarioError> {
     let mut paths = graph.paths(&Routes::shortest(graph, &[]), src, dst, MOST_PATHS + 1);
     let more = paths.len() > MOST_PATHS;
     paths.truncate(MOST_PATHS);
-    Ok(Pair { src, dst, paths, more })
+    let (from, to) = (graph.edge_switch(src), graph.edge_switch(dst));
+    let guided = graph.guide().map(|guide| guide.paths(graph, from, to, packet)).unwrap_or_default();
+    Ok(Pair { src, dst, paths, more, guided })
 }
 
 impl Pair {
@@ -135,7 +196,18 @@ impl Pair {
 
     fn json(&self, graph: &Graph) -> Value {
         let paths: Vec<_> = self.paths.iter().map(|path| self.nodes(graph, path)).collect();
-        json!({ "src": self.src, "dst": self.dst, "paths": paths, "more": self.more })
+        let guided = |path: &GuidedPath| {
+            json!({
+                "ev": path.ev,
+                "local": path.kind.local,
+                "global": path.kind.global,
+                "minimal": path.minimal,
+                "latency_ps": path.latency.ps(),
+                "switches": self.nodes(graph, path.links()),
+            })
+        };
+        let guided: Vec<_> = self.guided.iter().map(guided).collect();
+        json!({ "src": self.src, "dst": self.dst, "paths": paths, "more": self.more, "guided": guided })
     }
 
     fn text(&self, graph: &Graph) -> String {
@@ -144,6 +216,20 @@ impl Pair {
             format!("\n{more}{} shortest paths from host{} to host{}\n", self.paths.len(), self.src, self.dst);
         for path in &self.paths {
             out += &format!("  {}\n", self.nodes(graph, path).join(" "));
+        }
+        if !self.guided.is_empty() {
+            out += &format!("\n{} guided paths between their switches, fastest first\n", self.guided.len());
+            let row = |path: &GuidedPath| {
+                vec![
+                    format!("{} {}", path.ev[0], path.ev[1]),
+                    format!("{} {}", path.kind.local, path.kind.global),
+                    format!("{:.1} ns", path.latency.ps() as f64 / 1e3),
+                    if path.minimal { "yes" } else { "" }.to_string(),
+                    self.nodes(graph, path.links()).join(" "),
+                ]
+            };
+            let rows: Vec<_> = self.guided.iter().map(row).collect();
+            out += &table(&["EV1 EV2", "local global", "latency", "minimal", "switches"], &rows);
         }
         out
     }
