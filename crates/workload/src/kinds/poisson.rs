@@ -4,8 +4,8 @@
 
 use super::{Kind, plain};
 use crate::{
-    About, Scope, SizeDistribution, Start, WorkloadError,
-    pairs::Parts,
+    About, Members, Scope, SizeDistribution, Start, WorkloadError,
+    pairs::{Limit, Parts},
     view::{Context, Traffic},
 };
 use anabranch_random::Stream;
@@ -45,6 +45,10 @@ parameters! {
         duration: Time = Time::from_ms(1), source "Spritz V-C";
         /// When the processes begin.
         start: Time = Time::ZERO, source "ours";
+        /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
+        hosts: Members = Members::All, source "ours";
+        /// Most senders that a receiver has at a time, a flow taking size / NIC rate from its start; 0: no limit.
+        max_senders: u32 = 0, source "specification 12.3: 4 for Spritz's web search, whose number is not given";
         /// Where the receivers are.
         destinations: Scope = Scope::Any, source "ConWeave's traffic generator";
         /// Most flows that may be expected: a guard for the memory.
@@ -73,13 +77,16 @@ impl Kind for PoissonParameters {
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        context.needs_a_pair()?;
+        let members = context.members(self.hosts)?;
         let view = context.view;
         let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|e| e.with_key("sizes"))?;
-        let parts = Parts::new(view, self.destinations);
+        let parts = Parts::new(view, self.destinations, members);
         parts.check("destinations")?;
-        let gaps: Vec<f64> =
-            view.nic_rate.iter().map(|&rate| self.mean_gap(sizes.mean(), rate, view.oversubscription)).collect();
+        let gaps: Vec<f64> = parts
+            .members()
+            .iter()
+            .map(|&host| self.mean_gap(sizes.mean(), view.nic_rate[host as usize], view.oversubscription))
+            .collect();
         let expected: f64 = gaps.iter().map(|gap| self.duration.ps() as f64 / gap).sum();
         Traffic::check_room(expected as u128, self.max_flows, "duration")?;
 
@@ -87,8 +94,8 @@ impl Kind for PoissonParameters {
         let purposes = (purpose("gaps"), purpose("receivers"), purpose("sizes"));
         let end = self.start + self.duration;
         let mut flows = Vec::with_capacity(expected as usize + 1);
-        for (src, (&gap, &key)) in gaps.iter().zip(&view.host_key).enumerate() {
-            let stream = |purpose| Stream::keyed(context.seed, key, purpose);
+        for (&gap, &src) in gaps.iter().zip(parts.members()) {
+            let stream = |purpose| Stream::keyed(context.seed, view.host_key[src as usize], purpose);
             let (mut arrivals, mut receivers, mut drawn) =
                 (stream(&purposes.0), stream(&purposes.1), stream(&purposes.2));
             let mut at = self.start;
@@ -97,8 +104,9 @@ impl Kind for PoissonParameters {
                 if at >= end {
                     break;
                 }
-                let dst = parts.receiver(src as u32, &mut receivers);
-                flows.push(plain(src as u32, dst, sizes.sample(&mut drawn), Start::At(at)));
+                // With a limit, receivers are drawn below, when the flows of all hosts are in order.
+                let dst = if self.max_senders == 0 { parts.receiver(src, &mut receivers) } else { src };
+                flows.push(plain(src, dst, sizes.sample(&mut drawn), Start::At(at)));
             }
         }
         // Numbered in the order of their starts, so that a longer run has the flows of a shorter one and more.
@@ -106,6 +114,10 @@ impl Kind for PoissonParameters {
             Start::At(at) => (at, flow.src),
             Start::On(_) => (Time::MAX, flow.src),
         });
+        if self.max_senders > 0 {
+            let streams = view.host_key.iter().map(|&key| Stream::keyed(context.seed, key, &purposes.1)).collect();
+            Limit::new(self.max_senders, &parts, view, streams).draw(&mut flows);
+        }
         Ok(Traffic { flows, ..Traffic::default() })
     }
 }
