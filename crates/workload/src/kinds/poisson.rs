@@ -215,6 +215,41 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_on_senders_is_kept_and_changes_nothing_else() {
+        // Load 1: a receiver has one sender on average, and without a limit sometimes six.
+        let p = PoissonParameters {
+            sizes: "100kB".into(),
+            load: 1.0,
+            duration: Time::from_us(500),
+            destinations: Scope::OtherGroup,
+            ..Default::default()
+        };
+        let hosts = view(64, 4, 2);
+        let free = traffic(&p, &hosts, "").unwrap().flows;
+        // 100,000 B at 100 Gb/s are 8 us.
+        let most_senders = |flows: &[crate::Flow]| {
+            let mut most = 0;
+            for (number, flow) in flows.iter().enumerate() {
+                let active =
+                    flows[..=number].iter().filter(|f| f.dst == flow.dst && at(f.start) + 8_000_000 > at(flow.start));
+                most = most.max(active.map(|f| f.src).collect::<std::collections::BTreeSet<_>>().len());
+            }
+            most
+        };
+        assert!(most_senders(&free) > 4);
+        for max_senders in [2, 4] {
+            let limited = traffic(&PoissonParameters { max_senders, ..p.clone() }, &hosts, "").unwrap().flows;
+            assert_eq!(most_senders(&limited), max_senders as usize);
+            let rest = |flows: &[crate::Flow]| flows.iter().map(|f| (f.src, f.size, f.start)).collect::<Vec<_>>();
+            assert_eq!(rest(&limited), rest(&free));
+            assert!(limited.iter().all(|f| f.src / 8 != f.dst / 8));
+        }
+        // A limit that never binds draws the same receivers.
+        let wide = traffic(&PoissonParameters { max_senders: 64, ..p }, &hosts, "").unwrap().flows;
+        assert_eq!(wide, free);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let base = PoissonParameters::default;
         for (p, key, part) in [

@@ -8,7 +8,7 @@ use crate::{
 use std::collections::BTreeSet;
 
 /// The chain of flows that begins with flow `first`, by what each starts.
-fn chain<'a>(made: &'a Traffic, first: usize, next: impl Fn(&Flow) -> Option<TriggerId>) -> Vec<&'a Flow> {
+fn chain(made: &Traffic, first: usize, next: impl Fn(&Flow) -> Option<TriggerId>) -> Vec<&Flow> {
     let mut flows = vec![&made.flows[first]];
     while let Some(trigger) = flows.last().and_then(|flow| next(flow)) {
         let trigger = &made.triggers[trigger.0 as usize];
