@@ -1,4 +1,4 @@
-//! Workloads that are made for Dragonfly and Slim Fly, on the networks of Spritz.
+//! Workloads that are made for Dragonfly and Slim Fly, on the networks of Spritz, and a collective that runs.
 
 use anabranch_sim::Setup;
 use anabranch_study::{ScenarioError, scenario::Scenario, tree::Tree};
@@ -95,4 +95,26 @@ fn other_topologies_say_what_is_needed() {
         assert!(text.contains("[[workload]] 1: `kind`") && text.contains(allowed), "{text}");
         assert_eq!(error.line_column(), Some((5, 8)), "{text}");
     }
+}
+
+#[test]
+fn a_ring_takes_its_steps_one_after_the_other() {
+    // Four hosts at one leaf: 2(n-1) = 6 steps of 1 MiB, each as long as the message alone, but for the ACKs of the
+    // message the other way, which take 64 B of 4160 B at most: 1.5 %.
+    let topology = "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 4";
+    let time = |trigger: &str| {
+        let workload = "[[workload]]\nkind = \"collective\"\nranks = 4\nsize = \"4MiB\"\n";
+        let setup =
+            setup(topology, &format!("{workload}trigger = \"{trigger}\"\n[run]\ntrigger_latency = \"1us\"")).unwrap();
+        let result = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap();
+        assert_eq!(result.flows.len(), 24);
+        let end = result.flows.iter().map(|flow| flow.start.unwrap() + flow.fct_rx.unwrap()).max().unwrap();
+        (end.as_us(), result.flows[0].ideal_rx.as_us(), result.flows[0].ideal_ack.as_us())
+    };
+    let (end, alone, _) = time("received");
+    assert!((6.0 * alone..6.0 * alone * 1.02).contains(&end), "{end} {alone}");
+    // Acknowledged: five waits for the acknowledgement and the trigger on its way to the next host, and a message.
+    let (end, alone, acknowledged) = time("acknowledged");
+    let least = 5.0 * (acknowledged + 1.0) + alone;
+    assert!((least..least * 1.02).contains(&end), "{end} {least}");
 }
