@@ -5,6 +5,7 @@ use crate::{
     Flow,
     kinds::testing::{traffic, view},
 };
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// The chain of flows that begins with flow `first`, by what each starts.
@@ -183,5 +184,42 @@ fn mistakes_are_named() {
         let error = traffic(&p, &view(12, 4, 1), "").unwrap_err();
         assert_eq!(error.key.as_deref(), Some(key), "{error}");
         assert!(error.message.contains(part), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_schedule_starts_every_message_once(
+        hosts in 2u32..40, steps in prop::option::of(1u32..40), channels in 1u32..4, size in 1u64..10_000, acknowledged: bool,
+        algorithm in prop::sample::select(vec![
+            Algorithm::RingAllreduce, Algorithm::RecursiveDoubling, Algorithm::HalvingDoubling, Algorithm::RingAllGather,
+            Algorithm::RingReduceScatter,
+        ]),
+    ) {
+        let ranks = if algorithm.needs_a_power_of_two() { 1 << hosts.ilog2() } else { hosts };
+        let p = CollectiveParameters {
+            algorithm,
+            size: Bytes(size),
+            ranks: Ranks::Number(ranks),
+            placement: Placement::Random,
+            steps: steps.map_or(Auto::Auto, Auto::Value),
+            trigger: if acknowledged { Auto::Value(TriggeredBy::Acknowledged) } else { Auto::Auto },
+            channels,
+            ..Default::default()
+        };
+        let made = traffic(&p, &view(hosts, 4, 2), "").unwrap();
+        check(&made);
+        let steps = steps.unwrap_or(algorithm.steps(ranks));
+        prop_assert_eq!(made.flows.len() as u32, ranks * steps * channels);
+        // Chains from the flows of the first step reach every flow.
+        let first = (0..made.flows.len()).filter(|&flow| made.flows[flow].start == Start::At(Time::ZERO));
+        let reached: usize = first.map(|flow| chain(&made, flow, |flow| flow.on_sent.or(flow.on_received)).len()).sum();
+        prop_assert_eq!(reached, made.flows.len());
+        // In every step every rank sends one message and receives one.
+        for step in made.flows.chunks(ranks as usize) {
+            let (from, to): (BTreeSet<u32>, BTreeSet<u32>) = step.iter().map(|flow| (flow.src, flow.dst)).unzip();
+            prop_assert!(from.len() as u32 == ranks && from == to);
+            prop_assert!(step.iter().all(|flow| flow.src != flow.dst && flow.size >= 1));
+        }
     }
 }
