@@ -133,6 +133,11 @@ impl Merge {
             self.used[flow.src as usize] = true;
             self.used[flow.dst as usize] = true;
         }
+        // A part that is never measured takes no part in a split, which might be.
+        let is_split = |flow: &Flow| flow.workload == 0 || traffic.labels[usize::from(flow.workload)].measured;
+        let all =
+            (first_flow as u32..).zip(&traffic.flows).filter(|(_, flow)| is_split(flow)).map(|(number, _)| number);
+        let all: Vec<u32> = all.collect();
         let entity = name_key(&sent_as.name);
         let beyond = |TriggerId(trigger)| TriggerId(first_trigger + trigger);
         self.made.flows.flows.extend(traffic.flows.into_iter().enumerate().map(|(ordinal, flow)| Flow {
@@ -152,7 +157,6 @@ impl Merge {
             trigger
         }));
         self.made.failures.extend(traffic.failures);
-        let all = (first_flow as u32..self.made.flows.flows.len() as u32).collect();
         self.split(all, sent_as, seed)
     }
 

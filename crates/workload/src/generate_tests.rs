@@ -268,6 +268,10 @@ fn the_background_of_the_microbenchmark_is_not_measured() {
     let info: Vec<_> = set.workloads.iter().map(|w| (w.name.as_str(), w.load_balancer, w.measured)).collect();
     assert_eq!(info, [("m", 3, true), ("m-background", 3, false)]);
     assert_eq!((of(&set, "m").len(), of(&set, "m-background").len()), (1, 29));
+    // A split takes of the monitored flow alone.
+    let split = GeneratedAs { split: Some((1.0, Box::new(sent_as("split")))), ..own.clone() };
+    let set = made(&[(kind.clone(), split)]).unwrap();
+    assert_eq!((of(&set, "split").len(), of(&set, "m-background").len()), (1, 29));
     let error = made(&[(kind, own), (permutation(1), sent_as("m-background"))]).unwrap_err();
     assert!(error.message.contains("`m-background`"), "{error}");
 }

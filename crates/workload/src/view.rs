@@ -116,7 +116,8 @@ impl Context<'_> {
     /// What is known of the Dragonfly or Slim Fly, for a `kind` that needs one; `only` names those it needs.
     pub(crate) fn low_diameter(&self, kind: &str, only: &str) -> Result<&dyn LowDiameter, WorkloadError> {
         self.view.low_diameter.as_deref().ok_or_else(|| {
-            let message = format!("found \"{kind}\" on another topology, expected `kind = {only}` in [topology]");
+            let message =
+                format!("found \"{kind}\", which this topology has not, expected a [topology] of kind {only}");
             WorkloadError::of_key("kind", message)
         })
     }

@@ -89,9 +89,8 @@ impl Kind for MicrobenchmarkParameters {
         let only = "\"dragonfly\"";
         let network: &dyn LowDiameter = context.low_diameter(ABOUT.name, only)?;
         if !network.is_dragonfly() {
-            let message =
-                "on Slim Fly, expected `kind = \"dragonfly\"` in [topology]: a single link between two groups";
-            return Err(WorkloadError::of_key("kind", format!("found \"{}\" {message}", ABOUT.name)));
+            let message = "where groups have several links to each other, expected a [topology] of kind";
+            return Err(WorkloadError::of_key("kind", format!("found \"{}\" {message} {only}", ABOUT.name)));
         }
         let view = context.view;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload microbenchmark");
@@ -197,8 +196,8 @@ mod tests {
                 "lead",
                 "213",
             ),
-            (base(), view(16, 4, 2), "kind", "expected `kind = \"dragonfly\"`"),
-            (base(), low_diameter(9, false), "kind", "on Slim Fly"),
+            (base(), view(16, 4, 2), "kind", "a [topology] of kind \"dragonfly\""),
+            (base(), low_diameter(9, false), "kind", "several links"),
             (base(), low_diameter(4, true), "free_groups", "at most 2"),
             (
                 MicrobenchmarkParameters { source_group: at(9), ..base() },
