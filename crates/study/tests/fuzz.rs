@@ -10,6 +10,11 @@ const SEEDS: &[&str] = &[
     include_str!("../../../scenarios/prime-mixed-wrr70.toml"),
     include_str!("../../../scenarios/prime-degraded-links.toml"),
     include_str!("../../../scenarios/prime-motivation.toml"),
+    "[topology]\nkind = \"dragonfly\"\n[[workload]]\nkind = \"collective\"\nalgorithm = \"recursive-doubling\"\n\
+     ranks = 128\nplacement = \"random\"\nmessage_size = \"4MiB\"\nsteps = 7\ntrigger = \"received\"\nchannels = 1\n\
+     parallel = 0\n[[workload]]\nkind = \"permutation\"\nhosts = \"rest\"\n[[workload]]\nkind = \"adversarial\"\n\
+     offset = 5\n[[workload]]\nkind = \"microbenchmark\"\nfree_groups = 3\nlead = \"20us\"\nsource_group = \"auto\"\n\
+     destination_group = 2\n[[workload]]\nkind = \"poisson\"\nmax_senders = 4\n",
 ];
 
 /// Everything that reading does, down to the place of an error and the text that is printed.

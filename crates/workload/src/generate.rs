@@ -52,14 +52,14 @@ pub fn generate_all(
     read_file: &ReadFile<'_>,
 ) -> Result<Generated, WorkloadError> {
     view.check()?;
-    let mut merge = Merge::default();
+    let mut merge = Merge { used: vec![false; view.hosts as usize], ..Merge::default() };
     for (number, (_, sent_as)) in list.iter().enumerate() {
         merge.reserve_names(sent_as).map_err(|error| error.of_workload(number))?;
     }
     for (number, (kind, sent_as)) in list.iter().enumerate() {
-        let context = Context { view, seed, name: &sent_as.name, read_file };
-        let add = |traffic| merge.add(traffic, sent_as, seed);
-        kind.generate(&context).and_then(add).map_err(|error| error.of_workload(number))?;
+        let context = Context { view, seed, name: &sent_as.name, used: &merge.used, read_file };
+        let made = kind.generate(&context);
+        made.and_then(|traffic| merge.add(traffic, sent_as, seed)).map_err(|error| error.of_workload(number))?;
     }
     Ok(merge.finish())
 }
@@ -69,6 +69,8 @@ pub fn generate_all(
 struct Merge {
     /// Names that the scenario gives, and those that files added.
     names: Vec<String>,
+    /// Per host whether it sends or receives in what was made so far.
+    used: Vec<bool>,
     made: Generated,
 }
 
@@ -96,12 +98,12 @@ impl Merge {
     }
 
     /// A new workload's number.
-    fn workload(&mut self, name: &str, sent_as: &GeneratedAs) -> Result<u16, WorkloadError> {
+    fn workload(&mut self, name: &str, measured: bool, sent_as: &GeneratedAs) -> Result<u16, WorkloadError> {
         let workloads = &mut self.made.flows.workloads;
         let number = u16::try_from(workloads.len()).map_err(|_| WorkloadError::new("more than 65536 workloads"))?;
         workloads.push(WorkloadInfo {
             name: name.to_string(),
-            measured: sent_as.measured,
+            measured: measured && sent_as.measured,
             load_balancer: sent_as.load_balancer,
         });
         Ok(number)
@@ -114,18 +116,28 @@ impl Merge {
         if first_flow + traffic.flows.len() >= u32::MAX as usize {
             return Err(WorkloadError::new(format!("more than {} flows in all", u32::MAX - 1)));
         }
-        let mut workload_of = vec![self.workload(&sent_as.name, sent_as)?];
+        let mut workload_of = vec![self.workload(&sent_as.name, true, sent_as)?];
         for label in traffic.labels.iter().skip(1) {
-            if *label == sent_as.name {
+            if label.name == sent_as.name {
                 workload_of.push(workload_of[0]);
                 continue;
             }
-            self.reserve(label).map_err(|_| {
-                WorkloadError::new(format!("a flow file names a workload `{label}`; that name is taken"))
+            let name = &label.name;
+            self.reserve(name).map_err(|_| {
+                WorkloadError::new(format!("a part of the flows is a workload named `{name}`; that name is taken"))
             })?;
-            workload_of.push(self.workload(label, sent_as)?);
+            workload_of.push(self.workload(name, label.measured, sent_as)?);
         }
 
+        for flow in &traffic.flows {
+            self.used[flow.src as usize] = true;
+            self.used[flow.dst as usize] = true;
+        }
+        // A part that is never measured takes no part in a split, which might be.
+        let is_split = |flow: &Flow| flow.workload == 0 || traffic.labels[usize::from(flow.workload)].measured;
+        let all =
+            (first_flow as u32..).zip(&traffic.flows).filter(|(_, flow)| is_split(flow)).map(|(number, _)| number);
+        let all: Vec<u32> = all.collect();
         let entity = name_key(&sent_as.name);
         let beyond = |TriggerId(trigger)| TriggerId(first_trigger + trigger);
         self.made.flows.flows.extend(traffic.flows.into_iter().enumerate().map(|(ordinal, flow)| Flow {
@@ -145,7 +157,6 @@ impl Merge {
             trigger
         }));
         self.made.failures.extend(traffic.failures);
-        let all = (first_flow as u32..self.made.flows.flows.len() as u32).collect();
         self.split(all, sent_as, seed)
     }
 
@@ -157,7 +168,7 @@ impl Merge {
         flows.truncate(chosen);
         // In order again, so that a split of the split does not depend on this shuffle's order.
         flows.sort_unstable();
-        let workload = self.workload(&rest.name, rest)?;
+        let workload = self.workload(&rest.name, true, rest)?;
         for &flow in &flows {
             let flow = &mut self.made.flows.flows[flow as usize];
             (flow.workload, flow.class) = (workload, rest.class);

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::{
-    AllToAllParameters, FileParameters, IncastParameters, PermutationParameters, PoissonParameters, Ranks, TriggerKind,
-    kinds::testing::view,
+    AllToAllParameters, CollectiveParameters, FileParameters, IncastParameters, Members, MicrobenchmarkParameters,
+    PermutationParameters, Placement, PoissonParameters, Ranks, Scope, TriggerKind,
+    kinds::{adversarial::tests::low_diameter, testing::view},
 };
 use anabranch_settings::Auto;
 use anabranch_units::{Bytes, Time};
@@ -188,6 +189,93 @@ fn mistakes_name_the_workload() {
     assert_eq!(generate(&[], &hosts, 1, &files), Ok(FlowSet::default()));
 }
 
+fn rest(scope: Scope) -> WorkloadParameters {
+    WorkloadParameters::Permutation(PermutationParameters { hosts: Members::Rest, scope, ..Default::default() })
+}
+
+#[test]
+fn the_bystanders_of_an_incast_are_a_permutation_of_the_rest() {
+    // Spritz: hosts 0 to 31 send to host 160 of 1056; 1056 - 33 = 1023 flows among the others.
+    let incast = WorkloadParameters::Incast(IncastParameters {
+        sender_hosts: (0..32).collect(),
+        receiver_hosts: vec![160],
+        ..Default::default()
+    });
+    let hosts = view(1056, 4, 8);
+    for scope in [Scope::Any, Scope::OtherGroup] {
+        let list = [(incast.clone(), sent_as("incast")), (rest(scope), sent_as("bystanders"))];
+        let set = generate(&list, &hosts, 1, &files).unwrap();
+        check(&set, 1056);
+        let bystanders = of(&set, "bystanders");
+        let others: Vec<u32> = (32..1056).filter(|&host| host != 160).collect();
+        assert_eq!((bystanders.len(), of(&set, "incast").len()), (1023, 32));
+        let sorted = |mut hosts: Vec<u32>| {
+            hosts.sort_unstable();
+            hosts
+        };
+        assert_eq!(sorted(bystanders.values().map(|flow| flow.0).collect()), others);
+        assert_eq!(sorted(bystanders.values().map(|flow| flow.1).collect()), others);
+        assert!(scope == Scope::Any || bystanders.values().all(|flow| flow.0 / 32 != flow.1 / 32));
+    }
+}
+
+#[test]
+fn the_background_of_a_collective_uses_none_of_its_hosts() {
+    let collective = WorkloadParameters::Collective(CollectiveParameters {
+        ranks: Ranks::Number(128),
+        placement: Placement::Random,
+        ..Default::default()
+    });
+    let web = WorkloadParameters::Poisson(PoissonParameters {
+        hosts: Members::Rest,
+        sizes: "10kB".into(),
+        duration: Time::from_us(20),
+        ..Default::default()
+    });
+    let hosts = view(1056, 4, 8);
+    for background in [rest(Scope::OtherGroup), web] {
+        let list = [(collective.clone(), sent_as("ring")), (background.clone(), sent_as("background"))];
+        let set = generate(&list, &hosts, 1, &files).unwrap();
+        check(&set, 1056);
+        let ranks: std::collections::BTreeSet<u32> = of(&set, "ring").values().map(|flow| flow.0).collect();
+        let flows = of(&set, "background");
+        assert!(ranks.len() == 128 && flows.values().all(|f| !ranks.contains(&f.0) && !ranks.contains(&f.1)));
+        let senders: std::collections::BTreeSet<u32> = flows.values().map(|flow| flow.0).collect();
+        // 20 us * 50 Gb/s / 80,000 bits = 12.5 flows per host: that one of 928 sends none has a chance of 0.3 %.
+        assert_eq!(senders.len(), 1056 - 128);
+        // Before all others, the rest is everybody.
+        let first = generate(&[(background, sent_as("background")), list[0].clone()], &hosts, 1, &files).unwrap();
+        let senders: std::collections::BTreeSet<u32> = of(&first, "background").values().map(|flow| flow.0).collect();
+        assert_eq!(senders.len(), 1056);
+    }
+}
+
+#[test]
+fn where_nobody_is_left_it_says_so() {
+    let list = [(permutation(1), sent_as("all")), (rest(Scope::Any), sent_as("rest"))];
+    let error = generate(&list, &view(16, 4, 2), 1, &files).unwrap_err();
+    assert_eq!((error.workload, error.key.as_deref()), (Some(1), Some("hosts")));
+    assert!(error.message.contains("leave 0 of 16 hosts free"), "{error}");
+}
+
+#[test]
+fn the_background_of_the_microbenchmark_is_not_measured() {
+    let kind = WorkloadParameters::Microbenchmark(MicrobenchmarkParameters::default());
+    let own = GeneratedAs { class: 1, load_balancer: 3, ..sent_as("m") };
+    let made = |list: &[_]| generate(list, &low_diameter(9, true), 1, &files);
+    let set = made(&[(kind.clone(), own.clone())]).unwrap();
+    check(&set, 72);
+    let info: Vec<_> = set.workloads.iter().map(|w| (w.name.as_str(), w.load_balancer, w.measured)).collect();
+    assert_eq!(info, [("m", 3, true), ("m-background", 3, false)]);
+    assert_eq!((of(&set, "m").len(), of(&set, "m-background").len()), (1, 29));
+    // A split takes of the monitored flow alone.
+    let split = GeneratedAs { split: Some((1.0, Box::new(sent_as("split")))), ..own.clone() };
+    let set = made(&[(kind.clone(), split)]).unwrap();
+    assert_eq!((of(&set, "split").len(), of(&set, "m-background").len()), (1, 29));
+    let error = made(&[(kind, own), (permutation(1), sent_as("m-background"))]).unwrap_err();
+    assert!(error.message.contains("`m-background`"), "{error}");
+}
+
 proptest! {
     #[test]
     fn every_set_is_in_order(
@@ -206,12 +294,14 @@ proptest! {
             (permutation(rounds), sent_as("p")),
             (incast, sent_as("incast")),
             (poisson(load), web),
+            (WorkloadParameters::Collective(CollectiveParameters::default()), sent_as("ring")),
         ];
         let set = generate(&list, &view(hosts, per_leaf, 2), seed, &files).unwrap();
         check(&set, hosts);
         prop_assert_eq!(of(&set, "a2a").len() as u32, hosts * (hosts - 1));
         prop_assert_eq!(of(&set, "p").len() as u32, hosts * rounds);
         prop_assert_eq!(of(&set, "incast").len() as u32, hosts - 1);
+        prop_assert_eq!(of(&set, "ring").len() as u32, hosts * 2 * (hosts - 1));
         let (part, all) = (of(&set, "part").len(), of(&set, "part").len() + of(&set, "web").len());
         prop_assert_eq!(part, (share * all as f64 + 0.5).floor() as usize);
     }

@@ -1,8 +1,11 @@
 //! The kinds of workload, one file each.
 
+pub(crate) mod adversarial;
 pub(crate) mod all_to_all;
+pub(crate) mod collective;
 pub(crate) mod file;
 pub(crate) mod incast;
+pub(crate) mod microbenchmark;
 pub(crate) mod permutation;
 pub(crate) mod poisson;
 pub(crate) mod training_rounds;
@@ -48,12 +51,14 @@ pub(crate) mod testing {
             nic_rate: vec![Rate::gbps(100); hosts as usize],
             oversubscription: 1.0,
             classes: vec!["data".into(), "bulk".into()],
+            low_diameter: None,
         }
     }
 
     /// What `kind` makes, seed 1, with `text` as the content of any file.
     pub(crate) fn traffic(kind: &impl Kind, view: &HostView, text: &str) -> Result<Traffic, WorkloadError> {
         kind.check()?;
-        kind.generate(&Context { view, seed: 1, name: "test", read_file: &|_| Ok(text.to_string()) })
+        let used = vec![false; view.hosts as usize];
+        kind.generate(&Context { view, seed: 1, name: "test", used: &used, read_file: &|_| Ok(text.to_string()) })
     }
 }

@@ -17,9 +17,12 @@ pub use error::WorkloadError;
 pub use files::{FailedSwitch, FileFailure, FileFormat, StartAt, StartUnit};
 pub use generate::{Generated, generate, generate_all};
 pub use kinds::{
+    adversarial::AdversarialParameters,
     all_to_all::{AllToAllParameters, Order, Placement, Ranks},
+    collective::{Algorithm, CollectiveParameters, TriggeredBy},
     file::FileParameters,
     incast::IncastParameters,
+    microbenchmark::MicrobenchmarkParameters,
     permutation::PermutationParameters,
     poisson::{LoadReference, PoissonParameters},
     training_rounds::{Exchange, TrainingRoundsParameters},
@@ -27,7 +30,7 @@ pub use kinds::{
 pub use pairs::Scope;
 pub use registry::{About, CommonParameters, UnknownWorkload, WORKLOAD_KINDS, WorkloadParameters, names};
 pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
-pub use view::{GeneratedAs, HostView, ReadFile};
+pub use view::{GeneratedAs, HostView, LowDiameter, Members, ReadFile};
 
 use anabranch_units::Time;
 

@@ -1,5 +1,9 @@
 //! Who may send to whom: hosts in parts (a leaf, a group), and receivers outside the sender's part.
 
+mod limit;
+
+pub(crate) use limit::Limit;
+
 use crate::{HostView, WorkloadError};
 use anabranch_random::Stream;
 use anabranch_settings::choices;
@@ -18,38 +22,44 @@ choices! {
 
 /// Hosts in parts; a flow leads from one part into another.
 pub(crate) struct Parts {
-    /// The hosts, part after part.
+    /// The hosts that take part, in order.
+    members: Vec<u32>,
+    /// The same, part after part.
     order: Vec<u32>,
-    /// The part of each host, numbered from 0.
+    /// The part of each host that takes part, numbered from 0; of no meaning for the others.
     part_of: Vec<u32>,
     /// Where each part begins in `order`, and the end.
     begin: Vec<u32>,
 }
 
 impl Parts {
-    /// The parts that `scope` means.
-    pub(crate) fn new(view: &HostView, scope: Scope) -> Self {
-        let hosts: Vec<u32> = (0..view.hosts).collect();
-        let label = match scope {
-            Scope::Any => &hosts,
-            Scope::OtherLeaf => &view.leaf_of,
-            Scope::OtherGroup => &view.group_of,
+    /// The parts that `scope` means, of these hosts.
+    pub(crate) fn new(view: &HostView, scope: Scope, members: Vec<u32>) -> Self {
+        let label = |host: u32| match scope {
+            Scope::Any => host,
+            Scope::OtherLeaf => view.leaf_of[host as usize],
+            Scope::OtherGroup => view.group_of[host as usize],
         };
-        let mut order = hosts.clone();
-        order.sort_by_key(|&host| label[host as usize]);
-        let (mut part_of, mut begin) = (vec![0; hosts.len()], Vec::new());
+        let mut order = members.clone();
+        order.sort_by_key(|&host| label(host));
+        let (mut part_of, mut begin) = (vec![0; view.hosts as usize], Vec::new());
         for (place, &host) in order.iter().enumerate() {
-            if place == 0 || label[host as usize] != label[order[place - 1] as usize] {
+            if place == 0 || label(host) != label(order[place - 1]) {
                 begin.push(place as u32);
             }
             part_of[host as usize] = begin.len() as u32 - 1;
         }
-        begin.push(view.hosts);
-        Parts { order, part_of, begin }
+        begin.push(order.len() as u32);
+        Parts { members, order, part_of, begin }
+    }
+
+    /// The hosts that take part, in order.
+    pub(crate) fn members(&self) -> &[u32] {
+        &self.members
     }
 
     /// Whether a flow from `src` to `dst` is within the scope.
-    fn apart(&self, src: u32, dst: u32) -> bool {
+    pub(crate) fn apart(&self, src: u32, dst: u32) -> bool {
         self.part_of[src as usize] != self.part_of[dst as usize]
     }
 
@@ -82,7 +92,7 @@ impl Parts {
         Ok(())
     }
 
-    /// A random permutation (host i sends to entry i) in which everybody sends into another part;
+    /// A random permutation (member i sends to entry i) in which everybody sends into another part;
     /// [`Parts::check_permutation`] has passed.
     ///
     /// Where every host is its own part, shuffles until one fits: about one in e does, and the draw is uniform. Else a
@@ -90,42 +100,44 @@ impl Parts {
     /// keep to the scope; the uniform distribution is the fixed point of that walk. (Swaps alone do not reach every
     /// permutation: with three leaves, those that send all of a leaf to the next.)
     pub(crate) fn permutation(&self, stream: &mut Stream) -> Vec<u32> {
-        let hosts = self.order.len() as u32;
-        let mut to: Vec<u32> = (0..hosts).collect();
+        let hosts = self.members.len() as u32;
+        let mut to = self.members.clone();
+        let apart = |member: u32, dst: u32| self.apart(self.members[member as usize], dst);
         stream.shuffle(&mut to);
         if self.begin.len() == self.order.len() + 1 {
             for _ in 0..SHUFFLES {
-                if (0..hosts).all(|host| self.apart(host, to[host as usize])) {
+                if (0..hosts).all(|member| apart(member, to[member as usize])) {
                     return to;
                 }
                 stream.shuffle(&mut to);
             }
         }
-        for host in 0..hosts {
-            if !self.apart(host, to[host as usize]) {
-                let other = self.partner(host, &to, stream);
-                to.swap(host as usize, other as usize);
+        for member in 0..hosts {
+            if !apart(member, to[member as usize]) {
+                let other = self.partner(member, &to, stream);
+                to.swap(member as usize, other as usize);
             }
         }
         for step in 0..MIXING * u64::from(hosts) {
             let [a, b, c] = [(); 3].map(|()| stream.below(u64::from(hosts)) as u32);
             let (to_a, to_b, to_c) = (to[a as usize], to[b as usize], to[c as usize]);
             if step % 2 == 0 {
-                if self.apart(a, to_b) && self.apart(b, to_a) {
+                if apart(a, to_b) && apart(b, to_a) {
                     to.swap(a as usize, b as usize);
                 }
-            } else if a != b && b != c && c != a && self.apart(a, to_b) && self.apart(b, to_c) && self.apart(c, to_a) {
+            } else if a != b && b != c && c != a && apart(a, to_b) && apart(b, to_c) && apart(c, to_a) {
                 (to[a as usize], to[b as usize], to[c as usize]) = (to_b, to_c, to_a);
             }
         }
         to
     }
 
-    /// A host to swap receivers with, after which neither of the two sends within its part. At least one exists: with
+    /// A member to swap receivers with, after which neither of the two sends within its part. At least one exists: with
     /// L the hosts of the part, at most L - 1 hosts outside send into it, and n - L >= L are outside.
-    fn partner(&self, host: u32, to: &[u32], stream: &mut Stream) -> u32 {
-        let hosts = self.order.len() as u32;
-        let fits = |other: u32| self.apart(host, to[other as usize]) && self.apart(other, to[host as usize]);
+    fn partner(&self, member: u32, to: &[u32], stream: &mut Stream) -> u32 {
+        let hosts = self.members.len() as u32;
+        let apart = |member: u32, dst: u32| self.apart(self.members[member as usize], dst);
+        let fits = |other: u32| apart(member, to[other as usize]) && apart(other, to[member as usize]);
         for _ in 0..TRIES {
             let other = stream.below(u64::from(hosts)) as u32;
             if fits(other) {
@@ -133,7 +145,7 @@ impl Parts {
             }
         }
         let from = stream.below(u64::from(hosts)) as u32;
-        (0..hosts).map(|step| (from + step) % hosts).find(|&other| fits(other)).unwrap_or(host)
+        (0..hosts).map(|step| (from + step) % hosts).find(|&other| fits(other)).unwrap_or(member)
     }
 }
 
@@ -154,7 +166,7 @@ mod tests {
     #[test]
     fn permutations_are_uniform() {
         // Six hosts, two to a leaf. By brute force over all 720 orders, those that leave every leaf are the cells.
-        let parts = Parts::new(&view(6, 2, 1), Scope::OtherLeaf);
+        let parts = Parts::new(&view(6, 2, 1), Scope::OtherLeaf, (0..6).collect());
         let mut valid = Vec::new();
         let mut orders = vec![vec![]];
         for _ in 0..6 {
@@ -188,7 +200,7 @@ mod tests {
 
     #[test]
     fn receivers_are_uniform_over_the_allowed() {
-        let parts = Parts::new(&view(6, 2, 1), Scope::OtherLeaf);
+        let parts = Parts::new(&view(6, 2, 1), Scope::OtherLeaf, (0..6).collect());
         let mut stream = Stream::keyed(3, 0, "receivers");
         let mut count = [0.0; 6];
         for _ in 0..40_000 {
@@ -207,7 +219,7 @@ mod tests {
             let mut view = view(hosts, 1, 1);
             view.leaf_of = leaf_of.clone();
             for scope in [Scope::Any, Scope::OtherLeaf] {
-                let parts = Parts::new(&view, scope);
+                let parts = Parts::new(&view, scope, (0..hosts).collect());
                 let largest = match scope {
                     Scope::Any => 1,
                     _ => (0..6).map(|l| leaf_of.iter().filter(|&&x| x == l).count()).max().unwrap(),

@@ -113,7 +113,10 @@ kinds! {
     poisson Poisson PoissonParameters,
     permutation Permutation PermutationParameters,
     incast Incast IncastParameters,
+    adversarial Adversarial AdversarialParameters,
+    microbenchmark Microbenchmark MicrobenchmarkParameters,
     all_to_all AllToAll AllToAllParameters,
+    collective Collective CollectiveParameters,
     training_rounds TrainingRounds TrainingRoundsParameters,
     file File FileParameters,
 }

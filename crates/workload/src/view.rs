@@ -2,13 +2,27 @@
 
 use crate::{FileFailure, Flow, Trigger, WorkloadError};
 use anabranch_random::name_key;
+use anabranch_settings::choices;
 use anabranch_units::Rate;
+use std::{fmt::Debug, sync::Arc};
 
 /// Reads a file that a workload names; relative paths are the caller's to resolve.
 pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<String> + 'a;
 
+/// What workloads that are made for one topology know of a Dragonfly or a Slim Fly.
+pub trait LowDiameter: Debug + Send + Sync {
+    /// Whether it is a Dragonfly; else it is a Slim Fly.
+    fn is_dragonfly(&self) -> bool;
+    /// How many groups there are, numbered from 0 as in [`HostView::group_of`].
+    fn groups(&self) -> u32;
+    /// Pairs (source, destination) of hosts that load single links when all traffic takes default paths.
+    fn adversarial_pairs(&self, seed: u64) -> Vec<(u32, u32)>;
+    /// The leaf, as in [`HostView::leaf_of`], that owns the global link from a group of a Dragonfly to another.
+    fn gateway_leaf(&self, from_group: u32, to_group: u32) -> Option<u32>;
+}
+
 /// The hosts as a workload sees them. Every list has an entry per host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct HostView {
     /// How many hosts there are, numbered from 0.
     pub hosts: u32,
@@ -24,6 +38,18 @@ pub struct HostView {
     pub oversubscription: f64,
     /// The fabric's data classes by name; a flow's class is an index into them.
     pub classes: Vec<String>,
+    /// What else is known of a Dragonfly or a Slim Fly; `None` for other topologies.
+    pub low_diameter: Option<Arc<dyn LowDiameter>>,
+}
+
+choices! {
+    /// Which hosts take part.
+    pub enum Members {
+        /// Every host.
+        All = "all",
+        /// Hosts that neither send nor receive in the workloads before this one in the scenario.
+        Rest = "rest",
+    }
 }
 
 impl HostView {
@@ -63,6 +89,8 @@ pub(crate) struct Context<'a> {
     pub(crate) seed: u64,
     /// The workload's name.
     pub(crate) name: &'a str,
+    /// Per host whether it sends or receives in a workload before this one.
+    pub(crate) used: &'a [bool],
     pub(crate) read_file: &'a ReadFile<'a>,
 }
 
@@ -70,6 +98,28 @@ impl Context<'_> {
     /// The stable key of the workload.
     pub(crate) fn key(&self) -> u64 {
         name_key(self.name)
+    }
+
+    /// The hosts that take part, in order; an error where they are fewer than two.
+    pub(crate) fn members(&self, members: Members) -> Result<Vec<u32>, WorkloadError> {
+        self.needs_a_pair()?;
+        let takes_part = |&host: &u32| members == Members::All || !self.used[host as usize];
+        let hosts: Vec<u32> = (0..self.view.hosts).filter(takes_part).collect();
+        if hosts.len() < 2 {
+            let (left, all) = (hosts.len(), self.view.hosts);
+            let message = format!("found \"rest\", but the workloads before this one leave {left} of {all} hosts free");
+            return Err(WorkloadError::of_key("hosts", format!("{message}, expected two or more free hosts")));
+        }
+        Ok(hosts)
+    }
+
+    /// What is known of the Dragonfly or Slim Fly, for a `kind` that needs one; `only` names those it needs.
+    pub(crate) fn low_diameter(&self, kind: &str, only: &str) -> Result<&dyn LowDiameter, WorkloadError> {
+        self.view.low_diameter.as_deref().ok_or_else(|| {
+            let message =
+                format!("found \"{kind}\", which this topology has not, expected a [topology] of kind {only}");
+            WorkloadError::of_key("kind", message)
+        })
     }
 
     /// Errors unless there are two hosts at least.
@@ -86,14 +136,29 @@ impl Context<'_> {
 /// The class of a flow for which nothing else is said: that of its workload.
 pub(crate) const NO_CLASS: u8 = u8::MAX;
 
+/// A named part of a workload's flows.
+#[derive(Debug, Default)]
+pub(crate) struct Label {
+    pub(crate) name: String,
+    /// Whether its flows count in the statistics, where those of the workload do.
+    pub(crate) measured: bool,
+}
+
+impl Label {
+    /// A part that is measured as the workload is.
+    pub(crate) fn named(name: impl Into<String>) -> Self {
+        Label { name: name.into(), measured: true }
+    }
+}
+
 /// What a kind of workload makes. In a flow here `workload` is an index into `labels`, trigger numbers and targets
 /// count within this traffic, and `key` is not set yet.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) flows: Vec<Flow>,
     pub(crate) triggers: Vec<Trigger>,
-    /// Names that the flows of a file bear; entry 0, where there is any, stands for the workload's own.
-    pub(crate) labels: Vec<String>,
+    /// Named parts of the flows; entry 0, where there is any, stands for the workload's own.
+    pub(crate) labels: Vec<Label>,
     pub(crate) failures: Vec<FileFailure>,
 }
 

@@ -9,9 +9,11 @@ use crate::{
 };
 use anabranch_settings::Raw;
 use anabranch_topology::{
-    LinkId, LinkOverride, NodeId, NodeKind, TOPOLOGY_KINDS, Topology, TopologyError, TopologyParameters,
+    Guidance, Guide, LinkId, LinkOverride, NodeId, NodeKind, TOPOLOGY_KINDS, Topology, TopologyError,
+    TopologyParameters,
 };
-use anabranch_workload::HostView;
+use anabranch_workload::{HostView, LowDiameter};
+use std::sync::Arc;
 
 /// The section.
 #[derive(Clone, Debug)]
@@ -80,7 +82,7 @@ impl TopologySection {
 /// The hosts as workloads see them.
 pub(crate) fn host_view(topology: &Topology, classes: &[String]) -> HostView {
     let hosts = topology.hosts;
-    let groups = groups(topology);
+    let groups = if topology.groups.is_empty() { groups(topology) } else { topology.groups.clone() };
     let group_of = |host: u32| groups[(topology.edge_switch(host).0 - hosts) as usize];
     HostView {
         hosts,
@@ -90,10 +92,42 @@ pub(crate) fn host_view(topology: &Topology, classes: &[String]) -> HostView {
         nic_rate: (0..hosts).map(|host| topology.link(topology.host_uplink(host)).rate).collect(),
         oversubscription: topology.oversubscription(),
         classes: classes.to_vec(),
+        low_diameter: topology.guidance.map(|guidance| Arc::new(Guided::new(topology, guidance)) as _),
     }
 }
 
-/// Per switch its group: switches that reach each other below the top tier (a pod), the switch alone in two tiers.
+/// What workloads know of a Dragonfly or a Slim Fly.
+#[derive(Debug)]
+struct Guided {
+    topology: Topology,
+    /// The tables of a Dragonfly.
+    guide: Option<Guide>,
+}
+
+impl Guided {
+    fn new(topology: &Topology, guidance: Guidance) -> Self {
+        let guide = if guidance == Guidance::Dragonfly { topology.guide() } else { None };
+        Guided { topology: topology.clone(), guide }
+    }
+}
+
+impl LowDiameter for Guided {
+    fn is_dragonfly(&self) -> bool {
+        self.guide.is_some()
+    }
+    fn groups(&self) -> u32 {
+        self.topology.groups.iter().max().map_or(0, |last| last + 1)
+    }
+    fn adversarial_pairs(&self, seed: u64) -> Vec<(u32, u32)> {
+        self.topology.adversarial_pairs(seed)
+    }
+    fn gateway_leaf(&self, from_group: u32, to_group: u32) -> Option<u32> {
+        let (owner, _) = self.guide.as_ref()?.gateway(from_group, to_group)?;
+        Some(owner.0 - self.topology.hosts)
+    }
+}
+
+/// Per switch its group where the topology names none: switches that reach each other below the top tier (a pod), the switch alone in two tiers.
 fn groups(topology: &Topology) -> Vec<u32> {
     let hosts = topology.hosts;
     let tier = |node: NodeId| match topology.node(node).kind {

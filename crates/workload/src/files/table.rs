@@ -6,7 +6,7 @@ use crate::{
     Start, WorkloadError,
     error::hint,
     kinds::plain,
-    view::{NO_CLASS, Traffic},
+    view::{Label, NO_CLASS, Traffic},
 };
 use anabranch_settings::nearest;
 use csv::{ReaderBuilder, StringRecord};
@@ -65,7 +65,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
 
     let mut traffic = Traffic::default();
     // Label 0 is the workload's own name, which is not known here.
-    traffic.labels.push(String::new());
+    traffic.labels.push(Label::default());
     let mut labels: BTreeMap<String, u16> = BTreeMap::new();
     while next(&mut record)? {
         let line = line_of(&record);
@@ -83,7 +83,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
                 None => {
                     let label = u16::try_from(traffic.labels.len())
                         .map_err(|_| source.wrong(line, "more than 65535 workloads in one file"))?;
-                    traffic.labels.push(name.to_string());
+                    traffic.labels.push(Label::named(name));
                     labels.insert(name.to_string(), label);
                     label
                 }
@@ -117,7 +117,7 @@ mod tests {
         let text = "\u{feff}# flows\r\nworkload, start_ps ,src,dst,class,size_bytes\r\n\r\nweb,5,0,1,bulk,100\r\n\
                     ,18446744073709551615, 2,3,,7\r\n\"web\",0,4,5,data,1";
         let made = read_text(Csv, text).unwrap();
-        assert_eq!(made.labels[1..], ["web".to_string()]);
+        assert_eq!(made.labels[1..].iter().map(|label| label.name.as_str()).collect::<Vec<_>>(), ["web"]);
         let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start, f.workload, f.class)).collect();
         let at = |ps| Start::At(Time::from_ps(ps));
         assert_eq!(seen, [(0, 1, 100, at(5), 1, 1), (2, 3, 7, at(u64::MAX), 0, NO_CLASS), (4, 5, 1, at(0), 1, 0)]);

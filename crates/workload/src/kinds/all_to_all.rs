@@ -90,6 +90,27 @@ parameters! {
     }
 }
 
+/// How many ranks there are, and the host of each.
+pub(crate) fn placed(
+    ranks: Ranks,
+    placement: Placement,
+    context: &Context<'_>,
+) -> Result<(u32, Vec<u32>), WorkloadError> {
+    context.needs_a_pair()?;
+    let hosts = context.view.hosts;
+    let ranks = match ranks {
+        Ranks::All => hosts,
+        Ranks::Number(ranks) => ranks,
+    };
+    WorkloadError::unless(ranks <= hosts, "ranks", ranks, &format!("at most the {hosts} hosts there are"))?;
+    let mut host_of: Vec<u32> = (0..hosts).collect();
+    if placement == Placement::Random {
+        Stream::keyed(context.seed, context.key(), "workload placement").shuffle(&mut host_of);
+    }
+    host_of.truncate(ranks as usize);
+    Ok((ranks, host_of))
+}
+
 impl Kind for AllToAllParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
@@ -100,18 +121,8 @@ impl Kind for AllToAllParameters {
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        context.needs_a_pair()?;
-        let hosts = context.view.hosts;
-        let ranks = match self.ranks {
-            Ranks::All => hosts,
-            Ranks::Number(ranks) => ranks,
-        };
-        WorkloadError::unless(ranks <= hosts, "ranks", ranks, &format!("at most the {hosts} hosts there are"))?;
+        let (ranks, host_of) = placed(self.ranks, self.placement, context)?;
         Traffic::check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
-        let mut host_of: Vec<u32> = (0..hosts).collect();
-        if self.placement == Placement::Random {
-            Stream::keyed(context.seed, context.key(), "workload placement").shuffle(&mut host_of);
-        }
         let purpose = format!("workload {} order", context.name);
         let at_once = match self.parallel {
             0 => ranks - 1,

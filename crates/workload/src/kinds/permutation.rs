@@ -3,7 +3,7 @@
 
 use super::{Kind, plain};
 use crate::{
-    About, Scope, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
+    About, Members, Scope, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
     pairs::Parts,
     view::{Context, Traffic},
 };
@@ -17,7 +17,7 @@ pub(crate) const ABOUT: About = About {
     summary: "every host sends one message to another one, and receives one",
     source: "specification 12.3; PRIME VI, Spritz V-B",
     description: "A random permutation of the hosts without fixed points; with `scope`, without flows inside a leaf or \
-        a group. With several `rounds`, each draws a new permutation and begins when every flow of the one before is \
+        a group; with `hosts = \"rest\"` of the hosts that no workload before this one uses. With several `rounds`, each draws a new permutation and begins when every flow of the one before is \
         acknowledged.",
 };
 
@@ -26,6 +26,8 @@ parameters! {
     pub struct PermutationParameters {
         /// Bytes per message.
         size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
+        hosts: Members = Members::All, source "ours; specification 12.3, 12.5: bystanders and backgrounds";
         /// Where the receivers are.
         scope: Scope = Scope::Any, source "ours";
         /// When the first round starts.
@@ -44,10 +46,10 @@ impl Kind for PermutationParameters {
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        context.needs_a_pair()?;
-        let hosts = context.view.hosts;
+        let members = context.members(self.hosts)?;
+        let hosts = members.len() as u32;
         Traffic::check_room(u128::from(self.rounds) * u128::from(hosts), self.max_flows, "rounds")?;
-        let parts = Parts::new(context.view, self.scope);
+        let parts = Parts::new(context.view, self.scope, members);
         parts.check_permutation("scope")?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload permutation");
         let mut traffic = Traffic::default();
@@ -63,8 +65,8 @@ impl Kind for PermutationParameters {
                     Start::On(TriggerId(round - 1))
                 }
             };
-            for (src, &dst) in parts.permutation(&mut stream).iter().enumerate() {
-                let mut flow = plain(src as u32, dst, self.size.0, start);
+            for (&src, dst) in parts.members().iter().zip(parts.permutation(&mut stream)) {
+                let mut flow = plain(src, dst, self.size.0, start);
                 flow.on_sent = (round + 1 < self.rounds).then_some(TriggerId(round));
                 traffic.flows.push(flow);
             }

@@ -4,8 +4,8 @@
 
 use super::{Kind, plain};
 use crate::{
-    About, Scope, SizeDistribution, Start, WorkloadError,
-    pairs::Parts,
+    About, Members, Scope, SizeDistribution, Start, WorkloadError,
+    pairs::{Limit, Parts},
     view::{Context, Traffic},
 };
 use anabranch_random::Stream;
@@ -45,6 +45,10 @@ parameters! {
         duration: Time = Time::from_ms(1), source "Spritz V-C";
         /// When the processes begin.
         start: Time = Time::ZERO, source "ours";
+        /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
+        hosts: Members = Members::All, source "ours";
+        /// Most senders that a receiver has at a time, a flow taking size / NIC rate from its start; 0: no limit.
+        max_senders: u32 = 0, source "specification 12.3: 4 for Spritz's web search, whose number is not given";
         /// Where the receivers are.
         destinations: Scope = Scope::Any, source "ConWeave's traffic generator";
         /// Most flows that may be expected: a guard for the memory.
@@ -73,13 +77,16 @@ impl Kind for PoissonParameters {
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        context.needs_a_pair()?;
+        let members = context.members(self.hosts)?;
         let view = context.view;
         let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|e| e.with_key("sizes"))?;
-        let parts = Parts::new(view, self.destinations);
+        let parts = Parts::new(view, self.destinations, members);
         parts.check("destinations")?;
-        let gaps: Vec<f64> =
-            view.nic_rate.iter().map(|&rate| self.mean_gap(sizes.mean(), rate, view.oversubscription)).collect();
+        let gaps: Vec<f64> = parts
+            .members()
+            .iter()
+            .map(|&host| self.mean_gap(sizes.mean(), view.nic_rate[host as usize], view.oversubscription))
+            .collect();
         let expected: f64 = gaps.iter().map(|gap| self.duration.ps() as f64 / gap).sum();
         Traffic::check_room(expected as u128, self.max_flows, "duration")?;
 
@@ -87,8 +94,8 @@ impl Kind for PoissonParameters {
         let purposes = (purpose("gaps"), purpose("receivers"), purpose("sizes"));
         let end = self.start + self.duration;
         let mut flows = Vec::with_capacity(expected as usize + 1);
-        for (src, (&gap, &key)) in gaps.iter().zip(&view.host_key).enumerate() {
-            let stream = |purpose| Stream::keyed(context.seed, key, purpose);
+        for (&gap, &src) in gaps.iter().zip(parts.members()) {
+            let stream = |purpose| Stream::keyed(context.seed, view.host_key[src as usize], purpose);
             let (mut arrivals, mut receivers, mut drawn) =
                 (stream(&purposes.0), stream(&purposes.1), stream(&purposes.2));
             let mut at = self.start;
@@ -97,8 +104,9 @@ impl Kind for PoissonParameters {
                 if at >= end {
                     break;
                 }
-                let dst = parts.receiver(src as u32, &mut receivers);
-                flows.push(plain(src as u32, dst, sizes.sample(&mut drawn), Start::At(at)));
+                // With a limit, receivers are drawn below, when the flows of all hosts are in order.
+                let dst = if self.max_senders == 0 { parts.receiver(src, &mut receivers) } else { src };
+                flows.push(plain(src, dst, sizes.sample(&mut drawn), Start::At(at)));
             }
         }
         // Numbered in the order of their starts, so that a longer run has the flows of a shorter one and more.
@@ -106,6 +114,10 @@ impl Kind for PoissonParameters {
             Start::At(at) => (at, flow.src),
             Start::On(_) => (Time::MAX, flow.src),
         });
+        if self.max_senders > 0 {
+            let streams = view.host_key.iter().map(|&key| Stream::keyed(context.seed, key, &purposes.1)).collect();
+            Limit::new(self.max_senders, &parts, view, streams).draw(&mut flows);
+        }
         Ok(Traffic { flows, ..Traffic::default() })
     }
 }
@@ -200,6 +212,41 @@ mod tests {
         // 5 ms / (80,000 bits / 200 Gb/s) = 12,500 against 3,125; 3.3 standard deviations each.
         assert!((of(3) - 12_500.0).abs() < 3.3 * 12_500f64.sqrt());
         assert!((of(2) - 3_125.0).abs() < 3.3 * 3_125f64.sqrt());
+    }
+
+    #[test]
+    fn a_limit_on_senders_is_kept_and_changes_nothing_else() {
+        // Load 1: a receiver has one sender on average, and without a limit sometimes six.
+        let p = PoissonParameters {
+            sizes: "100kB".into(),
+            load: 1.0,
+            duration: Time::from_us(500),
+            destinations: Scope::OtherGroup,
+            ..Default::default()
+        };
+        let hosts = view(64, 4, 2);
+        let free = traffic(&p, &hosts, "").unwrap().flows;
+        // 100,000 B at 100 Gb/s are 8 us.
+        let most_senders = |flows: &[crate::Flow]| {
+            let mut most = 0;
+            for (number, flow) in flows.iter().enumerate() {
+                let active =
+                    flows[..=number].iter().filter(|f| f.dst == flow.dst && at(f.start) + 8_000_000 > at(flow.start));
+                most = most.max(active.map(|f| f.src).collect::<std::collections::BTreeSet<_>>().len());
+            }
+            most
+        };
+        assert!(most_senders(&free) > 4);
+        for max_senders in [2, 4] {
+            let limited = traffic(&PoissonParameters { max_senders, ..p.clone() }, &hosts, "").unwrap().flows;
+            assert_eq!(most_senders(&limited), max_senders as usize);
+            let rest = |flows: &[crate::Flow]| flows.iter().map(|f| (f.src, f.size, f.start)).collect::<Vec<_>>();
+            assert_eq!(rest(&limited), rest(&free));
+            assert!(limited.iter().all(|f| f.src / 8 != f.dst / 8));
+        }
+        // A limit that never binds draws the same receivers.
+        let wide = traffic(&PoissonParameters { max_senders: 64, ..p }, &hosts, "").unwrap().flows;
+        assert_eq!(wide, free);
     }
 
     #[test]

@@ -1,0 +1,143 @@
+//! The schedules of collectives: who sends what to whom in which step (specification 12.5).
+
+use anabranch_settings::{Raw, Setting, Wrong};
+
+/// How a collective is made of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Reduce-scatter, then all-gather, around a ring: 2(n-1) steps of S/n.
+    RingAllreduce,
+    /// log2 n steps of S with the partners at distance 1, 2, 4, ...
+    RecursiveDoubling,
+    /// log2 n steps of S/2, S/4, ... with the partners at distance 1, 2, 4, ..., then the same backwards.
+    HalvingDoubling,
+    /// n-1 steps of S/n around a ring.
+    RingAllGather,
+    /// n-1 steps of S/n around a ring.
+    RingReduceScatter,
+    /// S/n from every rank to every other.
+    AllToAll,
+}
+
+const WORDS: [(&str, Algorithm); 6] = [
+    ("ring-allreduce", Algorithm::RingAllreduce),
+    ("recursive-doubling", Algorithm::RecursiveDoubling),
+    ("halving-doubling", Algorithm::HalvingDoubling),
+    ("ring-all-gather", Algorithm::RingAllGather),
+    ("ring-reduce-scatter", Algorithm::RingReduceScatter),
+    ("all-to-all", Algorithm::AllToAll),
+];
+
+impl Setting for Algorithm {
+    fn expected() -> String {
+        format!("one of {}", WORDS.map(|(word, _)| format!("\"{word}\"")).join(", "))
+    }
+    /// `ring` is short for `ring-allreduce`.
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        let Raw::Text(found) = raw else { return Err(Wrong::of::<Self>(raw)) };
+        if found == "ring" {
+            return Ok(Algorithm::RingAllreduce);
+        }
+        let known = WORDS.iter().find(|(word, _)| word == found).map(|(_, algorithm)| *algorithm);
+        known.ok_or_else(|| Wrong::of::<Self>(raw).near(WORDS.map(|(word, _)| word)))
+    }
+    fn write(&self) -> Raw {
+        Raw::Text(self.word().into())
+    }
+}
+
+impl Algorithm {
+    /// Its name in scenarios.
+    pub(super) fn word(self) -> &'static str {
+        WORDS.iter().find(|(_, algorithm)| *algorithm == self).map_or("", |(word, _)| word)
+    }
+
+    /// Whether it takes a number of ranks that is a power of two.
+    pub(super) fn needs_a_power_of_two(self) -> bool {
+        matches!(self, Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling)
+    }
+
+    /// Steps of the whole schedule.
+    pub(super) fn steps(self, ranks: u32) -> u32 {
+        match self {
+            Algorithm::RingAllreduce => (ranks - 1).saturating_mul(2),
+            Algorithm::RecursiveDoubling => ranks.ilog2(),
+            Algorithm::HalvingDoubling => 2 * ranks.ilog2(),
+            Algorithm::RingAllGather | Algorithm::RingReduceScatter => ranks - 1,
+            Algorithm::AllToAll => 1,
+        }
+    }
+
+    /// The power of two that is the distance of the partners in a step of halving-doubling; steps beyond the schedule begin it again.
+    fn exponent(self, ranks: u32, step: u32) -> u32 {
+        let step = step % self.steps(ranks);
+        step.min(self.steps(ranks) - 1 - step)
+    }
+
+    /// To whom a rank sends in a step.
+    pub(super) fn receiver(self, ranks: u32, step: u32, rank: u32) -> u32 {
+        match self {
+            Algorithm::RecursiveDoubling => rank ^ 1 << (step % self.steps(ranks)),
+            Algorithm::HalvingDoubling => rank ^ 1 << self.exponent(ranks, step),
+            _ => (rank + 1) % ranks,
+        }
+    }
+
+    /// Bytes of a message of a step, for a vector of `size` bytes per rank; rounded up, so that none is empty.
+    pub(super) fn message(self, ranks: u32, step: u32, size: u64) -> u64 {
+        match self {
+            Algorithm::RecursiveDoubling => size,
+            Algorithm::HalvingDoubling => size.div_ceil(2 << self.exponent(ranks, step)),
+            _ => size.div_ceil(u64::from(ranks)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_written() {
+        for (word, algorithm) in WORDS {
+            assert_eq!(Algorithm::read(&Raw::Text(word.into())), Ok(algorithm));
+            assert_eq!(algorithm.write(), Raw::Text(word.into()));
+        }
+        assert_eq!(Algorithm::read(&Raw::Text("ring".into())), Ok(Algorithm::RingAllreduce));
+        let error = Algorithm::read(&Raw::Text("ring-allgather".into())).unwrap_err().to_string();
+        assert!(error.contains("did you mean `ring-all-gather`") && error.contains("halving-doubling"), "{error}");
+        assert!(Algorithm::read(&Raw::Int(1)).is_err());
+    }
+
+    #[test]
+    fn steps_are_those_of_the_specification() {
+        // 128 ranks: 2(n-1), log2 n, 2 log2 n, n-1, n-1.
+        let of = [
+            Algorithm::RingAllreduce,
+            Algorithm::RecursiveDoubling,
+            Algorithm::HalvingDoubling,
+            Algorithm::RingAllGather,
+            Algorithm::RingReduceScatter,
+        ];
+        assert_eq!(of.map(|algorithm| algorithm.steps(128)), [254, 7, 14, 127, 127]);
+        assert_eq!(of.map(|algorithm| algorithm.steps(2)), [2, 1, 2, 1, 1]);
+    }
+
+    #[test]
+    fn partners_and_sizes_of_the_doublings() {
+        let schedule = |algorithm: Algorithm, steps: u32| {
+            (0..steps).map(|step| (algorithm.receiver(8, step, 0), algorithm.message(8, step, 800))).collect::<Vec<_>>()
+        };
+        // The fourth step begins the schedule again.
+        assert_eq!(schedule(Algorithm::RecursiveDoubling, 4), [(1, 800), (2, 800), (4, 800), (1, 800)]);
+        let there = [(1, 400), (2, 200), (4, 100)];
+        let back = [(4, 100), (2, 200), (1, 400)];
+        assert_eq!(schedule(Algorithm::HalvingDoubling, 9), [there, back, there].concat());
+        // In a ring rank 0 sends to rank 1 and the last to rank 0, an eighth each time.
+        assert_eq!(schedule(Algorithm::RingAllreduce, 2), [(1, 100), (1, 100)]);
+        assert_eq!(Algorithm::RingAllreduce.receiver(8, 3, 7), 0);
+        // 801 / 8 = 100.1 and 3 / 8 are rounded up.
+        assert_eq!([801, 3].map(|size| Algorithm::RingAllGather.message(8, 0, size)), [101, 1]);
+        assert_eq!(Algorithm::HalvingDoubling.message(8, 2, 3), 1);
+    }
+}

@@ -1,0 +1,225 @@
+//! Tests of the collectives.
+
+use super::*;
+use crate::{
+    Flow,
+    kinds::testing::{traffic, view},
+};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// The chain of flows that begins with flow `first`, by what each starts.
+fn chain(made: &Traffic, first: usize, next: impl Fn(&Flow) -> Option<TriggerId>) -> Vec<&Flow> {
+    let mut flows = vec![&made.flows[first]];
+    while let Some(trigger) = flows.last().and_then(|flow| next(flow)) {
+        let trigger = &made.triggers[trigger.0 as usize];
+        assert_eq!((trigger.kind, trigger.targets.len()), (TriggerKind::Oneshot, 1));
+        flows.push(&made.flows[trigger.targets[0] as usize]);
+    }
+    flows
+}
+
+/// That every trigger is fired once and starts flows that say so.
+fn check(made: &Traffic) {
+    let mut fired = vec![0; made.triggers.len()];
+    for flow in &made.flows {
+        flow.on_sent.iter().chain(&flow.on_received).for_each(|trigger| fired[trigger.0 as usize] += 1);
+    }
+    assert!(fired.iter().all(|&times| times == 1));
+    let mut started = 0;
+    for (number, trigger) in (0..).zip(&made.triggers) {
+        for &target in &trigger.targets {
+            assert_eq!(made.flows[target as usize].start, Start::On(TriggerId(number)));
+            started += 1;
+        }
+    }
+    assert_eq!(started, made.flows.iter().filter(|flow| matches!(flow.start, Start::On(_))).count());
+}
+
+#[test]
+fn a_ring_of_four_passes_its_chunks_around() {
+    let p = CollectiveParameters {
+        size: Bytes(1000),
+        ranks: Ranks::Number(4),
+        start: Time::from_us(1),
+        ..Default::default()
+    };
+    let made = traffic(&p, &view(8, 4, 1), "").unwrap();
+    check(&made);
+    // 2(n-1) = 6 steps of 4 messages of S/n = 250 B.
+    assert_eq!((made.flows.len(), made.triggers.len()), (24, 20));
+    assert!(made.flows.iter().all(|f| f.size == 250 && f.on_sent.is_none() && f.dst == (f.src + 1) % 4));
+    for rank in 0..4 {
+        let flows = chain(&made, rank, |flow| flow.on_received);
+        assert_eq!(flows[0].start, Start::At(Time::from_us(1)));
+        // Each message starts where the one before it was received.
+        assert_eq!(
+            flows.iter().map(|f| f.src).collect::<Vec<_>>(),
+            (0..6).map(|k| (rank as u32 + k) % 4).collect::<Vec<_>>()
+        );
+    }
+    for algorithm in [Algorithm::RingAllGather, Algorithm::RingReduceScatter] {
+        let made = traffic(&CollectiveParameters { algorithm, ..p.clone() }, &view(8, 4, 1), "").unwrap();
+        check(&made);
+        assert_eq!(made.flows.len(), 3 * 4);
+    }
+}
+
+#[test]
+fn the_ring_of_spritz_has_255_acknowledged_sends_per_chain() {
+    let p = CollectiveParameters {
+        ranks: Ranks::Number(128),
+        placement: Placement::Random,
+        steps: Auto::Value(255),
+        trigger: Auto::Value(TriggeredBy::Acknowledged),
+        message_size: Auto::Value(Bytes(4 << 20)),
+        ..Default::default()
+    };
+    let made = traffic(&p, &view(1056, 4, 8), "").unwrap();
+    check(&made);
+    assert_eq!(made.flows.len(), 128 * 255);
+    let hosts: BTreeSet<u32> = made.flows.iter().map(|f| f.src).collect();
+    assert_eq!(hosts.len(), 128);
+    assert!(!hosts.into_iter().eq(0..128));
+    for first in [0, 77, 127] {
+        let flows = chain(&made, first, |flow| flow.on_sent);
+        assert_eq!(flows.len(), 255);
+        assert!(flows.windows(2).all(|pair| pair[0].dst == pair[1].src));
+        assert!(flows.iter().all(|f| f.size == 4_194_304 && f.on_received.is_none()));
+    }
+}
+
+#[test]
+fn recursive_doubling_of_128_has_seven_rounds_of_the_whole_vector() {
+    let p = CollectiveParameters {
+        algorithm: Algorithm::RecursiveDoubling,
+        size: Bytes(4 << 20),
+        ranks: Ranks::Number(128),
+        ..Default::default()
+    };
+    let made = traffic(&p, &view(128, 4, 8), "").unwrap();
+    check(&made);
+    assert_eq!(made.flows.len(), 7 * 128);
+    for (number, flow) in made.flows.iter().enumerate() {
+        let (round, rank) = (number / 128, number as u32 % 128);
+        assert_eq!((flow.src, flow.dst, flow.size), (rank, rank ^ 1 << round, 4_194_304));
+        // Its message starts the partner's next one.
+        let started = flow.on_received.map(|trigger| made.triggers[trigger.0 as usize].targets[0] as usize);
+        assert_eq!(started, (round < 6).then_some((round + 1) * 128 + (rank as usize ^ 1 << round)));
+    }
+}
+
+#[test]
+fn halving_doubling_moves_twice_the_vector_less_two_shares() {
+    let p = CollectiveParameters {
+        algorithm: Algorithm::HalvingDoubling,
+        size: Bytes(1 << 20),
+        ranks: Ranks::Number(16),
+        ..Default::default()
+    };
+    let made = traffic(&p, &view(16, 4, 1), "").unwrap();
+    check(&made);
+    assert_eq!(made.flows.len(), 8 * 16);
+    // Every rank sends 2 (S/2 + S/4 + S/8 + S/16) = 2 S (1 - 1/16), as in a ring.
+    for rank in 0..16 {
+        let sent: u64 = made.flows.iter().filter(|f| f.src == rank).map(|f| f.size).sum();
+        assert_eq!(sent, 2 * (1 << 20) * 15 / 16);
+    }
+}
+
+#[test]
+fn channels_share_the_vector() {
+    let p = CollectiveParameters { size: Bytes(1000), channels: 3, ..Default::default() };
+    let made = traffic(&p, &view(4, 2, 1), "").unwrap();
+    check(&made);
+    // 250 B in three: 84 B, rounded up.
+    assert_eq!(made.flows.len(), 3 * 24);
+    assert!(made.flows.iter().all(|f| f.size == 84));
+    assert_eq!(made.flows.iter().filter(|f| f.start == Start::At(Time::ZERO)).count(), 12);
+    assert_eq!(chain(&made, 24, |flow| flow.on_received).len(), 6);
+}
+
+#[test]
+fn an_all_to_all_has_a_window() {
+    let p = CollectiveParameters {
+        algorithm: Algorithm::AllToAll,
+        size: Bytes(6000),
+        parallel: 2,
+        order: Order::Random,
+        ..Default::default()
+    };
+    let made = traffic(&p, &view(6, 2, 1), "").unwrap();
+    assert_eq!((made.flows.len(), made.triggers.len()), (30, 6));
+    // S/n = 1000 B; two of five messages of a rank start at once.
+    assert!(made.flows.iter().all(|f| f.size == 1000 && f.on_sent.is_some() && f.on_received.is_none()));
+    assert_eq!(made.flows.iter().filter(|f| f.start == Start::At(Time::ZERO)).count(), 12);
+    let received = CollectiveParameters { trigger: Auto::Value(TriggeredBy::Received), ..p };
+    let made = traffic(&received, &view(6, 2, 1), "").unwrap();
+    assert!(made.flows.iter().all(|f| f.on_received.is_some() && f.on_sent.is_none()));
+}
+
+#[test]
+fn mistakes_are_named() {
+    let base = CollectiveParameters::default;
+    let doubling = || CollectiveParameters { algorithm: Algorithm::RecursiveDoubling, ..base() };
+    let all_to_all = || CollectiveParameters { algorithm: Algorithm::AllToAll, ..base() };
+    for (p, key, part) in [
+        (CollectiveParameters { size: Bytes(0), ..base() }, "size", "1B or more"),
+        (CollectiveParameters { message_size: Auto::Value(Bytes(0)), ..base() }, "message_size", "1B or more"),
+        (CollectiveParameters { steps: Auto::Value(0), ..base() }, "steps", "1 or more"),
+        (CollectiveParameters { channels: 0, ..base() }, "channels", "1 or more"),
+        (CollectiveParameters { parallel: 4, ..base() }, "parallel", "no effect with ring-allreduce, expected 0"),
+        (CollectiveParameters { order: Order::Random, ..base() }, "order", "no effect with ring-allreduce"),
+        (CollectiveParameters { steps: Auto::Value(3), ..all_to_all() }, "steps", "no effect with all-to-all"),
+        (CollectiveParameters { channels: 2, ..all_to_all() }, "channels", "no effect with all-to-all"),
+        (CollectiveParameters { ranks: Ranks::Number(1), ..base() }, "ranks", "2 or more"),
+        (CollectiveParameters { ranks: Ranks::Number(13), ..base() }, "ranks", "at most the 12 hosts"),
+        (CollectiveParameters { ranks: Ranks::Number(100), ..doubling() }, "ranks", "such as 64 or 128"),
+        // All twelve hosts are no power of two, and there are no 16.
+        (doubling(), "ranks", "found all, 12, expected a power of two for recursive-doubling, such as 8"),
+        (CollectiveParameters { max_flows: 263, ..base() }, "ranks", "makes 264 flows"),
+        (CollectiveParameters { steps: Auto::Value(u32::MAX), ..base() }, "ranks", "`max_flows`"),
+        (CollectiveParameters { max_flows: 131, ..all_to_all() }, "ranks", "makes 132 flows"),
+    ] {
+        let error = traffic(&p, &view(12, 4, 1), "").unwrap_err();
+        assert_eq!(error.key.as_deref(), Some(key), "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_schedule_starts_every_message_once(
+        hosts in 2u32..40, steps in prop::option::of(1u32..40), channels in 1u32..4, size in 1u64..10_000, acknowledged: bool,
+        algorithm in prop::sample::select(vec![
+            Algorithm::RingAllreduce, Algorithm::RecursiveDoubling, Algorithm::HalvingDoubling, Algorithm::RingAllGather,
+            Algorithm::RingReduceScatter,
+        ]),
+    ) {
+        let ranks = if algorithm.needs_a_power_of_two() { 1 << hosts.ilog2() } else { hosts };
+        let p = CollectiveParameters {
+            algorithm,
+            size: Bytes(size),
+            ranks: Ranks::Number(ranks),
+            placement: Placement::Random,
+            steps: steps.map_or(Auto::Auto, Auto::Value),
+            trigger: if acknowledged { Auto::Value(TriggeredBy::Acknowledged) } else { Auto::Auto },
+            channels,
+            ..Default::default()
+        };
+        let made = traffic(&p, &view(hosts, 4, 2), "").unwrap();
+        check(&made);
+        let steps = steps.unwrap_or(algorithm.steps(ranks));
+        prop_assert_eq!(made.flows.len() as u32, ranks * steps * channels);
+        // Chains from the flows of the first step reach every flow.
+        let first = (0..made.flows.len()).filter(|&flow| made.flows[flow].start == Start::At(Time::ZERO));
+        let reached: usize = first.map(|flow| chain(&made, flow, |flow| flow.on_sent.or(flow.on_received)).len()).sum();
+        prop_assert_eq!(reached, made.flows.len());
+        // In every step every rank sends one message and receives one.
+        for step in made.flows.chunks(ranks as usize) {
+            let (from, to): (BTreeSet<u32>, BTreeSet<u32>) = step.iter().map(|flow| (flow.src, flow.dst)).unzip();
+            prop_assert!(from.len() as u32 == ranks && from == to);
+            prop_assert!(step.iter().all(|flow| flow.src != flow.dst && flow.size >= 1));
+        }
+    }
+}

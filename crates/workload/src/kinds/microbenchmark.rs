@@ -1,0 +1,220 @@
+//! The microbenchmark of Spritz (Fig. 5, Table III; construction of specification 12.4): one monitored flow between two
+//! groups of a Dragonfly, while all but a few of the groups queue at their gateway to the destination's group.
+
+use super::{Kind, adversarial::hosts_by_group, plain};
+use crate::{
+    About, Start, WorkloadError,
+    view::{Context, Label, LowDiameter, Traffic},
+};
+use anabranch_random::Stream;
+use anabranch_settings::{Auto, parameters};
+use anabranch_units::{Bytes, Time};
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "microbenchmark",
+    summary: "one monitored flow across a Dragonfly whose groups are congested towards its destination, but for a few",
+    source: "Spritz V-B, Fig. 5 and Table III; specification 12.4",
+    description: "A flow leads from a host of group S to a host of group D. In every other group but `free_groups` \
+        random ones, S among them, all hosts send long flows to the hosts of the switch that owns the link to D, so \
+        that detours through these groups queue. The long flows begin `lead` earlier; they are a part of their own, \
+        named after the workload with `-background`, and are not measured.",
+};
+
+parameters! {
+    /// The microbenchmark of Spritz.
+    pub struct MicrobenchmarkParameters {
+        /// Bytes of the monitored flow.
+        size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        /// Bytes of each long flow.
+        background_size: Bytes = Bytes(64 << 20), source "ours: outlasts the monitored flow";
+        /// Groups without congestion, besides that of the destination.
+        free_groups: u32 = 3, source "specification 12.4";
+        /// How much earlier than the monitored flow the long flows start.
+        lead: Time = Time::from_us(20), source "specification 12.4";
+        /// Group of the monitored flow's sender; auto: a random one.
+        source_group: Auto<u32> = Auto::Auto, source "ours";
+        /// Group of the monitored flow's receiver; auto: a random one.
+        destination_group: Auto<u32> = Auto::Auto, source "ours";
+        /// When the long flows start.
+        start: Time = Time::ZERO, source "ours";
+    }
+}
+
+impl MicrobenchmarkParameters {
+    /// The groups of sender and receiver, and those that are congested, in order.
+    fn groups(&self, groups: u32, stream: &mut Stream) -> Result<(u32, u32, Vec<u32>), WorkloadError> {
+        let fits = u64::from(self.free_groups) + 2 <= u64::from(groups);
+        let most = format!("at most {}: {groups} groups without those of the two hosts", groups.saturating_sub(2));
+        WorkloadError::unless(fits, "free_groups", self.free_groups, &most)?;
+        let last = format!("a group from 0 to {}", groups - 1);
+        let given = [("source_group", self.source_group), ("destination_group", self.destination_group)];
+        for (key, group) in given {
+            if let Auto::Value(group) = group {
+                WorkloadError::unless(group < groups, key, group, &last)?;
+            }
+        }
+        let [(_, source), (_, destination)] = given;
+        if source == destination && source != Auto::Auto {
+            let message = "found the group of the sender, expected another one";
+            return Err(WorkloadError::of_key("destination_group", message));
+        }
+        let mut order: Vec<u32> = (0..groups).collect();
+        stream.shuffle(&mut order);
+        // Those given are taken out of the random order; the others are taken from its front.
+        order.retain(|group| ![source, destination].contains(&Auto::Value(*group)));
+        let mut order = order.into_iter();
+        let mut take = |given| match given {
+            Auto::Value(group) => Some(group),
+            Auto::Auto => order.next(),
+        };
+        let (Some(source), Some(destination)) = (take(source), take(destination)) else {
+            return Err(WorkloadError::of_key("free_groups", "fewer than two groups"));
+        };
+        let mut congested: Vec<u32> = order.skip(self.free_groups as usize).chain([source]).collect();
+        congested.sort_unstable();
+        Ok((source, destination, congested))
+    }
+}
+
+impl Kind for MicrobenchmarkParameters {
+    fn check(&self) -> Result<(), WorkloadError> {
+        WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
+        WorkloadError::unless(self.background_size.0 > 0, "background_size", self.background_size, "1B or more")?;
+        let end = self.start.ps().checked_add(self.lead.ps());
+        WorkloadError::unless(end.is_some(), "lead", self.lead, "start and lead within 213 days")
+    }
+
+    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
+        let only = "\"dragonfly\"";
+        let network: &dyn LowDiameter = context.low_diameter(ABOUT.name, only)?;
+        if !network.is_dragonfly() {
+            let message = "where groups have several links to each other, expected a [topology] of kind";
+            return Err(WorkloadError::of_key("kind", format!("found \"{}\" {message} {only}", ABOUT.name)));
+        }
+        let view = context.view;
+        let mut stream = Stream::keyed(context.seed, context.key(), "workload microbenchmark");
+        let (source, destination, congested) = self.groups(network.groups(), &mut stream)?;
+        let hosts = hosts_by_group(view, network.groups());
+        let gateway = |group| {
+            network.gateway_leaf(group, destination).ok_or_else(|| {
+                let message = format!("no link leads from group {group} to group {destination}");
+                WorkloadError::of_key("destination_group", message)
+            })
+        };
+        // A sender at the gateway itself would miss the congestion of its group.
+        let gateway_of_source = gateway(source)?;
+        let (at_gateway, elsewhere): (Vec<u32>, Vec<u32>) =
+            hosts[source as usize].iter().partition(|&&host| view.leaf_of[host as usize] == gateway_of_source);
+        let from = stream.pick(&elsewhere).or_else(|| stream.pick(&at_gateway)).copied();
+        let to = stream.pick(&hosts[destination as usize]).copied();
+        let Some((from, to)) = from.zip(to) else {
+            return Err(WorkloadError::of_key("kind", "the topology has groups without hosts"));
+        };
+
+        let labels = vec![Label::default(), Label { name: format!("{}-background", context.name), measured: false }];
+        let mut traffic = Traffic { labels, ..Traffic::default() };
+        traffic.flows.push(plain(from, to, self.size.0, Start::At(self.start + self.lead)));
+        for &group in &congested {
+            let leaf = gateway(group)?;
+            let (to, senders): (Vec<u32>, Vec<u32>) =
+                hosts[group as usize].iter().partition(|&&host| view.leaf_of[host as usize] == leaf);
+            // The monitored sender's own link stays free; in its place nobody sends.
+            for (&src, &dst) in senders.iter().zip(to.iter().cycle()).filter(|(src, _)| **src != from) {
+                let mut flow = plain(src, dst, self.background_size.0, Start::At(self.start));
+                flow.workload = 1;
+                traffic.flows.push(flow);
+            }
+        }
+        Ok(traffic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::{
+        adversarial::tests::low_diameter,
+        testing::{traffic, view},
+    };
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn all_groups_but_the_free_ones_queue_at_their_gateway() {
+        // Nine groups of four leaves of two hosts; leaf (d - g - 1) mod 9 mod 4 of group g leads to group d.
+        let hosts = low_diameter(9, true);
+        let made = traffic(&MicrobenchmarkParameters::default(), &hosts, "").unwrap();
+        let names: Vec<_> = made.labels.iter().map(|label| (label.name.as_str(), label.measured)).collect();
+        assert_eq!(names[1], ("test-background", false));
+        let monitored = &made.flows[0];
+        let (source, destination) = (monitored.src / 8, monitored.dst / 8);
+        assert_ne!(source, destination);
+        assert_eq!((monitored.size, monitored.start), (4_194_304, Start::At(Time::from_us(20))));
+        let gateway = |group: u32| 4 * group + (destination + 9 - group - 1) % 9 % 4;
+        assert_ne!(monitored.src / 2, gateway(source));
+        // Without D and 3 free groups 5 of 9 are left; in each 6 of 8 hosts send, but for the monitored sender.
+        assert_eq!(made.flows.len(), 1 + 5 * 6 - 1);
+        let mut onto: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut groups = BTreeSet::new();
+        for flow in &made.flows[1..] {
+            assert_eq!((flow.workload, flow.size, flow.start), (1, 64 << 20, Start::At(Time::ZERO)));
+            let group = flow.src / 8;
+            groups.insert(group);
+            assert!(flow.dst / 2 == gateway(group) && flow.src / 2 != gateway(group) && flow.src != monitored.src);
+            *onto.entry(flow.src / 2).or_default() += 1;
+        }
+        assert!(groups.len() == 5 && groups.contains(&source) && !groups.contains(&destination));
+        // Every local link into a gateway carries two flows, one where the monitored one joins.
+        assert_eq!(onto.len(), 5 * 3);
+        assert!(onto.iter().all(|(&leaf, &flows)| flows == if leaf == monitored.src / 2 { 1 } else { 2 }));
+    }
+
+    #[test]
+    fn groups_can_be_given() {
+        for seed_free in 0..=7 {
+            let p = MicrobenchmarkParameters {
+                source_group: Auto::Value(4),
+                destination_group: Auto::Value(2),
+                free_groups: seed_free,
+                ..Default::default()
+            };
+            let made = traffic(&p, &low_diameter(9, true), "").unwrap();
+            assert_eq!((made.flows[0].src / 8, made.flows[0].dst / 8), (4, 2));
+            assert_eq!(made.flows.len(), 1 + (8 - seed_free as usize) * 6 - 1);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let base = MicrobenchmarkParameters::default;
+        let at = |group| Auto::Value(group);
+        for (p, hosts, key, part) in [
+            (MicrobenchmarkParameters { size: Bytes(0), ..base() }, low_diameter(9, true), "size", "1B"),
+            (
+                MicrobenchmarkParameters { lead: Time::MAX, start: Time::from_us(1), ..base() },
+                view(4, 2, 1),
+                "lead",
+                "213",
+            ),
+            (base(), view(16, 4, 2), "kind", "a [topology] of kind \"dragonfly\""),
+            (base(), low_diameter(9, false), "kind", "several links"),
+            (base(), low_diameter(4, true), "free_groups", "at most 2"),
+            (
+                MicrobenchmarkParameters { source_group: at(9), ..base() },
+                low_diameter(9, true),
+                "source_group",
+                "0 to 8",
+            ),
+            (
+                MicrobenchmarkParameters { source_group: at(3), destination_group: at(3), ..base() },
+                low_diameter(9, true),
+                "destination_group",
+                "expected another",
+            ),
+        ] {
+            let error = traffic(&p, &hosts, "").unwrap_err();
+            assert_eq!(error.key.as_deref(), Some(key), "{error}");
+            assert!(error.message.contains(part), "{error}");
+        }
+    }
+}
