@@ -19,6 +19,7 @@ use anabranch_engine::{Event, Status, Wheel};
 use anabranch_topology::{BasePaths, FaultAction};
 use anabranch_units::Time;
 use slab::Slab;
+use std::collections::BTreeMap;
 
 /// Events handled between two looks at the clock where there is one partition.
 const BATCH: u32 = 1 << 16;
@@ -56,6 +57,8 @@ pub struct Partition<'a> {
     pub(crate) tx: Vec<TxOutcome>,
     pub(crate) rx: Vec<RxOutcome>,
     pub(crate) triggers: Vec<TriggerState>,
+    /// When each processor that triggers used is free again, by host and number.
+    pub(crate) processors: BTreeMap<(u32, u8), u64>,
     pub(crate) base_paths: BasePaths,
     pub(crate) samples: Vec<PortSamples>,
     /// Packets per kind that came into being here.
@@ -96,6 +99,7 @@ impl<'a> Partition<'a> {
             tx: vec![TxOutcome::default(); plan.flows.flows.len()],
             rx: vec![RxOutcome::default(); plan.flows.flows.len()],
             triggers: vec![TriggerState::default(); plan.flows.triggers.len()],
+            processors: BTreeMap::new(),
             base_paths: BasePaths::default(),
             samples: PortSamples::of(plan, me),
             injected: Default::default(),
@@ -122,6 +126,7 @@ impl<'a> Partition<'a> {
             partition.plan_event(0, SAMPLE);
         }
         partition.ask_for_next_start();
+        partition.activate_by_time();
         partition
     }
 
@@ -162,7 +167,7 @@ impl<'a> Partition<'a> {
             order::WAKE => self.switch_timer(event.order & !order::KIND, event.payload, event.time),
             order::EXPIRY => self.pause_expires(event.payload, event.time),
             order::START => self.start(event.payload, event.time),
-            order::ACTIVATE => self.activate(event.payload, event.time),
+            order::ACTIVATE => self.trigger_event(event.payload, event.time),
             _ => self.plan_change(event.payload, event.time),
         }
     }

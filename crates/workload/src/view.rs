@@ -4,8 +4,8 @@ use crate::{FileFailure, Flow, Trigger, WorkloadError};
 use anabranch_random::name_key;
 use anabranch_units::Rate;
 
-/// Reads a file that a workload names; relative paths are the caller's to resolve.
-pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<String> + 'a;
+/// Reads a file that a workload names, text or not; relative paths are the caller's to resolve.
+pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<Vec<u8>> + 'a;
 
 /// The hosts as a workload sees them. Every list has an entry per host.
 #[derive(Clone, Debug, PartialEq)]

@@ -49,7 +49,7 @@ fn a_million_flows_in_a_second() {
     let mut csv = String::from("src,dst,size_bytes,start_ps\n");
     for (name, kind) in [("poisson", poisson), ("all-to-all", all_to_all), ("csv", file)] {
         let begin = Instant::now();
-        let set = generate(&[(kind, sent_as(name))], &view, 1, &|_| Ok(csv.clone())).unwrap();
+        let set = generate(&[(kind, sent_as(name))], &view, 1, &|_| Ok(csv.clone().into_bytes())).unwrap();
         let took = begin.elapsed();
         println!("{name}: {} flows in {took:?}", set.flows.len());
         assert!(set.flows.len() >= 990_000 && took.as_secs_f64() < 1.0);

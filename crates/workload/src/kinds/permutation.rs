@@ -59,7 +59,7 @@ impl Kind for PermutationParameters {
                     let first = traffic.flows.len() as u32;
                     traffic
                         .triggers
-                        .push(Trigger { kind: TriggerKind::Barrier(hosts), targets: (first..first + hosts).collect() });
+                        .push(Trigger::new(TriggerKind::Barrier(hosts), (first..first + hosts).collect()));
                     Start::On(TriggerId(round - 1))
                 }
             };
