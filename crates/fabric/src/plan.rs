@@ -444,9 +444,12 @@ fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
     if flows.triggers.len() > TRIGGER_NUMBER as usize {
         return Err(format!("{} triggers; at most {TRIGGER_NUMBER} fit", flows.triggers.len()));
     }
-    let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| match (trigger.home, trigger.targets.first()) {
+    let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| match (trigger.home, trigger.targets.first())
+    {
         (Some(home), _) if home < hosts => Ok(home),
-        (Some(home), _) => Err(format!("trigger {number} is at home at host {home}; hosts are 0 to {}", hosts.max(1) - 1)),
+        (Some(home), _) => {
+            Err(format!("trigger {number} is at home at host {home}; hosts are 0 to {}", hosts.max(1) - 1))
+        }
         (None, Some(first)) => Ok(flows.flows[*first as usize].src),
         (None, None) => Err(format!("trigger {number} starts no flow and has no host as its home")),
     };

@@ -52,7 +52,11 @@ pub(crate) mod testing {
     }
 
     /// What `kind` makes, seed 1, with `content` as that of any file.
-    pub(crate) fn traffic(kind: &impl Kind, view: &HostView, content: impl AsRef<[u8]>) -> Result<Traffic, WorkloadError> {
+    pub(crate) fn traffic(
+        kind: &impl Kind,
+        view: &HostView,
+        content: impl AsRef<[u8]>,
+    ) -> Result<Traffic, WorkloadError> {
         kind.check()?;
         kind.generate(&Context { view, seed: 1, name: "test", read_file: &|_| Ok(content.as_ref().to_vec()) })
     }

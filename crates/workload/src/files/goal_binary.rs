@@ -38,7 +38,9 @@ pub(super) fn read(source: &Source<'_>) -> Result<Vec<Rank>, WorkloadError> {
     let wrong = |message: String| WorkloadError { place: Some(source.path.into()), ..WorkloadError::new(message) };
     let magic = Bytes(source.content).u64(0);
     if magic != MAGIC {
-        return Err(wrong(format!("found neither a text nor a binary schedule: that begins with {MAGIC}, not {magic}")));
+        return Err(wrong(format!(
+            "found neither a text nor a binary schedule: that begins with {MAGIC}, not {magic}"
+        )));
     }
     let content = &source.content[BEFORE..];
     let length = content.len();
@@ -53,10 +55,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Vec<Rank>, WorkloadError> {
     let of_rank = |rank: u32| {
         let wrong = |op: Option<u32>, message: String| {
             let op = op.map(|op| format!(", operation {op}")).unwrap_or_default();
-            WorkloadError {
-                place: Some(format!("{}: rank {rank}{op}", source.path)),
-                ..WorkloadError::new(message)
-            }
+            WorkloadError { place: Some(format!("{}: rank {rank}{op}", source.path)), ..WorkloadError::new(message) }
         };
         let entry = HEADER + 16 * rank as usize;
         let (start, end) = (Bytes(content).u64(entry), Bytes(content).u64(entry + 8));

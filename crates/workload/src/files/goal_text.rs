@@ -217,7 +217,9 @@ impl<'t> Reader<'_, 't> {
             (_, ":") => {
                 self.take();
                 if !first.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-                    return Err(self.wrong(format!("label: found `{first}`, expected a word that begins with a letter")));
+                    return Err(
+                        self.wrong(format!("label: found `{first}`, expected a word that begins with a letter"))
+                    );
                 }
                 if let Some((_, before)) = block.labels.get(first) {
                     return Err(self.wrong(format!("the label `{first}` was given before, in line {before}")));
