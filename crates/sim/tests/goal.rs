@@ -2,6 +2,7 @@
 
 mod common;
 use anabranch_outcome::{FlowStatus, RunResult};
+use anabranch_settings::Raw;
 use anabranch_sim::SimError;
 use anabranch_topology::Topology;
 use anabranch_units::{Rate, Time};
@@ -45,9 +46,9 @@ fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
 /// Hosts 0 and 1 on one leaf, 2 and 3 on the other, a single spine: no choice of path.
 fn line() -> Topology {
     let keys = [
-        ("leaves", anabranch_settings::Raw::Int(2)),
-        ("spines", anabranch_settings::Raw::Int(1)),
-        ("hosts_per_leaf", anabranch_settings::Raw::Int(2)),
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(1)),
+        ("hosts_per_leaf", Raw::Int(2)),
         ("link_rate", text("400Gbps")),
         ("link_delay", text("1us")),
     ];

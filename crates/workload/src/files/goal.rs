@@ -198,7 +198,8 @@ impl<'a> Schedule<'a> {
                 return Err(self.wrong(receive, format!("{message}, and {meets}: sizes must be the same")));
             }
             (self.partner[send as usize], self.partner[receive as usize]) = (receive, send);
-            (sent.next(), received.next());
+            sent.next();
+            received.next();
         }
     }
 
