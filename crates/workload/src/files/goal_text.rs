@@ -24,39 +24,68 @@ struct Token<'t> {
 }
 
 /// Cuts a text into words, signs and ends of statements; comments are left out.
-fn tokens<'t>(text: &'t str, open_comment: &mut Option<usize>) -> Vec<Token<'t>> {
-    let mut tokens = Vec::new();
-    for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
+struct Tokens<'t> {
+    lines: std::iter::Enumerate<std::str::Lines<'t>>,
+    /// What is left of the line.
+    rest: Option<&'t str>,
+    line: usize,
+    /// The line where a comment `/*` begins that has not ended yet.
+    open_comment: Option<usize>,
+}
+
+impl<'t> Tokens<'t> {
+    fn new(text: &'t str) -> Self {
+        Tokens { lines: text.lines().enumerate(), rest: None, line: 0, open_comment: None }
+    }
+
+    /// The next token of the line.
+    fn cut(&mut self, text: &'t str) -> Option<&'t str> {
         let mut rest = text;
         loop {
-            if open_comment.is_some() {
-                let Some(end) = rest.find("*/") else { break };
-                rest = &rest[end + 2..];
-                *open_comment = None;
+            if self.open_comment.is_some() {
+                rest = &rest[rest.find("*/")? + 2..];
+                self.open_comment = None;
             }
             rest = rest.trim_start();
-            let Some(first) = rest.chars().next() else { break };
-            if first == '#' || rest.starts_with("//") {
-                break;
+            let first = *rest.as_bytes().first()?;
+            if first == b'#' || rest.starts_with("//") {
+                return None;
             }
             if let Some(after) = rest.strip_prefix("/*") {
-                (rest, *open_comment) = (after, Some(line));
+                (rest, self.open_comment) = (after, Some(self.line));
                 continue;
             }
-            let ends = |(at, sign): (usize, char)| {
-                "{}:;#".contains(sign) || sign.is_whitespace() || ["//", "/*"].iter().any(|c| rest[at..].starts_with(c))
+            let ends = |(at, sign): (usize, char)| match sign {
+                '{' | '}' | ':' | ';' | '#' => true,
+                '/' => matches!(rest.as_bytes().get(at + 1), Some(b'/' | b'*')),
+                _ => sign.is_whitespace(),
             };
             let length = match first {
-                '{' | '}' | ':' | ';' => 1,
+                b'{' | b'}' | b':' | b';' => 1,
                 _ => rest.char_indices().find(|&at| ends(at)).map_or(rest.len(), |(at, _)| at),
             };
             let (word, after) = rest.split_at(length);
-            tokens.push(Token { line, text: if word == ";" { END } else { word } });
-            rest = after;
+            self.rest = Some(after);
+            return Some(if word == ";" { END } else { word });
         }
-        tokens.push(Token { line, text: END });
     }
-    tokens
+}
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = Token<'t>;
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        let rest = match self.rest.take() {
+            Some(rest) => rest,
+            None => {
+                let (number, text) = self.lines.next()?;
+                self.line = number + 1;
+                text
+            }
+        };
+        let text = self.cut(rest).unwrap_or(END);
+        Some(Token { line: self.line, text })
+    }
 }
 
 /// `a requires b`, or `irequires`.
@@ -80,18 +109,21 @@ struct Block<'t> {
 
 struct Reader<'a, 't> {
     source: &'a Source<'a>,
-    tokens: Peekable<std::slice::Iter<'t, Token<'t>>>,
+    tokens: Peekable<Tokens<'t>>,
     /// The line of the token taken last.
     line: usize,
 }
 
 pub(super) fn read(source: &Source<'_>) -> Result<Vec<Rank>, WorkloadError> {
-    let mut open_comment = None;
-    let tokens = tokens(source.text()?.trim_start_matches('\u{feff}'), &mut open_comment);
-    if let Some(line) = open_comment {
-        return Err(source.wrong(line, "the comment `/*` has no end `*/`"));
+    let text = source.text()?.trim_start_matches('\u{feff}');
+    if text.contains("/*") {
+        let mut tokens = Tokens::new(text);
+        tokens.by_ref().for_each(drop);
+        if let Some(line) = tokens.open_comment {
+            return Err(source.wrong(line, "the comment `/*` has no end `*/`"));
+        }
     }
-    Reader { source, tokens: tokens.iter().peekable(), line: 1 }.schedule()
+    Reader { source, tokens: Tokens::new(text).peekable(), line: 1 }.schedule()
 }
 
 impl<'t> Reader<'_, 't> {
