@@ -15,9 +15,15 @@ pub(crate) const ARRIVAL: u32 = 3 << 29;
 pub(crate) const WAKE: u32 = 4 << 29;
 /// A timer of a flow.
 pub(crate) const TIMER: u32 = 5 << 29;
-/// A trigger is activated.
+/// A trigger is activated, begins or fires; its payload says which.
 pub(crate) const ACTIVATE: u32 = 6 << 29;
 /// A flow starts.
 pub(crate) const START: u32 = 7 << 29;
+/// The bits of an [`ACTIVATE`] event's payload that are the trigger's number.
+pub(crate) const TRIGGER_NUMBER: u32 = BEGINS - 1;
+/// Bit of such a payload: the trigger was activated often enough and begins now.
+pub(crate) const BEGINS: u32 = 1 << 30;
+/// Bit of such a payload: the trigger's delay is over.
+pub(crate) const FIRES: u32 = 1 << 31;
 /// Where the kind stands.
 pub(crate) const KIND: u32 = 7 << 29;

@@ -20,6 +20,7 @@ use anabranch_engine::{Event, Status, Wheel};
 use anabranch_topology::{BasePaths, FaultAction};
 use anabranch_units::Time;
 use slab::Slab;
+use std::collections::BTreeMap;
 
 /// Events handled between two looks at the clock where there is one partition.
 const BATCH: u32 = 1 << 16;
@@ -58,6 +59,8 @@ pub struct Partition<'a> {
     pub(crate) tx: Vec<TxOutcome>,
     pub(crate) rx: Vec<RxOutcome>,
     pub(crate) triggers: Vec<TriggerState>,
+    /// When each processor that triggers used is free again, by host and number.
+    pub(crate) processors: BTreeMap<(u32, u8), u64>,
     pub(crate) base_paths: BasePaths,
     /// Lists of guided paths.
     pub(crate) lists: PathLists,
@@ -102,6 +105,7 @@ impl<'a> Partition<'a> {
             tx: vec![TxOutcome::default(); plan.flows.flows.len()],
             rx: vec![RxOutcome::default(); plan.flows.flows.len()],
             triggers: vec![TriggerState::default(); plan.flows.triggers.len()],
+            processors: BTreeMap::new(),
             base_paths: BasePaths::default(),
             lists: PathLists::default(),
             switch_links: match plan.guided.as_ref().is_some_and(|guided| guided.snapshots.is_some()) {
@@ -140,6 +144,7 @@ impl<'a> Partition<'a> {
         }
         partition.ask_for_next_start();
         partition.keep_snapshots(0);
+        partition.activate_by_time();
         partition
     }
 
@@ -185,7 +190,7 @@ impl<'a> Partition<'a> {
             order::WAKE => self.switch_timer(event.order & !order::KIND, event.payload, event.time),
             order::EXPIRY => self.pause_expires(event.payload, event.time),
             order::START => self.start(event.payload, event.time),
-            order::ACTIVATE => self.activate(event.payload, event.time),
+            order::ACTIVATE => self.trigger_event(event.payload, event.time),
             _ => self.plan_change(event.payload, event.time),
         }
     }

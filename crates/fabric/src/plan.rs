@@ -4,7 +4,7 @@ use crate::{
     buffer::SharedBuffer,
     classes::quanta,
     guided::Guided,
-    order,
+    order::{self, TRIGGER_NUMBER},
     packet::Packet,
     parameters::{FabricParameters, MarkAt, Quirks, Scheduling, Trim},
     transport::{Transport, TransportParameters},
@@ -271,7 +271,7 @@ impl Plan {
             } else {
                 input.flows.flows.iter().map(|f| f.key).collect()
             },
-            trigger_home: trigger_homes(input.flows)?,
+            trigger_home: trigger_homes(input.flows, hosts)?,
             trigger_latency: input.trigger_latency.ps(),
             flows: input.flows.clone(),
             fabric,
@@ -450,11 +450,19 @@ fn tables(topology: &Topology, faults: &[Fault]) -> Vec<Tables> {
     }
 }
 
-/// A trigger keeps its state at the sender of its first target.
-fn trigger_homes(flows: &FlowSet) -> Result<Vec<u32>, String> {
-    let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| {
-        let first = trigger.targets.first().ok_or_else(|| format!("trigger {number} starts no flow"))?;
-        Ok(flows.flows[*first as usize].src)
+/// A trigger keeps its state at its home, else at the sender of its first target.
+fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
+    if flows.triggers.len() > TRIGGER_NUMBER as usize {
+        return Err(format!("{} triggers; at most {TRIGGER_NUMBER} fit", flows.triggers.len()));
+    }
+    let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| match (trigger.home, trigger.targets.first())
+    {
+        (Some(home), _) if home < hosts => Ok(home),
+        (Some(home), _) => {
+            Err(format!("trigger {number} is at home at host {home}; hosts are 0 to {}", hosts.max(1) - 1))
+        }
+        (None, Some(first)) => Ok(flows.flows[*first as usize].src),
+        (None, None) => Err(format!("trigger {number} starts no flow and has no host as its home")),
     };
     flows.triggers.iter().enumerate().map(home).collect()
 }

@@ -120,10 +120,8 @@ fn a_trigger_starts_the_next_flow_after_its_latency() {
     let mut set = flows(&[(0, 2, 4096, 0), (2, 0, 4096, 0), (3, 1, 4096, 0)]);
     let number = |src| set.flows.iter().position(|f| f.src == src).unwrap();
     let (a, b, c) = (number(0), number(2), number(3));
-    set.triggers = vec![
-        Trigger { kind: TriggerKind::Oneshot, targets: vec![b as u32] },
-        Trigger { kind: TriggerKind::Barrier(1), targets: vec![c as u32] },
-    ];
+    set.triggers =
+        vec![Trigger::new(TriggerKind::Oneshot, vec![b as u32]), Trigger::new(TriggerKind::Barrier(1), vec![c as u32])];
     set.flows[a].on_received = Some(TriggerId(0));
     set.flows[b].start = Start::On(TriggerId(0));
     set.flows[b].on_sent = Some(TriggerId(1));
@@ -142,7 +140,7 @@ fn a_trigger_starts_the_next_flow_after_its_latency() {
 #[test]
 fn a_second_pull_of_a_oneshot_is_the_inputs_mistake() {
     let mut set = flows(&[(0, 2, 4096, 0), (1, 3, 4096, 0), (2, 0, 4096, 0)]);
-    set.triggers = vec![Trigger { kind: TriggerKind::Oneshot, targets: vec![2] }];
+    set.triggers = vec![Trigger::new(TriggerKind::Oneshot, vec![2])];
     set.flows[0].on_received = Some(TriggerId(0));
     set.flows[1].on_received = Some(TriggerId(0));
     set.flows[2].start = Start::On(TriggerId(0));

@@ -115,6 +115,32 @@ fn files_count_by_their_content() {
 }
 
 #[test]
+fn a_binary_schedule_is_read_from_its_file() {
+    // Rank 0 sends 200 B to rank 1; the byte 200 alone is no UTF-8.
+    let rank = |kind: u8, peer: u8| {
+        let node = [&[0, 0, 0, 0, kind, peer, 0, 0, 0, 200][..], &[0; 29]].concat();
+        [&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0][..], &node].concat()
+    };
+    let table: Vec<u8> = [38u64, 38 + 51, 38 + 51, 38 + 102].iter().flat_map(|at| at.to_le_bytes()).collect();
+    let schedule = [&4223u64.to_le_bytes()[..], &[2, 0, 0, 0, 1, 1], &table, &rank(1, 1), &rank(2, 0)].concat();
+    let folder = std::env::temp_dir().join(format!("anabranch-goal-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("schedule.bin"), schedule).unwrap();
+    let text = "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"file\"\npath = \"schedule.bin\"\n";
+    let path = folder.join("scenario.toml");
+    std::fs::write(&path, format!("{text}format = \"goal\"\n")).unwrap();
+    let scenario = load(path.to_str().unwrap(), &[], None).unwrap();
+    let flows = scenario.setup(1).unwrap().flows.flows;
+    assert_eq!(flows.iter().map(|f| (f.src, f.dst, f.size)).collect::<Vec<_>>(), [(0, 1, 200)]);
+    assert_eq!(read(&scenario.to_toml()).hash(), scenario.hash());
+    // Taken for text it is refused in words.
+    std::fs::write(&path, format!("{text}format = \"csv\"\n")).unwrap();
+    let error = load(path.to_str().unwrap(), &[], None).unwrap().setup(1).unwrap_err().to_string();
+    assert!(error.contains("schedule.bin:1: found bytes that are not text (UTF-8)"), "{error}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn later_words_win_over_earlier_ones() {
     let scheme = |changes: &[&str]| {
         let changes: Vec<String> = changes.iter().map(|c| (*c).to_string()).collect();

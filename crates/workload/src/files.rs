@@ -1,7 +1,10 @@
-//! Flow files: our CSV, ConWeave's text and htsim's connection matrix (specification 14.1 and 14.3).
+//! Flow files: our CSV, ConWeave's text, htsim's connection matrix and GOAL schedules (specification 14.1, 14.3, 14.5).
 
 mod conweave;
 mod decimal;
+mod goal;
+mod goal_binary;
+mod goal_text;
 mod htsim;
 mod reach;
 mod table;
@@ -19,6 +22,8 @@ choices! {
         Conweave = "conweave",
         /// htsim's connection matrix, with triggers and failures.
         HtsimCm = "htsim-cm",
+        /// A GOAL schedule, as text or binary: sends, receives and computations that wait for each other.
+        Goal = "goal",
     }
 }
 
@@ -112,7 +117,7 @@ pub struct FileFailure {
 /// A file to be read, and what its fields may be.
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a str,
-    pub(crate) text: &'a str,
+    pub(crate) content: &'a [u8],
     pub(crate) hosts: u32,
     /// The fabric's data classes.
     pub(crate) classes: &'a [String],
@@ -127,7 +132,12 @@ pub(crate) fn unit_of(format: FileFormat, unit: Auto<StartUnit>) -> Result<Start
             let message = "found another unit, expected \"auto\" or \"ps\": the column of a CSV is called `start_ps`";
             Err(WorkloadError::of_key("start_unit", message))
         }
+        (FileFormat::Goal, Auto::Value(unit)) if unit != StartUnit::Ns => {
+            let message = "found another unit, expected \"auto\" or \"ns\": a GOAL schedule counts in nanoseconds";
+            Err(WorkloadError::of_key("start_unit", message))
+        }
         (_, Auto::Value(unit)) => Ok(unit),
+        (FileFormat::Goal, Auto::Auto) => Ok(StartUnit::Ns),
         (FileFormat::Conweave, Auto::Auto) => Ok(StartUnit::S),
         (FileFormat::Csv | FileFormat::HtsimCm, Auto::Auto) => Ok(StartUnit::Ps),
     }
@@ -139,12 +149,21 @@ pub(crate) fn read(format: FileFormat, source: &Source<'_>) -> Result<Traffic, W
         FileFormat::Csv => table::read(source),
         FileFormat::Conweave => conweave::read(source),
         FileFormat::HtsimCm => htsim::read(source),
+        FileFormat::Goal => goal::read(source),
     }
 }
 
 impl Source<'_> {
     fn wrong(&self, line: usize, message: impl Into<String>) -> WorkloadError {
         WorkloadError::in_line(self.path, line, message)
+    }
+
+    /// The content as text.
+    fn text(&self) -> Result<&str, WorkloadError> {
+        std::str::from_utf8(self.content).map_err(|why| {
+            let line = self.content[..why.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            self.wrong(line, "found bytes that are not text (UTF-8)")
+        })
     }
 
     /// A host's number.
@@ -193,9 +212,14 @@ pub(crate) mod testing {
 
     /// Reads `text` as `f`, for 16 hosts and the classes `data` and `bulk`.
     pub(crate) fn read_text(format: FileFormat, text: &str) -> Result<Traffic, WorkloadError> {
+        read_bytes(format, text.as_bytes())
+    }
+
+    /// Reads `content` likewise.
+    pub(crate) fn read_bytes(format: FileFormat, content: &[u8]) -> Result<Traffic, WorkloadError> {
         let classes = ["data".to_string(), "bulk".to_string()];
         let unit = unit_of(format, Auto::Auto).unwrap();
-        read(format, &Source { path: "f", text, hosts: 16, classes: &classes, unit })
+        read(format, &Source { path: "f", content, hosts: 16, classes: &classes, unit })
     }
 
     /// That each text is refused, with line and part of the message.
@@ -204,6 +228,14 @@ pub(crate) mod testing {
             let error = read_text(format, text).expect_err(text);
             assert_eq!(error.place.as_deref(), Some(format!("f:{line}").as_str()), "{text:?}: {error}");
             assert!(error.message.contains(part), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_with_their_line() {
+        for format in [FileFormat::Csv, FileFormat::Conweave, FileFormat::HtsimCm, FileFormat::Goal] {
+            let error = read_bytes(format, b"# one\n# two\xff\n").unwrap_err();
+            assert!(error.place.as_deref() == Some("f:2") && error.message.contains("UTF-8"), "{error}");
         }
     }
 

@@ -7,6 +7,9 @@ use crate::{
 };
 use anabranch_random::{Stream, mix, name_key};
 
+/// Triggers there may be: the fabric needs two bits of their number.
+const MAX_TRIGGERS: usize = 1 << 30;
+
 /// What a list of workloads makes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
@@ -116,6 +119,9 @@ impl Merge {
         if first_flow + traffic.flows.len() >= u32::MAX as usize {
             return Err(WorkloadError::new(format!("more than {} flows in all", u32::MAX - 1)));
         }
+        if first_trigger as usize + traffic.triggers.len() > MAX_TRIGGERS {
+            return Err(WorkloadError::new(format!("more than {MAX_TRIGGERS} triggers in all")));
+        }
         let mut workload_of = vec![self.workload(&sent_as.name, true, sent_as)?];
         for label in traffic.labels.iter().skip(1) {
             if label.name == sent_as.name {
@@ -154,6 +160,7 @@ impl Merge {
         }));
         self.made.flows.triggers.extend(traffic.triggers.into_iter().map(|mut trigger| {
             trigger.targets.iter_mut().for_each(|target| *target += first_flow as u32);
+            trigger.begun.iter_mut().chain(&mut trigger.next).for_each(|after| *after = beyond(*after));
             trigger
         }));
         self.made.failures.extend(traffic.failures);

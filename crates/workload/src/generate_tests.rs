@@ -41,7 +41,7 @@ const FLOWS_CSV: &str = "src,dst,size_bytes,start_ps,workload,class\n\
 const FLOWS_CM: &str =
     "Nodes 4\nConnections 1\nFailures 1\n0->1 start 0 size 5\nfailure switch_type TOR switch_id 0 link_id 1\n";
 
-fn files(path: &str) -> std::io::Result<String> {
+fn files(path: &str) -> std::io::Result<Vec<u8>> {
     match path {
         "flows.csv" => Ok(FLOWS_CSV.into()),
         "flows.cm" => Ok(FLOWS_CM.into()),

@@ -55,10 +55,20 @@ pub(crate) mod testing {
         }
     }
 
-    /// What `kind` makes, seed 1, with `text` as the content of any file.
-    pub(crate) fn traffic(kind: &impl Kind, view: &HostView, text: &str) -> Result<Traffic, WorkloadError> {
+    /// What `kind` makes, seed 1, with `content` as that of any file.
+    pub(crate) fn traffic(
+        kind: &impl Kind,
+        view: &HostView,
+        content: impl AsRef<[u8]>,
+    ) -> Result<Traffic, WorkloadError> {
         kind.check()?;
         let used = vec![false; view.hosts as usize];
-        kind.generate(&Context { view, seed: 1, name: "test", used: &used, read_file: &|_| Ok(text.to_string()) })
+        kind.generate(&Context {
+            view,
+            seed: 1,
+            name: "test",
+            used: &used,
+            read_file: &|_| Ok(content.as_ref().to_vec()),
+        })
     }
 }

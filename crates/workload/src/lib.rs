@@ -81,13 +81,36 @@ pub enum TriggerKind {
     Barrier(u32),
 }
 
-/// A trigger: flows that wait for others.
+/// A trigger: flows that wait for others, and other triggers that do.
+///
+/// Once activated often enough it *begins*, and after [`Trigger::delay`] it *fires*: its targets start and the triggers
+/// of [`Trigger::next`] are activated. A `Multishot` begins at each activation and starts one target each time it fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// What an activation does.
     pub kind: TriggerKind,
     /// The flows it starts, by number, in order.
     pub targets: Vec<u32>,
+    /// The host where it keeps its state; `None`: the sender of its first target.
+    pub home: Option<u32>,
+    /// Activated once by itself, at this time.
+    pub at: Option<Time>,
+    /// From its beginning to its firing: a computation.
+    pub delay: Time,
+    /// The processor of its home that the delay occupies. Those of one host and processor begin one after the other, in
+    /// the order of their activations.
+    pub cpu: Option<u8>,
+    /// The triggers activated when it begins.
+    pub begun: Vec<TriggerId>,
+    /// The triggers activated when it fires.
+    pub next: Vec<TriggerId>,
+}
+
+impl Trigger {
+    /// A trigger that starts `targets` without delay, at home where its first target is sent.
+    pub fn new(kind: TriggerKind, targets: Vec<u32>) -> Self {
+        Trigger { kind, targets, home: None, at: None, delay: Time::ZERO, cpu: None, begun: vec![], next: vec![] }
+    }
 }
 
 /// A named part of the traffic; statistics are kept for each.

@@ -33,7 +33,8 @@ impl SizeDistribution {
         if let Ok(Bytes(size)) = text.parse::<Bytes>() {
             return Self::fixed(size);
         }
-        match read_file(text) {
+        let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not text (UTF-8)");
+        match read_file(text).and_then(|content| String::from_utf8(content).map_err(not_text)) {
             Ok(content) => Self::parse(&content, text),
             Err(why) => {
                 let names = || SIZE_DISTRIBUTIONS.iter().map(|table| table.name);
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use std::io::{Error, ErrorKind};
 
-    fn no_file(_: &str) -> std::io::Result<String> {
+    fn no_file(_: &str) -> std::io::Result<Vec<u8>> {
         Err(Error::new(ErrorKind::NotFound, "not found"))
     }
 
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn files_are_read() {
-        let read = |path: &str| if path == "a/sizes.txt" { Ok("0 0\n10 1\n".to_string()) } else { no_file(path) };
+        let read = |path: &str| if path == "a/sizes.txt" { Ok(b"0 0\n10 1\n".to_vec()) } else { no_file(path) };
         assert_eq!(SizeDistribution::named("a/sizes.txt", &read).unwrap().mean(), 5.0);
     }
 }

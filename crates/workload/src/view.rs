@@ -6,8 +6,8 @@ use anabranch_settings::choices;
 use anabranch_units::Rate;
 use std::{fmt::Debug, sync::Arc};
 
-/// Reads a file that a workload names; relative paths are the caller's to resolve.
-pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<String> + 'a;
+/// Reads a file that a workload names, text or not; relative paths are the caller's to resolve.
+pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<Vec<u8>> + 'a;
 
 /// What workloads that are made for one topology know of a Dragonfly or a Slim Fly.
 pub trait LowDiameter: Debug + Send + Sync {

@@ -50,7 +50,7 @@ fn a_million_flows_in_a_second() {
     let mut csv = String::from("src,dst,size_bytes,start_ps\n");
     for (name, kind) in [("poisson", poisson), ("all-to-all", all_to_all), ("csv", file)] {
         let begin = Instant::now();
-        let set = generate(&[(kind, sent_as(name))], &view, 1, &|_| Ok(csv.clone())).unwrap();
+        let set = generate(&[(kind, sent_as(name))], &view, 1, &|_| Ok(csv.clone().into_bytes())).unwrap();
         let took = begin.elapsed();
         println!("{name}: {} flows in {took:?}", set.flows.len());
         assert!(set.flows.len() >= 990_000 && took.as_secs_f64() < 1.0);
@@ -61,4 +61,32 @@ fn a_million_flows_in_a_second() {
             }
         }
     }
+}
+
+#[test]
+#[ignore = "a matter of speed, for a release build"]
+fn a_schedule_of_a_million_operations_in_seconds() {
+    // 1000 ranks, each 250 times: receive from the left, compute, send to the right.
+    let ranks = 1000;
+    let mut text = format!("num_ranks {ranks}\n");
+    for rank in 0..ranks {
+        writeln!(text, "rank {rank} {{").unwrap();
+        for step in 0..250 {
+            writeln!(text, "r{step}: recv 4096b from {} tag {step}", (rank + ranks - 1) % ranks).unwrap();
+            writeln!(text, "c{step}: calc 100 cpu 0\nd{step}: calc 100 cpu 1").unwrap();
+            writeln!(text, "s{step}: send 4096b to {} tag {step} cpu 0 nic 0", (rank + 1) % ranks).unwrap();
+            if step > 0 {
+                writeln!(text, "c{step} requires r{}\ns{step} requires c{step}\ns{step} irequires d{step}", step - 1)
+                    .unwrap();
+            }
+        }
+        text.push_str("}\n");
+    }
+    let kind = WorkloadParameters::File(FileParameters { path: "ring.goal".into(), ..Default::default() });
+    let sent_as = GeneratedAs { name: "goal".into(), class: 0, load_balancer: 0, measured: true, split: None };
+    let begin = Instant::now();
+    let set = generate(&[(kind, sent_as)], &view(8192), 1, &|_| Ok(text.clone().into_bytes())).unwrap();
+    let took = begin.elapsed();
+    println!("goal: {} flows, {} triggers in {took:?}", set.flows.len(), set.triggers.len());
+    assert!(set.flows.len() == 250_000 && took.as_secs_f64() < 5.0);
 }

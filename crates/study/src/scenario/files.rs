@@ -15,9 +15,14 @@ impl Folder {
         Folder(folder.to_path_buf())
     }
 
-    /// The content of a file.
+    /// The text of a file.
     pub(crate) fn read(&self, path: &str) -> std::io::Result<String> {
         std::fs::read_to_string(self.0.join(path))
+    }
+
+    /// The content of a file, text or not.
+    pub(crate) fn read_bytes(&self, path: &str) -> std::io::Result<Vec<u8>> {
+        std::fs::read(self.0.join(path))
     }
 
     /// The path from the root on, so that a printed scenario can be read anywhere.

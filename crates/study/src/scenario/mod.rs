@@ -280,7 +280,7 @@ impl Scenario {
 
         let view = topology::host_view(&topology, &self.fabric.classes);
         let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
-        let read_file = |path: &str| self.folder.read(path);
+        let read_file = |path: &str| self.folder.read_bytes(path);
         let generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
             .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;
         let mut faults = fault::resolve(&self.faults, &topology, seed, &self.tree)?;

@@ -10,7 +10,7 @@ use anabranch_units::Time;
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     let mut lines =
-        source.text.lines().enumerate().map(|(i, line)| (i + 1, line.trim())).filter(|(_, line)| !line.is_empty());
+        source.text()?.lines().enumerate().map(|(i, line)| (i + 1, line.trim())).filter(|(_, line)| !line.is_empty());
     let Some((first, count)) = lines.next() else {
         return Err(source.wrong(1, "found an empty file, expected the number of flows"));
     };

@@ -57,7 +57,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
         stated: 0,
         traffic: Traffic::default(),
     };
-    for (line, text) in source.text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
+    for (line, text) in source.text()?.lines().enumerate().map(|(i, text)| (i + 1, text)) {
         let mut words = text.split('#').next().unwrap_or_default().split_whitespace().peekable();
         if let Some(first) = words.next() {
             reader.line(line, first, words)?;
@@ -339,7 +339,7 @@ impl Reader<'_> {
             }
             stated.push((line, id));
             number.insert(id, self.traffic.triggers.len() as u32);
-            self.traffic.triggers.push(Trigger { kind, targets: pending.targets });
+            self.traffic.triggers.push(Trigger::new(kind, pending.targets));
         }
         let renumber = |id: TriggerId| TriggerId(number.get(&id.0).copied().unwrap_or_default());
         for flow in &mut self.traffic.flows {

@@ -29,15 +29,19 @@ fn the_example_of_the_specification() {
         405->823 id 929 trigger 1 size 4194304 send_done_trigger 2\n\
         823->7 id 930 trigger 2 size 4194304\n\
         trigger id 1 oneshot\ntrigger id 2 oneshot\n";
-    let made = read_file(HtsimCm, &Source { path: "f", text, hosts: 1056, classes: &[], unit: StartUnit::Ps }).unwrap();
+    let made = read_file(
+        HtsimCm,
+        &Source { path: "f", content: text.as_bytes(), hosts: 1056, classes: &[], unit: StartUnit::Ps },
+    )
+    .unwrap();
     let first = &made.flows[0];
     assert_eq!((first.src, first.dst, first.size, first.start), (248, 405, 4_194_304, Start::At(Time::ZERO)));
     assert_eq!((first.on_sent, first.on_received), (Some(TriggerId(0)), None));
     let second = &made.flows[1];
     assert_eq!((second.src, second.dst, second.start), (405, 823, Start::On(TriggerId(0))));
     assert_eq!(second.on_sent, Some(TriggerId(1)));
-    assert_eq!(made.triggers[0], Trigger { kind: TriggerKind::Oneshot, targets: vec![1] });
-    assert_eq!(made.triggers[1], Trigger { kind: TriggerKind::Oneshot, targets: vec![2] });
+    assert_eq!(made.triggers[0], Trigger::new(TriggerKind::Oneshot, vec![1]));
+    assert_eq!(made.triggers[1], Trigger::new(TriggerKind::Oneshot, vec![2]));
 }
 
 #[test]
@@ -61,10 +65,14 @@ fn every_kind_of_trigger_and_unit() {
         0->3 trigger 1 size 1\n1->0 trigger 1 size 1\n\
         2->1 trigger 2 size 1\n2->3 trigger 2 size 1\n3->2 id 5 start 0 size 9 msg 1\n\
         trigger id 1 multishot\ntrigger id 2 barrier count 2\n";
-    let made = read_file(HtsimCm, &Source { path: "f", text, hosts: 4, classes: &[], unit: StartUnit::Us }).unwrap();
+    let made = read_file(
+        HtsimCm,
+        &Source { path: "f", content: text.as_bytes(), hosts: 4, classes: &[], unit: StartUnit::Us },
+    )
+    .unwrap();
     assert_eq!(made.flows[0].start, Start::At(Time::from_ps(1_500_000)));
     assert_eq!((made.flows[1].on_sent, made.flows[1].on_received), (Some(TriggerId(0)), Some(TriggerId(1))));
-    let trigger = |kind, targets: [u32; 2]| Trigger { kind, targets: targets.to_vec() };
+    let trigger = |kind, targets: [u32; 2]| Trigger::new(kind, targets.to_vec());
     assert_eq!(made.triggers, [trigger(TriggerKind::Multishot, [2, 3]), trigger(TriggerKind::Barrier(2), [4, 5])]);
 }
 

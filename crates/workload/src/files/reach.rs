@@ -15,7 +15,7 @@ pub(super) fn stuck(flows: &[Flow], triggers: &[Trigger]) -> Option<TriggerId> {
         for TriggerId(trigger) in [flow.on_sent, flow.on_received].into_iter().flatten() {
             let before = activations[trigger as usize] as usize;
             activations[trigger as usize] += 1;
-            let Trigger { kind, targets } = &triggers[trigger as usize];
+            let Trigger { kind, targets, .. } = &triggers[trigger as usize];
             match kind {
                 TriggerKind::Oneshot if before == 0 => ending.extend(targets),
                 TriggerKind::Barrier(count) if before as u64 + 1 == u64::from(*count) => ending.extend(targets),
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn chains_end_and_circles_do_not_begin() {
-        let trigger = |kind, targets: &[u32]| Trigger { kind, targets: targets.to_vec() };
+        let trigger = |kind, targets: &[u32]| Trigger::new(kind, targets.to_vec());
         let chain = [flow(None, Some(0)), flow(Some(0), Some(1)), flow(Some(1), None)];
         let oneshots = [trigger(TriggerKind::Oneshot, &[1]), trigger(TriggerKind::Oneshot, &[2])];
         assert_eq!(stuck(&chain, &oneshots), None);

@@ -38,10 +38,11 @@ fn columns(source: &Source<'_>, line: usize, header: &StringRecord) -> Result<[O
 }
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
+    let text = source.text()?;
     // Only lines that count reach the reader, so that its line numbers can be told from ours.
-    let mut kept = String::with_capacity(source.text.len() + 1);
+    let mut kept = String::with_capacity(text.len() + 1);
     let mut lines = Vec::new();
-    for (number, line) in source.text.trim_start_matches('\u{feff}').lines().enumerate() {
+    for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
             kept.push_str(line);
             kept.push('\n');

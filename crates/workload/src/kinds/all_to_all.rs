@@ -151,7 +151,7 @@ impl Kind for AllToAllParameters {
             }
             if window.is_some() {
                 let waiting = (first + at_once as u32..traffic.flows.len() as u32).collect();
-                traffic.triggers.push(Trigger { kind: TriggerKind::Multishot, targets: waiting });
+                traffic.triggers.push(Trigger::new(TriggerKind::Multishot, waiting));
             }
         }
         Ok(traffic)
@@ -191,7 +191,7 @@ mod tests {
         assert!(own[3..].iter().all(|(_, f)| f.start == Start::On(TriggerId(4))));
         assert!(own.iter().all(|(_, f)| f.on_sent == Some(TriggerId(4)) && f.on_received.is_none()));
         let waiting = vec![own[3].0 as u32, own[4].0 as u32];
-        assert_eq!(made.triggers[4], Trigger { kind: TriggerKind::Multishot, targets: waiting });
+        assert_eq!(made.triggers[4], Trigger::new(TriggerKind::Multishot, waiting));
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl Kind for CollectiveParameters {
                     let start = if step == 0 { Start::At(self.start) } else { Start::On(trigger(step, rank)) };
                     if step > 0 {
                         let targets = vec![traffic.flows.len() as u32];
-                        traffic.triggers.push(Trigger { kind: TriggerKind::Oneshot, targets });
+                        traffic.triggers.push(Trigger::new(TriggerKind::Oneshot, targets));
                     }
                     let receiver = self.algorithm.receiver(ranks, step, rank);
                     let mut flow = plain(host_of[rank as usize], host_of[receiver as usize], size, start);

@@ -1,4 +1,4 @@
-//! Flows from a file: our CSV, ConWeave's flow file, htsim's connection matrix (specification 14.1, 14.3).
+//! Flows from a file: our CSV, ConWeave's flow file, htsim's connection matrix, GOAL (specification 14.1, 14.3, 14.5).
 
 use super::Kind;
 use crate::{
@@ -12,11 +12,12 @@ use anabranch_units::Time;
 /// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "file",
-    summary: "the flows of a file: CSV, ConWeave's or htsim's",
-    source: "specification 14.1 and 14.3",
+    summary: "the flows of a file: CSV, ConWeave's, htsim's or GOAL",
+    source: "specification 14.1, 14.3 and 14.5",
     description: "Reads flows, with their start times exactly. csv: columns src, dst, size_bytes, start_ps and, \
         optional, workload and class. conweave: ConWeave's flow file. htsim-cm: htsim's connection matrix with its \
-        triggers.",
+        triggers. goal: a GOAL schedule, as text or binary: each send is a flow that starts when what it requires is \
+        done; computations take their time on their processor; rank i is host i.",
 };
 
 parameters! {
@@ -24,10 +25,11 @@ parameters! {
     pub struct FileParameters {
         /// The file; a relative path is relative to the scenario's folder.
         path: String = String::new(), source "no default: must be given";
-        /// What the file looks like; auto: by its ending, `.csv` or `.cm`.
+        /// What the file looks like; auto: by its ending, `.csv`, `.cm` or `.goal`.
         format: Auto<FileFormat> = Auto::Auto, source "ours";
-        /// The unit of start times; auto: seconds in ConWeave's files, picoseconds in the others.
-        start_unit: Auto<StartUnit> = Auto::Auto, source "specification 14.1, 14.3";
+        /// The unit of start times; auto: seconds in ConWeave's files, nanoseconds in GOAL
+        /// schedules, picoseconds in the others.
+        start_unit: Auto<StartUnit> = Auto::Auto, source "specification 14.1, 14.3, 14.5";
         /// When the flows start: as in the file, or the first at a time given; auto: ConWeave's at zero, others as in
         /// the file.
         start_at: StartAt = StartAt::Auto, source "ours";
@@ -40,9 +42,11 @@ impl FileParameters {
             Auto::Value(format) => Ok(format),
             Auto::Auto if self.path.ends_with(".csv") => Ok(FileFormat::Csv),
             Auto::Auto if self.path.ends_with(".cm") => Ok(FileFormat::HtsimCm),
+            Auto::Auto if self.path.ends_with(".goal") => Ok(FileFormat::Goal),
             Auto::Auto => {
-                let message = format!("`{}` ends neither in .csv nor in .cm: say which", self.path);
-                Err(WorkloadError::of_key("format", format!("{message} of \"csv\", \"conweave\", \"htsim-cm\" it is")))
+                let message = format!("`{}` ends neither in .csv nor in .cm nor in .goal: say which", self.path);
+                let formats = "\"csv\", \"conweave\", \"htsim-cm\", \"goal\"";
+                Err(WorkloadError::of_key("format", format!("{message} of {formats} it is")))
             }
         }
     }
@@ -57,10 +61,10 @@ impl Kind for FileParameters {
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         let format = self.format()?;
         let unit = unit_of(format, self.start_unit)?;
-        let text = (context.read_file)(&self.path)
+        let content = (context.read_file)(&self.path)
             .map_err(|why| WorkloadError::of_key("path", format!("`{}` could not be read: {why}", self.path)))?;
         let view = context.view;
-        let source = Source { path: &self.path, text: &text, hosts: view.hosts, classes: &view.classes, unit };
+        let source = Source { path: &self.path, content: &content, hosts: view.hosts, classes: &view.classes, unit };
         let mut traffic = read(format, &source).map_err(|error| error.with_key("path"))?;
         let first = match (self.start_at, format) {
             (StartAt::First(time), _) => time,
@@ -78,7 +82,8 @@ fn shift(traffic: &mut Traffic, first: Time) -> Result<(), WorkloadError> {
         Start::At(time) => Some(time),
         Start::On(_) => None,
     });
-    let starts: Vec<&mut Time> = starts.collect();
+    let by_time = traffic.triggers.iter_mut().filter_map(|trigger| trigger.at.as_mut());
+    let starts: Vec<&mut Time> = starts.chain(by_time).collect();
     let Some(earliest) = starts.iter().map(|time| **time).min() else { return Ok(()) };
     for time in starts {
         let moved = (*time - earliest).ps().checked_add(first.ps());

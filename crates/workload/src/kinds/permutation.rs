@@ -59,9 +59,7 @@ impl Kind for PermutationParameters {
                 // The barrier before this round.
                 _ => {
                     let first = traffic.flows.len() as u32;
-                    traffic
-                        .triggers
-                        .push(Trigger { kind: TriggerKind::Barrier(hosts), targets: (first..first + hosts).collect() });
+                    traffic.triggers.push(Trigger::new(TriggerKind::Barrier(hosts), (first..first + hosts).collect()));
                     Start::On(TriggerId(round - 1))
                 }
             };

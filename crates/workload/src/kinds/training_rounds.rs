@@ -105,7 +105,7 @@ impl Kind for TrainingRoundsParameters {
             }
             if round > 0 {
                 let targets = (first..traffic.flows.len() as u32).collect();
-                traffic.triggers.push(Trigger { kind: TriggerKind::Barrier(per_round as u32), targets });
+                traffic.triggers.push(Trigger::new(TriggerKind::Barrier(per_round as u32), targets));
             }
         }
         Ok(traffic)

@@ -1,0 +1,448 @@
+//! GOAL schedules (specification 14.5): sends, receives and computations of ranks, and what waits for what.
+//!
+//! Rank i is host i. A send is a flow; it starts when all that the send requires is done, and the send is done when it
+//! is acknowledged. A receive is done when all that it requires is done and its message has arrived: the k-th receive
+//! of the file from a rank with a tag takes the k-th send of the file to it. A computation occupies its processor
+//! (`cpu`); sends and receives take no time there. Of LogGOPS's parameters L, g and G are the simulated network's
+//! affair; o is zero and S has no meaning. What could never end is refused: messages that only one side knows of, and
+//! operations that wait in a circle.
+
+use super::{Source, goal_binary, goal_text};
+use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, kinds::plain, view::Traffic};
+use anabranch_units::Time;
+
+/// Operations there may be, so that the triggers made of them can be numbered.
+const MOST: usize = 1 << 28;
+
+/// `-1` as source or tag of a receive.
+pub(super) const ANY: u32 = u32::MAX;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Send { to: u32, bytes: u64, tag: u32 },
+    Receive { from: u32, bytes: u64, tag: u32 },
+    Calc { delay: Time, cpu: u8 },
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Op {
+    pub(super) what: What,
+    /// Its line in a text, its number within its rank in a binary file.
+    pub(super) at: u32,
+}
+
+/// One operation of a rank waits for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Edge {
+    pub(super) cause: u32,
+    /// For its start rather than its end.
+    pub(super) of_start: bool,
+    pub(super) waiter: u32,
+}
+
+/// The operations of a rank, numbered from 0.
+#[derive(Debug, Default)]
+pub(super) struct Rank {
+    pub(super) ops: Vec<Op>,
+    pub(super) edges: Vec<Edge>,
+}
+
+pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
+    let binary = goal_binary::is_one(source.content);
+    let ranks = if binary { goal_binary::read(source)? } else { goal_text::read(source)? };
+    Schedule::new(source, binary, ranks)?.compile()
+}
+
+/// The number of ranks, which must fit the topology.
+pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
+    match u32::try_from(found) {
+        Ok(0) => Err("the schedule is for 0 ranks, expected 1 or more".into()),
+        Ok(ranks) if ranks <= hosts => Ok(ranks),
+        _ => Err(format!("the schedule is for {found} ranks, and the topology has {hosts} hosts: rank i is host i")),
+    }
+}
+
+/// The other side of a message, which must be another rank.
+pub(super) fn check_peer(rank: u32, ranks: u32, what: What) -> Result<(), String> {
+    let (peer, tag, word) = match what {
+        What::Send { to, tag, .. } => (to, tag, "send to"),
+        What::Receive { from, tag, .. } => (from, tag, "receive from"),
+        What::Calc { .. } => return Ok(()),
+    };
+    match peer {
+        ANY => Err(format!("{word} -1: any rank; not supported, expected the rank's number, 0 to {}", ranks - 1)),
+        _ if peer == rank => Err(format!("{word} rank {peer}: that is the rank itself, expected another")),
+        _ if peer >= ranks => Err(format!("{word} rank {peer}: no such rank; ranks are 0 to {}", ranks - 1)),
+        _ if tag == ANY => Err("tag -1: any tag; not supported, expected the tag's number".into()),
+        _ => Ok(()),
+    }
+}
+
+/// A computation of so many nanoseconds.
+pub(super) fn calc(ns: u64, cpu: u8) -> Result<What, String> {
+    match ns.checked_mul(1000) {
+        Some(ps) => Ok(What::Calc { delay: Time::from_ps(ps), cpu }),
+        None => Err(format!("calc: found {ns} ns, expected a time below 213 days")),
+    }
+}
+
+/// Operations of all ranks, numbered through in the order of the ranks.
+struct Schedule<'a> {
+    source: &'a Source<'a>,
+    binary: bool,
+    ops: Vec<Op>,
+    rank_of: Vec<u32>,
+    /// Sorted by cause.
+    edges: Vec<Edge>,
+    /// Per operation its first edge as a cause; one more entry at the end.
+    first_edge: Vec<u32>,
+    /// Per operation the other side of its message; itself where there is none.
+    partner: Vec<u32>,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(source: &'a Source<'a>, binary: bool, ranks: Vec<Rank>) -> Result<Self, WorkloadError> {
+        let total: usize = ranks.iter().map(|rank| rank.ops.len()).sum();
+        let waits: usize = ranks.iter().map(|rank| rank.edges.len()).sum();
+        if total > MOST || waits > MOST {
+            let found = format!("{total} operations and {waits} `requires`");
+            return Err(WorkloadError::new(format!("found {found} in {}, at most {MOST} each fit", source.path)));
+        }
+        let (mut ops, mut rank_of) = (Vec::with_capacity(total), Vec::with_capacity(total));
+        let mut edges = Vec::with_capacity(waits);
+        for (number, rank) in (0..).zip(ranks) {
+            let first = ops.len() as u32;
+            let beyond = |edge: &Edge| Edge { cause: first + edge.cause, waiter: first + edge.waiter, ..*edge };
+            edges.extend(rank.edges.iter().map(beyond));
+            rank_of.resize(ops.len() + rank.ops.len(), number);
+            ops.extend(rank.ops);
+        }
+        edges.sort_unstable();
+        let mut first_edge = vec![0; ops.len() + 1];
+        edges.iter().for_each(|edge| first_edge[edge.cause as usize + 1] += 1);
+        (1..first_edge.len()).for_each(|op| first_edge[op] += first_edge[op - 1]);
+        let partner = (0..ops.len() as u32).collect();
+        Ok(Schedule { source, binary, ops, rank_of, edges, first_edge, partner })
+    }
+
+    /// What waits for `op`.
+    fn waiting(&self, op: u32) -> &[Edge] {
+        &self.edges[self.first_edge[op as usize] as usize..self.first_edge[op as usize + 1] as usize]
+    }
+
+    fn place(&self, op: u32) -> String {
+        let (at, rank) = (self.ops[op as usize].at, self.rank_of[op as usize]);
+        if self.binary {
+            format!("{}: rank {rank}, operation {at}", self.source.path)
+        } else {
+            format!("{}:{at}", self.source.path)
+        }
+    }
+
+    /// The place in words, for the middle of a message.
+    fn named(&self, op: u32) -> String {
+        let (at, rank) = (self.ops[op as usize].at, self.rank_of[op as usize]);
+        if self.binary { format!("operation {at} of rank {rank}") } else { format!("line {at}") }
+    }
+
+    fn wrong(&self, op: u32, message: String) -> WorkloadError {
+        WorkloadError { place: Some(self.place(op)), ..WorkloadError::new(message) }
+    }
+
+    fn compile(mut self) -> Result<Traffic, WorkloadError> {
+        self.pair()?;
+        let order = self.order()?;
+        if !self.ops.iter().any(|op| matches!(op.what, What::Send { .. })) {
+            let message = format!("{} sends nothing, expected one `send` at least", self.source.path);
+            return Err(WorkloadError::new(message));
+        }
+        let needed = self.needed(&order);
+        let waits = self.waits(&order, &needed);
+        Ok(Builder::new(&self, needed, waits).build())
+    }
+
+    /// Finds the receive of each send.
+    fn pair(&mut self) -> Result<(), WorkloadError> {
+        // (source, destination, tag, operation): the k-th of each side belong together.
+        let (mut sends, mut receives) = (Vec::new(), Vec::new());
+        for (number, (op, &rank)) in (0..).zip(self.ops.iter().zip(&self.rank_of)) {
+            match op.what {
+                What::Send { to, tag, .. } => sends.push((rank, to, tag, number)),
+                What::Receive { from, tag, .. } => receives.push((from, rank, tag, number)),
+                What::Calc { .. } => {}
+            }
+        }
+        sends.sort_unstable();
+        receives.sort_unstable();
+        let channel = |&(src, dst, tag, _): &(u32, u32, u32, u32)| (src, dst, tag);
+        let (mut sent, mut received) = (sends.iter().peekable(), receives.iter().peekable());
+        loop {
+            let (send, receive) = match (sent.peek(), received.peek()) {
+                (None, None) => return Ok(()),
+                (Some(send), Some(receive)) if channel(send) == channel(receive) => (send.3, receive.3),
+                (Some(send), None) => return Err(self.alone(**send, &sends, &receives)),
+                (None, Some(receive)) => return Err(self.alone(**receive, &sends, &receives)),
+                (Some(send), Some(receive)) => {
+                    let first = if channel(send) < channel(receive) { **send } else { **receive };
+                    return Err(self.alone(first, &sends, &receives));
+                }
+            };
+            if let (What::Send { bytes, .. }, What::Receive { from, bytes: expected, tag }) =
+                (self.ops[send as usize].what, self.ops[receive as usize].what)
+                && bytes != expected
+            {
+                let message = format!("receives {expected} B from rank {from} with tag {tag}");
+                let meets = format!("the send that it meets ({}) has {bytes} B", self.named(send));
+                return Err(self.wrong(receive, format!("{message}, and {meets}: sizes must be the same")));
+            }
+            (self.partner[send as usize], self.partner[receive as usize]) = (receive, send);
+            sent.next();
+            received.next();
+        }
+    }
+
+    /// A message that only one side knows of.
+    fn alone(
+        &self,
+        (src, dst, tag, op): (u32, u32, u32, u32),
+        sends: &[(u32, u32, u32, u32)],
+        receives: &[(u32, u32, u32, u32)],
+    ) -> WorkloadError {
+        let count = |list: &[(u32, u32, u32, u32)]| {
+            let after = |last: u32| list.partition_point(|&(a, b, c, d)| (a, b, c, d) < (src, dst, tag, last));
+            after(u32::MAX) - after(0)
+        };
+        let (sends, receives) = (count(sends), count(receives));
+        let problem = match self.ops[op as usize].what {
+            What::Send { .. } => "this send has no receive",
+            _ => "this receive has no send",
+        };
+        let counts = format!("rank {src} sends {sends} to rank {dst} with tag {tag}, which receives {receives}");
+        self.wrong(op, format!("{problem}: {counts}"))
+    }
+
+    /// The operations in an order in which they can start; an error where they wait in a circle.
+    fn order(&self) -> Result<Vec<u32>, WorkloadError> {
+        // Two nodes per operation: 2 * op is its start, 2 * op + 1 its end.
+        let is = |op: u32, send: bool| match self.ops[op as usize].what {
+            What::Send { .. } => send,
+            What::Receive { .. } => !send,
+            What::Calc { .. } => false,
+        };
+        let mut open = vec![0u32; 2 * self.ops.len()];
+        for op in 0..self.ops.len() as u32 {
+            open[2 * op as usize + 1] = 1 + u32::from(is(op, false));
+        }
+        self.edges.iter().for_each(|edge| open[2 * edge.waiter as usize] += 1);
+        let mut ready: Vec<u32> = (0..open.len() as u32).rev().filter(|&node| open[node as usize] == 0).collect();
+        let mut order = Vec::with_capacity(self.ops.len());
+        let mut seen = 0;
+        while let Some(node) = ready.pop() {
+            seen += 1;
+            let (op, start) = (node / 2, node % 2 == 0);
+            let mut release = |node: u32| {
+                open[node as usize] -= 1;
+                if open[node as usize] == 0 {
+                    ready.push(node);
+                }
+            };
+            if start {
+                order.push(op);
+                release(node + 1);
+                if is(op, true) {
+                    release(2 * self.partner[op as usize] + 1);
+                }
+            }
+            self.waiting(op).iter().filter(|edge| edge.of_start == start).for_each(|edge| release(2 * edge.waiter));
+        }
+        if seen == open.len() { Ok(order) } else { Err(self.circle(&open)) }
+    }
+
+    /// The operations of a circle among the nodes that are still `open`.
+    fn circle(&self, open: &[u32]) -> WorkloadError {
+        // One open cause of each open node; following them leads into a circle.
+        let mut cause = vec![u32::MAX; open.len()];
+        let mut note = |of: u32, by: u32| {
+            if open[of as usize] > 0 && open[by as usize] > 0 {
+                cause[of as usize] = by;
+            }
+        };
+        for op in 0..self.ops.len() as u32 {
+            note(2 * op + 1, 2 * op);
+            if matches!(self.ops[op as usize].what, What::Receive { .. }) {
+                note(2 * op + 1, 2 * self.partner[op as usize]);
+            }
+        }
+        self.edges.iter().for_each(|edge| note(2 * edge.waiter, 2 * edge.cause + u32::from(!edge.of_start)));
+        let mut node = open.iter().position(|&open| open > 0).unwrap_or_default() as u32;
+        for _ in 0..open.len() {
+            node = cause[node as usize];
+        }
+        let (first, mut ops) = (node, vec![node / 2]);
+        loop {
+            node = cause[node as usize];
+            if node == first {
+                break;
+            }
+            if ops.last() != Some(&(node / 2)) {
+                ops.push(node / 2);
+            }
+        }
+        if ops.len() > 1 && ops.first() == ops.last() {
+            ops.pop();
+        }
+        // Begin with the first of the file.
+        let least = (0..ops.len()).min_by_key(|&at| ops[at]).unwrap_or_default();
+        ops.rotate_left(least);
+        let mut names: Vec<String> = ops.iter().skip(1).take(8).map(|&op| self.named(op)).collect();
+        if ops.len() > 9 {
+            names.push(format!("{} more", ops.len() - 9));
+        }
+        names.push(self.named(ops[0]));
+        let chain = names.join(", that for ");
+        self.wrong(ops[0], format!("operations wait in a circle: {} waits for {chain}", self.named(ops[0])))
+    }
+
+    /// Whether an operation matters: a receive for which nothing waits does not.
+    fn needed(&self, order: &[u32]) -> Vec<bool> {
+        let mut needed: Vec<bool> = self.ops.iter().map(|op| !matches!(op.what, What::Receive { .. })).collect();
+        for &op in order.iter().rev() {
+            needed[op as usize] |= self.waiting(op).iter().any(|edge| needed[edge.waiter as usize]);
+        }
+        needed
+    }
+
+    /// How many activations each needed operation waits for. A send or receive that waits for nothing starts with the
+    /// workload, so nothing waits for its start.
+    fn waits(&self, order: &[u32], needed: &[bool]) -> Vec<u32> {
+        let mut waits = vec![0; self.ops.len()];
+        for &op in order.iter().filter(|&&op| needed[op as usize]) {
+            let at_once = waits[op as usize] == 0 && !matches!(self.ops[op as usize].what, What::Calc { .. });
+            let counts = |edge: &&Edge| needed[edge.waiter as usize] && !(edge.of_start && at_once);
+            self.waiting(op).iter().filter(counts).for_each(|edge| waits[edge.waiter as usize] += 1);
+        }
+        waits
+    }
+}
+
+/// Makes flows and triggers of a schedule.
+struct Builder<'a> {
+    schedule: &'a Schedule<'a>,
+    needed: Vec<bool>,
+    waits: Vec<u32>,
+    /// Per operation the trigger that what it waits for activates, if it waits for anything.
+    entry: Vec<Option<TriggerId>>,
+    traffic: Traffic,
+}
+
+impl<'a> Builder<'a> {
+    fn new(schedule: &'a Schedule<'a>, needed: Vec<bool>, waits: Vec<u32>) -> Self {
+        let mut traffic = Traffic::default();
+        let mut entry = vec![None; schedule.ops.len()];
+        for (op, entry) in entry.iter_mut().enumerate().filter(|(op, _)| needed[*op]) {
+            let rank = schedule.rank_of[op];
+            let trigger = match (schedule.ops[op].what, waits[op]) {
+                (What::Calc { delay, cpu }, 0) => {
+                    Trigger { at: Some(Time::ZERO), delay, cpu: Some(cpu), ..after(1, rank) }
+                }
+                (What::Calc { delay, cpu }, waits) => Trigger { delay, cpu: Some(cpu), ..after(waits, rank) },
+                (_, 0) => continue,
+                (_, waits) => after(waits, rank),
+            };
+            *entry = Some(push(&mut traffic.triggers, trigger));
+        }
+        Builder { schedule, needed, waits, entry, traffic }
+    }
+
+    /// The triggers that wait for the start or the end of `op`.
+    fn waiting(&self, op: u32, start: bool) -> Vec<TriggerId> {
+        let waits = |edge: &&Edge| edge.of_start == start && self.needed[edge.waiter as usize];
+        let edges = self.schedule.waiting(op).iter().filter(waits);
+        edges.filter_map(|edge| self.entry[edge.waiter as usize]).collect()
+    }
+
+    /// One trigger that activates all of `list`.
+    fn one(&mut self, mut list: Vec<TriggerId>, rank: u32) -> Option<TriggerId> {
+        match list.len() {
+            0 | 1 => list.pop(),
+            _ => Some(push(&mut self.traffic.triggers, Trigger { next: list, ..after(1, rank) })),
+        }
+    }
+
+    fn build(mut self) -> Traffic {
+        let schedule = self.schedule;
+        // What the arrival of a message activates, by its receive.
+        let mut arrived = vec![None; schedule.ops.len()];
+        for op in 0..schedule.ops.len() as u32 {
+            let (number, rank) = (op as usize, schedule.rank_of[op as usize]);
+            if !self.needed[number] {
+                continue;
+            }
+            let waits = self.waits[number];
+            let is_calc = matches!(schedule.ops[number].what, What::Calc { .. });
+            let on_start = if waits == 0 && !is_calc { vec![] } else { self.waiting(op, true) };
+            match (schedule.ops[number].what, self.entry[number]) {
+                (What::Calc { .. }, Some(TriggerId(own))) => {
+                    let next = self.waiting(op, false);
+                    let trigger = &mut self.traffic.triggers[own as usize];
+                    (trigger.begun, trigger.next) = (on_start, next);
+                }
+                (What::Send { .. }, Some(TriggerId(own))) => self.traffic.triggers[own as usize].next = on_start,
+                (What::Receive { .. }, None) => {
+                    let next = self.waiting(op, false);
+                    arrived[number] = self.one(next, rank);
+                }
+                // What it waits for and the message, in one.
+                (What::Receive { .. }, Some(own)) if on_start.is_empty() => {
+                    let next = self.waiting(op, false);
+                    self.traffic.triggers[own.0 as usize] = Trigger { next, ..after(waits + 1, rank) };
+                    arrived[number] = Some(own);
+                }
+                (What::Receive { .. }, Some(own)) => {
+                    let next = self.waiting(op, false);
+                    let done = push(&mut self.traffic.triggers, Trigger { next, ..after(2, rank) });
+                    let mut begun = on_start;
+                    begun.push(done);
+                    self.traffic.triggers[own.0 as usize].next = begun;
+                    arrived[number] = Some(done);
+                }
+                (What::Send { .. } | What::Calc { .. }, None) => {}
+            }
+        }
+        for op in 0..schedule.ops.len() as u32 {
+            let What::Send { to, bytes, .. } = schedule.ops[op as usize].what else { continue };
+            let rank = schedule.rank_of[op as usize];
+            let start = match self.entry[op as usize] {
+                None => Start::At(Time::ZERO),
+                Some(own) => {
+                    self.traffic.triggers[own.0 as usize].targets.push(self.traffic.flows.len() as u32);
+                    Start::On(own)
+                }
+            };
+            let done = self.waiting(op, false);
+            let on_sent = self.one(done, rank);
+            let on_received = arrived[schedule.partner[op as usize] as usize];
+            // A flow has a byte at least.
+            let flow = plain(rank, to, bytes.max(1), start);
+            self.traffic.flows.push(Flow { on_sent, on_received, ..flow });
+        }
+        self.traffic
+    }
+}
+
+/// A trigger at home at `rank` that waits for so many activations.
+fn after(activations: u32, rank: u32) -> Trigger {
+    let kind = if activations == 1 { TriggerKind::Oneshot } else { TriggerKind::Barrier(activations) };
+    Trigger { home: Some(rank), ..Trigger::new(kind, vec![]) }
+}
+
+fn push(triggers: &mut Vec<Trigger>, trigger: Trigger) -> TriggerId {
+    triggers.push(trigger);
+    TriggerId(triggers.len() as u32 - 1)
+}
+
+#[cfg(test)]
+#[path = "goal_tests.rs"]
+mod tests;

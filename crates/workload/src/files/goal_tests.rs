@@ -1,0 +1,545 @@
+//! Tests of GOAL schedules, text and binary.
+
+use super::super::testing::{read_bytes, read_text, refused};
+use crate::{FileFormat::Goal, Start, TriggerId, TriggerKind, view::Traffic};
+use anabranch_units::Time;
+use proptest::prelude::*;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
+
+/// A node of a binary schedule; `after` and `irequires` are operations that this one waits for.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    kind: u8,
+    peer: u32,
+    size: u64,
+    tag: u32,
+    cpu: u8,
+    requires: Vec<u32>,
+    irequires: Vec<u32>,
+}
+
+fn send(peer: u32, size: u64, tag: u32) -> Node {
+    Node { kind: 1, peer, size, tag, ..Node::default() }
+}
+
+fn recv(peer: u32, size: u64, tag: u32) -> Node {
+    Node { kind: 2, peer, size, tag, ..Node::default() }
+}
+
+fn calc(size: u64, cpu: u8) -> Node {
+    Node { kind: 3, size, cpu, ..Node::default() }
+}
+
+impl Node {
+    fn requires(mut self, ops: &[u32]) -> Self {
+        self.requires.extend(ops);
+        self
+    }
+    fn irequires(mut self, ops: &[u32]) -> Self {
+        self.irequires.extend(ops);
+        self
+    }
+}
+
+/// One rank of a binary schedule.
+fn encode_rank(nodes: &[Node]) -> Vec<u8> {
+    let waiting = |op: u32, of: fn(&Node) -> &[u32]| -> Vec<u32> {
+        let times = |node: &Node| of(node).iter().filter(|&&cause| cause == op).count();
+        (0..).zip(nodes).flat_map(|(n, node)| std::iter::repeat_n(n, times(node))).collect()
+    };
+    let roots: Vec<u32> =
+        (0..).zip(nodes).filter(|(_, n)| n.requires.len() + n.irequires.len() == 0).map(|(n, _)| n).collect();
+    let mut out = Vec::new();
+    out.extend((nodes.len() as u32).to_le_bytes());
+    out.extend((roots.len() as u32).to_le_bytes());
+    roots.iter().for_each(|root| out.extend(root.to_le_bytes()));
+    let mut appendix: Vec<u32> = Vec::new();
+    for (number, node) in (0..).zip(nodes) {
+        out.extend(((node.requires.len() + node.irequires.len()) as u32).to_le_bytes());
+        out.push(node.kind);
+        out.extend(node.peer.to_le_bytes());
+        out.extend(node.size.to_le_bytes());
+        out.extend(node.tag.to_le_bytes());
+        out.extend([node.cpu, 0]);
+        for waiting in [waiting(number, |n| &n.requires), waiting(number, |n| &n.irequires)] {
+            out.extend((waiting.len() as u32).to_le_bytes());
+            out.extend((appendix.len() as u32).to_le_bytes());
+            appendix.extend(waiting);
+        }
+    }
+    appendix.iter().for_each(|op| out.extend(op.to_le_bytes()));
+    out
+}
+
+fn encode(ranks: &[Vec<Node>]) -> Vec<u8> {
+    let parts: Vec<Vec<u8>> = ranks.iter().map(|nodes| encode_rank(nodes)).collect();
+    let mut out = 4223u64.to_le_bytes().to_vec();
+    out.extend((ranks.len() as u32).to_le_bytes());
+    out.extend([1, 1]);
+    let mut at = 6 + 16 * ranks.len() as u64;
+    for part in &parts {
+        out.extend(at.to_le_bytes());
+        at += part.len() as u64;
+        out.extend(at.to_le_bytes());
+    }
+    out.extend(parts.concat());
+    out
+}
+
+/// The same as text.
+fn write(ranks: &[Vec<Node>]) -> String {
+    let mut out = format!("num_ranks {}\n", ranks.len());
+    for (rank, nodes) in ranks.iter().enumerate() {
+        out += &format!("rank {rank} {{\n");
+        for (n, Node { kind, peer, size, tag, cpu, .. }) in nodes.iter().enumerate() {
+            out += &match kind {
+                1 => format!("l{n}: send {size}b to {peer} tag {tag} cpu {cpu} nic 0\n"),
+                2 => format!("l{n}: recv {size}b from {peer} tag {tag} cpu {cpu} nic 0\n"),
+                _ => format!("l{n}: calc {size} cpu {cpu}\n"),
+            };
+        }
+        for (n, node) in nodes.iter().enumerate() {
+            node.requires.iter().for_each(|cause| out += &format!("l{n} requires l{cause}\n"));
+            node.irequires.iter().for_each(|cause| out += &format!("l{n} irequires l{cause}\n"));
+        }
+        out += "}\n";
+    }
+    out
+}
+
+/// Start times of the flows where a message takes `ahead` to the receiver and its acknowledgement `back` after that:
+/// triggers as the fabric runs them.
+fn play(traffic: &Traffic, ahead: u64, back: u64) -> Vec<Option<u64>> {
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Does {
+        Activate(u32),
+        Begin(u32),
+        Fire(u32),
+        Start(u32),
+    }
+    let mut starts = vec![None; traffic.flows.len()];
+    let mut activated = vec![0u32; traffic.triggers.len()];
+    let mut free: BTreeMap<(u32, u8), u64> = BTreeMap::new();
+    let mut heap: BinaryHeap<Reverse<(u64, Does)>> = BinaryHeap::new();
+    for (number, flow) in (0..).zip(&traffic.flows) {
+        if let Start::At(at) = flow.start {
+            heap.push(Reverse((at.ps(), Does::Start(number))));
+        }
+    }
+    for (number, trigger) in (0..).zip(&traffic.triggers) {
+        heap.extend(trigger.at.map(|at| Reverse((at.ps(), Does::Activate(number)))));
+    }
+    while let Some(Reverse((now, does))) = heap.pop() {
+        let mut pull = |at: u64, list: &mut dyn Iterator<Item = TriggerId>| {
+            heap.extend(list.map(|TriggerId(trigger)| Reverse((at, Does::Activate(trigger)))));
+        };
+        match does {
+            Does::Start(flow) => {
+                assert_eq!(starts[flow as usize].replace(now), None);
+                let flow = &traffic.flows[flow as usize];
+                pull(now.saturating_add(ahead), &mut flow.on_received.into_iter());
+                pull(now.saturating_add(ahead + back), &mut flow.on_sent.into_iter());
+            }
+            Does::Activate(number) => {
+                let trigger = &traffic.triggers[number as usize];
+                activated[number as usize] += 1;
+                let wanted = if let TriggerKind::Barrier(count) = trigger.kind { count } else { 1 };
+                assert!(activated[number as usize] <= wanted, "too many activations");
+                if activated[number as usize] == wanted {
+                    let mut begins = now;
+                    if let Some(cpu) = trigger.cpu {
+                        let free = free.entry((trigger.home.unwrap(), cpu)).or_default();
+                        begins = begins.max(*free);
+                        *free = begins.saturating_add(trigger.delay.ps());
+                    }
+                    heap.push(Reverse((begins, Does::Begin(number))));
+                    heap.push(Reverse((begins.saturating_add(trigger.delay.ps()), Does::Fire(number))));
+                }
+            }
+            Does::Begin(number) => pull(now, &mut traffic.triggers[number as usize].begun.iter().copied()),
+            Does::Fire(number) => {
+                let trigger = &traffic.triggers[number as usize];
+                pull(now, &mut trigger.next.iter().copied());
+                heap.extend(trigger.targets.iter().map(|&flow| Reverse((now, Does::Start(flow)))));
+            }
+        }
+    }
+    starts
+}
+
+const PING_PONG: &str = "\
+// a ping-pong
+num_ranks 2
+
+rank 0 {
+l1: send 10b to 1 tag 0 cpu 0 nic 0
+l2: recv 20b from 1 tag 7
+}
+rank 1 {
+  a: recv 10b from 0   # tag 0
+  b: calc 100 cpu 1
+  c: send 20b to 0 tag 7
+  b requires a
+  /* b takes
+     100 ns */ c requires b
+}
+";
+
+#[test]
+fn a_ping_pong_is_two_flows_and_a_computation() {
+    let made = read_text(Goal, PING_PONG).unwrap();
+    let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start)).collect();
+    // Trigger 0 is the computation, trigger 1 the send; what nothing waits for has none.
+    assert_eq!(seen, [(0, 1, 10, Start::At(Time::ZERO)), (1, 0, 20, Start::On(TriggerId(1)))]);
+    let hooks: Vec<_> = made.flows.iter().map(|f| (f.on_sent, f.on_received)).collect();
+    assert_eq!(hooks, [(None, Some(TriggerId(0))), (None, None)]);
+    assert_eq!(made.triggers.len(), 2);
+    let calc = &made.triggers[0];
+    assert_eq!((calc.kind, calc.home, calc.at), (TriggerKind::Oneshot, Some(1), None));
+    assert_eq!((calc.delay, calc.cpu, &calc.next), (Time::from_ps(100_000), Some(1), &vec![TriggerId(1)]));
+    assert_eq!((made.triggers[1].home, &made.triggers[1].targets), (Some(1), &vec![1]));
+    // 50 ns there, then 100 ns of computation.
+    assert_eq!(play(&made, 50_000, 50_000), [Some(0), Some(150_000)]);
+}
+
+#[test]
+fn statements_may_share_a_line() {
+    let text = "num_ranks 2 rank 0 { l1: send 10 b to 1; calc 5 }\nrank 1\n{ recv 10b from 0 nic 1 cpu 2 tag 0 }";
+    let made = read_text(Goal, text).unwrap();
+    assert_eq!((made.flows.len(), made.triggers.len()), (1, 1));
+    assert_eq!((made.triggers[0].at, made.triggers[0].delay), (Some(Time::ZERO), Time::from_ps(5000)));
+}
+
+#[test]
+fn messages_meet_in_the_order_of_the_file() {
+    // Two of tag 1 and one of tag 2: the second receive of tag 1 takes the second send of tag 1.
+    let text = |second: u32| {
+        format!(
+            "num_ranks 2\nrank 0 {{\nsend 1b to 1 tag 1\nsend 2b to 1 tag 2\nsend 3b to 1 tag 1\n}}\n\
+             rank 1 {{\nx: recv 2b from 0 tag 2\nrecv 1b from 0 tag 1\ny: recv {second}b from 0 tag 1\n\
+             s: send 9b to 0\ns requires y\n}}\n"
+        )
+    };
+    let text = |second| text(second).replacen("tag 1\n}", "tag 1\nrecv 9b from 1\n}", 1);
+    let made = read_text(Goal, &text(3)).unwrap();
+    let hooks: Vec<_> = made.flows.iter().map(|f| f.on_received).collect();
+    assert_eq!(hooks, [None, None, Some(TriggerId(0)), None]);
+    assert_eq!(made.triggers[0].targets, [3]);
+    refused(
+        Goal,
+        &[(&text(4), 11, "receives 4 B from rank 0 with tag 1, and the send that it meets (line 5) has 3 B")],
+    );
+}
+
+#[test]
+fn a_message_of_no_bytes_is_a_flow_of_one() {
+    let made = read_text(Goal, "num_ranks 2\nrank 0 {\nsend 0b to 1\n}\nrank 1 {\nrecv 0b from 0\n}\n").unwrap();
+    assert_eq!(made.flows[0].size, 1);
+}
+
+#[test]
+fn computations_of_one_processor_follow_each_other() {
+    // The send waits for computations of 300 and 500 ns: 800 on one processor, 500 on two. With `irequires` it waits
+    // until the second begins: 300 on one processor, at once on two.
+    let start = |cpu: u8, second: &str| {
+        let text = format!(
+            "num_ranks 2\nrank 0 {{\na: calc 300\nb: calc 500 cpu {cpu}\ns: send 1b to 1\n{second}\n}}\n\
+             rank 1 {{\nrecv 1b from 0\n}}\n"
+        );
+        play(&read_text(Goal, &text).unwrap(), 1, 1)[0].unwrap() / 1000
+    };
+    let both = "s requires a\ns requires b";
+    assert_eq!((start(0, both), start(1, both)), (800, 500));
+    assert_eq!((start(0, "s irequires b"), start(1, "s irequires b")), (300, 0));
+}
+
+#[test]
+fn both_halves_of_an_exchange_may_wait_for_each_others_start() {
+    // As MPI_Sendrecv: the sends wait for the receives to be posted, not for their messages.
+    let exchange = |word: &str| {
+        let rank = |own: u32, peer: u32| {
+            format!("rank {own} {{\nr: recv 8b from {peer}\ns: send 8b to {peer}\ns {word} r\n}}\n")
+        };
+        format!("num_ranks 2\n{}{}", rank(0, 1), rank(1, 0))
+    };
+    let made = read_text(Goal, &exchange("irequires")).unwrap();
+    assert_eq!(play(&made, 1, 1), [Some(0), Some(0)]);
+    assert!(made.triggers.is_empty());
+    refused(
+        Goal,
+        &[(&exchange("requires"), 3, "wait in a circle: line 3 waits for line 9, that for line 8, that for line 4")],
+    );
+}
+
+#[test]
+fn a_receive_that_waits_is_done_after_both() {
+    // The receive is posted after a computation of 70 ns; its message is there after 50. A send waits for its end,
+    // another for its start.
+    let text = "num_ranks 2\nrank 0 {\nsend 5b to 1\nrecv 6b from 1\nrecv 7b from 1\n}\nrank 1 {\nc: calc 70\n\
+        r: recv 5b from 0\nr requires c\nd: calc 4\nd requires r\ns: send 6b to 0\ns requires d\nt: send 7b to 0\n\
+        t irequires r\n}\n";
+    let made = read_text(Goal, text).unwrap();
+    assert_eq!(play(&made, 50_000, 1), [Some(0), Some(74_000), Some(70_000)]);
+    assert_eq!(play(&made, 90_000, 1), [Some(0), Some(94_000), Some(70_000)]);
+}
+
+/// A little of everything.
+fn mixed() -> Vec<Vec<Node>> {
+    vec![
+        vec![
+            send(1, 10, 0),
+            calc(100, 0).irequires(&[0]),
+            recv(1, 20, 3),
+            recv(2, 30, 0).requires(&[2, 1]),
+            send(2, 5, 9).requires(&[3]).irequires(&[1]),
+            calc(7, 1).requires(&[3, 3]),
+        ],
+        vec![recv(0, 10, 0), send(0, 20, 3).requires(&[0]), calc(9, 0), send(2, 1, 1).requires(&[2, 0])],
+        vec![send(0, 30, 0), recv(1, 1, 1), recv(0, 5, 9).requires(&[1]), calc(1, 0).requires(&[2]).irequires(&[2])],
+    ]
+}
+
+#[test]
+fn text_and_binary_say_the_same() {
+    let (text, binary) = (read_text(Goal, &write(&mixed())).unwrap(), read_bytes(Goal, &encode(&mixed())).unwrap());
+    assert_eq!((&text.flows, &text.triggers), (&binary.flows, &binary.triggers));
+    assert_eq!((text.flows.len(), text.labels.len()), (5, 0));
+    assert!(play(&text, 1000, 1000).iter().all(Option::is_some));
+}
+
+#[test]
+fn mistakes_in_a_text_are_named_with_their_line() {
+    let with = |row: &str| {
+        format!("num_ranks 3\nrank 0 {{\na: send 10b to 1\n{row}\n}}\nrank 1 {{\nrecv 10b from 0\n}}\nrank 2 {{ }}\n")
+    };
+    assert!(read_text(Goal, &with("")).is_ok());
+    for (row, part) in [
+        ("send 10b to 3", "send to rank 3: no such rank; ranks are 0 to 2"),
+        ("send 10b to 0", "send to rank 0: that is the rank itself"),
+        ("recv 10b from 0", "receive from rank 0: that is the rank itself"),
+        ("recv 10b from -1", "receive from -1: any rank; not supported"),
+        ("recv 10b from 1 tag -1", "tag -1: any tag; not supported"),
+        ("send 10b to 4294967295", "to: found `4294967295`, which is too large"),
+        ("send 10b from 1", "found `from`, expected `to`"),
+        ("recv 10b to 1", "found `to`, expected `from`"),
+        ("send 10 to 1", "send: found `10`, expected a whole number of bytes such as `10b`"),
+        ("send -10b to 1", "send: found `-10b`"),
+        ("send b to 1", "send: found `b`"),
+        ("send", "the statement ends, expected a size"),
+        ("send 10b", "the statement ends, expected `to`"),
+        ("send 10b to", "the statement ends, expected a whole number for `to`"),
+        ("send 10b to 1 tga 1", "unknown word `tga`; allowed are tag, cpu, nic (did you mean `tag`?)"),
+        ("send 10b to 1 tag 1 tag 1", "`tag` comes twice"),
+        ("send 10b to 1 tag x", "tag: found `x`, expected a whole number"),
+        ("send 10b to 1 cpu 256", "cpu: found `256`, which is too large"),
+        ("send 10b to 1 tag 5", "this send has no receive: rank 0 sends 1 to rank 1 with tag 5, which receives 0"),
+        ("recv 10b from 1 tag 5", "this receive has no send: rank 1 sends 0 to rank 0 with tag 5, which receives 1"),
+        ("send 10b to 1", "this send has no receive: rank 0 sends 2 to rank 1 with tag 0, which receives 1"),
+        ("calc", "the statement ends, expected a whole number for `calc`"),
+        ("calc 1.5", "calc: found `1.5`, expected a whole number"),
+        ("calc 18446744073709552", "time below 213 days"),
+        ("calc 99999999999999999999", "which is too large"),
+        ("calc 5 tag 1", "unknown word `tag`; allowed are cpu, nic"),
+        ("clac 5", "did you mean `calc`"),
+        ("a: calc 5", "the label `a` was given before, in line 3"),
+        ("9: calc 5", "label: found `9`"),
+        ("b: ", "the statement ends, expected send, recv or calc"),
+        ("a requires b", "the rank 0 has no label `b`"),
+        ("lable requires a", "the rank 0 has no label `lable`"),
+        ("a requires", "the statement ends, expected a label"),
+        ("a requires a a", "found `a`, expected the end of the statement"),
+        ("rank 2 {", "found `rank`, expected send, recv, calc"),
+        ("/* no end", "the comment `/*` has no end"),
+        ("} }", "found `}`, expected `num_ranks N` or `rank r {`"),
+    ] {
+        refused(Goal, &[(&with(row), 4, part)]);
+    }
+    refused(Goal, &[(&with("a requires a"), 3, "operations wait in a circle: line 3 waits for line 3")]);
+    let circle = with("b: calc 1\nc: calc 2\nb irequires c\nc requires b");
+    refused(Goal, &[(&circle, 4, "operations wait in a circle: line 4 waits for line 5, that for line 4")]);
+    let head = "num_ranks 1\nrank 0 {\n";
+    for (text, line, part) in [
+        ("", 1, "lacks the line `num_ranks N`"),
+        ("num_ranks 0\n", 1, "for 0 ranks"),
+        ("num_ranks 17\n", 1, "for 17 ranks, and the topology has 16 hosts"),
+        ("num_ranks 4294967297\n", 1, "for 4294967297 ranks"),
+        ("num_ranks two\n", 1, "num_ranks: found `two`"),
+        ("num_rnks 2\n", 1, "did you mean `num_ranks`"),
+        ("\nrank 0 {\n}\n", 2, "expected `num_ranks N` before it"),
+        ("num_ranks 2\nnum_ranks 2\n", 2, "was given before, in line 1"),
+        ("num_ranks 2\nrank 2 {\n}\n", 2, "rank 2: no such rank"),
+        ("num_ranks 2\nrank 1 {\n}\nrank 1 {\n}\n", 4, "the rank 1 was given before, in line 2"),
+        ("num_ranks 2\nrank 1 {\n}\n", 1, "the rank 0 does not follow"),
+        ("num_ranks 2\nrank 1\nsend\n", 3, "found `send`, expected `{`"),
+        (&format!("{head}calc 5\n"), 2, "the block of rank 0 has no end `}`"),
+    ] {
+        refused(Goal, &[(text, line, part)]);
+    }
+    let error = read_text(Goal, &format!("{head}calc 5\n}}")).unwrap_err();
+    assert!(error.message.contains("f sends nothing"), "{error}");
+}
+
+#[test]
+fn mistakes_in_a_binary_are_named_with_rank_and_operation() {
+    let refused = |content: &[u8], place: &str, part: &str| {
+        let error = read_bytes(Goal, content).expect_err(part);
+        assert_eq!(error.place.as_deref(), Some(place), "{error}");
+        assert!(error.message.contains(part), "{part:?}: {error}");
+    };
+    let good = encode(&mixed());
+    let changed = |at: usize, with: &[u8]| {
+        let mut content = good.clone();
+        content[at..at + with.len()].copy_from_slice(with);
+        content
+    };
+    // Rank 0 begins after 8 B of magic number, 6 B of header and 48 B of table; its only root is operation 0 and 2.
+    let rank_0 = 8 + 6 + 48;
+    let node = |number: usize| rank_0 + 8 + 8 + 39 * number;
+    refused(&changed(0, &2342u64.to_le_bytes()), "f", "begins with 4223, not 2342");
+    refused(&good[..8], "f", "ends after 0 B of its header");
+    refused(&good[..30], "f", "within the table of its 3 ranks");
+    refused(&changed(8, &17u32.to_le_bytes()), "f", "for 17 ranks, and the topology has 16 hosts");
+    refused(&changed(8, &0u32.to_le_bytes()), "f", "for 0 ranks");
+    refused(&good[..good.len() - 1], "f: rank 2", "expected some between 54 and");
+    refused(&changed(14, &10u64.to_le_bytes()), "f: rank 0", "found the bytes 10 to");
+    refused(&changed(rank_0, &100_000u32.to_le_bytes()), "f: rank 0", "100000 operations and 2 roots need");
+    refused(&changed(node(0) + 4, &[9]), "f: rank 0, operation 0", "type: found 9");
+    refused(&changed(node(4) + 5, &3u32.to_le_bytes()), "f: rank 0, operation 4", "no such rank");
+    refused(&changed(node(4) + 5, &[0]), "f: rank 0, operation 4", "the rank itself");
+    refused(&changed(node(3) + 5, &[255; 4]), "f: rank 0, operation 3", "any rank; not supported");
+    refused(&changed(node(3) + 17, &[255; 4]), "f: rank 0, operation 3", "any tag; not supported");
+    refused(&changed(node(1) + 9, &[255; 8]), "f: rank 0, operation 1", "time below 213 days");
+    refused(&changed(node(0) + 31, &[200]), "f: rank 0, operation 0", "of the appendix, which has 7");
+    refused(&changed(node(1) + 23, &[6]), "f: rank 0, operation 1", "lists overlap");
+    refused(&changed(node(6), &[6]), "f: rank 0, operation 0", "found operation 6; operations are 0 to 5");
+    refused(&changed(node(1), &[2]), "f: rank 0, operation 1", "waits for 2 operations by its count, and 1 name");
+    refused(&changed(rank_0 + 8, &[6]), "f: rank 0", "roots: found operation 6, and the rank has 6");
+    refused(&changed(rank_0 + 8, &[1]), "f: rank 0", "roots: operation 1 waits for 1 others");
+    refused(&changed(rank_0 + 8, &[2]), "f: rank 0", "roots: operation 2 comes twice");
+    let mut fewer = mixed();
+    fewer[0].truncate(4);
+    refused(&encode(&fewer), "f: rank 2, operation 2", "this receive has no send");
+    let mut larger = mixed();
+    larger[0][4].size = 6;
+    refused(&encode(&larger), "f: rank 2, operation 2", "meets (operation 4 of rank 0) has 6 B");
+    let mut circle = mixed();
+    circle[2][0].requires.push(2);
+    let part = "operation 3 of rank 0 waits for operation 0 of rank 2, that for operation 2 of rank 2, that for";
+    refused(&encode(&circle), "f: rank 0, operation 3", part);
+    // Two ranks of the table that are one another's bytes are read as what they say.
+    let twice = [&good[..14], &good[30..46], &good[30..]].concat();
+    assert!(read_bytes(Goal, &twice).is_err());
+}
+
+/// Messages and computations in an order in which they can be done, each on a processor of its own; and when each
+/// message starts where it takes 1000 ps to the receiver and 500 back.
+fn schedules() -> impl Strategy<Value = (Vec<Vec<Node>>, Vec<Vec<u64>>)> {
+    let step = (0u32..4, 1u32..4, 0u32..2, 0u64..3, any::<u64>(), any::<u64>());
+    prop::collection::vec(step, 1..40).prop_map(|steps| {
+        let mut ranks: Vec<Vec<Node>> = vec![Vec::new(); 4];
+        // Start and end of each operation.
+        let mut times: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 4];
+        let mut starts: Vec<Vec<u64>> = vec![Vec::new(); 4];
+        let mut add = |rank: u32, mut node: Node, chosen: u64, end: &dyn Fn(u64) -> u64| {
+            let (nodes, times) = (&mut ranks[rank as usize], &mut times[rank as usize]);
+            let mut ready = 0;
+            for cause in 0..nodes.len().min(20) as u32 {
+                let (start, end) = times[cause as usize];
+                match chosen >> (3 * cause) & 7 {
+                    0 => {
+                        node.requires.push(cause);
+                        ready = ready.max(end);
+                    }
+                    1 => {
+                        node.irequires.push(cause);
+                        ready = ready.max(start);
+                    }
+                    _ => {}
+                }
+            }
+            if node.kind == 3 {
+                node.cpu = nodes.len() as u8;
+            }
+            if node.kind == 1 {
+                starts[rank as usize].push(ready);
+            }
+            nodes.push(node);
+            times.push((ready, end(ready)));
+            ready
+        };
+        add(0, send(1, 1, 9), 0, &|ready| ready + 1500);
+        add(1, recv(0, 1, 9), 0, &|ready| ready.max(1000));
+        for (rank, further, tag, kind, first, second) in steps {
+            let peer = (rank + further) % 4;
+            if kind == 0 {
+                add(rank, calc(first % 5, 0), second, &|ready| ready + first % 5 * 1000);
+            } else {
+                let sent = add(rank, send(peer, 8, tag), first, &|ready| ready + 1500);
+                add(peer, recv(rank, 8, tag), second, &|ready| ready.max(sent + 1000));
+            }
+        }
+        (ranks, starts)
+    })
+}
+
+proptest! {
+    #[test]
+    fn flows_start_when_the_schedule_says((ranks, starts) in schedules()) {
+        let text = read_text(Goal, &write(&ranks)).unwrap();
+        let binary = read_bytes(Goal, &encode(&ranks)).unwrap();
+        prop_assert_eq!((&text.flows, &text.triggers), (&binary.flows, &binary.triggers));
+        let expected: Vec<_> = starts.concat().into_iter().map(Some).collect();
+        prop_assert_eq!(play(&text, 1000, 500), expected);
+    }
+
+    #[test]
+    fn no_text_is_too_strange(text in "(?s).{0,300}") {
+        let _ = read_text(Goal, &text);
+    }
+
+    #[test]
+    fn nor_words_of_the_language_in_any_order(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "num_ranks", "rank", "{", "}", "send", "recv", "calc", "10b", "b", "to", "from", "tag", "cpu", "nic", "a",
+            "a:", "c:", "c", ":", ";", "requires", "irequires", "0", "1", "2", "-1", "\n", "\n", "#", "//", "/*", "*/",
+        ]), 0..60),
+        headed: bool,
+    ) {
+        let head = if headed { "num_ranks 2 rank 0 { " } else { "" };
+        let _ = read_text(Goal, &format!("{head}{}", words.join(" ")));
+    }
+
+    #[test]
+    fn nor_valid_text_with_a_change(at in 0usize..400, with in "(?s).{0,3}") {
+        let mut text: Vec<char> = PING_PONG.chars().collect();
+        let at = at.min(text.len() - 1);
+        text.splice(at..=at, with.chars());
+        if let Ok(made) = read_text(Goal, &text.into_iter().collect::<String>()) {
+            prop_assert!(play(&made, 1, 1).iter().all(Option::is_some));
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = read_bytes(Goal, &bytes);
+        let _ = read_bytes(Goal, &[&4223u64.to_le_bytes()[..], &bytes].concat());
+    }
+
+    #[test]
+    fn nor_a_valid_binary_with_changes(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index, cuts: bool) {
+        let mut bytes = encode(&mixed());
+        for (at, with) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = with;
+        }
+        if cuts {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Ok(made) = read_bytes(Goal, &bytes) {
+            prop_assert!(play(&made, 1, 1).iter().all(Option::is_some));
+        }
+    }
+}
