@@ -6,6 +6,7 @@
 //! None of this changes any state.
 
 use crate::{
+    guided::default_link,
     order,
     packet::{Kind, NONE},
     partition::Partition,
@@ -126,6 +127,12 @@ impl Partition<'_> {
         };
         if edge == switch {
             return Next::Port(plan.host_down[packet.dst as usize]);
+        }
+        if let Some(guided) = plan.guided.as_ref().filter(|guided| guided.balancer[packet.balancer as usize]) {
+            return match packet.kind {
+                Kind::Ack | Kind::Nack => Next::Port(default_link(guided, switch, edge)),
+                _ => Next::Unknown,
+            };
         }
         let hops = self.tables.routes.towards(switch, edge);
         match hops.links {

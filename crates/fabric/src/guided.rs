@@ -119,10 +119,12 @@ impl PathLists {
     }
 
     /// The paths that are not known to be dead; all, where every one is.
-    fn live(&mut self, plan: &Plan, guide: &Guide, from: u32, to: u32, dead: &[bool]) -> &GuidedPaths {
-        if self.live.is_empty() && !dead.contains(&true) {
+    #[inline]
+    fn live(&mut self, plan: &Plan, guide: &Guide, from: u32, to: u32, tables: &Tables) -> &GuidedPaths {
+        if !tables.any_dead {
             return self.list(plan, guide, from, to);
         }
+        let dead = &tables.dead;
         let key = u64::from(from) << 32 | u64::from(to);
         if !self.live.contains_key(&key) {
             let alive = paths(plan, guide, from, to).into_iter().filter(|path| !crosses(&path.1, dead));
@@ -233,8 +235,14 @@ impl GuidedSwitch for At<'_> {
         self.guided.snapshots.as_ref().map_or(0, |snapshots| snapshots.read(link, self.now))
     }
     fn paths(&mut self) -> &GuidedPaths {
-        self.lists.live(self.plan, &self.guided.guide, self.here, self.to, &self.tables.dead)
+        self.lists.live(self.plan, &self.guided.guide, self.here, self.to, self.tables)
     }
+}
+
+/// The link that a control packet takes at a switch, where its scheme is guided.
+#[inline]
+pub(crate) fn default_link(guided: &Guided, switch: u32, to: u32) -> u32 {
+    guided.guide.link_at(switch, guided.guide.default_port_of(switch, to)).0
 }
 
 impl Partition<'_> {
