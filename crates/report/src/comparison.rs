@@ -76,6 +76,7 @@ pub const METRICS: &[Metric] = &[
     flows("slowdown_p99", "slowdown, 99th percentile", "", |f| f.slowdown.p99),
     flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
     flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
+    flows("completion", "first start to last acknowledgement", "us", |f| f.completion_us),
     run("trimmed", "packets trimmed", "packets", |s| Some(s.counters.trimmed as f64)),
     run("dropped", "packets dropped", "packets", |s| Some(s.counters.dropped as f64)),
     run("retransmitted", "packets retransmitted", "packets", |s| Some(s.counters.retransmitted as f64)),
@@ -214,8 +215,14 @@ impl Comparison {
     }
 }
 
-/// With one size of flow the slowest flow is what counts (collectives wait for it); else the tail of the slowdown.
+/// Where flows start after each other, as in a collective, the time of the whole counts; with one size of flow the slowest
+/// flow; else the tail of the slowdown.
 fn main_metric(runs: &[Summary]) -> &'static str {
+    let one_after_the_other =
+        |run: &Summary| run.all.completion_us.zip(run.all.fct_us.max).is_some_and(|(all, one)| all > 2.0 * one);
+    if runs.iter().all(|run| run.flows_wait && one_after_the_other(run)) {
+        return "completion";
+    }
     let one_size = |run: &Summary| run.all.size_bytes.min == run.all.size_bytes.max;
     let known = |run: &Summary| run.all.fct_ratio_max.is_some();
     if runs.iter().all(|run| one_size(run) && known(run)) { "fct_ratio_max" } else { "slowdown_p99" }

@@ -12,6 +12,7 @@ const SHOWN: &[(&str, &str, bool)] = &[
     ("slowdown_p50", "slowdown\nmedian", true),
     ("slowdown_p99", "slowdown\np99", true),
     ("fct_ratio_max", "max FCT\nover ideal", true),
+    ("completion", "whole\n[us]", true),
     ("fct_mean", "FCT [us]\nmean", true),
     ("trimmed", "packets\ntrimmed", false),
     ("dropped", "packets\ndropped", false),
@@ -27,6 +28,11 @@ impl Comparison {
         for workload in self.workloads() {
             let columns: Vec<(&str, CellAlignment, Vec<String>)> = SHOWN
                 .iter()
+                .filter(|(metric, ..)| match *metric {
+                    "completion" => self.main_metric == "completion",
+                    "fct_ratio_max" => self.main_metric != "completion",
+                    _ => true,
+                })
                 .filter_map(|&(metric, heading, full)| {
                     // The parts of full cells are aligned among themselves.
                     let alignment = if full { CellAlignment::Left } else { CellAlignment::Right };

@@ -23,6 +23,7 @@ impl Comparison {
         ranked.sort_by(|a, b| a.mean.partial_cmp(&b.mean).unwrap_or(std::cmp::Ordering::Equal));
         let title = match metric.name {
             "fct_ratio_max" => "slowest flow against the ideal (max FCT over ideal)",
+            "completion" => "time of the whole (first start to last acknowledgement)",
             _ => "99th-percentile slowdown",
         };
         let Some(&best) = ranked.first() else {

@@ -155,6 +155,12 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("fct_us", "object", "us", "mean, p50, p95, p99, max of the flow completion time; quantiles interpolate linearly"),
     ("slowdown", "object", "", "the same of the completion time over that of the flow alone on the network"),
     ("fct_ratio_max", "real", "", "largest completion time over largest ideal one; null where a flow did not finish"),
+    (
+        "completion_us",
+        "real",
+        "us",
+        "first start to last acknowledgement of the flows that count; null where one did not finish",
+    ),
     ("size_bytes", "object", "bytes", "smallest and largest flow in the statistics"),
     ("measured", "boolean", "", "whether these flows enter the statistics over all workloads"),
     ("workloads", "object", "", "the keys from flows to measured, per workload"),
@@ -188,6 +194,7 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("time_limit_struck", "boolean", "", "whether a time limit ended the run before all flows were done"),
     ("interrupted", "boolean", "", "whether the run was interrupted"),
     ("unfinished_named", "list of text", "", "the first flows that did not finish: which, where, since when"),
+    ("flows_wait", "boolean", "", "whether flows in the statistics wait for others, as in a collective"),
     ("warmup_s", "real", "s", "flows that start earlier than this after the first flow are not in the statistics"),
     ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),
 ];

@@ -70,6 +70,8 @@ pub struct RunMeta {
     pub classes: Vec<String>,
     /// Flows that start earlier than this after the first flow are run but not counted.
     pub warmup: Time,
+    /// Whether measured flows wait for others (a collective).
+    pub flows_wait: bool,
     /// Largest memory of the process; `None` where the system does not say.
     pub peak_rss_bytes: Option<u64>,
 }

@@ -24,6 +24,7 @@ const COLUMNS: &[&str] = &[
     "fct_mean",
     "fct_p99",
     "fct_ratio_max",
+    "completion",
     "trimmed",
     "dropped",
     "retransmitted",

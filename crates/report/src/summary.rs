@@ -5,6 +5,7 @@ use crate::{
     statistics::{Distribution, quantile},
 };
 use anabranch_outcome::{Balance, Conservation, Counters, FlowRow, LinkRow, RunResult};
+use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,6 +58,9 @@ pub struct Summary {
     pub unfinished_named: Vec<String>,
     /// Warm-up in seconds.
     pub warmup_s: f64,
+    /// Whether measured flows wait for others (a collective).
+    #[serde(default)]
+    pub flows_wait: bool,
     /// Bytes of the simulator's own structures per host.
     pub bytes_per_host: u64,
 }
@@ -100,6 +104,10 @@ pub struct FlowSummary {
     /// Largest completion time over the largest ideal one (PRIME's "Ratio"). `None` where a flow that counts did not
     /// finish: the largest is then not known.
     pub fct_ratio_max: Option<f64>,
+    /// From the first start of a flow that counts to the last acknowledgement of one, in microseconds: how long a
+    /// collective takes. `None` where a flow that counts did not finish.
+    #[serde(default)]
+    pub completion_us: Option<f64>,
     /// Sizes of the flows that count.
     pub size_bytes: SizeRange,
     /// Whether the flows enter the statistics over all workloads.
@@ -174,6 +182,7 @@ impl Summary {
             time_limit_struck: result.time_limit_struck,
             interrupted: result.interrupted,
             unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
+            flows_wait: meta.flows_wait,
             warmup_s: meta.warmup.as_seconds(),
             bytes_per_host: result.bytes_per_host,
         }
@@ -237,6 +246,7 @@ impl FlowSummary {
         let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
         let (mut fct_us, mut slowdowns) = (vec![], vec![]);
         let (mut longest, mut longest_ideal) = (0, 0);
+        let (mut first, mut last): (Option<Time>, Option<Time>) = (None, None);
         for flow in flows {
             let fct = fct_kind.fct(flow);
             number.total += 1;
@@ -253,6 +263,8 @@ impl FlowSummary {
             };
             number.measured += 1;
             longest = longest.max(fct.ps());
+            first = flow.start.map(|start| first.map_or(start, |first| first.min(start))).or(first);
+            last = last.max(flow.start.zip(flow.fct_ack).map(|(start, fct)| start + fct));
             fct_us.push(fct.as_us());
             slowdowns.extend(fct_kind.slowdown(flow));
         }
@@ -264,6 +276,7 @@ impl FlowSummary {
             fct_us: Distribution::of(&mut fct_us),
             slowdown: Distribution::of(&mut slowdowns),
             fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),
+            completion_us: first.zip(last).filter(|_| known).map(|(first, last)| last.saturating_sub(first).as_us()),
             size_bytes: sizes,
             measured,
         }

@@ -68,6 +68,20 @@ ready_made! {
     "hopper-testbed",
     "hf2t-hadoop",
     "hf2t-web-search",
+    "spritz-permutation-dragonfly",
+    "spritz-permutation-slim-fly",
+    "spritz-adversarial-dragonfly",
+    "spritz-adversarial-slim-fly",
+    "spritz-microbenchmark",
+    "spritz-bystanders",
+    "spritz-all-to-all-dragonfly",
+    "spritz-all-to-all-slim-fly",
+    "spritz-allreduce-butterfly-dragonfly",
+    "spritz-allreduce-butterfly-slim-fly",
+    "spritz-allreduce-ring-dragonfly",
+    "spritz-allreduce-ring-slim-fly",
+    "spritz-web-search-dragonfly",
+    "spritz-web-search-slim-fly",
 }
 
 /// The scenario `name` (a file, or the name of a ready-made one), changed by `KEY=VALUE` texts and a seed.

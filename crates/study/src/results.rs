@@ -122,6 +122,10 @@ fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
         load_balancers: setup.load_balancers.iter().map(|b| b.name.clone()).collect(),
         classes: setup.fabric.classes.clone(),
         warmup: scenario.run.warmup,
+        flows_wait: setup.flows.flows.iter().any(|flow| {
+            matches!(flow.start, anabranch_workload::Start::On(_))
+                && setup.flows.workloads[usize::from(flow.workload)].measured
+        }),
         peak_rss_bytes: peak_rss_bytes(),
     }
 }

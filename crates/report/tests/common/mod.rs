@@ -42,6 +42,7 @@ pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
         load_balancers: vec![scheme.to_string()],
         classes: vec!["data".to_string()],
         warmup: Time::ZERO,
+        flows_wait: false,
         peak_rss_bytes: Some(48 << 20),
     }
 }
