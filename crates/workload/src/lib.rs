@@ -22,7 +22,7 @@ pub use kinds::{
     collective::{Algorithm, CollectiveParameters, TriggeredBy},
     file::FileParameters,
     incast::IncastParameters,
-    microbenchmark::MicrobenchmarkParameters,
+    microbenchmark::{Background, MicrobenchmarkParameters, Part},
     permutation::PermutationParameters,
     poisson::{LoadReference, PoissonParameters},
     training_rounds::{Exchange, TrainingRoundsParameters},

@@ -6,8 +6,8 @@ use crate::{
     About, Start, WorkloadError,
     view::{Context, Label, LowDiameter, Traffic},
 };
-use anabranch_random::Stream;
-use anabranch_settings::{Auto, parameters};
+use anabranch_random::{Stream, name_key};
+use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.
@@ -16,10 +16,33 @@ pub(crate) const ABOUT: About = About {
     summary: "one monitored flow across a Dragonfly whose groups are congested towards its destination, but for a few",
     source: "Spritz V-B, Fig. 5 and Table III; specification 12.4",
     description: "A flow leads from a host of group S to a host of group D. In every other group but `free_groups` \
-        random ones, S among them, all hosts send long flows to the hosts of the switch that owns the link to D, so \
-        that detours through these groups queue. The long flows begin `lead` earlier; they are a part of their own, \
+        random ones, S among them, all hosts send long flows towards the switch that owns the link to D, so that \
+        detours through these groups queue. The long flows begin `lead` earlier; they are a part of their own, \
         named after the workload with `-background`, and are not measured.",
 };
+
+choices! {
+    /// Where the long flows go.
+    pub enum Background {
+        /// To the hosts of the gateway. These take in less than the local links bring: the queues are at the hosts.
+        Gateway = "gateway",
+        /// Through the gateway: to its hosts and over its other global links, in turn, so that the local links into it are
+        /// as busy as what leads out of it.
+        Through = "through",
+    }
+}
+
+choices! {
+    /// Which flows a workload of this kind makes.
+    pub enum Part {
+        /// All; the long flows are a part of their own in the results.
+        Both = "both",
+        /// The monitored flow.
+        Monitored = "monitored",
+        /// The long flows that go with it, so that they can have a load balancer of their own.
+        Background = "background",
+    }
+}
 
 parameters! {
     /// The microbenchmark of Spritz.
@@ -28,6 +51,12 @@ parameters! {
         size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
         /// Bytes of each long flow.
         background_size: Bytes = Bytes(64 << 20), source "ours: outlasts the monitored flow";
+        /// Which flows are made. Two workloads with the same keys and seed, one for each part, fit together.
+        part: Part = Part::Both, source "ours";
+        /// Where the long flows go.
+        background: Background = Background::Through, source "ours: the paper's flows are not published; `gateway` is specification 12.4";
+        /// Long flows that each host sends to its destination.
+        flows_per_host: u32 = 1, source "ours: not given";
         /// Groups without congestion, besides that of the destination.
         free_groups: u32 = 3, source "specification 12.4";
         /// How much earlier than the monitored flow the long flows start.
@@ -81,6 +110,8 @@ impl Kind for MicrobenchmarkParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
         WorkloadError::unless(self.background_size.0 > 0, "background_size", self.background_size, "1B or more")?;
+        let many = (1..=4096).contains(&self.flows_per_host);
+        WorkloadError::unless(many, "flows_per_host", self.flows_per_host, "from 1 to 4096")?;
         let end = self.start.ps().checked_add(self.lead.ps());
         WorkloadError::unless(end.is_some(), "lead", self.lead, "start and lead within 213 days")
     }
@@ -93,7 +124,8 @@ impl Kind for MicrobenchmarkParameters {
             return Err(WorkloadError::of_key("kind", format!("found \"{}\" {message} {only}", ABOUT.name)));
         }
         let view = context.view;
-        let mut stream = Stream::keyed(context.seed, context.key(), "workload microbenchmark");
+        // Keyed by the kind, not by the name: the two parts must agree.
+        let mut stream = Stream::keyed(context.seed, name_key(ABOUT.name), "workload microbenchmark");
         let (source, destination, congested) = self.groups(network.groups(), &mut stream)?;
         let hosts = hosts_by_group(view, network.groups());
         let gateway = |group| {
@@ -114,16 +146,33 @@ impl Kind for MicrobenchmarkParameters {
 
         let labels = vec![Label::default(), Label { name: format!("{}-background", context.name), measured: false }];
         let mut traffic = Traffic { labels, ..Traffic::default() };
-        traffic.flows.push(plain(from, to, self.size.0, Start::At(self.start + self.lead)));
+        if self.part != Part::Background {
+            traffic.flows.push(plain(from, to, self.size.0, Start::At(self.start + self.lead)));
+        }
+        if self.part == Part::Monitored {
+            return Ok(traffic);
+        }
         for &group in &congested {
             let leaf = gateway(group)?;
-            let (to, senders): (Vec<u32>, Vec<u32>) =
+            let (mut to, senders): (Vec<u32>, Vec<u32>) =
                 hosts[group as usize].iter().partition(|&&host| view.leaf_of[host as usize] == leaf);
+            if self.background == Background::Through {
+                // Behind each other global link of the gateway: a host of the switch at its end, in a congested group.
+                for &other in congested.iter().filter(|&&other| other != group) {
+                    if network.gateway_leaf(group, other) == Some(leaf) {
+                        let beyond = network.gateway_leaf(other, group);
+                        let behind = hosts[other as usize].iter();
+                        let mut behind =
+                            behind.filter(|&&host| Some(view.leaf_of[host as usize]) == beyond && host != from);
+                        to.extend(behind.next());
+                    }
+                }
+            }
             // The monitored sender's own link stays free; in its place nobody sends.
             for (&src, &dst) in senders.iter().zip(to.iter().cycle()).filter(|(src, _)| **src != from) {
                 let mut flow = plain(src, dst, self.background_size.0, Start::At(self.start));
-                flow.workload = 1;
-                traffic.flows.push(flow);
+                flow.workload = u16::from(self.part == Part::Both);
+                traffic.flows.extend(std::iter::repeat_n(flow, self.flows_per_host as usize));
             }
         }
         Ok(traffic)
@@ -143,7 +192,8 @@ mod tests {
     fn all_groups_but_the_free_ones_queue_at_their_gateway() {
         // Nine groups of four leaves of two hosts; leaf (d - g - 1) mod 9 mod 4 of group g leads to group d.
         let hosts = low_diameter(9, true);
-        let made = traffic(&MicrobenchmarkParameters::default(), &hosts, "").unwrap();
+        let p = MicrobenchmarkParameters { background: Background::Gateway, ..Default::default() };
+        let made = traffic(&p, &hosts, "").unwrap();
         let names: Vec<_> = made.labels.iter().map(|label| (label.name.as_str(), label.measured)).collect();
         assert_eq!(names[1], ("test-background", false));
         let monitored = &made.flows[0];
@@ -167,6 +217,31 @@ mod tests {
         // Every local link into a gateway carries two flows, one where the monitored one joins.
         assert_eq!(onto.len(), 5 * 3);
         assert!(onto.iter().all(|(&leaf, &flows)| flows == if leaf == monitored.src / 2 { 1 } else { 2 }));
+    }
+
+    #[test]
+    fn long_flows_may_go_through_the_gateway() {
+        // All nine groups but D congested: each gateway has its two hosts and one more global link, whose group may be D.
+        let p = MicrobenchmarkParameters { free_groups: 0, ..Default::default() };
+        let made = traffic(&p, &low_diameter(9, true), "").unwrap();
+        let destination = made.flows[0].dst / 8;
+        let mut leave = 0;
+        for flow in &made.flows[1..] {
+            assert_ne!(flow.dst / 8, destination);
+            leave += usize::from(flow.src / 8 != flow.dst / 8);
+        }
+        // Six senders per group, in turn to two hosts and, where there is one, a third behind the other link.
+        assert!(leave > 0 && leave <= 8 * 2, "{leave}");
+        assert_eq!(made.flows.len(), 1 + 8 * 6 - 1);
+    }
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        let hosts = low_diameter(9, true);
+        let of = |part| traffic(&MicrobenchmarkParameters { part, ..Default::default() }, &hosts, "").unwrap().flows;
+        let pairs = |flows: &[crate::Flow]| flows.iter().map(|f| (f.src, f.dst, f.size)).collect::<Vec<_>>();
+        let (one, rest) = (pairs(&of(Part::Monitored)), pairs(&of(Part::Background)));
+        assert_eq!([one, rest].concat(), pairs(&of(Part::Both)));
     }
 
     #[test]
