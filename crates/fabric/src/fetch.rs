@@ -6,7 +6,6 @@
 //! None of this changes any state.
 
 use crate::{
-    guided::default_link,
     order,
     packet::{Kind, NONE},
     partition::Partition,
@@ -129,10 +128,7 @@ impl Partition<'_> {
             return Next::Port(plan.host_down[packet.dst as usize]);
         }
         if let Some(guided) = plan.guided.as_ref().filter(|guided| guided.balancer[packet.balancer as usize]) {
-            return match packet.kind {
-                Kind::Ack | Kind::Nack => Next::Port(default_link(guided, switch, edge)),
-                _ => Next::Unknown,
-            };
+            return self.foresee_guided(guided, switch, edge, packet).map_or(Next::Unknown, Next::Port);
         }
         let hops = self.tables.routes.towards(switch, edge);
         match hops.links {

@@ -1,7 +1,7 @@
 //! Switches of Dragonflies and Slim Flies: what guided schemes are asked with, lists of paths, snapshots of queues.
 
 use crate::{
-    packet::Kind,
+    packet::{Kind, Packet},
     partition::Partition,
     plan::{Plan, Tables},
     switch::scheme_index,
@@ -168,25 +168,59 @@ pub(crate) fn dead_paths(plan: &Plan, guide: &Guide, from: u32, to: u32, dead: &
     if flags.contains(&true) { flags } else { Vec::new() }
 }
 
-/// A switch with a packet at hand.
-struct At<'a> {
-    plan: &'a Plan,
+/// A switch with a packet at hand; `inside` is what it has besides its tables.
+struct At<'a, I> {
     guided: &'a Guided,
+    here: u32,
+    to: u32,
+    inside: I,
+}
+
+/// Queues and lists of a switch.
+trait Inside {
+    fn queue(&mut self, link: u32) -> u64;
+    fn snapshot(&self, guided: &Guided, link: u32) -> u64;
+    fn paths(&mut self, guided: &Guided, here: u32, to: u32) -> &GuidedPaths;
+}
+
+struct Live<'a> {
+    plan: &'a Plan,
     wires: &'a mut Wires,
     lists: &'a mut PathLists,
     tables: &'a Tables,
-    here: u32,
-    to: u32,
     now: u64,
 }
 
-impl At<'_> {
-    fn link(&self, port: u32) -> u32 {
-        self.guided.guide.link_at(self.here, port).0
+impl Inside for Live<'_> {
+    fn queue(&mut self, link: u32) -> u64 {
+        self.wires.backlog(self.plan, link, self.now)
+    }
+    fn snapshot(&self, guided: &Guided, link: u32) -> u64 {
+        guided.snapshots.as_ref().map_or(0, |snapshots| snapshots.read(link, self.now))
+    }
+    fn paths(&mut self, guided: &Guided, here: u32, to: u32) -> &GuidedPaths {
+        self.lists.live(self.plan, &guided.guide, here, to, self.tables)
     }
 }
 
-impl GuidedSwitch for At<'_> {
+/// Nothing: tables alone.
+struct Nothing;
+
+static NO_PATHS: GuidedPaths = GuidedPaths::EMPTY;
+
+impl Inside for Nothing {
+    fn queue(&mut self, _: u32) -> u64 {
+        0
+    }
+    fn snapshot(&self, _: &Guided, _: u32) -> u64 {
+        0
+    }
+    fn paths(&mut self, _: &Guided, _: u32, _: u32) -> &GuidedPaths {
+        &NO_PATHS
+    }
+}
+
+impl<I: Inside> GuidedSwitch for At<'_, I> {
     #[inline]
     fn shape(&self) -> Shape {
         match self.guided.guide.guidance() {
@@ -227,25 +261,33 @@ impl GuidedSwitch for At<'_> {
         self.guided.guide.next_port(self.here, hop, over_local, [ev >> 8, ev & 0xff], self.to)
     }
     fn queue(&mut self, port: u32) -> u64 {
-        let link = self.link(port);
-        self.wires.backlog(self.plan, link, self.now)
+        let link = self.guided.guide.link_at(self.here, port).0;
+        self.inside.queue(link)
     }
     fn snapshot(&self, switch: u32, port: u32) -> u64 {
         let link = self.guided.guide.link_at(switch, port).0;
-        self.guided.snapshots.as_ref().map_or(0, |snapshots| snapshots.read(link, self.now))
+        self.inside.snapshot(self.guided, link)
     }
     fn paths(&mut self) -> &GuidedPaths {
-        self.lists.live(self.plan, &self.guided.guide, self.here, self.to, self.tables)
+        self.inside.paths(self.guided, self.here, self.to)
     }
-}
-
-/// The link that a control packet takes at a switch, where its scheme is guided.
-#[inline]
-pub(crate) fn default_link(guided: &Guided, switch: u32, to: u32) -> u32 {
-    guided.guide.link_at(switch, guided.guide.default_port_of(switch, to)).0
 }
 
 impl Partition<'_> {
+    /// The link that a packet of a guided scheme will take, where that can be told beforehand.
+    #[inline]
+    pub(crate) fn foresee_guided(&self, guided: &Guided, switch: u32, to: u32, packet: &Packet) -> Option<u32> {
+        let at = At { guided, here: switch, to, inside: Nothing };
+        let port = match packet.kind {
+            Kind::Data => {
+                let view = packet.view(self.plan);
+                self.switches.known(switch, packet.balancer)?.foresee_guide(&view, &packet.head, &at)?
+            }
+            _ => guided.guide.default_port_of(switch, to),
+        };
+        Some(guided.guide.link_at(switch, port).0)
+    }
+
     /// The link that a packet of a guided scheme takes at `switch` towards the switch `to`.
     #[inline]
     pub(crate) fn guided_hop(&mut self, guided: &Guided, switch: u32, to: u32, id: u32, now: u64) -> Option<u32> {
@@ -254,16 +296,8 @@ impl Partition<'_> {
         let default = || guided.guide.default_port_of(switch, to);
         let port = if matches!(packet.kind, Kind::Data | Kind::Header | Kind::Probe) {
             let (view, mut header, balancer) = (packet.view(plan), packet.head, packet.balancer);
-            let mut at = At {
-                plan,
-                guided,
-                wires: &mut self.wires,
-                lists: &mut self.lists,
-                tables: self.tables,
-                here: switch,
-                to,
-                now,
-            };
+            let inside = Live { plan, wires: &mut self.wires, lists: &mut self.lists, tables: self.tables, now };
+            let mut at = At { guided, here: switch, to, inside };
             let scheme = self.switches.scheme(scheme_index(plan, switch, balancer));
             let port = scheme.guide(Time::from_ps(now), &view, &mut header, &mut at);
             self.wires.packets[id].head = header;

@@ -72,6 +72,12 @@ impl Switches {
         self.uplinks[switch as usize]
     }
 
+    /// The scheme of a switch, if it is of this partition.
+    #[inline]
+    pub(crate) fn known(&self, switch: u32, balancer: u8) -> Option<&Switch> {
+        self.schemes.get(switch as usize * self.balancers + balancer as usize)?.as_ref()
+    }
+
     /// The candidate that a packet will take, where the scheme can tell beforehand.
     #[inline]
     pub(crate) fn foresee(
@@ -81,8 +87,7 @@ impl Switches {
         packet: &PacketView,
         candidates: &Candidates<'_>,
     ) -> Option<u32> {
-        let scheme = self.schemes.get(switch as usize * self.balancers + balancer as usize)?.as_ref()?;
-        scheme.foresee(packet, candidates)
+        self.known(switch, balancer)?.foresee(packet, candidates)
     }
 
     pub(crate) fn routes_changed(&mut self, routes: &Routes, plan: &Plan) {

@@ -85,6 +85,9 @@ impl Category {
 }
 
 impl GuidedPaths {
+    /// A list without paths.
+    pub const EMPTY: GuidedPaths = GuidedPaths { evs: Vec::new(), kinds: Vec::new(), steps: Vec::new() };
+
     /// The list of these paths, which stand in the order of their latency.
     pub fn new(paths: impl IntoIterator<Item = GuidedPath>) -> Self {
         let mut list = GuidedPaths::default();

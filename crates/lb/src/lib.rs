@@ -312,6 +312,11 @@ pub trait SwitchScheme {
     ) -> u32 {
         at.minimal(at.here())
     }
+    /// The port that [`SwitchScheme::guide`] will choose, where that follows from the packet alone: a hint as
+    /// [`SwitchScheme::foresee`].
+    fn foresee_guide<G: GuidedSwitch>(&self, _packet: &PacketView, _header: &SwitchHeader, _at: &G) -> Option<u32> {
+        None
+    }
     /// A data packet has reached the switch of its receiver; asked only of schemes with
     /// [`registry::Sees::EveryHop`].
     fn deliver(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) -> Delivery {

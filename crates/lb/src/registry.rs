@@ -255,6 +255,10 @@ macro_rules! switch_schemes {
                 match self { $(Self::$scheme(s) => s.guide(now, packet, header, at),)* }
             }
             #[inline]
+            fn foresee_guide<G: GuidedSwitch>(&self, packet: &PacketView, header: &SwitchHeader, at: &G) -> Option<u32> {
+                match self { $(Self::$scheme(s) => s.foresee_guide(packet, header, at),)* }
+            }
+            #[inline]
             fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) -> Delivery {
                 match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* }
             }

@@ -44,6 +44,8 @@ pub struct Guide {
     local: Vec<bool>,
     /// Dragonfly: per (group, other group) the port between them.
     gateways: Vec<u32>,
+    /// Dragonfly: per (switch, group) the default port out of the switch.
+    group_ports: Vec<u32>,
     /// Dragonfly: the switch that owns each port.
     owner: Vec<u32>,
     /// Slim Fly: per (switch, other switch) the number of the default port.
@@ -90,6 +92,7 @@ impl Topology {
             to,
             local,
             gateways: Vec::new(),
+            group_ports: Vec::new(),
             owner,
             default_ports: Vec::new(),
         };
@@ -194,6 +197,16 @@ impl Guide {
             // Should there be several links, the first counts.
             *gateway = (port as u32).min(*gateway);
         }
+        let groups = self.groups;
+        let towards = |at: u32, there: u32| {
+            let gateway = self.gateways[(self.group[at as usize] * groups + there) as usize];
+            match self.owner.get(gateway as usize) {
+                None => NONE,
+                Some(owner) if *owner == at => gateway,
+                Some(owner) => self.port_to(at, *owner),
+            }
+        };
+        self.group_ports = (0..self.switches() * groups).map(|entry| towards(entry / groups, entry % groups)).collect();
     }
 
     fn find_default_ports(&mut self) {
@@ -234,9 +247,7 @@ impl Guide {
                 if here == there {
                     return self.port_to(at, to);
                 }
-                let gateway = self.gateways[(here * self.groups + there) as usize];
-                let owner = self.owner[gateway as usize];
-                if owner == at { gateway } else { self.port_to(at, owner) }
+                self.group_ports[(at * self.groups + there) as usize]
             }
         }
     }
