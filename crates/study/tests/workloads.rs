@@ -69,8 +69,11 @@ fn the_microbenchmark_fills_the_links_to_the_gateways() {
     let guide = setup.topology.guide().unwrap();
     for flow in background {
         let (gateway, _) = guide.gateway(flow.src / 32, 20).unwrap();
-        assert_eq!(setup.topology.edge_switch(flow.dst), gateway);
-        assert_ne!(setup.topology.edge_switch(flow.src), gateway);
+        // To the gateway or through it: it is the first stop of the default path.
+        let (from, to) = (setup.topology.edge_switch(flow.src), setup.topology.edge_switch(flow.dst));
+        assert_ne!(from, gateway);
+        assert_eq!(setup.topology.link(guide.minimal(from, to).unwrap()).to, gateway);
+        assert_ne!(flow.dst / 32, 20);
         assert_eq!(flow.start, Start::At(anabranch_units::Time::ZERO));
     }
 }
