@@ -167,9 +167,12 @@ impl Plan {
         observer: &dyn Observer,
     ) -> Result<Compared, RunError> {
         let started = Instant::now();
-        // Whatever is wrong with the graph or the traffic shows before anything is written.
+        // Whatever is wrong with the graph, the traffic or a load balancer shows before anything is written.
         if let Some(job) = self.jobs.first() {
-            job.scenario.setup(job.seed)?;
+            let setup = job.scenario.setup(job.seed)?;
+            for other in &self.jobs[1..self.schemes.len().min(self.jobs.len())] {
+                other.scenario.balancers(&setup.topology)?;
+            }
         }
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
         let (side_by_side, threads_each) = self.share(threads);

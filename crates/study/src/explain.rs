@@ -108,7 +108,9 @@ pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     let mut parts = Vec::new();
     if let Some(alias) = ALIASES.iter().find(|a| a.name == name) {
         let sides = format!("host side {}, switch side {}", alias.host, alias.switch);
-        let meaning = format!("{}. A pair: {sides}.", capitalised(alias.summary));
+        let fixed: Vec<String> =
+            alias.fixed.iter().map(|(key, word)| format!(" It sets {key} = \"{word}\".")).collect();
+        let meaning = format!("{}. A pair: {sides}.{}", capitalised(alias.summary), fixed.concat());
         parts.push(Part { table: "[load_balancer] scheme".into(), meaning, parameters: Vec::new() });
         parts.extend(host_part(alias.host));
         parts.extend(switch_part(alias.switch));

@@ -251,12 +251,14 @@ impl Scenario {
         self.topology.build(&self.folder, &self.tree)
     }
 
-    /// Everything that a run with `seed` is a function of. The traffic depends on the seed, not on the load balancer.
+    /// The load balancers in use, as they are on this topology.
     ///
     /// # Errors
-    /// [`ScenarioError`] of what shows only when the graph and the flows are made.
-    pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
-        let topology = self.topology()?;
+    /// Where one of them cannot work there, or not with the transport.
+    pub(crate) fn balancers(
+        &self,
+        topology: &anabranch_topology::Topology,
+    ) -> Result<Vec<LoadBalancer>, ScenarioError> {
         let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
         let guide = topology.guide();
         let ports = guide.as_ref().map_or(0, anabranch_topology::Guide::most_ports);
@@ -274,6 +276,16 @@ impl Scenario {
         transport::check_balancers(&self.transport, &used).map_err(|error| {
             error.maybe_at(self.place("load_balancer.scheme").or_else(|| self.place("transport.congestion_control")))
         })?;
+        Ok(used)
+    }
+
+    /// Everything that a run with `seed` is a function of. The traffic depends on the seed, not on the load balancer.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of what shows only when the graph and the flows are made.
+    pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
+        let topology = self.topology()?;
+        let used = self.balancers(&topology)?;
         let packet = self.transport.mtu() + self.transport.header();
         let bdp = topology.window_bdp(packet, self.transport.ack_size());
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
