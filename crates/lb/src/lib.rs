@@ -292,15 +292,17 @@ pub struct Effects {
 /// The switch side of a scheme: one object per switch.
 pub trait SwitchScheme {
     /// Which candidate the packet takes, by index. `header` is the packet's own, to be read and rewritten; of an ACK or
-    /// NACK it must be left alone.
+    /// NACK it must be left alone. Schemes with [`registry::Sees::Guided`] are asked [`SwitchScheme::guide`] instead.
     fn forward<Q: LocalQueues>(
         &mut self,
-        now: Time,
-        packet: &PacketView,
-        header: &mut SwitchHeader,
-        candidates: &Candidates<'_>,
-        queues: &mut Q,
-    ) -> u32;
+        _now: Time,
+        _packet: &PacketView,
+        _header: &mut SwitchHeader,
+        _candidates: &Candidates<'_>,
+        _queues: &mut Q,
+    ) -> u32 {
+        0
+    }
     /// The switch-facing port that a data packet takes on a Dragonfly or a Slim Fly, for schemes with
     /// [`registry::Sees::Guided`].
     fn guide<G: GuidedSwitch>(

@@ -76,7 +76,7 @@ pub const METRICS: &[Metric] = &[
     flows("slowdown_p99", "slowdown, 99th percentile", "", |f| f.slowdown.p99),
     flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
     flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
-    flows("completion", "first start to last acknowledgement", "us", |f| f.completion_us),
+    flows("completion", "time of the whole", "us", |f| f.completion_us),
     run("trimmed", "packets trimmed", "packets", |s| Some(s.counters.trimmed as f64)),
     run("dropped", "packets dropped", "packets", |s| Some(s.counters.dropped as f64)),
     run("retransmitted", "packets retransmitted", "packets", |s| Some(s.counters.retransmitted as f64)),

@@ -4,7 +4,9 @@ use super::{
     Slots,
     guided::{Sampler, Subset, dead_of, limited},
 };
-use crate::{Category, Decision, Feedback, FlowInfo, GuidedPaths, Spread, Tag, Weights};
+use crate::{
+    Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights, registry::Invalid,
+};
 use anabranch_random::{Stream, key};
 use anabranch_settings::choices;
 use anabranch_units::Time;
@@ -72,7 +74,7 @@ choices! {
 
 /// What the three schemes are made of.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     pub(crate) name: &'static str,
     /// Scout keeps a path in the buffer while it is good; Spray takes it out as it uses it.
     pub(crate) scout: bool,
@@ -156,7 +158,7 @@ struct Connection {
 
 /// The state machine of all flows of a host.
 #[derive(Debug)]
-pub(crate) struct Spritz {
+pub struct Spritz {
     rules: Rules,
     host_key: u64,
     flows: Slots<Connection>,
@@ -190,8 +192,25 @@ fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Cate
     found
 }
 
+impl Rules {
+    /// Whether every value is within its limits.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        let positive =
+            |key, value: f64| Invalid::unless(value > 0.0 && value.is_finite(), key, value, "a number above 0");
+        positive("weight_scale", self.spread.scale)?;
+        Invalid::unless((1..=4096).contains(&self.buffer_size), "buffer_size", self.buffer_size, "from 1 to 4096")?;
+        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")?;
+        let gain = self.ecn_rate_gain;
+        Invalid::unless(gain > 0.0 && gain <= 1.0, "ecn_rate_gain", gain, "above 0 and at most 1")?;
+        positive("min_bias_factor", self.min_bias_factor)?;
+        positive("small_flow_bias", self.small_flow_bias)
+    }
+}
+
 impl Spritz {
-    pub(crate) fn new(rules: Rules, seed: u64, host_key: u64) -> Self {
+    /// The scheme that the parameters stand for, on the host named by `host_key`.
+    pub fn new(parameters: impl Into<Rules>, seed: u64, host_key: u64) -> Self {
+        let rules = parameters.into();
         Spritz {
             host_key: key(seed, host_key, rules.name),
             rules,
@@ -229,8 +248,10 @@ impl Spritz {
         }
         number
     }
+}
 
-    pub(crate) fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+impl HostScheme for Spritz {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
         self.close(slot);
         let rules = self.rules.clone();
         let empty = Arc::new(GuidedPaths::default());
@@ -276,7 +297,7 @@ impl Spritz {
         self.flows.put(slot, connection);
     }
 
-    pub(crate) fn close(&mut self, slot: u32) {
+    fn close(&mut self, slot: u32) {
         let Some(connection) = self.flows.take(slot) else { return };
         let buffer = &mut self.buffers[connection.good as usize];
         buffer.flows -= 1;
@@ -288,7 +309,7 @@ impl Spritz {
 
     /// Algorithm 1.
     #[inline]
-    pub(crate) fn select(&mut self, now: Time, slot: u32) -> Decision {
+    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
         let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
         let good = &mut self.buffers[flow.good as usize];
         let threshold = self.rules.explore_threshold;
@@ -323,7 +344,7 @@ impl Spritz {
 
     /// Algorithms 2 and 3.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
         let Some(flow) = self.flows.get(slot) else { return };
         let (rules, good) = (&self.rules, &mut self.buffers[flow.good as usize]);
         good.last_ack = now;
@@ -346,7 +367,7 @@ impl Spritz {
         flow.note_ack(rules, feedback.ecn);
     }
 
-    pub(crate) fn on_nack(&mut self, slot: u32, tag: Tag) {
+    fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
         let Some(flow) = self.flows.get(slot) else { return };
         if self.rules.scout {
             let index = flow.paths.index(tag);
@@ -354,7 +375,7 @@ impl Spritz {
         }
     }
 
-    pub(crate) fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
         let Some(flow) = self.flows.get(slot) else { return };
         let index = flow.paths.index(tag);
         let good = &mut self.buffers[flow.good as usize];
@@ -366,7 +387,7 @@ impl Spritz {
         }
     }
 
-    pub(crate) fn on_paths_changed(&mut self, slot: u32, dead: &[bool]) {
+    fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
         let Some(flow) = self.flows.get(slot) else { return };
         if let Paths::List(_) = flow.paths {
             let dead = dead_of(&flow.kept, dead);

@@ -6,7 +6,7 @@ use super::{
     spritz::{BlockOn, Buffer, Categories, Count, EcnCounter, Entropy, Rules, Spritz},
 };
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Spread, Tag, Weights,
+    Spread, Weights,
     registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_settings::{Never, parameters};
@@ -50,21 +50,13 @@ parameters! {
 
 impl Check for SpritzCoarseParameters {
     fn check(&self) -> Result<(), Invalid> {
-        let positive = |value: f64| value > 0.0 && value.is_finite();
-        Invalid::unless(positive(self.weight_scale), "weight_scale", self.weight_scale, "a number above 0")?;
-        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")?;
-        Invalid::unless(positive(self.min_bias_factor), "min_bias_factor", self.min_bias_factor, "a number above 0")
+        Rules::from(self.clone()).check()
     }
 }
 
-/// Spritz over categories for all flows of a host.
-#[derive(Debug)]
-pub struct SpritzCoarse(Spritz);
-
-impl SpritzCoarse {
-    /// The scheme on the host named by `host_key`.
-    pub fn new(p: SpritzCoarseParameters, seed: u64, host_key: u64) -> Self {
-        let rules = Rules {
+impl From<SpritzCoarseParameters> for Rules {
+    fn from(p: SpritzCoarseParameters) -> Self {
+        Rules {
             name: ABOUT.name,
             scout: true,
             coarse: Some((p.categories, p.entropy)),
@@ -85,39 +77,18 @@ impl SpritzCoarse {
             buffer_reset: None,
             max_paths: 0,
             subset: Subset::Fastest,
-        };
-        SpritzCoarse(Spritz::new(rules, seed, host_key))
+        }
     }
 }
 
-impl HostScheme for SpritzCoarse {
-    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        self.0.open(now, slot, flow);
-    }
-    fn close(&mut self, slot: u32) {
-        self.0.close(slot);
-    }
-    #[inline]
-    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
-        self.0.select(now, slot)
-    }
-    #[inline]
-    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
-        self.0.on_ack(now, slot, feedback);
-    }
-    fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
-        self.0.on_nack(slot, tag);
-    }
-    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
-        self.0.on_timeout(now, slot, tag);
-    }
-}
+/// Spritz over categories for all flows of a host.
+pub type SpritzCoarse = Spritz;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        Category,
+        Category, HostScheme, Tag,
         host::testing::{clean, four_paths, guided_flow, send},
     };
 

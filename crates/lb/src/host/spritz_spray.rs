@@ -7,7 +7,7 @@ use super::{
     spritz::{BlockOn, Buffer, Count, EcnCounter, Rules, Spritz},
 };
 use crate::{
-    Decision, Feedback, FlowInfo, HostScheme, Outgoing, Spread, Tag, Weights,
+    Spread, Weights,
     registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_settings::{Never, parameters};
@@ -64,25 +64,13 @@ parameters! {
 
 impl Check for SpritzSprayParameters {
     fn check(&self) -> Result<(), Invalid> {
-        let positive = |value: f64| value > 0.0 && value.is_finite();
-        Invalid::unless(positive(self.weight_scale), "weight_scale", self.weight_scale, "a number above 0")?;
-        Invalid::unless((1..=4096).contains(&self.buffer_size), "buffer_size", self.buffer_size, "from 1 to 4096")?;
-        Invalid::unless((0.0..=1.0).contains(&self.ecn_rate), "ecn_rate", self.ecn_rate, "a share from 0 to 1")?;
-        let gain = self.ecn_rate_gain;
-        Invalid::unless(gain > 0.0 && gain <= 1.0, "ecn_rate_gain", gain, "above 0 and at most 1")?;
-        Invalid::unless(positive(self.min_bias_factor), "min_bias_factor", self.min_bias_factor, "a number above 0")?;
-        Invalid::unless(positive(self.small_flow_bias), "small_flow_bias", self.small_flow_bias, "a number above 0")
+        Rules::from(self.clone()).check()
     }
 }
 
-/// Spritz-Spray for all flows of a host.
-#[derive(Debug)]
-pub struct SpritzSpray(Spritz);
-
-impl SpritzSpray {
-    /// The scheme on the host named by `host_key`.
-    pub fn new(p: SpritzSprayParameters, seed: u64, host_key: u64) -> Self {
-        let rules = Rules {
+impl From<SpritzSprayParameters> for Rules {
+    fn from(p: SpritzSprayParameters) -> Self {
+        Rules {
             name: ABOUT.name,
             scout: false,
             coarse: None,
@@ -103,41 +91,18 @@ impl SpritzSpray {
             buffer_reset: interval(p.buffer_reset),
             max_paths: p.max_paths,
             subset: p.subset,
-        };
-        SpritzSpray(Spritz::new(rules, seed, host_key))
+        }
     }
 }
 
-impl HostScheme for SpritzSpray {
-    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        self.0.open(now, slot, flow);
-    }
-    fn close(&mut self, slot: u32) {
-        self.0.close(slot);
-    }
-    #[inline]
-    fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
-        self.0.select(now, slot)
-    }
-    #[inline]
-    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
-        self.0.on_ack(now, slot, feedback);
-    }
-    fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
-        self.0.on_nack(slot, tag);
-    }
-    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
-        self.0.on_timeout(now, slot, tag);
-    }
-    fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
-        self.0.on_paths_changed(slot, dead);
-    }
-}
+/// Spritz-Spray for all flows of a host.
+pub type SpritzSpray = Spritz;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::testing::{clean, four_paths, guided_flow, mark, send, send_at};
+    use crate::{HostScheme, Tag};
 
     const T: [Tag; 4] = [0x0001, 1 << 16 | 0x0100, 2 << 16 | 0x0101, 3 << 16 | 0x0203];
 

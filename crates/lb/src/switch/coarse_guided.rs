@@ -2,7 +2,7 @@
 //! of them by ECMP hash. A pair without a path of the category takes the default table.
 
 use crate::{
-    Candidates, Category, GuidedSwitch, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    Category, GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{ecmp_hash, reduce},
     registry::{About, Check, Sees, TagKind},
     switch::course::Course,
@@ -44,16 +44,6 @@ impl CoarseGuided {
 }
 
 impl SwitchScheme for CoarseGuided {
-    fn forward<Q: LocalQueues>(
-        &mut self,
-        _: Time,
-        _: &PacketView,
-        _: &mut SwitchHeader,
-        _: &Candidates<'_>,
-        _: &mut Q,
-    ) -> u32 {
-        0
-    }
     #[inline]
     fn guide<G: GuidedSwitch>(&mut self, _: Time, packet: &PacketView, header: &mut SwitchHeader, at: &mut G) -> u32 {
         let mut course = Course::of(header);

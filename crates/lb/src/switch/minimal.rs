@@ -3,7 +3,7 @@
 //! destination; on Slim Fly straight there, or over the common neighbour of the smallest number.
 
 use crate::{
-    Candidates, GuidedSwitch, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{About, Check, Sees, TagKind},
 };
 use anabranch_settings::parameters;
@@ -39,16 +39,6 @@ impl Minimal {
 }
 
 impl SwitchScheme for Minimal {
-    fn forward<Q: LocalQueues>(
-        &mut self,
-        _: Time,
-        _: &PacketView,
-        _: &mut SwitchHeader,
-        _: &Candidates<'_>,
-        _: &mut Q,
-    ) -> u32 {
-        0
-    }
     #[inline]
     fn guide<G: GuidedSwitch>(&mut self, _: Time, _: &PacketView, _: &mut SwitchHeader, at: &mut G) -> u32 {
         at.minimal(at.here())

@@ -3,7 +3,7 @@
 //! switch has follows from the hops that the packet has passed.
 
 use crate::{
-    Candidates, GuidedSwitch, LocalQueues, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
+    GuidedSwitch, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
     hash::ecmp_hash,
     registry::{About, Check, Invalid, Sees, TagKind},
     switch::course::Course,
@@ -71,16 +71,6 @@ pub(crate) fn unit(hash: u64) -> f64 {
 }
 
 impl SwitchScheme for SourceGuided {
-    fn forward<Q: LocalQueues>(
-        &mut self,
-        _: Time,
-        _: &PacketView,
-        _: &mut SwitchHeader,
-        _: &Candidates<'_>,
-        _: &mut Q,
-    ) -> u32 {
-        0
-    }
     #[inline]
     fn guide<G: GuidedSwitch>(&mut self, _: Time, packet: &PacketView, header: &mut SwitchHeader, at: &mut G) -> u32 {
         let mut course = Course::of(header);

@@ -5,7 +5,7 @@
 
 use super::valiant::{FirstHop, draw, ev, onward};
 use crate::{
-    Candidates, GuidedSwitch, LocalQueues, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
+    GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{About, Check, Sees, TagKind},
     switch::course::Course,
 };
@@ -119,16 +119,6 @@ impl Ugal {
 }
 
 impl SwitchScheme for Ugal {
-    fn forward<Q: LocalQueues>(
-        &mut self,
-        _: Time,
-        _: &PacketView,
-        _: &mut SwitchHeader,
-        _: &Candidates<'_>,
-        _: &mut Q,
-    ) -> u32 {
-        0
-    }
     fn guide<G: GuidedSwitch>(&mut self, _: Time, _: &PacketView, header: &mut SwitchHeader, at: &mut G) -> u32 {
         let mut course = Course::of(header);
         if self.may_divert(course, at) {

@@ -4,7 +4,7 @@
 //! neighbours.
 
 use crate::{
-    Candidates, GuidedSwitch, LocalQueues, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
+    GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
     registry::{About, Check, Sees, TagKind},
     switch::course::Course,
 };
@@ -117,16 +117,6 @@ impl Valiant {
 }
 
 impl SwitchScheme for Valiant {
-    fn forward<Q: LocalQueues>(
-        &mut self,
-        _: Time,
-        _: &PacketView,
-        _: &mut SwitchHeader,
-        _: &Candidates<'_>,
-        _: &mut Q,
-    ) -> u32 {
-        0
-    }
     #[inline]
     fn guide<G: GuidedSwitch>(&mut self, _: Time, _: &PacketView, header: &mut SwitchHeader, at: &mut G) -> u32 {
         let mut course = Course::of(header);
