@@ -10,6 +10,7 @@ use crate::{
 use anabranch_random::{Stream, key};
 use anabranch_settings::choices;
 use anabranch_units::Time;
+use smallvec::SmallVec;
 use std::{collections::BTreeMap, sync::Arc};
 
 choices! {
@@ -101,10 +102,14 @@ pub struct Rules {
 /// ACKs after which the share of marked ones is looked at.
 const LEAST_ACKS: u32 = 64;
 
-/// Good paths, by index in the list; Scout's in the order of latency.
+/// A good path: its index in the list in the upper half, so that the order is that of latency, its entropy value in the
+/// lower one. Of a list it is the very tag.
+type Entry = u32;
+
+/// Good paths; Scout's in the order of latency.
 #[derive(Debug, Default)]
 struct GoodPaths {
-    paths: Vec<u32>,
+    paths: SmallVec<[Entry; 9]>,
     last_ack: Time,
     marks: u32,
     flows: u32,
@@ -119,14 +124,28 @@ enum Paths {
     Categories(Vec<Category>),
 }
 
+impl GoodPaths {
+    fn remove(&mut self, index: u32) {
+        self.paths.retain(|entry| *entry >> 16 != index);
+    }
+}
+
 impl Paths {
-    fn index(&self, tag: Tag) -> u32 {
+    #[inline]
+    fn entry_of(&self, tag: Tag) -> Entry {
         match self {
-            Paths::List(_) => tag >> 16,
+            Paths::List(_) => tag,
             Paths::Categories(all) => {
                 let category = Category::of(tag as u8);
-                all.iter().position(|c| *c == category).unwrap_or(0) as u32
+                (all.iter().position(|c| *c == category).unwrap_or(0) as u32) << 16
             }
+        }
+    }
+
+    fn entry(&self, index: u32) -> Entry {
+        match self {
+            Paths::List(list) => list.tag(index),
+            Paths::Categories(_) => index << 16,
         }
     }
 
@@ -141,6 +160,8 @@ impl Paths {
 #[derive(Debug)]
 struct Connection {
     paths: Paths,
+    /// Number of paths.
+    len: u32,
     /// Where the list was cut: what is left of the whole one.
     kept: Vec<u32>,
     sampler: Sampler,
@@ -282,6 +303,7 @@ impl HostScheme for Spritz {
         }
         let good = self.buffer_of(now, flow.dst);
         let connection = Connection {
+            len: paths.len(),
             paths,
             kept,
             sampler,
@@ -313,15 +335,15 @@ impl HostScheme for Spritz {
         let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
         let good = &mut self.buffers[flow.good as usize];
         let threshold = self.rules.explore_threshold;
-        let index = if threshold > 0 && flow.packets > threshold {
+        let entry = if threshold > 0 && flow.packets > threshold {
             flow.packets = 0;
-            flow.sampler.draw(now)
+            flow.paths.entry(flow.sampler.draw(now))
         } else {
             if self.rules.count == Count::Every || !good.paths.is_empty() {
                 flow.packets += 1;
             }
             match good.paths.first().copied() {
-                None => flow.sampler.draw(now),
+                None => flow.paths.entry(flow.sampler.draw(now)),
                 Some(front) => {
                     if !self.rules.scout {
                         good.paths.remove(0);
@@ -331,12 +353,12 @@ impl HostScheme for Spritz {
             }
         };
         Decision::Send(match &flow.paths {
-            Paths::List(list) => list.tag(index),
+            Paths::List(_) => entry,
             Paths::Categories(all) => {
                 if matches!(self.rules.coarse, Some((_, Entropy::Packet))) {
                     flow.entropy = flow.sampler.stream.bits() as Tag & 0xff_ffff;
                 }
-                let code = all.get(index as usize).map_or(0, |category| category.code());
+                let code = all.get(entry as usize >> 16).map_or(0, |category| category.code());
                 flow.entropy << 8 | Tag::from(code)
             }
         })
@@ -348,21 +370,20 @@ impl HostScheme for Spritz {
         let Some(flow) = self.flows.get(slot) else { return };
         let (rules, good) = (&self.rules, &mut self.buffers[flow.good as usize]);
         good.last_ack = now;
-        let index = flow.paths.index(feedback.tag);
-        if index >= flow.paths.len() {
+        let entry = flow.paths.entry_of(feedback.tag);
+        if entry >> 16 >= flow.len {
             return;
         }
         if !feedback.ecn {
             if good.paths.len() < rules.buffer_size {
                 if !rules.scout {
-                    good.paths.push(index);
-                } else if let Err(place) = good.paths.binary_search(&index) {
-                    // Indices ascend with latency.
-                    good.paths.insert(place, index);
+                    good.paths.push(entry);
+                } else if let Err(place) = good.paths.binary_search(&entry) {
+                    good.paths.insert(place, entry);
                 }
             }
-        } else if rules.scout && flow.mark(rules, good, index) {
-            good.paths.retain(|path| *path != index);
+        } else if rules.scout && flow.mark(rules, good, entry) {
+            good.remove(entry >> 16);
         }
         flow.note_ack(rules, feedback.ecn);
     }
@@ -370,16 +391,16 @@ impl HostScheme for Spritz {
     fn on_nack(&mut self, _now: Time, slot: u32, tag: Tag) {
         let Some(flow) = self.flows.get(slot) else { return };
         if self.rules.scout {
-            let index = flow.paths.index(tag);
+            let index = flow.paths.entry_of(tag) >> 16;
             flow.remove(&mut self.buffers[flow.good as usize], index);
         }
     }
 
     fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
         let Some(flow) = self.flows.get(slot) else { return };
-        let index = flow.paths.index(tag);
-        let good = &mut self.buffers[flow.good as usize];
-        if self.rules.block_on == BlockOn::Timeout || good.paths.contains(&index) {
+        let entry = flow.paths.entry_of(tag);
+        let (index, good) = (entry >> 16, &mut self.buffers[flow.good as usize]);
+        if self.rules.block_on == BlockOn::Timeout || good.paths.contains(&entry) {
             flow.sampler.block(now, index);
         }
         if self.rules.scout {
@@ -392,7 +413,7 @@ impl HostScheme for Spritz {
         if let Paths::List(_) = flow.paths {
             let dead = dead_of(&flow.kept, dead);
             let good = &mut self.buffers[flow.good as usize];
-            good.paths.retain(|path| !dead.get(*path as usize).copied().unwrap_or(false));
+            good.paths.retain(|entry| !dead.get(*entry as usize >> 16).copied().unwrap_or(false));
             flow.sampler.set_dead(dead);
         }
     }
@@ -400,19 +421,20 @@ impl HostScheme for Spritz {
 
 impl Connection {
     /// Counts a mark; true where the path has had too many.
-    fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, index: u32) -> bool {
+    fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: Entry) -> bool {
         if rules.ecn_counter == EcnCounter::Buffer {
             good.marks += 1;
-            let over = good.marks > rules.ecn_threshold && good.paths.contains(&index);
+            let over = good.marks > rules.ecn_threshold && good.paths.contains(&entry);
             if over {
                 good.marks = 0;
             }
             return over;
         }
-        if self.marks.len() <= index as usize {
-            self.marks.resize(index as usize + 1, 0);
+        let index = entry as usize >> 16;
+        if self.marks.len() <= index {
+            self.marks.resize(index + 1, 0);
         }
-        let marks = &mut self.marks[index as usize];
+        let marks = &mut self.marks[index];
         *marks = marks.saturating_add(1);
         let over = u32::from(*marks) > rules.ecn_threshold;
         if over {
@@ -425,7 +447,7 @@ impl Connection {
         if let Some(marks) = self.marks.get_mut(index as usize) {
             *marks = 0;
         }
-        good.paths.retain(|path| *path != index);
+        good.remove(index);
     }
 
     /// The share of marked ACKs, and the bias towards the minimal path where it is high.
