@@ -73,6 +73,8 @@ ready_made! {
     "spritz-adversarial-dragonfly",
     "spritz-adversarial-slim-fly",
     "spritz-microbenchmark",
+    "spritz-40k-dragonfly",
+    "spritz-40k-slim-fly",
     "spritz-bystanders",
     "spritz-all-to-all-dragonfly",
     "spritz-all-to-all-slim-fly",
