@@ -2,7 +2,7 @@
 
 use super::{
     Source,
-    goal::{Edge, Op, Rank, What, calc, check_peer, check_ranks},
+    goal_ops::{Edge, Op, Rank, What, calc, check_peer, check_ranks},
 };
 use crate::WorkloadError;
 

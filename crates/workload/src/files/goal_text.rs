@@ -5,7 +5,7 @@
 
 use super::{
     Source,
-    goal::{ANY, Edge, Op, Rank, What, calc, check_peer, check_ranks},
+    goal_ops::{ANY, Edge, Op, Rank, What, calc, check_peer, check_ranks},
 };
 use crate::{WorkloadError, error::hint};
 use anabranch_settings::nearest;

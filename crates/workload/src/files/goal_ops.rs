@@ -1,0 +1,71 @@
+//! The operations of a GOAL schedule, as its readers hand them on.
+
+use anabranch_units::Time;
+
+/// `-1` as source or tag of a receive.
+pub(super) const ANY: u32 = u32::MAX;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Send { to: u32, bytes: u64, tag: u32 },
+    Receive { from: u32, bytes: u64, tag: u32 },
+    Calc { delay: Time, cpu: u8 },
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Op {
+    pub(super) what: What,
+    /// Its line in a text, its number within its rank in a binary file.
+    pub(super) at: u32,
+}
+
+/// One operation of a rank waits for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Edge {
+    pub(super) cause: u32,
+    /// For its start rather than its end.
+    pub(super) of_start: bool,
+    pub(super) waiter: u32,
+}
+
+/// The operations of a rank, numbered from 0.
+#[derive(Debug, Default)]
+pub(super) struct Rank {
+    pub(super) ops: Vec<Op>,
+    pub(super) edges: Vec<Edge>,
+}
+
+/// The number of ranks, which must fit the topology.
+pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
+    match u32::try_from(found) {
+        Ok(0) => Err("the schedule is for 0 ranks, expected 1 or more".into()),
+        Ok(ranks) if ranks <= hosts => Ok(ranks),
+        _ => Err(format!("the schedule is for {found} ranks, and the topology has {hosts} hosts: rank i is host i")),
+    }
+}
+
+/// The other side of a message, which must be another rank.
+pub(super) fn check_peer(rank: u32, ranks: u32, what: What) -> Result<(), String> {
+    let (peer, tag, word) = match what {
+        What::Send { to, tag, .. } => (to, tag, "send to"),
+        What::Receive { from, tag, .. } => (from, tag, "receive from"),
+        What::Calc { .. } => return Ok(()),
+    };
+    match peer {
+        ANY => Err(format!("{word} -1: any rank; not supported, expected the rank's number, 0 to {}", ranks - 1)),
+        _ if peer == rank => Err(format!("{word} rank {peer}: that is the rank itself, expected another")),
+        _ if peer >= ranks => Err(format!("{word} rank {peer}: no such rank; ranks are 0 to {}", ranks - 1)),
+        _ if tag == ANY => Err("tag -1: any tag; not supported, expected the tag's number".into()),
+        _ => Ok(()),
+    }
+}
+
+/// A computation of so many nanoseconds.
+pub(super) fn calc(ns: u64, cpu: u8) -> Result<What, String> {
+    match ns.checked_mul(1000) {
+        Some(ps) => Ok(What::Calc { delay: Time::from_ps(ps), cpu }),
+        None => Err(format!("calc: found {ns} ns, expected a time below 213 days")),
+    }
+}
