@@ -11,6 +11,7 @@ use anabranch_lb::{
     GuidedPath, GuidedPaths, GuidedSwitch, Shape, SwitchScheme,
     registry::{SwitchParameters, TagKind},
 };
+use anabranch_settings::Auto;
 use anabranch_topology::{Guidance, Guide, NodeId};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
@@ -61,7 +62,6 @@ impl Guided {
     pub(crate) fn new(
         topology: &anabranch_topology::Topology,
         balancers: &[crate::Balancer],
-        lookahead: u64,
     ) -> Result<Option<Self>, String> {
         let guided = |b: &crate::Balancer| b.switch.about().sees == anabranch_lb::registry::Sees::Guided;
         if !balancers.iter().any(guided) {
@@ -71,22 +71,26 @@ impl Guided {
             let names: Vec<&str> = balancers.iter().filter(|b| guided(b)).map(|b| b.switch.name()).collect();
             return Err(format!("switch scheme {} needs a Dragonfly or a Slim Fly", names.join(", ")));
         };
+        // No lookahead is longer than this, so that the same intervals do for any number of partitions.
+        let between = topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts);
+        let longest = between.map(|l| l.delay + topology.switch_latency).max().unwrap_or_default();
+        let longest = longest.max(Time::from_ps(1));
         let interval = balancers.iter().filter_map(|b| match &b.switch {
             SwitchParameters::Ugal(ugal) => ugal.snapshots(),
             _ => None,
         });
-        let interval = interval.min().map(Time::ps);
-        let least = topology.links.iter().filter(|l| l.from.0 >= topology.hosts && l.to.0 >= topology.hosts);
-        let least = least.map(|l| l.delay.ps() + topology.switch_latency.ps()).min().unwrap_or(1).max(1);
-        if let Some(interval) = interval
-            && interval < least.max(if lookahead == u64::MAX { 0 } else { lookahead })
-        {
+        let interval = interval.map(|interval| match interval {
+            Auto::Auto => longest,
+            Auto::Value(time) => time,
+        });
+        let interval = interval.min();
+        if let Some(interval) = interval.filter(|interval| *interval < longest) {
             return Err(format!(
-                "ugal.snapshot_interval is {}; it must be at least the shortest delay between switches, {}",
-                Time::from_ps(interval),
-                Time::from_ps(least)
+                "ugal.snapshot_interval is {interval}; expected at least the longest delay between switches ({longest}), or \
+                 \"auto\""
             ));
         }
+        let interval = interval.map(Time::ps);
         let slot = || (0..topology.links.len()).map(|_| AtomicU32::new(0)).collect();
         let snapshots = interval.map(|interval| Snapshots { interval, slots: (0..SLOTS).map(|_| slot()).collect() });
         let lists = |b: &crate::Balancer| matches!(b.host.about().tags, TagKind::Guided | TagKind::Category);

@@ -250,7 +250,7 @@ impl Plan {
         if partitions > 1 && lookahead == 0 {
             return Err("a run on several threads needs a link delay and a run.trigger_latency above zero".into());
         }
-        let guided = Guided::new(&topology, &input.balancers, lookahead)?;
+        let guided = Guided::new(&topology, &input.balancers)?;
         let switch_number = |node: NodeId| node.0 - hosts;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {

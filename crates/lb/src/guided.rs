@@ -164,11 +164,6 @@ impl GuidedPaths {
     pub fn subset(&self, indices: &[u32]) -> Self {
         GuidedPaths::new(indices.iter().filter_map(|&index| self.path(index)))
     }
-
-    /// Bytes of an endpoint's table entries: EV1, EV2 and one byte of metadata each (Spritz §III-C).
-    pub fn table_bytes(&self) -> u64 {
-        3 * u64::from(self.len())
-    }
 }
 
 choices! {

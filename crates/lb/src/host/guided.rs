@@ -285,6 +285,5 @@ mod tests {
             assert_eq!((three.ev(0), three.len()), (all.ev(0), 3));
             assert!((1..3).all(|i| three.path(i - 1).unwrap().latency <= three.path(i).unwrap().latency));
         }
-        assert_eq!(two.table_bytes(), 6);
     }
 }

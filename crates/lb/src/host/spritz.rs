@@ -90,6 +90,7 @@ pub struct Rules {
     pub(crate) block_interval: Option<Time>,
     pub(crate) ecn_rate: f64,
     pub(crate) ecn_rate_gain: f64,
+    pub(crate) ecn_rate_after: u32,
     pub(crate) min_bias_factor: f64,
     pub(crate) small_flow: u64,
     pub(crate) small_flow_bias: f64,
@@ -98,9 +99,6 @@ pub struct Rules {
     pub(crate) max_paths: u32,
     pub(crate) subset: Subset,
 }
-
-/// ACKs after which the share of marked ones is looked at.
-const LEAST_ACKS: u32 = 64;
 
 /// A good path: its index in the list in the upper half, so that the order is that of latency, its entropy value in the
 /// lower one. Of a list it is the very tag.
@@ -455,7 +453,7 @@ impl Connection {
     fn note_ack(&mut self, rules: &Rules, ecn: bool) {
         self.acks = self.acks.saturating_add(1);
         self.marked += rules.ecn_rate_gain * (f64::from(u8::from(ecn)) - self.marked);
-        let congested = self.acks >= LEAST_ACKS && self.marked > rules.ecn_rate;
+        let congested = self.acks >= rules.ecn_rate_after && self.marked > rules.ecn_rate;
         if congested != self.biased {
             self.biased = congested;
             self.sampler.bias(if congested { Some(rules.min_bias_factor) } else { self.least_bias });

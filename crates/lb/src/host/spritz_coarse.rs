@@ -37,12 +37,18 @@ parameters! {
         weight_scale: f64 = 3.0, source "Spritz §V-A";
         /// Packets after which one explores: the next category is drawn by weight. 0: never.
         explore_threshold: u32 = 44, source "Spritz Table II";
+        /// Good categories that are kept.
+        buffer_size: u32 = 8, source "Spritz §IV";
         /// Marks above which a category is no longer good.
         ecn_threshold: u32 = 8, source "Spritz Table II";
         /// Interval of the timer that restores categories blocked by timeouts.
         block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
         /// Share of marked ACKs above which the fastest category is preferred.
         ecn_rate: f64 = 0.9, source "Spritz Algorithm 2";
+        /// Weight of a new ACK in that share.
+        ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
+        /// ACKs of a flow before that share is looked at.
+        ecn_rate_after: u32 = 64, source "ours: not given";
         /// Weight of the fastest category while it is preferred.
         min_bias_factor: f64 = 100.0, source "ours: not given";
     }
@@ -62,14 +68,15 @@ impl From<SpritzCoarseParameters> for Rules {
             coarse: Some((p.categories, p.entropy)),
             explore_threshold: p.explore_threshold,
             count: Count::Every,
-            buffer_size: 8,
+            buffer_size: p.buffer_size as usize,
             ecn_threshold: p.ecn_threshold,
             ecn_counter: EcnCounter::Path,
             spread: Spread { weights: p.weights, scale: p.weight_scale },
             block_on: BlockOn::Timeout,
             block_interval: interval(p.block_interval),
             ecn_rate: p.ecn_rate,
-            ecn_rate_gain: 1.0 / 64.0,
+            ecn_rate_gain: p.ecn_rate_gain,
+            ecn_rate_after: p.ecn_rate_after,
             min_bias_factor: p.min_bias_factor,
             small_flow: 0,
             small_flow_bias: 1.0,

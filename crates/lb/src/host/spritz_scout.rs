@@ -54,6 +54,8 @@ parameters! {
         ecn_rate: f64 = 0.9, source "Spritz Algorithm 2";
         /// Weight of a new ACK in that share.
         ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
+        /// ACKs of a flow before that share is looked at.
+        ecn_rate_after: u32 = 64, source "ours: not given";
         /// Weight of the minimal path while it is preferred.
         min_bias_factor: f64 = 100.0, source "ours: not given; the artifact's weight for small flows";
         /// Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1.
@@ -89,6 +91,7 @@ impl From<SpritzScoutParameters> for Rules {
             block_interval: interval(p.block_interval),
             ecn_rate: p.ecn_rate,
             ecn_rate_gain: p.ecn_rate_gain,
+            ecn_rate_after: p.ecn_rate_after,
             min_bias_factor: p.min_bias_factor,
             small_flow: p.small_flow.0,
             small_flow_bias: p.small_flow_bias,

@@ -10,7 +10,7 @@ use crate::{
     switch::course::Course,
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -53,8 +53,9 @@ parameters! {
         decide: Decide = Decide::Source, source "ours; every-switch is the artifact's";
         /// What the first switch of a Dragonfly draws from for the Valiant path.
         first_hop: FirstHop = FirstHop::Port, source "as valiant";
-        /// Time between two snapshots of all queues for `global`; a snapshot is read one epoch after it was taken.
-        snapshot_interval: Time = Time::from_us(1), source "ours: a global link and a switch";
+        /// Time between two snapshots of all queues for `global`; a snapshot is read one interval after it was taken. auto:
+        /// the longest delay between two switches, latency included, below which it must not be.
+        snapshot_interval: Auto<Time> = Auto::Auto, source "ours: one link delay";
     }
 }
 
@@ -62,7 +63,7 @@ impl Check for UgalParameters {}
 
 impl UgalParameters {
     /// How often all queues are looked at; `None`: never.
-    pub fn snapshots(&self) -> Option<Time> {
+    pub fn snapshots(&self) -> Option<Auto<Time>> {
         (self.knowledge == Knowledge::Global).then_some(self.snapshot_interval)
     }
 }
