@@ -5,9 +5,9 @@ mod ideal;
 mod run;
 mod setup;
 
-pub use anabranch_fabric::Measure;
+pub use anabranch_fabric::{Measure, Split, Timing};
 pub use anabranch_outcome as outcome;
-pub use run::{Port, run, run_with};
+pub use run::{How, check, run, run_with};
 pub use setup::{LoadBalancer, RunLimits, Setup};
 
 use anabranch_units::Time;
@@ -38,4 +38,7 @@ pub enum SimError {
     /// Flows are open and no event is pending (exit code 3): which, where, since when.
     #[error("the simulation stalled: {0}")]
     Stalled(String),
+    /// The user asked for a stop before the first event (exit code 130).
+    #[error("interrupted")]
+    Interrupted,
 }

@@ -2,8 +2,8 @@
 //! conweave-ns3 1.4).
 
 use crate::{
-    parameters::Quirks,
-    plan::{LinkPlan, Plan},
+    ids::{PacketId, SwitchId},
+    plan::{FabricParameters, LinkPlan, Quirks},
 };
 use anabranch_topology::{NodeId, Topology};
 
@@ -49,7 +49,7 @@ impl SharedBuffer {
     pub(crate) fn new(
         topology: &Topology,
         links: &[LinkPlan],
-        fabric: &crate::FabricParameters,
+        fabric: &FabricParameters,
         full: u64,
     ) -> Result<Self, String> {
         let reference = fabric.quirks == Quirks::ConweaveNs3;
@@ -127,7 +127,7 @@ pub(crate) struct Buffers {
 /// A packet at a switch, as its buffer sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest {
-    pub(crate) switch: u32,
+    pub(crate) switch: SwitchId,
     /// The link by which it came.
     pub(crate) ingress: u32,
     pub(crate) class: u8,
@@ -144,23 +144,23 @@ pub(crate) enum Admission {
 }
 
 impl Buffers {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        let Some(shared) = &plan.shared else { return Buffers::default() };
-        let classes = plan.fabric.classes;
-        let ingresses = if plan.fabric.pfc { plan.links.len() * classes } else { 0 };
+    /// Empty buffers, for links and classes in these numbers.
+    pub(crate) fn new(shared: Option<&SharedBuffer>, links: usize, classes: usize, pfc: bool) -> Self {
+        let Some(shared) = shared else { return Buffers::default() };
+        let ingresses = if pfc { links * classes } else { 0 };
         Buffers {
             held: vec![Held::default(); shared.pools.len()],
             ingress: vec![Ingress::default(); ingresses],
             classes,
             came_by: Vec::new(),
-            pfc: plan.fabric.pfc,
+            pfc,
         }
     }
 
     /// Whether a packet may join its queue.
     #[inline]
     pub(crate) fn admits(&self, shared: &SharedBuffer, guest: &Guest) -> Admission {
-        let (pool, held) = (&shared.pools[guest.switch as usize], self.held[guest.switch as usize]);
+        let (pool, held) = (&shared.pools[guest.switch.at()], self.held[guest.switch.at()]);
         let queue = u64::from(guest.queue.saturating_sub(shared.queue_minimum));
         let size = u64::from(guest.size);
         let free = pool.egress_limit.saturating_sub(held.shared) as f64;
@@ -182,38 +182,38 @@ impl Buffers {
 
     /// A packet joins its queue.
     #[inline]
-    pub(crate) fn join(&mut self, shared: &SharedBuffer, guest: &Guest, id: u32) {
-        let held = &mut self.held[guest.switch as usize];
+    pub(crate) fn join(&mut self, shared: &SharedBuffer, guest: &Guest, id: PacketId) {
+        let held = &mut self.held[guest.switch.at()];
         held.bytes += u64::from(guest.size);
         let beyond = |bytes: u32| u64::from(bytes.saturating_sub(shared.queue_minimum));
         held.shared += beyond(guest.queue + guest.size) - beyond(guest.queue);
         if self.pfc {
-            let over = held.bytes > shared.pools[guest.switch as usize].ingress_limit;
+            let over = held.bytes > shared.pools[guest.switch.at()].ingress_limit;
             let state = &mut self.ingress[guest.ingress as usize * self.classes + guest.class as usize];
             state.bytes += u64::from(guest.size);
             if over {
                 state.headroom += u64::from(guest.size);
             }
-            if self.came_by.len() <= id as usize {
-                self.came_by.resize(id as usize + 1, u32::MAX);
+            if self.came_by.len() <= id.at() {
+                self.came_by.resize(id.at() + 1, u32::MAX);
             }
-            self.came_by[id as usize] = guest.ingress;
+            self.came_by[id.at()] = guest.ingress;
         }
     }
 
     /// A packet leaves its queue, where the guest's `queue` bytes then wait. With PFC, returns the link by which it came,
     /// if that one's sender may go on now; the guest's own `ingress` is not looked at.
     #[inline]
-    pub(crate) fn leave(&mut self, shared: &SharedBuffer, guest: &Guest, id: u32) -> Option<u32> {
+    pub(crate) fn leave(&mut self, shared: &SharedBuffer, guest: &Guest, id: PacketId) -> Option<u32> {
         let Guest { switch, class, size, queue: after, .. } = *guest;
-        let held = &mut self.held[switch as usize];
+        let held = &mut self.held[switch.at()];
         held.bytes -= u64::from(size);
         let beyond = |bytes: u32| u64::from(bytes.saturating_sub(shared.queue_minimum));
         held.shared -= beyond(after + size) - beyond(after);
         if !self.pfc {
             return None;
         }
-        let ingress = self.came_by[id as usize];
+        let ingress = self.came_by[id.at()];
         let state = &mut self.ingress[ingress as usize * self.classes + class as usize];
         state.bytes -= u64::from(size);
         state.headroom -= state.headroom.min(u64::from(size));
@@ -221,21 +221,28 @@ impl Buffers {
         resumes.then_some(ingress)
     }
 
-    fn threshold(&self, shared: &SharedBuffer, switch: u32, extra: u64) -> f64 {
-        let used = self.held[switch as usize].bytes + extra;
-        let free = shared.pools[switch as usize].ingress_limit as f64 - used as f64;
+    fn threshold(&self, shared: &SharedBuffer, switch: SwitchId, extra: u64) -> f64 {
+        let used = self.held[switch.at()].bytes + extra;
+        let free = shared.pools[switch.at()].ingress_limit as f64 - used as f64;
         shared.alpha_ingress * free
     }
 
     /// Whether an ingress is over its threshold; `passing` bytes are there for this moment only.
     #[inline]
-    pub(crate) fn pauses(&self, shared: &SharedBuffer, switch: u32, ingress: u32, class: u8, passing: u32) -> bool {
+    pub(crate) fn pauses(
+        &self,
+        shared: &SharedBuffer,
+        switch: SwitchId,
+        ingress: u32,
+        class: u8,
+        passing: u32,
+    ) -> bool {
         let state = &self.ingress[ingress as usize * self.classes + class as usize];
         let used = (state.bytes + u64::from(passing)) as f64 - shared.ingress_minimum as f64;
         state.headroom > 0 || used > self.threshold(shared, switch, u64::from(passing))
     }
 
-    fn resumes(&self, shared: &SharedBuffer, switch: u32, ingress: u32, class: u8) -> bool {
+    fn resumes(&self, shared: &SharedBuffer, switch: SwitchId, ingress: u32, class: u8) -> bool {
         let state = &self.ingress[ingress as usize * self.classes + class as usize];
         let used = state.bytes as f64 - shared.ingress_minimum as f64;
         // An empty ingress would never be asked again.
@@ -248,11 +255,11 @@ impl Buffers {
     }
 
     /// The link by which a waiting packet came; only with PFC.
-    pub(crate) fn came_by(&self, id: u32) -> Option<u32> {
-        self.came_by.get(id as usize).copied()
+    pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
+        self.came_by.get(id.at()).copied()
     }
 
-    pub(crate) fn bytes_held(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.ingress.capacity() * size_of::<Ingress>() + self.came_by.capacity() * 4
     }
 }
