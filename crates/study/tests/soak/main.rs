@@ -7,9 +7,14 @@ mod draft;
 mod draw;
 mod shrink;
 
+use anabranch_lb::registry::{HOST_SCHEMES, SWITCH_SCHEMES, resolve};
+use anabranch_study::scenario::{CONGESTION_CONTROLS, PROFILES};
+use anabranch_topology::TOPOLOGY_KINDS;
+use anabranch_workload::WORKLOAD_KINDS;
 use check::{Failure, OTHERS, check};
 use draft::{Draft, REPORT};
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     str::FromStr,
@@ -142,6 +147,44 @@ fn cases_come_again() {
     let kinds = |key: &str| texts.iter().flat_map(|t| t.lines()).filter(|l| l.starts_with(key)).collect::<Vec<_>>();
     assert!(kinds("scheme").iter().any(|s| *s != kinds("scheme")[0]));
     assert_eq!(kinds("time_limit").len(), 8, "no case is without a limit");
+}
+
+/// What can be drawn is drawn: every kind of topology, transport, workload and fault, and every scheme.
+#[test]
+fn everything_is_drawn() {
+    let _alone = alone();
+    let mut seen = BTreeSet::new();
+    for number in 0..400 {
+        let draft = draw::case(1, number, &folder("everything"));
+        let keys = draft.sections.iter().flat_map(|s| s.keys.iter().map(move |(key, value)| (&s.header, key, value)));
+        for (header, key, value) in keys {
+            let value = value.trim_matches('"');
+            let (host, switch) = match key.as_str() {
+                "scheme" | "load_balancer" => resolve(value).map(|(h, s)| (h.name(), s.name())).expect("a pair"),
+                _ => ("", ""),
+            };
+            seen.extend([format!("{header} {key} {value}"), format!("host {host}"), format!("switch {switch}")]);
+        }
+    }
+    let hosts = HOST_SCHEMES.iter().map(|about| format!("host {}", about.name));
+    let switches = SWITCH_SCHEMES.iter().map(|about| format!("switch {}", about.name));
+    let workloads = WORKLOAD_KINDS.iter().map(|about| format!("[[workload]] kind {}", about.name));
+    let topologies = TOPOLOGY_KINDS.iter().map(|kind| format!("[topology] kind {}", kind.name));
+    let controls = CONGESTION_CONTROLS.iter().map(|(_, name, _)| format!("[transport] congestion_control {name}"));
+    let profiles = PROFILES.iter().map(|profile| format!("[fabric] profile {}", profile.name));
+    let others = [
+        "[[fault]] kind link-down",
+        "[[fault]] kind link-up",
+        "[[fault]] kind link-degrade",
+        "[[fault]] kind switch-down",
+        "[[fault]] kind packet-loss",
+        "[measure] occupancy true",
+        "[transport] recovery irn-extended",
+        "[[workload]] format goal",
+    ];
+    let wanted = hosts.chain(switches).chain(workloads).chain(topologies).chain(controls).chain(profiles);
+    let missing: Vec<String> = wanted.chain(others.map(String::from)).filter(|what| !seen.contains(what)).collect();
+    assert!(missing.is_empty(), "never drawn: {missing:?}");
 }
 
 /// A scenario that failed once and must not again.
