@@ -52,6 +52,8 @@ pub fn run_with(
     .map_err(SimError::Setup)?;
     let mut partitions: Vec<_> = (0..plan.partitions() as u16).map(|me| Partition::new(&plan, me)).collect();
     let flows_total = setup.flows.flows.len() as u64;
+    // All is built: whoever watches hears of it before the first event.
+    progress(&Progress { flows_total, ..Progress::default() });
     let started = Instant::now();
     let outcome =
         anabranch_engine::run(&mut partitions, plan.lookahead(), setup.limits.time_limit.ps(), &mut |status| {
