@@ -175,7 +175,7 @@ impl<'a> Partition<'a> {
             Some(host) => self.serve_nic(host, now),
             None => {
                 self.ports.disarm(port);
-                self.ports.advance(port, now);
+                self.ports.advance(port, self.ports.before(now));
                 self.arm(port);
             }
         }

@@ -66,6 +66,10 @@ fn drive(
         }
         partitions.push(Partition::new(plan, me));
     }
+    // All is built: whoever watches hears of it before the first event.
+    if !observer(&Progress::default()) {
+        return Err(FabricError::Interrupted);
+    }
     let started = Instant::now();
     let outcome = anabranch_engine::run(&mut partitions, plan.cells.lookahead, setup.time_limit.ps(), &mut |status| {
         observer(&Progress {
@@ -87,6 +91,8 @@ fn drive(
     let finished: u64 = partitions.iter().map(|partition| partition.hosts.finished).sum();
     let all_done = finished == plan.flows.flows.len() as u64;
     let idle = partitions.iter().all(|partition| partition.next_time() == u64::MAX);
+    // Timers of flows that are done mean nothing.
+    let quiet = idle || all_done && partitions.iter().all(|partition| partition.ports.packets.live().next().is_none());
     if outcome == Outcome::Done
         && idle
         && !all_done
@@ -98,7 +104,7 @@ fn drive(
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));
     let simulated = match () {
         () if interrupted => latest(|partition| partition.now),
-        () if idle && until_all_done => latest(|partition| partition.last_arrival),
+        () if quiet && until_all_done => latest(|partition| partition.last_arrival),
         () => setup.time_limit,
     };
     // A run that was asked to end at a time has not been struck by a limit.

@@ -13,7 +13,7 @@ pub use setup::{LoadBalancer, RunLimits, Setup};
 use anabranch_units::Time;
 use thiserror::Error;
 
-/// Where a run stands; given to the progress callback a few times per second of wall time.
+/// Where a run stands; given to the progress callback when all is built and then a few times per second of wall time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Simulated time.

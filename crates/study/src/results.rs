@@ -112,7 +112,8 @@ fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
     }
 }
 
-fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
+/// The names that the rows of a run of `scenario` refer to by number.
+pub fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
     let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
     RunMeta {
         scenario: scenario.name.clone(),

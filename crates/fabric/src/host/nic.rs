@@ -120,8 +120,8 @@ impl Partition<'_> {
         if nic.armed_at <= now {
             nic.armed_at = u64::MAX;
         }
-        self.advance_nic(host, now);
-        self.wake_nic(host, now);
+        self.advance_nic(host, self.ports.before(now));
+        self.list_nic(host, self.plan.nic(host));
     }
 
     /// Flows whose time has come at `start` join the round.

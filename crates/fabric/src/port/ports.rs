@@ -326,6 +326,10 @@ impl<'a> Ports<'a> {
             self.swap_with_last(port, id, now);
         }
         let packet = &mut self.packets[id];
+        if packet.kind == Kind::Probe {
+            // Its round trip is its message: without its bytes it would say something else.
+            return self.drop_packet(port, id);
+        }
         self.counters[port.at()].trimmed += 1;
         self.books.trimmed(packet);
         packet.kind = Kind::Header;
@@ -607,7 +611,7 @@ impl<'a> Ports<'a> {
     /// When a transmission of a prompt port that starts at `start` must be worked out.
     pub(crate) fn service_time(&self, port: PortId, start: u64) -> u64 {
         let link = &self.plan.links[self.link(port) as usize];
-        start.saturating_add(if self.plan.is_eager(link) { self.tie } else { link.delay })
+        start.saturating_add(if self.plan.is_eager(link) { self.tie } else { link.delay.max(self.tie) })
     }
 
     pub(crate) fn ask_for_service(&mut self, port: PortId, time: u64) {
