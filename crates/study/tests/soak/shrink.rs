@@ -4,6 +4,7 @@ use crate::{
     check::{Failure, check},
     draft::Draft,
 };
+use anabranch_sim::Setup;
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -22,6 +23,8 @@ pub(crate) fn shrink(
 ) -> (Draft, Failure) {
     let until = Instant::now() + patience;
     let (mut best, mut failure) = (draft.clone(), failure);
+    // A key that is taken away can leave a default that is larger.
+    let mut size = draft.load(folder).map_or((u32::MAX, u64::MAX), |(_, setup)| size(&setup));
     loop {
         let before = best.clone();
         let mut number = 0;
@@ -30,19 +33,25 @@ pub(crate) fn shrink(
             if Instant::now() >= until {
                 return (best, failure);
             }
-            let found = match smaller.load(folder) {
-                Ok(_) => check(&smaller, folder, &[failure.way], limit).filter(|found| found.kind == failure.kind),
-                Err(_) => None,
+            let of_smaller = smaller.load(folder).ok().map(|(_, setup)| self::size(&setup));
+            let found = match of_smaller.filter(|(hosts, bytes)| *hosts <= size.0 && *bytes <= size.1) {
+                Some(_) => check(&smaller, folder, &[failure.way], limit).filter(|found| found.kind == failure.kind),
+                None => None,
             };
-            match found {
-                Some(found) => (best, failure) = (smaller, found),
-                None => number += 1,
+            match (found, of_smaller) {
+                (Some(found), Some(of_smaller)) => (best, failure, size) = (smaller, found, of_smaller),
+                _ => number += 1,
             }
         }
         if best == before {
             return (best, failure);
         }
     }
+}
+
+/// Hosts, and bytes that they send.
+fn size(setup: &Setup) -> (u32, u64) {
+    (setup.topology.hosts, setup.flows.flows.iter().map(|flow| flow.size).sum())
 }
 
 /// The scenario with a table or a key less or a number halved; `None` where there are no more candidates.
