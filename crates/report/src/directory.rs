@@ -14,7 +14,8 @@ use crate::{
     page,
     staging::Staging,
     summary::Summary,
-    tables::{Context, TABLES, write_csv, write_parquet},
+    sweep::{SWEEP, report_sweep},
+    tables::{Context, Label, Member, TABLES, gather, gathered_columns, write_csv, write_parquet},
 };
 use anabranch_outcome::RunResult;
 use std::path::{Path, PathBuf};
@@ -104,7 +105,7 @@ fn hash(provenance: &Provenance) -> String {
     format!("{:016x}", provenance.scenario_hash)
 }
 
-/// What a Parquet file says of where it comes from.
+/// What a Parquet file says of where it comes from: nothing that differs from one run of it to the next.
 fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String)> {
     let pairs = [
         ("scenario", summary.scenario.clone()),
@@ -114,8 +115,6 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
         ("version", summary.version.clone()),
         ("commit", summary.commit.clone()),
         ("fingerprint", summary.fingerprint.clone()),
-        ("wall_s", summary.wall_s.to_string()),
-        ("packet_hops_per_s", summary.packet_hops_per_s.to_string()),
         ("fct_kind", if summary.all.fct_kind == crate::FctKind::Rx { "rx" } else { "ack" }.to_string()),
     ];
     pairs.into_iter().map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
@@ -164,6 +163,24 @@ pub fn write_comparison(
     Ok(comparison)
 }
 
+/// Gathers the rows of `members` as one Parquet file per table in `dir`, and names those in the manifest there.
+///
+/// # Errors
+/// [`ReportError`] where rows cannot be read or a file cannot be written.
+pub fn gather_runs(dir: &Path, labels: &[Label], members: &[Member]) -> Result<(), ReportError> {
+    let tables = gather(dir, labels, members)?;
+    let Some(mut manifest) = Manifest::read(dir)? else { return Ok(()) };
+    let is_gathered = |file: &FileEntry| TABLES.iter().any(|table| file.name == format!("{}.parquet", table.name));
+    manifest.files.retain(|file| !is_gathered(file));
+    for table in &tables {
+        let meaning = format!("the rows of `{table}` of all runs");
+        manifest.files.push(FileEntry::new(format!("{table}.parquet"), &meaning, gathered_columns(table, labels)));
+    }
+    let mut staging = Staging::new(dir)?;
+    staging.write_all(MANIFEST, manifest.to_json())?;
+    staging.publish(&[])
+}
+
 /// The summary of a finished run in `dir`; `None` where there is none. It is written last, so where it stands all files
 /// of the run are complete; what was run says the [`Manifest`] beside it.
 ///
@@ -192,12 +209,15 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
     Some(Comparison::new(&runs, &schemes, &baseline))
 }
 
-/// Draws the figures of `dir` (a run's or a comparison's) and writes `report.html` from the rows there; gives the
+/// Draws the figures of `dir` (a run's, a comparison's or a sweep's) and writes `report.html` from the rows there; gives the
 /// page's path.
 ///
 /// # Errors
 /// [`ReportError`] where `dir` holds no results, they cannot be read, or a file cannot be written.
 pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
+    if dir.join(SWEEP).exists() {
+        return report_sweep(dir, true).map(|(_, page)| page);
+    }
     let data = Dataset::read(dir)?;
     let comparison = compared(dir, &data);
     let figures = draw_all(&data);

@@ -17,10 +17,13 @@ mod page;
 mod staging;
 mod statistics;
 mod summary;
+mod sweep;
 mod tables;
 
 pub use comparison::{ALL, Comparison, ComparisonRow, METRICS, Metric};
-pub use directory::{Formats, read_comparison, read_summary, report, run_directory, write_comparison, write_run};
+pub use directory::{
+    Formats, gather_runs, read_comparison, read_summary, report, run_directory, write_comparison, write_run,
+};
 pub use error::ReportError;
 pub use figures::Figure;
 pub use manifest::{ColumnEntry, FileEntry, Manifest, Provenance};
@@ -31,4 +34,11 @@ pub use statistics::{
 pub use summary::{
     BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,
 };
+<<<<<<< HEAD
 pub use tables::{At, Column, Context, Frame, Kind, TABLES, Table, Value, csv_tables};
+=======
+pub use sweep::{
+    Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, report_sweep, store_directory,
+};
+pub use tables::{At, Column, Context, Frame, Kind, Label, Member, TABLES, Table, Value, gather};
+>>>>>>> 240c63b (Sweeps in a store, variants, reruns, one Parquet over all runs; nothing is replaced unasked; init, completions, manual pages, quiet)

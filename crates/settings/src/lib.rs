@@ -66,6 +66,17 @@ pub trait Parameters {
     fn entries(&self) -> Vec<(&'static str, Raw)>;
 }
 
+/// The `number` names nearest to `found`, whether near or not, nearest first; each once.
+pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<String> {
+    let plain = |text: &str| text.to_lowercase().replace('_', "-");
+    let found = plain(found);
+    let mut near: Vec<(usize, &str)> =
+        names.into_iter().map(|name| (strsim::damerau_levenshtein(&found, &plain(name)), name)).collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(number).map(|(_, name)| name.to_string()).collect()
+}
+
 /// The nearest of `names` to `found`, where one is near enough to be meant.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let found = found.to_lowercase().replace('_', "-");

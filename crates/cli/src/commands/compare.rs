@@ -1,32 +1,35 @@
 //! `compare`.
 
-use super::{directory, load, run::where_it_lies, threads};
+use super::{directory, load, request, run::where_it_lies, some_failed, threads};
 use crate::{
     arguments::{Compare, Format},
     failure::Failure,
     printing::{note, print, print_json},
     progress::{Watch, listen_for_interruption},
 };
-use anabranch_study::compare::{Compared, Plan, Request};
+use anabranch_study::compare::{Compared, Permission, Plan};
 use serde_json::{Value, json};
 
 /// `anabranch compare`.
 pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
-    let request =
-        Request { schemes: arguments.schemes.clone(), seeds: arguments.seeds, baseline: arguments.baseline.clone() };
-    let plan = Plan::new(&scenario, &request)?;
+    let plan = Plan::new(&scenario, &request(&arguments.entries))?;
     let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), scenario.hash())?;
     listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
-    let compared = plan.execute(&scenario, &directory, threads(&arguments.options), arguments.again, &watch);
+    let permission = Permission { again: arguments.again, replace: arguments.replace };
+    let compared = plan.execute(&scenario, &directory, threads(&arguments.options), permission, &watch);
     watch.close();
     let compared = compared?;
     let runs = plan.jobs.len();
     if compared.reused > 0 {
         note(&format!("{} of {runs} runs were finished before and not repeated", compared.reused));
     }
-    let Some(comparison) = &compared.comparison else { return Err(Failure::Interrupted) };
+    let failed: Vec<(String, String)> =
+        compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect();
+    let Some(comparison) = &compared.comparison else {
+        return Err(if compared.interrupted { Failure::Interrupted } else { some_failed(&failed, runs) });
+    };
     let page = anabranch_report::report(&directory)?;
     for summary in &compared.summaries {
         for warning in summary.warnings() {
@@ -38,7 +41,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
             let broken = |e: serde_json::Error| Failure::Broken(e.to_string());
             let rows = serde_json::to_value(&comparison.rows).map_err(broken)?;
             let summaries = serde_json::to_value(&compared.summaries).map_err(broken)?;
-            print_json(&answer(&plan, &compared, rows, summaries, &directory.to_string_lossy()));
+            let mut answer = answer(&plan, &compared, rows, summaries, &directory.to_string_lossy());
+            answer["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
+            print_json(&answer);
         }
         Format::Table => print(&format!("{}\n{}", scenario.name, comparison.to_text())),
     }
@@ -46,6 +51,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     if compared.interrupted {
         note(&format!("partial: {} of {runs} runs are finished; the same command goes on", compared.summaries.len()));
         return Err(Failure::Interrupted);
+    }
+    if !failed.is_empty() {
+        return Err(some_failed(&failed, runs));
     }
     Ok(())
 }

@@ -142,6 +142,22 @@ impl Canvas {
         );
     }
 
+    /// A see-through area within `outline`.
+    pub(crate) fn area(&mut self, outline: &[(f64, f64)], fill: Paint, opacity: f64) {
+        if outline.len() < 3 {
+            return;
+        }
+        let points: Vec<String> = outline.iter().map(|&(x, y)| format!("{},{}", px(x), px(y))).collect();
+        let _ = writeln!(
+            self.body,
+            "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"{}\" stroke=\"none\"{}/>",
+            points.join(" "),
+            fill.colour(),
+            px(opacity),
+            class(Paint::None, fill)
+        );
+    }
+
     pub(crate) fn rectangle(&mut self, at: (f64, f64), size: (f64, f64), fill: Paint) {
         self.cells(&[at], size, fill);
     }

@@ -14,8 +14,12 @@ mod sheet;
 mod slowdown_by_size;
 mod slowdown_cdf;
 
-pub(crate) use palette::SERIES;
+pub(crate) use canvas::{Anchor, Canvas, LABEL, PANEL, SUBTITLE, TICK, TITLE};
+pub(crate) use palette::{Paint, SERIES, dash, heat};
+pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
 pub(crate) use png::{BOLD, REGULAR, to_png};
+pub(crate) use scale::{Scale, plain};
+pub(crate) use sheet::column;
 
 use crate::{dataset::Dataset, manifest::ColumnEntry};
 

@@ -79,6 +79,7 @@ const FLOWS: &[Column] = columns! {
         |c, at| whole(flow(c, at).out_of_sequence_packets);
     measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
         |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const LINKS: &[Column] = columns! {
@@ -103,6 +104,7 @@ const LINKS: &[Column] = columns! {
     trims: Integer, "packets", "data packets cut to their header here", |c, at| whole(link(c, at).trims);
     drops: Integer, "packets", "dropped in the queue or lost on the link", |c, at| whole(link(c, at).drops);
     pauses: Integer, "frames", "PFC pause frames received", |c, at| whole(link(c, at).pauses);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const SERIES: &[Column] = columns! {
@@ -112,6 +114,7 @@ const SERIES: &[Column] = columns! {
     queue_bytes: Integer, "bytes", "waiting data", |c, at| whole(c.result.series[at.0].samples[at.1].1);
     queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(c.result.series[at.0].samples[at.1].2);
     sent_bytes: Integer, "bytes", "sent so far", |c, at| whole(c.result.series[at.0].samples[at.1].3);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const UPLINKS: &[Column] = columns! {
@@ -120,6 +123,7 @@ const UPLINKS: &[Column] = columns! {
     to: Text, "", "receiving switch", |c, at| text(&c.result.uplink_counts[at.0].to);
     packets: Integer, "packets", "data packets of the flow that took this link",
         |c, at| whole(c.result.uplink_counts[at.0].packets);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const OCCUPANCY: &[Column] = columns! {
@@ -129,6 +133,7 @@ const OCCUPANCY: &[Column] = columns! {
     direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
     queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(link(c, at).queue.occupancy[at.1].0);
     time_ps: Integer, "ps", "for how long so many waited", |c, at| whole(link(c, at).queue.occupancy[at.1].1);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 fn plain(number: usize) -> Vec<At> {

@@ -4,25 +4,37 @@ use super::Workload;
 use anabranch_random::{mix, name_key};
 use anabranch_units::Bytes;
 use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// A scenario's folder.
 #[derive(Clone, Debug)]
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// What stands for a file in a hash, by path: read once for all the runs of a study.
+    contents: Arc<Mutex<BTreeMap<String, String>>>,
+}
 
 impl Folder {
     pub(crate) fn new(folder: &Path) -> Self {
-        Folder(folder.to_path_buf())
+        Folder { path: folder.to_path_buf(), contents: Arc::default() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The text of a file.
     pub(crate) fn read(&self, path: &str) -> std::io::Result<String> {
-        std::fs::read_to_string(self.0.join(path))
+        std::fs::read_to_string(self.path.join(path))
     }
 
     /// The content of a file, text or not.
     pub(crate) fn read_bytes(&self, path: &str) -> std::io::Result<Vec<u8>> {
-        std::fs::read(self.0.join(path))
+        std::fs::read(self.path.join(path))
     }
 
     /// The path from the root on, so that a printed scenario can be read anywhere.
@@ -30,13 +42,18 @@ impl Folder {
         if path.is_empty() {
             return String::new();
         }
-        let joined = self.0.join(path);
+        let joined = self.path.join(path);
         std::path::absolute(&joined).unwrap_or(joined).to_string_lossy().into_owned()
     }
 
     /// What stands for the file in a hash: its content, wherever it lies.
     pub(crate) fn content(&self, path: &str) -> String {
-        match std::fs::read(self.0.join(path)) {
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        contents.entry(path.to_string()).or_insert_with(|| self.read_content(path)).clone()
+    }
+
+    fn read_content(&self, path: &str) -> String {
+        match std::fs::read(self.path.join(path)) {
             Ok(bytes) => {
                 let hash = bytes.iter().fold(name_key("file"), |state, byte| mix(state ^ u64::from(*byte)));
                 let ending = Path::new(path).extension().unwrap_or_default().to_string_lossy();

@@ -18,7 +18,7 @@ pub use workload::Workload;
 
 use crate::{
     error::ScenarioError,
-    machine::VERSION,
+    machine::{COMMIT, VERSION},
     section::{Section, did_you_mean, list},
     toml_text,
     tree::{Place, Tree},
@@ -160,10 +160,31 @@ impl Scenario {
         Ok(other)
     }
 
+    /// The same with other values of some keys, as the flag `flag` says (`KEY=VALUE` each).
+    ///
+    /// # Errors
+    /// Where a key does not exist or a value does not fit.
+    pub fn changed(&self, flag: &str, changes: &[String]) -> Result<Self, ScenarioError> {
+        let mut tree = self.tree.clone();
+        for change in changes {
+            tree.change(flag, change)?;
+        }
+        let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
+        // What was read of its files need not be read again.
+        other.folder = self.folder.clone();
+        Ok(other)
+    }
+
     /// The same with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Scenario { seed, ..self.clone() }
+    }
+
+    /// 16 hex digits over all that a run depends on: its [`Scenario::hash`] and the commit of this build. The name of a
+    /// run in a store.
+    pub fn run_key(&self) -> String {
+        format!("{:016x}", name_key(&format!("{:016x} {COMMIT}", self.hash())))
     }
 
     /// Name of its load balancer.
@@ -241,6 +262,19 @@ impl Scenario {
         out.push_str("\n[run]\n");
         toml_text::lines(&mut out, &self.run);
         out
+    }
+
+    /// What it says of its topology, with every default and the content of a file it names.
+    pub(crate) fn topology_text(&self) -> String {
+        let mut out = String::new();
+        self.topology.print(&mut out, &|file: &str| self.folder.content(file));
+        out
+    }
+
+    /// Threads that a run of it keeps busy: with fewer hosts each, they mostly wait for each other.
+    pub fn most_threads(&self) -> usize {
+        const HOSTS_PER_THREAD: usize = 48;
+        self.topology().map_or(1, |topology| (topology.hosts as usize / HOSTS_PER_THREAD).max(1))
     }
 
     /// The graph, without faults.
