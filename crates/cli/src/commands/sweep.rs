@@ -259,20 +259,31 @@ fn answer(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format)
     Ok(())
 }
 
+/// The table, with as many metrics as fit the terminal; the main one always.
 fn text(sweep: &Table) -> String {
-    let (header, mut rows) = sweep.table();
-    let all = rows.len();
-    rows.truncate(MOST_ROWS);
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut text = format!("{}\n\n{}", sweep.plan.name, table(&header, &rows));
-    if all > rows.len() {
-        text += &format!("{} more rows in sweep.csv\n", all - rows.len());
+    let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| usize::from(width.0));
+    let drawn = |others: usize| {
+        let (header, mut rows) = sweep.table(others);
+        let all = rows.len();
+        rows.truncate(MOST_ROWS);
+        let header: Vec<&str> = header.iter().map(String::as_str).collect();
+        (table(&header, &rows), all - rows.len())
+    };
+    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= width);
+    let others = (1..=2).rev().find(|others| fits(&drawn(*others).0)).unwrap_or(0);
+    let (lines, more) = drawn(others);
+    let mut text = format!("{}\n\n{lines}", sweep.plan.name);
+    if more > 0 {
+        text += &format!("{more} more rows in sweep.csv\n");
+    }
+    if others < 2 {
+        text += "more metrics in sweep.csv\n";
     }
     match sweep.plan.seeds.len() {
         1 => text += &format!("\nOne seed: no confidence intervals; change against {}\n", sweep.plan.baseline),
         seeds => {
             text += &format!(
-                "\nMean of {seeds} seeds ± half of the 95 % confidence interval; change against {}; ~ not significant\n",
+                "\nMean of {seeds} seeds ± half of the 95 % confidence interval;\nchange against {}; ~ not significant\n",
                 sweep.plan.baseline
             );
         }

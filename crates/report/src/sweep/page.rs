@@ -25,7 +25,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure]) -> Result<String, Report
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
     let plan = &sweep.plan;
-    let (header, mut rows) = sweep.table();
+    let (header, mut rows) = sweep.table(2);
     let all = rows.len();
     rows.truncate(MOST_ROWS);
     let figures: Vec<Value> = figures

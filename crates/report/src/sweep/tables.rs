@@ -18,7 +18,7 @@ const RUN_COLUMNS: &[(&str, &str, &str, &str)] = &[
     ("threads", "integer", "", "threads of the simulation"),
     ("host", "text", "", "the computer it was done on"),
     ("attempts", "integer", "", "how often it was begun; more than once where its process was killed"),
-    ("error", "text", "", "why it failed; empty where it did not"),
+    ("error", "text", "", "why it failed, in a line; all of it stands in `failed`"),
 ];
 
 fn text(writer: csv::Writer<Vec<u8>>) -> String {
@@ -71,7 +71,10 @@ impl Sweep {
                 }
                 Standing::Failed(failed) => {
                     row.extend(["failed".into(), String::new(), String::new(), String::new(), failed.host.clone()]);
-                    row.extend([failed.attempts.to_string(), failed.error.clone()]);
+                    row.extend([
+                        failed.attempts.to_string(),
+                        failed.error.lines().next().unwrap_or_default().to_string(),
+                    ]);
                     row.resize(columns.len(), String::new());
                 }
                 Standing::Missing => {
@@ -90,10 +93,12 @@ impl Sweep {
         self.key_columns().chain(own).chain(METRICS.iter().map(metric)).collect()
     }
 
-    /// For a terminal: a row per point, workload and scheme. Header and cells.
-    pub fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let (workloads, metrics) = (self.workloads(), self.told());
-        let several = workloads.len() > 1;
+    /// For people: a row per point, workload and scheme, with the main metric and at most so many others. Header and
+    /// cells.
+    pub fn table(&self, others: usize) -> (Vec<String>, Vec<Vec<String>>) {
+        let (workloads, mut metrics) = (self.workloads(), self.told());
+        metrics.truncate(1 + others);
+        let (several, compared) = (workloads.len() > 1, self.plan.entries.len() > 1);
         let mut header = self.titles();
         if several {
             header.push("workload".into());
@@ -102,7 +107,9 @@ impl Sweep {
         for metric in &metrics {
             let unit = if metric.unit.is_empty() { String::new() } else { format!(" ({})", metric.unit) };
             header.push(format!("{}{unit}", metric.title));
-            header.push("change".into());
+            if compared {
+                header.push("change".into());
+            }
         }
         let mut rows = vec![];
         for (point, comparison) in self.comparisons.iter().enumerate() {
@@ -120,10 +127,12 @@ impl Sweep {
                         let half = row.and_then(|row| row.ci95_half_width);
                         let half = half.map_or(String::new(), |half| format!(" ±{}", significant_digits(half, 2)));
                         cells.push(mean.map_or("n/a".into(), |mean| format!("{mean}{half}")));
-                        let compared = row.filter(|row| row.difference.is_some());
-                        let change = compared.and_then(|row| row.ratio_to_baseline).map(percent_change);
-                        let unsure = if compared.and_then(|row| row.significant) == Some(false) { "~" } else { "" };
-                        cells.push(change.map_or(String::new(), |change| format!("{change}{unsure}")));
+                        if compared {
+                            let row = row.filter(|row| row.difference.is_some());
+                            let change = row.and_then(|row| row.ratio_to_baseline).map(percent_change);
+                            let unsure = if row.and_then(|row| row.significant) == Some(false) { "~" } else { "" };
+                            cells.push(change.map_or(String::new(), |change| format!("{change}{unsure}")));
+                        }
                     }
                     rows.push(cells);
                 }

@@ -14,13 +14,18 @@ use std::{
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// What stands for a file in a hash, by path: read once for all the runs of a study.
-    contents: Arc<Mutex<BTreeMap<String, String>>>,
+    /// What stands for a file in a hash, by path, where it is read once for all the runs of a study.
+    contents: Option<Arc<Mutex<BTreeMap<String, String>>>>,
 }
 
 impl Folder {
     pub(crate) fn new(folder: &Path) -> Self {
-        Folder { path: folder.to_path_buf(), contents: Arc::default() }
+        Folder { path: folder.to_path_buf(), contents: None }
+    }
+
+    /// From now on, what stands for a file in a hash is read once.
+    pub(crate) fn remember(&mut self) {
+        self.contents.get_or_insert_default();
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -48,7 +53,8 @@ impl Folder {
 
     /// What stands for the file in a hash: its content, wherever it lies.
     pub(crate) fn content(&self, path: &str) -> String {
-        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(contents) = &self.contents else { return self.read_content(path) };
+        let mut contents = contents.lock().unwrap_or_else(PoisonError::into_inner);
         contents.entry(path.to_string()).or_insert_with(|| self.read_content(path)).clone()
     }
 

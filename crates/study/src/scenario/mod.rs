@@ -170,7 +170,7 @@ impl Scenario {
             tree.change(flag, change)?;
         }
         let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
-        // What was read of its files need not be read again.
+        // What is remembered of its files need not be read again.
         other.folder = self.folder.clone();
         Ok(other)
     }
@@ -179,6 +179,11 @@ impl Scenario {
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Scenario { seed, ..self.clone() }
+    }
+
+    /// From now on its files are read once for the hashes of all the scenarios made from it: one study, one state of them.
+    pub(crate) fn remember_files(&mut self) {
+        self.folder.remember();
     }
 
     /// 16 hex digits over all that a run depends on: its [`Scenario::hash`] and the commit of this build. The name of a
@@ -267,7 +272,7 @@ impl Scenario {
     /// What it says of its topology, with every default and the content of a file it names.
     pub(crate) fn topology_text(&self) -> String {
         let mut out = String::new();
-        self.topology.print(&mut out, &|file: &str| self.folder.content(file));
+        self.topology.print(&mut out, |file: &str| self.folder.content(file));
         out
     }
 

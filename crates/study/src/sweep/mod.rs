@@ -37,7 +37,7 @@ impl Sweep {
     /// # Errors
     /// [`ScenarioError`] where a key does not exist, a value does not fit, lists to be zipped differ in length, or
     /// there are too many runs; and what [`Entries`] finds wrong.
-    pub fn new(base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
+    pub fn new(mut base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
         if axes.is_empty() {
             return Err(ScenarioError::new("nothing to sweep: no key is named").help(
                 "give --over KEY=A,B,... or --over KEY=A..B:STEP, for example --over workload.0.load=0.3..0.9:0.1",
@@ -54,6 +54,7 @@ impl Sweep {
             ))
             .help(format!("give `{}` as many values as `{}`, or leave --zip out", other.key, axes[0].key)));
         }
+        base.remember_files();
         let entries = Entries::new(&base, request)?;
         let (baseline, seeds) = (entries.baseline(&base)?, entries.seeds(&base)?);
         let mut plan = SweepPlan {
