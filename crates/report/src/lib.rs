@@ -34,11 +34,7 @@ pub use statistics::{
 pub use summary::{
     BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,
 };
-<<<<<<< HEAD
-pub use tables::{At, Column, Context, Frame, Kind, TABLES, Table, Value, csv_tables};
-=======
 pub use sweep::{
     Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, report_sweep, store_directory,
 };
-pub use tables::{At, Column, Context, Frame, Kind, Label, Member, TABLES, Table, Value, gather};
->>>>>>> 240c63b (Sweeps in a store, variants, reruns, one Parquet over all runs; nothing is replaced unasked; init, completions, manual pages, quiet)
+pub use tables::{At, Column, Context, Frame, Kind, Label, Member, TABLES, Table, Value, csv_tables, gather};

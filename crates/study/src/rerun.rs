@@ -100,6 +100,7 @@ struct Execution<'r> {
 impl Work for Execution<'_> {
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
         let outcome = match simulate(&self.runs[job].scenario, threads, progress) {
+            Err(RunError::Interrupted) => return Step::Interrupted,
             Ok((_, result)) if result.interrupted => return Step::Interrupted,
             Ok((_, result)) => Ok(format!("{:016x}", result.fingerprint)),
             Err(error) => Err(error),

@@ -69,15 +69,10 @@ pub(crate) fn run_unless(
     to: &Destination<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Summary>, RunError> {
-<<<<<<< HEAD
-    let started = Instant::now();
     let (setup, result) = match simulate(scenario, threads, progress) {
         Err(RunError::Interrupted) => return Ok(None),
         simulated => simulated?,
     };
-=======
-    let (setup, result) = simulate(scenario, threads, progress)?;
->>>>>>> 240c63b (Sweeps in a store, variants, reruns, one Parquet over all runs; nothing is replaced unasked; init, completions, manual pages, quiet)
     match result.interrupted {
         true => Ok(None),
         false => to.write(scenario, &setup, &result, threads).map(Some),
@@ -111,7 +106,7 @@ impl Destination<'_> {
         threads: usize,
     ) -> Result<Summary, RunError> {
         let provenance = provenance(scenario, self.started);
-        let meta = meta(scenario, self.entry, setup, threads);
+        let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, setup, threads) };
         Ok(write_run(self.directory, result, &meta, &provenance, self.formats)?)
     }
 }
@@ -144,16 +139,12 @@ fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
     }
 }
 
-<<<<<<< HEAD
 /// The names that the rows of a run of `scenario` refer to by number.
 pub fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
-=======
-fn meta(scenario: &Scenario, entry: &str, setup: &Setup, threads: usize) -> RunMeta {
->>>>>>> 240c63b (Sweeps in a store, variants, reruns, one Parquet over all runs; nothing is replaced unasked; init, completions, manual pages, quiet)
     let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
     RunMeta {
         scenario: scenario.name.clone(),
-        scheme: entry.to_string(),
+        scheme: scenario.scheme().to_string(),
         seed: scenario.seed,
         threads,
         version: VERSION.into(),

@@ -65,21 +65,26 @@ impl Sweep {
         reset_peak_rss();
         let (before, started) = (resident(), Instant::now());
         let mut share = 0.0;
-        let (_, result) = simulate(&scenario, 1, &mut |progress| {
+        let outcome = simulate(&scenario, 1, &mut |progress| {
             share = progress.flows_finished as f64 / progress.flows_total.max(1) as f64;
             started.elapsed() < patience && !interrupted()
-        })?;
+        });
+        let stopped = match outcome {
+            Ok((_, result)) => result.interrupted,
+            Err(RunError::Interrupted) => true,
+            Err(error) => return Err(error),
+        };
         let elapsed = started.elapsed().as_secs_f64();
         let memory_bytes = peak_rss_bytes().zip(before).map(|(peak, before)| peak.saturating_sub(before));
         // Below a hundredth of the flows there is too little to go by; it takes at least a hundred times as long, then.
-        let seconds = if result.interrupted { elapsed / f64::max(share, 0.01) } else { elapsed };
+        let seconds = if stopped { elapsed / f64::max(share, 0.01) } else { elapsed };
         let room = memory().zip(memory_bytes).map_or(usize::MAX, |(memory, each)| {
             usize::try_from(memory.available / (each + each / 2).max(1)).unwrap_or(usize::MAX)
         });
         Ok(DryRun {
             runs: self.order().len(),
             missing: missing.len(),
-            measured: Some(Measured { name: self.name(last), seconds, stopped: result.interrupted, memory_bytes }),
+            measured: Some(Measured { name: self.name(last), seconds, stopped, memory_bytes }),
             side_by_side: threads.min(missing.len()).min(room).max(1),
         })
     }
