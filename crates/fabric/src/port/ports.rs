@@ -188,14 +188,36 @@ impl<'a> Ports<'a> {
         if self.ports[port.at()].flags & PLAIN == 0 {
             return self.join_any(port, id, now, ingress);
         }
+        self.join_plain(port, id, now);
+    }
+
+    fn join_plain(&mut self, port: PortId, id: PacketId, now: u64) {
         self.advance_plain(port, now);
-        if self.ports[port.at()].free_at <= now {
-            self.start_plain(port, id, now);
-        } else if self.packets[id].is_control() {
-            self.queue_control(port, id, now);
-        } else {
-            self.queue_data(port, id, now);
+        let state = &mut self.ports[port.at()];
+        let packet = &mut self.packets[id];
+        if state.free_at <= now {
+            return self.start_plain(port, id, now);
         }
+        if packet.is_control() {
+            return self.queue_control(port, id, now);
+        }
+        let (bytes, waiting) = (u32::from(packet.size), state.waiting_bytes);
+        if waiting + bytes > self.queue_limit {
+            return self.overflow(port, id, now);
+        }
+        let span = state.account.held(waiting, state.waiting_packets, now);
+        self.histograms.record(port, waiting, state.waiting_packets, span);
+        state.waiting_bytes += bytes;
+        state.waiting_packets += 1;
+        state.account.max_bytes = state.account.max_bytes.max(state.waiting_bytes);
+        state.account.max_packets = state.account.max_packets.max(state.waiting_packets);
+        packet.next = PacketId::NONE.0;
+        packet.queued_at = now;
+        state.data.push(&mut self.packets, id);
+        if waiting > self.marks_joining {
+            self.mark(port, id, waiting);
+        }
+        self.list(port);
     }
 
     /// The same for ports with classes, a shared buffer, a fault, a series or another clock.
@@ -406,6 +428,13 @@ impl<'a> Ports<'a> {
 
     #[inline]
     fn advance_plain(&mut self, port: PortId, until: u64) {
+        let state = &self.ports[port.at()];
+        if state.free_at <= until && state.backlogged() {
+            self.advance_backlog(port, until);
+        }
+    }
+
+    fn advance_backlog(&mut self, port: PortId, until: u64) {
         loop {
             let state = &mut self.ports[port.at()];
             let start = state.free_at;
