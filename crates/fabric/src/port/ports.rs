@@ -16,6 +16,7 @@ use crate::{
     message::Message,
     packet::{Fifo, Kind, MARKED, Packet, Packets},
     plan::{MarkAt, Plan, Trim},
+    prefetch::prefetch,
 };
 use anabranch_engine::Cells;
 use anabranch_random::Stream;
@@ -469,6 +470,8 @@ impl<'a> Ports<'a> {
             }
             let control = !state.control.is_empty();
             let id = if control { state.pop_control(&self.packets) } else { state.data.pop(&self.packets) };
+            // It has waited for long; the next one will have waited as long.
+            self.packets.prefetch(state.data.first());
             let packet = &mut self.packets[id];
             if !control {
                 let (bytes, packets) = (state.waiting_bytes, state.waiting_packets);
@@ -693,6 +696,14 @@ impl<'a> Ports<'a> {
     /// The ports that have more to send, in the order in which they were listed.
     pub(crate) fn listed(&self, index: usize) -> Option<PortId> {
         self.listed.get(index).copied()
+    }
+
+    /// Asks the processor to fetch what will be needed of a port that comes up in the list.
+    #[inline]
+    pub(crate) fn fetch_listed(&self, index: usize) {
+        if let Some(port) = self.listed.get(index) {
+            prefetch(&self.ports[port.at()]);
+        }
     }
 
     /// The list, at the end of the cell's turn.
