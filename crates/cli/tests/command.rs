@@ -418,3 +418,30 @@ fn an_interruption_keeps_what_is_finished() {
     assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
     assert!(!folder.entries("compare").contains(&"interrupted.json".to_string()));
 }
+
+/// While a fabric of 40,000 hosts is being built nobody asks for interruptions: they are obeyed all the same, within a
+/// second (and a half, on a busy machine), and nothing is left behind.
+#[test]
+#[cfg(unix)]
+fn an_interruption_while_building_is_heard_at_once() {
+    let folder = Folder::new("interrupt-building");
+    for (name, arguments) in [
+        ("run", &["run", "spritz-40k-dragonfly", "--out", "out", "--progress", "never"][..]),
+        ("compare", &["compare", "spritz-40k-dragonfly", "--schemes", "minimal,ecmp", "--out", "out"]),
+        ("check", &["check", "spritz-40k-slim-fly"]),
+    ] {
+        // Early enough to fall into the building of any build.
+        for after in [30, 150] {
+            let mut child = folder.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(after));
+            Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            let asked = std::time::Instant::now();
+            let status = child.wait().unwrap();
+            assert!(asked.elapsed().as_millis() < 1500, "{name}: {:?}", asked.elapsed());
+            // Before the command listens at all, the signal itself ends it.
+            assert!(status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
+            let left = folder.entries("out");
+            assert!(left.is_empty() || left == ["interrupted.json"], "{name}: {left:?}");
+        }
+    }
+}

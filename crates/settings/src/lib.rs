@@ -68,6 +68,10 @@ pub trait Parameters {
 
 /// The nearest of `names` to `found`, where one is near enough to be meant.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    // A word this long is no slip of the pen, and the distance takes time with its length.
+    if found.len() > 200 {
+        return None;
+    }
     let found = found.to_lowercase().replace('_', "-");
     names
         .into_iter()

@@ -2,7 +2,7 @@
 
 use crate::graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, TopologyError};
 use anabranch_units::{Rate, Time};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 /// Most hosts a topology may have.
 pub(crate) const MAX_HOSTS: u64 = 1 << 20;
@@ -109,6 +109,7 @@ impl Builder {
             first,
             ports,
             parallel,
+            guide: OnceLock::new(),
         };
         topology.check()?;
         Ok(topology)

@@ -1,7 +1,8 @@
 //! The graph: hosts, switches and directed links.
 
-use crate::Guidance;
+use crate::{Guidance, Guide};
 use anabranch_units::{Rate, Time};
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 /// A node: hosts come first (`0..hosts`), then switches.
@@ -117,6 +118,8 @@ pub struct Topology {
     pub(crate) ports: Vec<LinkId>,
     /// Per directed link its number among parallel cables between the same nodes, from 0.
     pub(crate) parallel: Vec<u16>,
+    /// Made when it is first asked for: on a large Slim Fly it takes longer than the graph itself.
+    pub(crate) guide: OnceLock<Option<Arc<Guide>>>,
 }
 
 impl TopologyError {

@@ -26,7 +26,7 @@ impl WorkloadError {
     }
     /// A mistake in a file's line, counted from 1.
     pub(crate) fn in_line(path: &str, line: usize, message: impl Into<String>) -> Self {
-        WorkloadError { place: Some(format!("{path}:{line}")), ..Self::new(message) }
+        WorkloadError { place: Some(format!("{path}:{line}")), ..Self::new(shortened(message.into())) }
     }
     /// The same, blamed on the parameter `key`.
     pub(crate) fn with_key(mut self, key: &str) -> Self {
@@ -42,6 +42,19 @@ impl WorkloadError {
     pub(crate) fn unless(valid: bool, key: &str, found: impl fmt::Display, expected: &str) -> Result<(), Self> {
         if valid { Ok(()) } else { Err(Self::of_key(key, format!("found {found}, expected {expected}"))) }
     }
+}
+
+/// Characters that are kept of the beginning and of the end of a long message.
+const KEPT: usize = 200;
+
+/// A message that quotes a line of any length, of which only beginning and end are shown.
+fn shortened(message: String) -> String {
+    if message.len() <= 3 * KEPT {
+        return message;
+    }
+    let head: String = message.chars().take(KEPT).collect();
+    let tail: Vec<char> = message.chars().rev().take(KEPT).collect();
+    format!("{head} ... {}", tail.into_iter().rev().collect::<String>())
 }
 
 /// ` (did you mean ...?)`, or nothing.

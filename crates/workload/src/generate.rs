@@ -3,12 +3,16 @@
 use crate::{
     FileFailure, Flow, FlowSet, GeneratedAs, HostView, ReadFile, Start, TriggerId, WorkloadError, WorkloadInfo,
     WorkloadParameters,
-    view::{Context, NO_CLASS, Traffic},
+    view::{Context, FLOW_MEMORY, NO_CLASS, Traffic},
 };
 use anabranch_random::{Stream, mix, name_key};
+use std::collections::HashSet;
 
 /// Triggers there may be: the fabric needs two bits of their number.
 const MAX_TRIGGERS: usize = 1 << 30;
+
+/// The most workloads, with their splits and the parts of flow files.
+pub const MOST_WORKLOADS: usize = 1 << 16;
 
 /// What a list of workloads makes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +64,8 @@ pub fn generate_all(
         merge.reserve_names(sent_as).map_err(|error| error.of_workload(number))?;
     }
     for (number, (kind, sent_as)) in list.iter().enumerate() {
-        let context = Context { view, seed, name: &sent_as.name, used: &merge.used, read_file };
+        let room = (view.flow_memory / FLOW_MEMORY).saturating_sub(merge.made.flows.flows.len() as u64);
+        let context = Context { view, seed, name: &sent_as.name, used: &merge.used, room, read_file };
         let made = kind.generate(&context);
         made.and_then(|traffic| merge.add(traffic, sent_as, seed)).map_err(|error| error.of_workload(number))?;
     }
@@ -71,7 +76,7 @@ pub fn generate_all(
 #[derive(Default)]
 struct Merge {
     /// Names that the scenario gives, and those that files added.
-    names: Vec<String>,
+    names: HashSet<String>,
     /// Per host whether it sends or receives in what was made so far.
     used: Vec<bool>,
     made: Generated,
@@ -91,19 +96,19 @@ impl Merge {
     }
 
     fn reserve(&mut self, name: &str) -> Result<(), WorkloadError> {
-        if self.names.iter().any(|taken| taken == name) {
+        if !self.names.insert(name.to_string()) {
             let message =
                 format!("two workloads are called `{name}`, expected a name for each: it keys its random draws");
             return Err(WorkloadError::of_key("name", message));
         }
-        self.names.push(name.to_string());
         Ok(())
     }
 
     /// A new workload's number.
     fn workload(&mut self, name: &str, measured: bool, sent_as: &GeneratedAs) -> Result<u16, WorkloadError> {
         let workloads = &mut self.made.flows.workloads;
-        let number = u16::try_from(workloads.len()).map_err(|_| WorkloadError::new("more than 65536 workloads"))?;
+        let number = u16::try_from(workloads.len())
+            .map_err(|_| WorkloadError::new(format!("more than {MOST_WORKLOADS} workloads")))?;
         workloads.push(WorkloadInfo {
             name: name.to_string(),
             measured: measured && sent_as.measured,

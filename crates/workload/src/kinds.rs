@@ -51,6 +51,7 @@ pub(crate) mod testing {
             nic_rate: vec![Rate::gbps(100); hosts as usize],
             oversubscription: 1.0,
             classes: vec!["data".into(), "bulk".into()],
+            flow_memory: u64::MAX,
             low_diameter: None,
         }
     }
@@ -68,6 +69,7 @@ pub(crate) mod testing {
             seed: 1,
             name: "test",
             used: &used,
+            room: u64::MAX,
             read_file: &|_| Ok(content.as_ref().to_vec()),
         })
     }

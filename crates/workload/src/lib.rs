@@ -15,7 +15,7 @@ mod view;
 
 pub use error::WorkloadError;
 pub use files::{FailedSwitch, FileFailure, FileFormat, StartAt, StartUnit};
-pub use generate::{Generated, generate, generate_all};
+pub use generate::{Generated, MOST_WORKLOADS, generate, generate_all};
 pub use kinds::{
     adversarial::AdversarialParameters,
     all_to_all::{AllToAllParameters, Order, Placement, Ranks},
@@ -30,7 +30,7 @@ pub use kinds::{
 pub use pairs::Scope;
 pub use registry::{About, CommonParameters, UnknownWorkload, WORKLOAD_KINDS, WorkloadParameters, names};
 pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
-pub use view::{GeneratedAs, HostView, LowDiameter, Members, ReadFile};
+pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile};
 
 use anabranch_units::Time;
 

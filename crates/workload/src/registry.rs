@@ -10,6 +10,7 @@ use crate::{
     view::{Context, Traffic},
 };
 use anabranch_settings::{Parameters, nearest, parameters};
+use std::collections::{BTreeMap, HashSet};
 use thiserror::Error;
 
 /// What the registry knows of a kind of workload.
@@ -167,14 +168,18 @@ impl CommonParameters {
 
 /// The name of each workload of a list: its own, or its kind, with `-2`, `-3`, ... where that is taken.
 pub fn names(list: &[(&WorkloadParameters, &CommonParameters)]) -> Vec<String> {
-    let mut taken: Vec<String> = list.iter().filter_map(|(_, common)| common.name.clone()).collect();
-    let mut free = |kind: &str| {
-        let name = (1..)
-            .map(|number| if number == 1 { kind.to_string() } else { format!("{kind}-{number}") })
-            .find(|name| !taken.contains(name))
-            .unwrap_or_default();
-        taken.push(name.clone());
-        name
+    let taken: HashSet<&str> = list.iter().filter_map(|(_, common)| common.name.as_deref()).collect();
+    // Per kind the number that comes next.
+    let mut next: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut free = |kind: &'static str| {
+        let number = next.entry(kind).or_insert(1);
+        loop {
+            let name = if *number == 1 { kind.to_string() } else { format!("{kind}-{number}") };
+            *number += 1;
+            if !taken.contains(name.as_str()) {
+                return name;
+            }
+        }
     };
     list.iter().map(|(kind, common)| common.name.clone().unwrap_or_else(|| free(kind.about().name))).collect()
 }

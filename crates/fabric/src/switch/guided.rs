@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// What guided schemes need beyond the links.
 #[derive(Debug)]
 pub(crate) struct Guided {
-    pub(crate) guide: Guide,
+    pub(crate) guide: Arc<Guide>,
     /// Per balancer: its host scheme is given lists of paths.
     pub(crate) lists: Vec<bool>,
     pub(crate) snapshots: Option<Snapshots>,

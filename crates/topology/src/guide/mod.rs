@@ -14,6 +14,7 @@ pub(crate) use times::TypeTotal;
 pub use times::guided_table_bytes;
 
 use crate::{LinkClass, LinkId, NodeId, Topology};
+use std::sync::Arc;
 
 /// How source-guided paths run through a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +70,13 @@ impl Guidance {
 }
 
 impl Topology {
-    /// The tables of source-guided routing; `None` where the topology has none.
-    pub fn guide(&self) -> Option<Guide> {
-        let guidance = self.guidance?;
+    /// The tables of source-guided routing; `None` where the topology has none. They follow from the graph alone and are
+    /// made once.
+    pub fn guide(&self) -> Option<Arc<Guide>> {
+        self.guide.get_or_init(|| self.guidance.map(|guidance| Arc::new(self.make_guide(guidance)))).clone()
+    }
+
+    fn make_guide(&self, guidance: Guidance) -> Guide {
         let (mut first, mut link, mut owner) = (vec![0], Vec::new(), Vec::new());
         for switch in 0..self.switches() {
             let facing =
@@ -100,7 +105,7 @@ impl Topology {
             Guidance::Dragonfly => guide.find_gateways(),
             Guidance::SlimFly => guide.find_default_ports(),
         }
-        Some(guide)
+        guide
     }
 }
 

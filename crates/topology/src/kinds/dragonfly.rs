@@ -4,7 +4,7 @@
 //! to, and to which port there; in a smaller Dragonfly the ports beyond the number of other groups stay free.
 
 use super::grouped::{self, Cabling, MAX_SWITCHES};
-use super::{not_too_many, positive};
+use super::{Scale, not_too_many, positive, possible};
 use crate::{Guidance, Topology, TopologyError};
 use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
@@ -81,6 +81,19 @@ impl Arrangement {
 }
 
 impl DragonflyParameters {
+    pub(crate) fn scale(&self) -> Option<Scale> {
+        let most = self.a.checked_mul(self.h)?.checked_add(1)?;
+        let groups = match self.groups {
+            Auto::Auto => most,
+            Auto::Value(groups) => groups.min(most),
+        };
+        let switches = groups.checked_mul(self.a).filter(|switches| *switches <= MAX_SWITCHES)?;
+        possible(switches.checked_mul(self.p), |hosts| {
+            let cables = hosts + switches * self.a.saturating_sub(1) / 2 + groups * groups.saturating_sub(1) / 2;
+            Some(Scale { hosts, switches, leaves: switches, cables, guide_bytes: 4 * switches * groups })
+        })
+    }
+
     pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         for (key, value) in [("p", self.p), ("a", self.a), ("h", self.h)] {
             positive(key, value)?;

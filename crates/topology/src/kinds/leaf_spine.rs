@@ -1,6 +1,6 @@
 //! Leaf-spine: every leaf has a cable (or several) to every spine.
 
-use super::{moving, not_too_many, positive, short};
+use super::{Scale, moving, not_too_many, positive, possible, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
@@ -33,6 +33,15 @@ parameters! {
 }
 
 impl LeafSpineParameters {
+    pub(super) fn scale(&self) -> Option<Scale> {
+        let (leaves, spines) = (self.leaves, self.spines);
+        possible(leaves.checked_mul(self.hosts_per_leaf), |hosts| {
+            let uplinks = leaves.checked_mul(spines)?.checked_mul(self.links_per_spine)?;
+            let cables = hosts + Some(uplinks).filter(|cables| *cables <= MAX_CABLES)?;
+            Some(Scale { hosts, switches: leaves.checked_add(spines)?, leaves, cables, guide_bytes: 0 })
+        })
+    }
+
     pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         for (key, value) in [
             ("leaves", self.leaves),

@@ -72,6 +72,11 @@ macro_rules! kinds {
                 match self { $(Self::$variant(p) => p,)+ }
             }
 
+            /// How large it will be, as far as its parameters say and are possible; `None` for a file.
+            pub fn scale(&self) -> Option<Scale> {
+                match self { $(Self::$variant(p) => p.scale(),)+ }
+            }
+
             /// Builds it. `read_file` gives the text of a file that the parameters name.
             ///
             /// # Errors
@@ -89,6 +94,46 @@ kinds! {
     Dragonfly DragonflyParameters "dragonfly", "fully meshed groups of switches, one global link between any two groups", "Spritz section V-A; specification 9.1";
     SlimFly SlimFlyParameters "slim-fly", "switches at most two hops apart, over a finite field", "Spritz section V-A; specification 10";
     File FileParameters "file", "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list", "specification 14.2, 14.3";
+}
+
+/// How large a topology is, known before it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Hosts.
+    pub hosts: u64,
+    /// Switches.
+    pub switches: u64,
+    /// Switches with hosts: forwarding tables have an entry for each.
+    pub leaves: u64,
+    /// Cables, those of hosts among them.
+    pub cables: u64,
+    /// Bytes of the tables of source-guided routing.
+    pub guide_bytes: u64,
+}
+
+impl Scale {
+    /// Entries of the forwarding tables.
+    pub fn table_entries(&self) -> u64 {
+        self.switches.saturating_mul(self.leaves)
+    }
+}
+
+impl Topology {
+    /// How large it is.
+    pub fn scale(&self) -> Scale {
+        Scale {
+            hosts: self.hosts.into(),
+            switches: self.switches().into(),
+            leaves: self.edge_switches().len() as u64,
+            cables: self.links.len() as u64 / 2,
+            guide_bytes: 0,
+        }
+    }
+}
+
+/// The scale of a topology of at most [`crate::build::MAX_HOSTS`] hosts; `None` for what `build` refuses.
+pub(crate) fn possible(hosts: Option<u64>, scale: impl FnOnce(u64) -> Option<Scale>) -> Option<Scale> {
+    scale(hosts.filter(|hosts| *hosts <= crate::build::MAX_HOSTS)?)
 }
 
 /// A size that must not be zero.

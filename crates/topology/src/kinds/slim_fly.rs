@@ -5,7 +5,7 @@
 //! linked where y = m*x + c (specification 10.1).
 
 use super::grouped::{self, Cabling};
-use super::{not_too_many, positive};
+use super::{Scale, not_too_many, positive, possible};
 use crate::{
     Guidance, Topology, TopologyError,
     gf::{Field, prime_power},
@@ -63,6 +63,16 @@ fn exponents(q: usize) -> [Vec<usize>; 2] {
 }
 
 impl SlimFlyParameters {
+    pub(crate) fn scale(&self) -> Option<Scale> {
+        let q = Some(self.q).filter(|q| is_possible(*q))?;
+        let switches = 2 * q * q;
+        possible(switches.checked_mul(self.p), |hosts| {
+            // A switch has (3q - d) / 2 neighbours, d in {-1, 0, 1}.
+            let cables = hosts + switches * (3 * q).div_ceil(2) / 2;
+            Some(Scale { hosts, switches, leaves: switches, cables, guide_bytes: 2 * switches * switches })
+        })
+    }
+
     pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         if !is_possible(self.q) {
             let from = self.q.clamp(3, MAX_Q);

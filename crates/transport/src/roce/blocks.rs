@@ -54,11 +54,6 @@ impl Blocks {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// Bytes on the heap.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.0.capacity() * 16
-    }
 }
 
 #[cfg(test)]

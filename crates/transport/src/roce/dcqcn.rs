@@ -67,6 +67,9 @@ pub struct DcqcnConfig {
     clamp_target: bool,
 }
 
+/// 53 days: a timer as long as that does not strike in any run, and times up to here can be added.
+const NEVER: u64 = 1 << 62;
+
 /// The first cut comes this much after its interval, so that `alpha` is updated before it.
 const AFTER_ALPHA: u64 = 1000;
 
@@ -79,9 +82,9 @@ impl DcqcnConfig {
         };
         DcqcnConfig {
             g: parameters.g,
-            alpha_interval: parameters.alpha_interval.ps(),
-            decrease_interval: parameters.decrease_interval.ps(),
-            rp_timer: parameters.rp_timer.ps(),
+            alpha_interval: parameters.alpha_interval.ps().min(NEVER),
+            decrease_interval: parameters.decrease_interval.ps().min(NEVER),
+            rp_timer: parameters.rp_timer.ps().min(NEVER),
             fast_recovery: parameters.fast_recovery,
             ai: or(parameters.rate_ai, 2500),
             hai: or(parameters.rate_hai, 1000),
@@ -206,6 +209,36 @@ mod tests {
     }
     fn us(time: f64) -> Time {
         Time::from_ps((time * 1e6) as u64)
+    }
+
+    /// The longest time there is must not wrap round: such a timer never strikes.
+    #[test]
+    fn timers_of_any_length() {
+        for set in [
+            (|p| p.alpha_interval = Time::MAX) as fn(&mut DcqcnParameters),
+            |p| p.decrease_interval = Time::MAX,
+            |p| p.rp_timer = Time::MAX,
+        ] {
+            let mut parameters = DcqcnParameters::default();
+            set(&mut parameters);
+            assert_eq!(parameters.check(), Ok(()));
+            let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+            for at in 1..100 {
+                cc.on_notification(&config, us(f64::from(at) * 100.0));
+            }
+            let rate = cc.rate(&config, us(1e6));
+            assert!(rate <= LINE, "{rate}");
+        }
+        // Without cuts the rate stays, without increases it does not come back.
+        let never = |set: fn(&mut DcqcnParameters)| {
+            let mut parameters = DcqcnParameters::default();
+            set(&mut parameters);
+            let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+            cc.on_notification(&config, us(10.0));
+            cc.rate(&config, us(1e6))
+        };
+        assert_eq!(never(|p| p.decrease_interval = Time::MAX), LINE);
+        assert!(never(|p| p.rp_timer = Time::MAX).0 < LINE.0 * 6 / 10);
     }
 
     #[test]

@@ -345,8 +345,4 @@ impl RoceSender {
     pub fn is_done(&self) -> bool {
         self.una == self.packets
     }
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.sent.capacity() * size_of::<Sent>() + self.arrived.heap_bytes()
-    }
 }

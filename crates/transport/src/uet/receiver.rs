@@ -160,8 +160,4 @@ impl UetReceiver {
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes
     }
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.received.heap_bytes()
-    }
 }

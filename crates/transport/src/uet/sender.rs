@@ -372,8 +372,4 @@ impl UetSender {
     pub fn is_done(&self) -> bool {
         self.cumulative == self.packets
     }
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.ring.len() * size_of::<Slot>() + self.acked.heap_bytes() + self.queue.capacity() * 8
-    }
 }

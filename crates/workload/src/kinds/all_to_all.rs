@@ -122,7 +122,7 @@ impl Kind for AllToAllParameters {
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         let (ranks, host_of) = placed(self.ranks, self.placement, context)?;
-        Traffic::check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
+        context.check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
         let purpose = format!("workload {} order", context.name);
         let at_once = match self.parallel {
             0 => ranks - 1,

@@ -159,7 +159,7 @@ impl Kind for CollectiveParameters {
             Auto::Auto => self.algorithm.steps(ranks),
         };
         let flows = u128::from(ranks) * u128::from(steps) * u128::from(self.channels);
-        Traffic::check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "ranks")?;
+        context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "ranks")?;
         // Flows by channel, step and rank; a oneshot trigger for every flow but those of the first steps.
         let mut traffic = Traffic::default();
         traffic.flows.reserve(flows as usize);

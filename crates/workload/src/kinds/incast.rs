@@ -72,6 +72,7 @@ impl Kind for IncastParameters {
         context.needs_a_pair()?;
         let hosts = context.view.hosts;
         let (senders, receivers) = self.numbers()?;
+        context.check_memory(u128::from(senders) * u128::from(receivers), "senders")?;
         let mut taken = vec![false; hosts as usize];
         for (key, list) in [("receiver_hosts", &self.receiver_hosts), ("sender_hosts", &self.sender_hosts)] {
             for &host in list {

@@ -48,7 +48,7 @@ impl Kind for PermutationParameters {
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         let members = context.members(self.hosts)?;
         let hosts = members.len() as u32;
-        Traffic::check_room(u128::from(self.rounds) * u128::from(hosts), self.max_flows, "rounds")?;
+        context.check_room(u128::from(self.rounds) * u128::from(hosts), self.max_flows, "rounds")?;
         let parts = Parts::new(context.view, self.scope, members);
         parts.check_permutation("scope")?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload permutation");

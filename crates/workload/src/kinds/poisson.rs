@@ -88,7 +88,7 @@ impl Kind for PoissonParameters {
             .map(|&host| self.mean_gap(sizes.mean(), view.nic_rate[host as usize], view.oversubscription))
             .collect();
         let expected: f64 = gaps.iter().map(|gap| self.duration.ps() as f64 / gap).sum();
-        Traffic::check_room(expected as u128, self.max_flows, "duration")?;
+        context.check_room(expected as u128, self.max_flows, "duration")?;
 
         let purpose = |what: &str| format!("workload {} {what}", context.name);
         let purposes = (purpose("gaps"), purpose("receivers"), purpose("sizes"));

@@ -83,7 +83,7 @@ impl Kind for TrainingRoundsParameters {
             Exchange::Direct => u64::from(ranks) * u64::from(ranks - 1),
             Exchange::Ring => u64::from(ranks),
         };
-        Traffic::check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
+        context.check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
         let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|error| error.with_key("sizes"))?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload sizes");
         let host_of = across_racks(&context.view.leaf_of);
