@@ -26,7 +26,7 @@ pub fn reduce(hash: u64, count: u32) -> u32 {
 pub enum Hasher {
     /// [`ecmp_hash`] with this seed.
     Mix(u64),
-    /// The hash of the model behind the recorded runs, with the switch's number there as its seed (conweave-ns3 1.5).
+    /// The hash of the model behind the recorded runs, with the switch's number there as its seed (specification 17.5).
     Murmur3(u32),
 }
 

@@ -35,7 +35,7 @@ parameters! {
     /// A fault. Links are chosen by `links`, `fraction` or `count` (switch-to-switch links), switches by `switches`.
     pub struct FaultParameters {
         /// When it happens.
-        at: Time = Time::ZERO, source "Spritz section V-D: from the start";
+        at: Time = Time::ZERO, source "Spritz §V-D: from the start";
         /// What happens.
         kind: FaultKind = FaultKind::LinkDown, source "specification 12.6";
         /// Links by name: a cable (leaf0-spine3) or one direction of it (leaf0->spine3).
@@ -43,19 +43,19 @@ parameters! {
         /// Switches by name, for switch-down.
         switches: Vec<String> = vec![], source "ours";
         /// Share of the switch-to-switch cables (directed links where `directed`), chosen at random.
-        fraction: f64 = 0.0, source "Spritz section V-D: 0.02";
+        fraction: f64 = 0.0, source "Spritz §V-D: 0.02";
         /// Number of them instead.
-        count: u64 = 0, source "PRIME section IV-A2: 2";
+        count: u64 = 0, source "PRIME §IV-A2: 2";
         /// Whether `fraction` and `count` choose single directions rather than cables.
         directed: bool = false, source "specification 12.6";
         /// Which packets are affected.
         affects: Affects = Affects::All, source "specification 12.6";
         /// Time until the forwarding tables know (link-down, link-up, switch-down).
-        detect_after: Never<Time> = Never::Never, source "PRIME section IV-A2: transient and steady phase";
+        detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
         /// New rate, for link-degrade.
-        rate: Option<Rate> = None, source "PRIME section IV-A2";
+        rate: Option<Rate> = None, source "PRIME §IV-A2";
         /// New rate as a share of the old one, for link-degrade.
-        factor: f64 = 0.0, source "PRIME section IV-A2";
+        factor: f64 = 0.0, source "PRIME §IV-A2";
         /// Share of packets lost, for packet-loss.
         loss: f64 = 0.0, source "ours";
     }

@@ -133,7 +133,7 @@ parameters! {
         /// Load balancer of the flows. Left out: that of the scenario.
         load_balancer: Option<String> = None, source "ours";
         /// Share of the flows (0 to 1, chosen at random) that is a second workload: the same flows, sent otherwise.
-        split_share: f64 = 0.0, source "PRIME VI: mixed traffic";
+        split_share: f64 = 0.0, source "PRIME §IV-A2: mixed traffic";
         /// Name of the second workload. Left out: the first one's with `-split`.
         split_name: Option<String> = None, source "ours";
         /// Traffic class of the second workload. Left out: that of the first.

@@ -69,13 +69,13 @@ parameters! {
         /// Penalty of a path after a NACK or a timeout, in packets (or a share of the BDP).
         p_nack: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours (specification 5.2)";
         /// How much every penalty falls per packet.
-        decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME III-D)";
+        decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)";
         /// What counts as a packet for the decay.
-        decay_on: DecayOn = DecayOn::Sent, source "PRIME III-D (III-C differs)";
+        decay_on: DecayOn = DecayOn::Sent, source "PRIME §III-D (III-C differs)";
         /// What shares one round robin and one congestion history.
-        scope: Scope = Scope::Flow, source "ours (specification 5.4 f)";
+        scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)";
         /// Packets that are sent before the history is heeded.
-        history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME III-C";
+        history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME §III-C";
     }
 }
 

@@ -2,7 +2,7 @@
 //! random and of the `m` that were the shortest last time, and takes the shortest. The memory is kept per set of next
 //! hops. Control packets take plain hash ECMP.
 //!
-//! In the `conweave-ns3` profiles, as in the model behind the recorded runs (conweave-ns3 1.5), the memory is kept per
+//! In the `conweave-ns3` profiles, as in the model behind the recorded runs (specification 17.5), the memory is kept per
 //! destination host, the next hops are drawn whether or not they are remembered, and of equal queues a remembered one
 //! wins.
 

@@ -86,8 +86,8 @@ macro_rules! kinds {
 kinds! {
     LeafSpine LeafSpineParameters "leaf-spine", "two tiers with any number of leaves, spines and hosts", "specification 10.6";
     FatTree FatTreeParameters "fat-tree", "non-blocking tree of 2 or 3 tiers of switches of one radix", "PRIME, Table I; specification 10.6";
-    Dragonfly DragonflyParameters "dragonfly", "fully meshed groups of switches, one global link between any two groups", "Spritz section V-A; specification 9.1";
-    SlimFly SlimFlyParameters "slim-fly", "switches at most two hops apart, over a finite field", "Spritz section V-A; specification 10";
+    Dragonfly DragonflyParameters "dragonfly", "fully meshed groups of switches, one global link between any two groups", "Spritz §V-A; specification 9.1";
+    SlimFly SlimFlyParameters "slim-fly", "switches at most two hops apart, over a finite field", "Spritz §V-A; specification 10";
     File FileParameters "file", "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list", "specification 14.2, 14.3";
 }
 

@@ -13,7 +13,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "adversarial",
     summary: "pairs of hosts whose default paths share single links of a Dragonfly or a Slim Fly",
-    source: "specification 12.3; Spritz V-B; Kim et al. 2008; Besta and Hoefler 2014",
+    source: "specification 12.3; Spritz §V-B; Kim et al. 2008; Besta and Hoefler 2014",
     description: "Dragonfly: host i of group g sends to host i of group g + `offset`, so that all flows of a group share \
         one global link. Slim Fly: hosts of up to p neighbours of a switch u send to the hosts of its neighbour v over u, \
         for every link from u to v in random order, until no host is left. Other topologies have no such pattern.",
@@ -23,7 +23,7 @@ parameters! {
     /// Adversarial traffic.
     pub struct AdversarialParameters {
         /// Bytes per message.
-        size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
         /// Dragonfly: how many groups further the receivers are; without effect on Slim Fly.
         offset: u32 = 5, source "specification 12.3: adv_i5";
         /// When all messages start.
