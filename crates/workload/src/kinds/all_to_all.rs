@@ -14,7 +14,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "all-to-all",
     summary: "every rank sends one message to every other, with a window of messages outstanding",
-    source: "specification 12.5; Spritz §V-C",
+    source: "specification 12.5; Spritz §V-B",
     description: "Rank r sends to r+1, r+2, ... (mod n), or to the others in a random order. With `parallel` = w a rank \
         has w messages outstanding: each that is acknowledged starts the next (a sliding window).",
 };

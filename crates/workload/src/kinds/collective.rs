@@ -21,7 +21,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "collective",
     summary: "AllReduce, all-gather, reduce-scatter or all-to-all, message by message",
-    source: "specification 12.5; Spritz §V-C",
+    source: "specification 12.5; Spritz §V-B",
     description: "`size` is the vector of a rank. Rings send S/n to the next rank in every step: 2(n-1) steps for \
         ring-allreduce, n-1 for ring-all-gather and ring-reduce-scatter. recursive-doubling exchanges S with the ranks \
         at distance 1, 2, 4, ...; halving-doubling S/2, S/4, ... and back. A rank's message of a step waits for the one \
@@ -42,7 +42,7 @@ parameters! {
     /// A collective.
     pub struct CollectiveParameters {
         /// How it is made of messages ("ring" is short for "ring-allreduce").
-        algorithm: Algorithm = Algorithm::RingAllreduce, source "specification 12.5; Spritz §V-C";
+        algorithm: Algorithm = Algorithm::RingAllreduce, source "specification 12.5; Spritz §V-B";
         /// Bytes of the vector of every rank.
         size: Bytes = Bytes(64 << 20), source "ours";
         /// Bytes of every message instead; auto: derived from `size`, rounded up.

@@ -36,13 +36,13 @@ parameters! {
     /// Poisson arrivals.
     pub struct PoissonParameters {
         /// Flow sizes: a name (`anabranch list workloads`), one size such as "64KiB", or the path of a table.
-        sizes: String = "web-search".into(), source "Hopper §4.1, Spritz §V-C";
+        sizes: String = "web-search".into(), source "Hopper §4.1, Spritz §V-B";
         /// Payload that is started per time, as a share of the capacity.
         load: f64 = 0.5, source "Hopper §4.1: 0.5 and 0.8";
         /// The capacity that the load is a share of.
         load_reference: LoadReference = LoadReference::Host, source "specification 2.6";
         /// How long flows are started.
-        duration: Time = Time::from_ms(1), source "Spritz §V-C";
+        duration: Time = Time::from_ms(1), source "Spritz §V-B";
         /// When the processes begin.
         start: Time = Time::ZERO, source "ours";
         /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
