@@ -13,7 +13,7 @@ use crate::{
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
 
-/// The largest q: 22,898 switches, more would not fit forwarding tables.
+/// The largest q: 22,898 switches. The next one would not fit the limit on forwarding tables.
 const MAX_Q: u64 = 107;
 
 parameters! {

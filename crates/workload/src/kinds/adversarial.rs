@@ -46,7 +46,7 @@ impl AdversarialParameters {
     /// Host i of every group to host i of the group `offset` further.
     fn shifted(&self, view: &HostView, groups: u32) -> Result<Vec<(u32, u32)>, WorkloadError> {
         if groups == 0 || self.offset.is_multiple_of(groups) {
-            let message = format!("found {}, which of {groups} groups leads back to the sender's own", self.offset);
+            let message = format!("found {}, which leads back to the sender's own group", self.offset);
             return Err(WorkloadError::of_key("offset", format!("{message}, expected no multiple of {groups}")));
         }
         let hosts = hosts_by_group(view, groups);
@@ -139,7 +139,7 @@ pub(crate) mod tests {
         for (p, hosts, key, part) in [
             (AdversarialParameters { size: Bytes(0), ..base() }, low_diameter(7, true), "size", "1B or more"),
             (base(), view(16, 4, 2), "kind", "\"dragonfly\" or \"slim-fly\""),
-            (base(), low_diameter(5, true), "offset", "found 5, which of 5 groups leads back"),
+            (base(), low_diameter(5, true), "offset", "found 5, which leads back"),
             (AdversarialParameters { offset: 0, ..base() }, low_diameter(7, true), "offset", "no multiple of 7"),
         ] {
             let error = traffic(&p, &hosts, "").unwrap_err();

@@ -1,5 +1,5 @@
-//! All-to-all: every rank sends one message to every other (specification 12.5). With a window, a rank has at most so
-//! many messages outstanding: each that is acknowledged starts its next, by a multishot trigger per rank.
+//! All-to-all: every rank sends one message to every other (specification 12.5). With a window of w, a
+//! rank has at most w messages outstanding: each acknowledged one starts its next, by a multishot trigger per rank.
 
 use super::{Kind, plain};
 use crate::{
@@ -44,7 +44,7 @@ choices! {
 pub enum Ranks {
     /// Every host.
     All,
-    /// So many.
+    /// A number of them.
     Number(u32),
 }
 

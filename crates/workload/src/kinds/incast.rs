@@ -38,7 +38,7 @@ parameters! {
     }
 }
 
-/// How many there are, and an error where count and list disagree.
+/// The number of hosts; an error where count and list disagree.
 fn number(count: Auto<u32>, key: &str, list: &[u32], default: u32) -> Result<u32, WorkloadError> {
     match count {
         Auto::Auto if list.is_empty() => Ok(default),

@@ -48,8 +48,8 @@ parameters! {
     }
 }
 
-/// Hosts so ordered that neighbours are in different racks as long as there are several: the first of every rack, then
-/// the second of every rack, and so on.
+/// Hosts in an order that puts neighbours in different racks where possible: the first of every rack, then the second
+/// of every rack, and so on.
 fn across_racks(leaf_of: &[u32]) -> Vec<u32> {
     let mut seen = std::collections::BTreeMap::new();
     let mut order: Vec<(u32, u32, u32)> = Vec::new();
