@@ -68,7 +68,7 @@ parameters! {
         granularity: Granularity = Granularity::Packet, source "Hopper §4.2";
         /// Bytes of a chunk.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// Most chunks in flight.
+        /// Chunks on their way at most.
         outstanding: u32 = 1, source "ours: not given";
     }
 }

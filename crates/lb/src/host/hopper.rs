@@ -70,7 +70,7 @@ parameters! {
         th_cong: f64 = 2.5, source "Hopper Table 1";
         /// Age at which a probe result is void, in base round trips.
         ttl_probe: f64 = 4.0, source "Hopper Table 1";
-        /// A better path has a round trip below this share of the flow's.
+        /// A path must be below this share of the flow's round trip.
         delta_rtt: f64 = 0.8, source "Hopper Table 1";
         /// Paths probed at a time.
         probes: u32 = 2, source "Hopper §3.2: power of two choices";
@@ -78,7 +78,7 @@ parameters! {
         epoch: f64 = 1.0, source "Hopper Table 1";
         /// Which probe results count.
         candidates: HopperCandidates = HopperCandidates::Ttl, source "specification 2.3, point 1";
-        /// Whether an epoch's chance to move is spent even without a result (Algorithm 1, literally).
+        /// Whether an epoch's chance to move is spent even where there is no result (Algorithm 1, literally).
         consume_on_no_result: bool = false, source "specification 2.3, point 1";
         /// The move is delayed by this many times the difference of the round trips.
         kappa: f64 = 1.0, source "ours: the paper says proportional (specification 2.4)";
@@ -88,13 +88,13 @@ parameters! {
         ports: HopperPorts = HopperPorts::Random, source "specification 2.3, point 5";
         /// Number of entropy values with `ports = "random"`.
         values: u32 = 65_536, source "UDP source ports";
-        /// Payload of a probe; auto: 64 B, or at chunk granularity as much of 10 kB as a packet holds.
+        /// Payload of a probe; auto: 64 B, or as much as a packet holds of 10 kB at chunk granularity.
         probe_size: Auto<Bytes> = Auto::Auto, source "specification 2.3, point 3; Hopper §4.2";
         /// The unit of decisions: packets, or chunks as in the testbed.
         granularity: Granularity = Granularity::Packet, source "Hopper §4.1 and §4.2";
         /// Bytes of a chunk.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// Most chunks in flight.
+        /// Chunks on their way at most.
         outstanding: u32 = 1, source "ours: not given";
     }
 }
@@ -180,7 +180,7 @@ struct Flow {
     may_move: bool,
     line: Line,
     probed: Vec<Probed>,
-    /// Probes to send.
+    /// Probes to be sent.
     wanted: Vec<Tag>,
     /// The path to move to, and when.
     pending: Option<(Tag, Time)>,
@@ -203,7 +203,7 @@ impl Hopper {
 }
 
 impl Flow {
-    /// Starts a new epoch if one is due: both chances are back.
+    /// A new epoch, where one is due: both chances are there again.
     fn turn_epoch(&mut self, p: &HopperParameters, now: Time) {
         if self.started && now < self.epoch_start + times(self.base, p.epoch) {
             return;
@@ -217,7 +217,7 @@ impl Flow {
     fn sample(&mut self, p: &HopperParameters, now: Time, rtt: Time, in_flight: u64) {
         self.turn_epoch(p, now);
         let rtt = rtt.ps() as f64;
-        // The first sample of an epoch restarts the average (Algorithm 1 resets it).
+        // The first sample of an epoch starts the average anew (Algorithm 1 resets it).
         self.average = if self.line.n == 0.0 { rtt } else { p.alpha * rtt + (1.0 - p.alpha) * self.average };
         self.line.add(rtt);
         let base = self.base.ps() as f64;
@@ -374,7 +374,7 @@ impl HostScheme for Hopper {
         if let Some(probed) = flow.probed.iter_mut().find(|probed| probed.tag == tag) {
             probed.result = Some((rtt, now));
         }
-        // The next chunk may end long after the result has expired, so it is examined now (ours).
+        // Between two chunks much more time may pass than a result is valid for: it is looked at now (ours).
         let congested = flow.average > self.parameters.th_cong * flow.base.ps() as f64;
         if flow.chunks.is_some() && congested && flow.may_move && flow.pending.is_none() {
             flow.consider(&self.parameters, now, 0);

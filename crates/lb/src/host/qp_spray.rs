@@ -1,5 +1,5 @@
 //! Static spraying over queue pairs, as collective libraries do it (NCCL): a connection has a few queue pairs, each on a
-//! path of its own, and chunks go over them in turn, whatever the state of their paths.
+//! path of its own, and chunks go over them in turn, whatever their paths look like.
 
 use super::{Slots, chunks::Chunks};
 use crate::{
@@ -29,7 +29,7 @@ parameters! {
         qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION";
         /// Bytes per chunk.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// Most chunks in flight.
+        /// Chunks on their way at most.
         outstanding: u32 = 1, source "ours: as many as keep the order of one sequence";
         /// Number of entropy values.
         values: u32 = 65_536, source "UDP source ports";

@@ -195,7 +195,7 @@ mod tests {
         // All through: a mark takes half a packet again.
         flow.on_ack(&config, &ack(33, 1, true, None));
         near(flow.cwnd(), grown - 2080.0);
-        // No further trim was taken to heart, so the period that ends at 40 us adapts nothing.
+        // No further trim was heeded, so the period that ends at 40 us adapts nothing.
         flow.on_ack(&config, &ack(41, 1, true, None));
         near(flow.cwnd(), grown - 4160.0);
     }

@@ -1,6 +1,6 @@
 //! DCQCN as NICs implement it ("Mellanox" variant; specification 7.1, 17.3).
 //!
-//! Its three timers are not events. They are worked out, in their order, when a notification arrives or a packet is
+//! Its three timers are not events. They are computed, in their order, when a notification arrives or a packet is
 //! about to be sent, which gives the same bits as a timer that fires every microsecond.
 
 use anabranch_settings::{Auto, SetError, Wrong, parameters};
@@ -98,12 +98,12 @@ pub struct Dcqcn {
     rate: u64,
     target: u64,
     alpha: f64,
-    /// When each timer strikes next; `u64::MAX`: it does not run.
+    /// When each timer fires next; `u64::MAX`: it does not run.
     next_alpha: u64,
     next_decrease: u64,
     next_increase: u64,
     stage: u32,
-    /// A notification came since `alpha` was updated; since the rate was last looked at.
+    /// A notification came since `alpha` was updated; since the rate was last checked.
     notified_alpha: bool,
     notified_decrease: bool,
 }
@@ -146,7 +146,7 @@ impl Dcqcn {
         Rate(self.rate)
     }
 
-    /// Works out every timer up to `now`.
+    /// Applies every timer that fired up to `now`.
     #[inline]
     fn catch_up(&mut self, config: &DcqcnConfig, now: Time) {
         while self.next_alpha.min(self.next_decrease).min(self.next_increase) <= now.ps() {
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(cc.rate(&config, us(314.001)).0, recovered);
         // The next step raises the target by 40 Mb/s, capped at line rate: again half of what is missing.
         assert_eq!(cc.rate(&config, us(614.001)).0, recovered / 2 + 50_000_000_000);
-        // A notification now: the first cut after an increase takes the present rate as target.
+        // A notification now: the first cut after an increase takes the current rate as target.
         let before = cc.rate(&config, us(700.0)).0;
         cc.on_notification(&config, us(700.0));
         let after = cc.rate(&config, us(704.001)).0;
