@@ -1,7 +1,7 @@
 //! Every citation of the specification, in sources, scenarios, pages and `anabranch explain`, leads to a section of
 //! `docs/specification.md` or of the pages beneath it, and every link in the documentation to a page and a heading.
 
-use anabranch_study::explain::{Kind, catalogue, explain};
+use anabranch_study::explain::{Explanation, Kind, catalogue, explain};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use regex_lite::Regex;
 use std::{
@@ -206,20 +206,48 @@ fn citations_lead_to_a_section() {
     assert!(cited > 250, "only {cited} citations found: has their form changed?");
 }
 
+/// Everything that `explain` knows.
+fn explained() -> Vec<Explanation> {
+    let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
+    let names = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).chain(SECTIONS.map(String::from));
+    names.map(|name| explain(&name).expect("what the catalogue lists is explained")).collect()
+}
+
 #[test]
 fn sources_in_explain_lead_to_a_section() {
     let (sections, citations) = (specification(), Citations::new());
-    let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
-    let names = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name);
     let (mut cited, mut problems) = (0, Vec::new());
-    for name in names.chain(SECTIONS.map(String::from)) {
-        let text = explain(&name).expect("what the catalogue lists is explained").text();
+    for explanation in explained() {
+        let (name, text) = (&explanation.name, explanation.text());
         let (found, wrong) = citations.wrong(&text, &sections);
         cited += found;
         problems.extend(wrong.iter().map(|problem| format!("explain {name}: {problem}")));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(cited > 100, "only {cited} citations found");
+}
+
+/// `key = "word"` in the specification: the program has such a key, which takes this word.
+#[test]
+fn options_in_the_specification_exist() {
+    let option = Regex::new(r#"^([a-z_]+) = ("[a-z-]+")$"#).expect("a pattern");
+    let taken: BTreeSet<(String, String)> = explained()
+        .into_iter()
+        .flat_map(|explanation| explanation.parts)
+        .flat_map(|part| part.parameters)
+        .map(|parameter| (parameter.name.to_string(), parameter.expected))
+        .collect();
+    let takes = |key: &str, word: &str| taken.iter().any(|(name, expected)| name == key && expected.contains(word));
+    let mut options = 0;
+    for (path, text) in written().iter().filter(|(path, _)| path.starts_with("docs/specification")) {
+        for event in Parser::new(text) {
+            let Event::Code(code) = event else { continue };
+            let Some(found) = option.captures(&code) else { continue };
+            options += 1;
+            assert!(takes(&found[1], &found[2]), "{path}: `{code}` is no option");
+        }
+    }
+    assert!(options > 15, "only {options} options found");
 }
 
 #[test]
