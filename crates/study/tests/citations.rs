@@ -153,13 +153,26 @@ impl Citations {
         }
     }
 
-    /// What is wrong with the citations of `text`: the words and why.
-    fn wrong(&self, text: &str, sections: &BTreeMap<String, BTreeSet<String>>) -> (usize, Vec<String>) {
-        let text = self.break_in_comment.replace_all(text, " ");
-        let mut wrong: Vec<String> = self
-            .other_forms
-            .find_iter(&text)
-            .map(|found| format!("`{}`: cite `specification 7.10`", found.as_str()))
+    /// The text on one line, and where in it each further line begins.
+    fn joined(&self, text: &str) -> (String, Vec<usize>) {
+        let (mut joined, mut breaks, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
+        for found in self.break_in_comment.find_iter(text) {
+            joined.push_str(&text[from..found.start()]);
+            joined.push(' ');
+            breaks.push(joined.len());
+            from = found.end();
+        }
+        joined.push_str(&text[from..]);
+        (joined, breaks)
+    }
+
+    /// How many citations `text` has, and what is wrong with them: line and message.
+    fn wrong(&self, text: &str, sections: &BTreeMap<String, BTreeSet<String>>) -> (usize, Vec<(usize, String)>) {
+        let (text, breaks) = self.joined(text);
+        let line = |at: usize| 1 + breaks.partition_point(|begin| *begin <= at);
+        let other_forms = self.other_forms.find_iter(&text);
+        let mut wrong: Vec<(usize, String)> = other_forms
+            .map(|found| (line(found.start()), format!("`{}`: cite it like `specification 7.10`", found.as_str())))
             .collect();
         let mut cited = 0;
         for found in self.first.captures_iter(&text) {
@@ -168,13 +181,13 @@ impl Citations {
             loop {
                 cited += 1;
                 let Some(items) = sections.get(&section) else {
-                    wrong.push(format!("`specification {section}`: there is no such section"));
+                    wrong.push((line(at), format!("`specification {section}`: there is no such section")));
                     break;
                 };
                 if let Some(label) = self.item.captures(&text[at..]) {
                     let name = label.get(1).or(label.get(2)).expect("either").as_str();
                     if !items.contains(name) {
-                        wrong.push(format!("`specification {section}{}`: it has no such item", &label[0]));
+                        wrong.push((line(at), format!("`specification {section}{}`: it has no such item", &label[0])));
                     }
                     at += label[0].len();
                 }
@@ -200,7 +213,7 @@ fn citations_lead_to_a_section() {
         }
         let (found, wrong) = citations.wrong(&text, &sections);
         cited += found;
-        problems.extend(wrong.iter().map(|problem| format!("{path}: {problem}")));
+        problems.extend(wrong.iter().map(|(line, problem)| format!("{path}:{line}: {problem}")));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(cited > 250, "only {cited} citations found: has their form changed?");
@@ -221,7 +234,7 @@ fn sources_in_explain_lead_to_a_section() {
         let (name, text) = (&explanation.name, explanation.text());
         let (found, wrong) = citations.wrong(&text, &sections);
         cited += found;
-        problems.extend(wrong.iter().map(|problem| format!("explain {name}: {problem}")));
+        problems.extend(wrong.iter().map(|(_, problem)| format!("explain {name}: {problem}")));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(cited > 100, "only {cited} citations found");
@@ -260,10 +273,7 @@ fn wrong_citations_are_found() {
         ("5.4".to_string(), items(&["f"])),
     ]);
     let wrong = |text: &str| citations.wrong(text, &sections);
-    assert_eq!(
-        wrong("specification 2.3, point 2; specification\n    /// 5.4 (f) and 5, and so on").1,
-        Vec::<String>::new()
-    );
+    assert_eq!(wrong("specification 2.3, point 2; specification\n    /// 5.4 (f) and 5, and so on").1, vec![]);
     assert_eq!(wrong("Specification 2.3, 5.4: 16 KiB").0, 2);
     for text in [
         "specification 2.4",
@@ -277,6 +287,7 @@ fn wrong_citations_are_found() {
         "§5.4 of the specification",
     ] {
         assert_eq!(wrong(text).1.len(), 1, "{text}");
+        assert_eq!(wrong(&format!("a\n// b\n{text}")).1[0].0, 3 + text.matches('\n').count(), "{text}");
     }
 }
 
