@@ -47,17 +47,17 @@ parameters! {
         p: f64 = 0.01, source "specification 11.3";
         /// T with `threshold = "fixed"`.
         fixed_threshold: Time = Time::from_us(6), source "ours";
-        /// Interval at which T is computed anew and older gaps lose half of their weight.
+        /// Interval at which T is worked out again, and older gaps lose half of their weight.
         refresh: Time = Time::from_ms(1), source "specification 11.3";
-        /// Target length of a flowlet.
+        /// Flowlet length that is aimed at.
         l_target: Bytes = Bytes(64_000), source "specification 11.3";
         /// Bounds of alpha.
         alpha_min: f64 = 0.25, source "specification 11.3";
         /// Bounds of alpha.
         alpha_max: f64 = 4.0, source "specification 11.3";
-        /// Longest hold of one packet, in flowlet timeouts.
+        /// The longest time that one packet is held back, in flowlet timeouts.
         dmax: f64 = 0.5, source "specification 11.3: minor compared to the timeout";
-        /// Longest hold of a flow in total: this share of its ideal completion time, plus one flowlet timeout.
+        /// A flow may be held back altogether by this share of its ideal completion time and one flowlet timeout.
         max_added_delay: f64 = 0.01, source "specification 11.3";
     }
 }
@@ -82,7 +82,7 @@ impl Check for Hf2tParameters {
 /// Bins per doubling of the gap, as a power of two.
 const FINE: u32 = 3;
 const BINS: usize = 64 << FINE;
-/// The weight of a new gap, large so that it survives many halvings.
+/// What a fresh gap counts, so that halving it is felt late.
 const WEIGHT: u64 = 1 << 16;
 
 /// A histogram of gaps with bins on a logarithmic scale.
@@ -114,7 +114,7 @@ impl Gaps {
         self.total += WEIGHT;
     }
 
-    /// The smallest gap that at most a share `p` of the gaps reaches; `None` before the first gap.
+    /// The smallest gap that at most a share `p` of the gaps reaches; `None` where nothing is known.
     fn reached_by(&self, p: f64) -> Option<Time> {
         if self.total == 0 {
             return None;
@@ -146,11 +146,11 @@ struct Flow {
     /// One full packet at the flow's rate: how long beyond the timeout a packet is held, to be sure.
     margin: Time,
     last_sent: Option<Time>,
-    /// Payload bytes of the current flowlet.
+    /// Payload bytes of the present flowlet.
     length: u64,
-    /// How much delay may still be added to the flow.
+    /// What may still be added to the flow's time.
     budget: Time,
-    /// Since when a packet that could have gone is held.
+    /// A packet is being held since it could have gone.
     held_since: Option<Time>,
 }
 
