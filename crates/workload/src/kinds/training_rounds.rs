@@ -14,7 +14,7 @@ use anabranch_units::Time;
 pub(crate) const ABOUT: About = About {
     name: "training-rounds",
     summary: "rounds of an AllReduce with a barrier after each",
-    source: "Hopper §4.2; specification 2.7",
+    source: "Hopper 4.2; specification 2.7",
     description: "Ranks stand on hosts of the racks in turn, so that neighbours are in different racks. A round is one \
         message from every rank to every other (direct) or to the next (ring). When all of a round are received, the \
         next starts; its start reaches the hosts after `run.trigger_latency`.",
@@ -34,7 +34,7 @@ parameters! {
     /// Training rounds.
     pub struct TrainingRoundsParameters {
         /// Rounds.
-        rounds: u32 = 17, source "ours: 17 rounds of 12 messages are the 204 flows of Hopper §4.2";
+        rounds: u32 = 17, source "ours: 17 rounds of 12 messages are the 204 flows of Hopper 4.2";
         /// Number of ranks.
         ranks: Ranks = Ranks::Number(4), source "ours: see `rounds`";
         /// Who sends to whom.
@@ -48,8 +48,8 @@ parameters! {
     }
 }
 
-/// Hosts in an order that puts neighbours in different racks where possible: the first of every rack, then the second
-/// of every rack, and so on.
+/// Hosts so ordered that neighbours are in different racks as long as there are several: the first of every rack, then
+/// the second of every rack, and so on.
 fn across_racks(leaf_of: &[u32]) -> Vec<u32> {
     let mut seen = std::collections::BTreeMap::new();
     let mut order: Vec<(u32, u32, u32)> = Vec::new();
