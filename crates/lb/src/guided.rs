@@ -49,7 +49,7 @@ pub struct GuidedPaths {
 
 const MINIMAL: u8 = 0x80;
 
-/// What a list of paths may be asked for by a tag of the coarse-grained mode (Spritz §III-D): a VLAN tag.
+/// A category of paths that a tag of the coarse-grained mode asks for (Spritz §III-D): a VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// The default table; an empty VLAN tag.
@@ -63,7 +63,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// As it stands in the low byte of a path tag.
+    /// Its encoding in the low byte of a path tag.
     pub fn code(self) -> u8 {
         match self {
             Category::Default => 0,
@@ -73,7 +73,7 @@ impl Category {
         }
     }
 
-    /// Of the low byte of a path tag.
+    /// The category in the low byte of a path tag.
     pub fn of(code: u8) -> Self {
         match code {
             0 => Category::Default,
@@ -88,7 +88,7 @@ impl GuidedPaths {
     /// A list without paths.
     pub const EMPTY: GuidedPaths = GuidedPaths { evs: Vec::new(), kinds: Vec::new(), steps: Vec::new() };
 
-    /// The list of these paths, which stand in the order of their latency.
+    /// The list of these paths, which are in the order of their latency.
     pub fn new(paths: impl IntoIterator<Item = GuidedPath>) -> Self {
         let mut list = GuidedPaths::default();
         for path in paths {
@@ -169,7 +169,7 @@ impl GuidedPaths {
 choices! {
     /// How likely each path of a list is.
     pub enum Weights {
-        /// All alike: the (u) variants of Spritz' study.
+        /// All the same: the (u) variants of Spritz' study.
         Uniform = "uniform",
         /// Longest latency over its own (Spritz, equation 1), times a factor for all but the longest: the (w) variants.
         Latency = "latency",
@@ -199,7 +199,7 @@ impl Spread {
         if own >= most || own == Time::ZERO { 1.0 } else { most.ps() as f64 / own.ps() as f64 * self.scale }
     }
 
-    /// The path that a number from 0 to below 1 falls on.
+    /// The path that a number in [0, 1) falls on.
     #[inline]
     pub fn pick(&self, paths: &GuidedPaths, unit: f64) -> u32 {
         let steps = paths.steps();
@@ -252,6 +252,6 @@ pub trait GuidedSwitch {
     fn queue(&mut self, port: u32) -> u64;
     /// Bytes that waited at a port of any switch at the last snapshot; 0 where none are taken.
     fn snapshot(&self, switch: u32, port: u32) -> u64;
-    /// The guided paths from this switch to the destination, those left out that are known to be dead.
+    /// The guided paths from this switch to the destination, without those known to be dead.
     fn paths(&mut self) -> &GuidedPaths;
 }

@@ -84,8 +84,7 @@ impl PsnSet {
         self.insert_bits(low, psn, 1);
     }
 
-    /// Removes the members that follow one another from `psn` (the lowest possible member) on; returns the first
-    /// PSN after them.
+    /// Removes the consecutive members from `psn` (the lowest possible member) on; returns the first PSN after them.
     #[inline]
     pub(crate) fn take_run(&mut self, mut psn: u64) -> u64 {
         loop {

@@ -8,18 +8,18 @@ use crate::{
 use anabranch_random::{Stream, mix, name_key};
 use std::collections::HashSet;
 
-/// Triggers there may be: the fabric needs two bits of their number.
+/// Most triggers: the fabric needs two bits of their number.
 const MAX_TRIGGERS: usize = 1 << 30;
 
 /// The most workloads, with their splits and the parts of flow files.
 pub const MOST_WORKLOADS: usize = 1 << 16;
 
-/// What a list of workloads makes.
+/// What a list of workloads generates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
     /// The flows, triggers and workloads.
     pub flows: FlowSet,
-    /// Failed links that flow files name; they are the caller's to apply or to refuse.
+    /// Failed links named in flow files, for the caller to apply or refuse.
     pub failures: Vec<FileFailure>,
 }
 
@@ -72,12 +72,12 @@ pub fn generate_all(
     Ok(merge.finish())
 }
 
-/// What was made so far. Flows and triggers are numbered through the whole set, in the order of `list`.
+/// What has been generated so far. Flows and triggers are numbered through the whole set, in the order of `list`.
 #[derive(Default)]
 struct Merge {
     /// Names that the scenario gives, and those that files added.
     names: HashSet<String>,
-    /// Per host whether it sends or receives in what was made so far.
+    /// Per host whether it sends or receives so far.
     used: Vec<bool>,
     made: Generated,
 }
@@ -144,7 +144,7 @@ impl Merge {
             self.used[flow.src as usize] = true;
             self.used[flow.dst as usize] = true;
         }
-        // A part that is never measured takes no part in a split, which might be.
+        // An unmeasured part stays out of the split, which might be measured.
         let is_split = |flow: &Flow| flow.workload == 0 || traffic.labels[usize::from(flow.workload)].measured;
         let all =
             (first_flow as u32..).zip(&traffic.flows).filter(|(_, flow)| is_split(flow)).map(|(number, _)| number);

@@ -43,7 +43,7 @@ pub struct TriggerId(pub u32);
 pub enum Start {
     /// At this time.
     At(Time),
-    /// When this trigger says so.
+    /// When this trigger fires.
     On(TriggerId),
 }
 
@@ -81,7 +81,7 @@ pub enum TriggerKind {
     Barrier(u32),
 }
 
-/// A trigger: flows that wait for others, and other triggers that do.
+/// A trigger: starts flows, and activates other triggers, once others have come far enough.
 ///
 /// Once activated often enough it *begins*, and after [`Trigger::delay`] it *fires*: its targets start and the triggers
 /// of [`Trigger::next`] are activated. A `Multishot` begins at each activation and starts one target each time it fires.
@@ -91,7 +91,7 @@ pub struct Trigger {
     pub kind: TriggerKind,
     /// The flows it starts, by number, in order.
     pub targets: Vec<u32>,
-    /// The host where it keeps its state; `None`: the sender of its first target.
+    /// The host that keeps its state; `None`: the sender of its first target.
     pub home: Option<u32>,
     /// Activated once by itself, at this time.
     pub at: Option<Time>,

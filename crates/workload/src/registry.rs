@@ -13,7 +13,7 @@ use anabranch_settings::{Parameters, nearest, parameters};
 use std::collections::{BTreeMap, HashSet};
 use thiserror::Error;
 
-/// What the registry knows of a kind of workload.
+/// What the registry says about a kind of workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// The name scenarios use.
@@ -26,13 +26,13 @@ pub struct About {
     pub description: &'static str,
 }
 
-/// There is no kind of workload of this name.
+/// No kind of workload has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{found}` is not a kind of workload; there are {}{}", allowed.join(", "), hint(nearest.clone()))]
 pub struct UnknownWorkload {
     /// The name as found.
     pub found: String,
-    /// The names there are.
+    /// All names.
     pub allowed: Vec<&'static str>,
     /// What may have been meant.
     pub nearest: Option<String>,
@@ -56,7 +56,7 @@ macro_rules! kinds {
             /// The kind of this name with its default parameters.
             ///
             /// # Errors
-            /// [`UnknownWorkload`] names the nearest one there is.
+            /// [`UnknownWorkload`] names the nearest one.
             pub fn named(kind: &str) -> Result<Self, UnknownWorkload> {
                 $(
                     if kind == kinds::$module::ABOUT.name {
@@ -68,7 +68,7 @@ macro_rules! kinds {
                 Err(UnknownWorkload { found: kind.to_string(), allowed, nearest })
             }
 
-            /// What the registry knows of the kind.
+            /// What the registry says about the kind.
             pub fn about(&self) -> &'static About {
                 match self {
                     $(Self::$kind(_) => const { &kinds::$module::ABOUT },)*
@@ -89,7 +89,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether every parameter is within its limits, as far as that can be told without hosts and files.
+            /// Whether every parameter is within its limits, as far as hosts and files are not needed to tell.
             ///
             /// # Errors
             /// [`WorkloadError`] names the first that is not.
@@ -123,9 +123,9 @@ kinds! {
 }
 
 parameters! {
-    /// What every workload may have besides the parameters of its kind.
+    /// Keys that every workload takes beside the parameters of its kind.
     pub struct CommonParameters {
-        /// Name in the results; random draws are keyed by it. Left out: the kind, with a number where it comes again.
+        /// Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
         name: Option<String> = None, source "ours";
         /// Traffic class of the flows. Left out: the fabric's first.
         class: Option<String> = None, source "ours";
@@ -133,8 +133,8 @@ parameters! {
         measured: bool = true, source "ours";
         /// Load balancer of the flows. Left out: that of the scenario.
         load_balancer: Option<String> = None, source "ours";
-        /// Share of the flows (0 to 1, chosen at random) that is a second workload: the same flows, sent otherwise.
-        split_share: f64 = 0.0, source "PRIME VI: mixed traffic";
+        /// Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in another way.
+        split_share: f64 = 0.0, source "PRIME §IV-A2: mixed traffic";
         /// Name of the second workload. Left out: the first one's with `-split`.
         split_name: Option<String> = None, source "ours";
         /// Traffic class of the second workload. Left out: that of the first.
@@ -145,7 +145,7 @@ parameters! {
 }
 
 impl CommonParameters {
-    /// Whether every parameter is within its limits and goes with the others.
+    /// Whether every parameter is within its limits and consistent with the others.
     ///
     /// # Errors
     /// [`WorkloadError`] names the first that is not.

@@ -41,7 +41,7 @@ pub struct Ar {
     hasher: Hasher,
     unit: u64,
     stream: Stream,
-    /// The shortest queues found so far for the packet at hand.
+    /// The shortest queues found so far for the current packet.
     shortest: Vec<u32>,
 }
 

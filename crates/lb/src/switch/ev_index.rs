@@ -1,6 +1,6 @@
 //! The switch side of PRIME (PRIME §III-C, specification 5.3): the part of the multi-part entropy value that belongs to
-//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says what becomes
-//! of the index. Control packets are forwarded in the same way.
+//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says which
+//! one is taken instead. Control packets are forwarded in the same way.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
@@ -22,7 +22,7 @@ pub const ABOUT: About = About {
 };
 
 choices! {
-    /// What becomes of an index where uplinks have failed.
+    /// Which uplink an index means where some have failed.
     pub enum Remap {
         /// Index modulo the number of live uplinks.
         Mod = "mod",
@@ -34,7 +34,7 @@ choices! {
 parameters! {
     /// Multi-part entropy value to uplink.
     pub struct EvIndexParameters {
-        /// What becomes of an index where uplinks have failed.
+        /// Which uplink an index means where some have failed.
         remap: Remap = Remap::Mod, source "ours (specification 5.3)";
     }
 }

@@ -1,11 +1,11 @@
-//! What guided paths take: the longest round trip, the bandwidth-delay product, the memory of their tables.
+//! Times and sizes of guided paths: the longest round trip, the bandwidth-delay product, the memory of their tables.
 
 use super::{Guidance, Guide, PathType};
 use crate::{LinkId, Topology};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
 
-/// Most paths that are looked at one by one; beyond, switches stand for each other.
+/// Most paths examined one by one; beyond that, evenly spaced switches stand for all.
 const MOST_PATHS: u64 = 8_000_000;
 
 /// Bytes of an endpoint's table: 3 per path to every other switch (specification 9.3).
@@ -21,7 +21,7 @@ pub(crate) struct TypeTotal {
     pub(crate) latency: Time,
 }
 
-/// Guided paths of all pairs that were looked at.
+/// Guided paths of all pairs examined.
 pub(crate) struct Totals {
     pub(crate) sources: u32,
     pub(crate) fewest: u64,
@@ -150,7 +150,7 @@ impl Topology {
         Some(self.guide()?.base_rtt(self, packet, ack))
     }
 
-    /// The round trip that windows are made for: over the longest path that a packet may be guided over where there are
+    /// The round trip that windows are sized for: over the longest path that a packet may be guided over where there are
     /// guided paths (Spritz §V-A), else the largest base round trip.
     pub fn window_rtt(&self, packet: u64, ack: u64) -> Time {
         self.guided_base_rtt(packet, ack).unwrap_or_else(|| self.max_base_rtt(packet, ack))

@@ -31,17 +31,17 @@ parameters! {
     /// groups.
     pub struct DragonflyParameters {
         /// Hosts at each switch.
-        p: u64 = 4, source "Spritz section V-A; specification 9.1";
+        p: u64 = 4, source "Spritz §V-A; specification 9.1";
         /// Switches in each group.
-        a: u64 = 8, source "Spritz section V-A; specification 9.1";
+        a: u64 = 8, source "Spritz §V-A; specification 9.1";
         /// Global links of each switch.
-        h: u64 = 4, source "Spritz section V-A; specification 9.1";
+        h: u64 = 4, source "Spritz §V-A; specification 9.1";
         /// Number of groups; "auto": as many as there can be, a * h + 1.
         groups: Auto<u64> = Auto::Auto, source "specification 9.1";
         /// Which groups the global ports of a group lead to.
         arrangement: Arrangement = Arrangement::Relative, source "specification 9.1: the wiring of Spritz's artifact";
         /// Rate of every link.
-        link_rate: Rate = Rate::gbps(400), source "Spritz section V-A";
+        link_rate: Rate = Rate::gbps(400), source "Spritz §V-A";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours";
         /// Rate of links inside a group; "": as `link_rate`.

@@ -13,18 +13,18 @@ use crate::{
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
 
-/// The largest q: 22,898 switches, more would not fit forwarding tables.
+/// The largest q: 22,898 switches. The next one would not fit the limit on forwarding tables.
 const MAX_Q: u64 = 107;
 
 parameters! {
     /// Slim Fly: 2 * q^2 switches in 2 * q groups, any two of them at most two hops apart.
     pub struct SlimFlyParameters {
         /// Size of the field, a prime power from 3 to 107: switches in a group.
-        q: u64 = 9, source "Spritz section V-A; specification 10.2";
+        q: u64 = 9, source "Spritz §V-A; specification 10.2";
         /// Hosts at each switch.
-        p: u64 = 7, source "Spritz section V-A; specification 10.2";
+        p: u64 = 7, source "Spritz §V-A; specification 10.2";
         /// Rate of every link.
-        link_rate: Rate = Rate::gbps(400), source "Spritz section V-A";
+        link_rate: Rate = Rate::gbps(400), source "Spritz §V-A";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours";
         /// Rate of links inside a group; "": as `link_rate`.

@@ -71,7 +71,7 @@ impl Adaptive {
         self.ignored < self.to_ignore
     }
 
-    /// Takes an acknowledgement; true where the main rule is to move the window, too.
+    /// Takes an acknowledgement; true if the main rule is to move the window, too.
     #[inline]
     pub(super) fn on_ack(&mut self, config: &AdaptiveConfig, ack: &CcAck) -> bool {
         self.on_progress(ack.bytes);

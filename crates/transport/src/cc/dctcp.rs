@@ -4,7 +4,7 @@
 //! the bytes it acknowledges. A trim takes the trimmed packet, and QuickAdapt sets the window to what got through
 //! in the last 1.5 base RTTs. After a whole window without mark or delay FastIncrease adds a packet per packet.
 //!
-//! Spritz section IV-C and V; specification 7.4.
+//! Spritz §IV-C and V; specification 7.4.
 
 use super::{
     CcAck, CcLoss, Sizes,
@@ -22,11 +22,11 @@ parameters! {
         /// Part of the bytes acknowledged with a mark by which the window shrinks.
         decrease: f64 = 0.5, source "MPRDMA; specification 7.4";
         /// Whether QuickAdapt sets the window after trims and timeouts.
-        quick_adapt: bool = true, source "Spritz section IV-C";
+        quick_adapt: bool = true, source "Spritz §IV-C";
         /// Measurement period of QuickAdapt in base RTTs.
         quick_adapt_period: f64 = 1.5, source "specification 7.4";
         /// Whether FastIncrease grows the window on an idle path.
-        fast_increase: bool = true, source "Spritz section IV-C";
+        fast_increase: bool = true, source "Spritz §IV-C";
         /// Bytes that FastIncrease adds per acknowledged byte.
         fast_increase_gain: f64 = 1.0, source "specification 7.4: 1 in the tuned artifact, 2 in the first version of SMaRTT";
         /// Largest queueing delay that counts as none for FastIncrease.
@@ -195,7 +195,7 @@ mod tests {
         // All through: a mark takes half a packet again.
         flow.on_ack(&config, &ack(33, 1, true, None));
         near(flow.cwnd(), grown - 2080.0);
-        // No further trim was taken to heart, so the period that ends at 40 us adapts nothing.
+        // No further trim was heeded, so the period that ends at 40 us adapts nothing.
         flow.on_ack(&config, &ack(41, 1, true, None));
         near(flow.cwnd(), grown - 4160.0);
     }

@@ -1,4 +1,4 @@
-//! The sender of a queue pair (specification 7.3; conweave-ns3 1.3).
+//! The sender of a queue pair (specification 7.3, 17.3).
 
 use super::{
     Dcqcn, Recovery, RoceConfig, RoceReply, blocks::Blocks, config::ControlConfig, swift::Swift, tcp_like::TcpLike,
@@ -132,7 +132,7 @@ impl RoceSender {
             let left = (self.size - next_bytes).min(window);
             return room > 0 && tcp.lets_go(constants, config.mtu, room, left);
         }
-        // IRN's condition as the reference model has it (conweave-ns3 1.3).
+        // IRN's condition as the reference model has it (specification 17.3).
         let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
         in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
     }

@@ -38,7 +38,7 @@ parameters! {
         /// What the ECN bit of an acknowledgement says.
         ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";
         /// Initial and largest window in bytes on the wire; at least one packet.
-        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz section V: 1.5 BDP";
+        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz §V: 1.5 BDP";
         /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
         rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
         /// Least value of an automatic timeout.

@@ -14,7 +14,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "microbenchmark",
     summary: "one monitored flow across a Dragonfly whose groups are congested towards its destination, but for a few",
-    source: "Spritz V-B, Fig. 5 and Table III; specification 12.4",
+    source: "Spritz §V-B, Fig. 5 and Table III; specification 12.4",
     description: "A flow leads from a host of group S to a host of group D. In every other group but `free_groups` \
         random ones, S among them, all hosts send long flows towards the switch that owns the link to D, so that \
         detours through these groups queue. The long flows begin `lead` earlier; they are a part of their own, \
@@ -48,7 +48,7 @@ parameters! {
     /// The microbenchmark of Spritz.
     pub struct MicrobenchmarkParameters {
         /// Bytes of the monitored flow.
-        size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
         /// Bytes of each long flow.
         background_size: Bytes = Bytes(64 << 20), source "ours: outlasts the monitored flow";
         /// Which flows are made. Two workloads with the same keys and seed, one for each part, fit together.

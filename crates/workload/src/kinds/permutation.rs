@@ -15,7 +15,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "permutation",
     summary: "every host sends one message to another one, and receives one",
-    source: "specification 12.3; PRIME VI, Spritz V-B",
+    source: "specification 12.3; PRIME §IV-A1, Spritz §V-B",
     description: "A random permutation of the hosts without fixed points; with `scope`, without flows inside a leaf or \
         a group; with `hosts = \"rest\"` of the hosts that no workload before this one uses. With several `rounds`, each draws a new permutation and begins when every flow of the one before is \
         acknowledged.",
@@ -25,7 +25,7 @@ parameters! {
     /// Permutation traffic.
     pub struct PermutationParameters {
         /// Bytes per message.
-        size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
         /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
         hosts: Members = Members::All, source "ours; specification 12.3, 12.5: bystanders and backgrounds";
         /// Where the receivers are.
