@@ -17,6 +17,7 @@ const SHOWN: &[(&str, &str, bool)] = &[
     ("trimmed", "packets\ntrimmed", false),
     ("dropped", "packets\ndropped", false),
     ("out_of_order_share", "share out\nof order", false),
+    ("packets_per_ack", "packets\nper ACK", false),
 ];
 
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('\u{2500}').junction('\u{2500}'));

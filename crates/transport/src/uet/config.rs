@@ -1,6 +1,6 @@
 //! The settings of a run, resolved against its network.
 
-use super::{AckEcn, UetTransport};
+use super::{AckEcn, AckOnFilledHole, AckOnMark, UetTransport};
 use crate::cc::CcConfig;
 use anabranch_settings::Auto;
 use anabranch_units::{Rate, Time};
@@ -35,6 +35,10 @@ pub struct UetConfig {
     pub rto: Time,
     /// Data packets per acknowledgement.
     pub ack_every: u32,
+    /// Which packet that closes a hole is acknowledged at once.
+    pub ack_on_filled_hole: AckOnFilledHole,
+    /// Which marked packet is acknowledged at once.
+    pub ack_on_mark: AckOnMark,
     /// What the ECN bit of an acknowledgement says.
     pub ack_ecn: AckEcn,
     /// The congestion control and its constants.
@@ -62,6 +66,8 @@ impl UetConfig {
             window,
             rto,
             ack_every: uet.ack_every.max(1),
+            ack_on_filled_hole: uet.ack_on_filled_hole,
+            ack_on_mark: uet.ack_on_mark,
             ack_ecn: uet.ack_ecn,
             cc: CcConfig::new(transport, network, mtu, header, window),
         }

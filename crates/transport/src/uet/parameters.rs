@@ -28,6 +28,27 @@ choices! {
     }
 }
 
+choices! {
+    /// Which packet that closes a hole in the sequence is acknowledged at once.
+    pub enum AckOnFilledHole {
+        /// The one that closes the last hole, while an acknowledgement asked for is owed: the request was answered when its
+        /// packet came, but what was still missing then has come now.
+        Requested = "requested",
+        /// Every one. Under reordering that undoes coalescing, and brings back the tag of the late packet.
+        Every = "every",
+    }
+}
+
+choices! {
+    /// Which marked packet is acknowledged at once.
+    pub enum AckOnMark {
+        /// The first marked packet after an unmarked one; the first unmarked one after a marked one as well (DCTCP).
+        Change = "change",
+        /// Every marked one.
+        Every = "every",
+    }
+}
+
 parameters! {
     /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
     pub struct UetParameters {
@@ -35,6 +56,10 @@ parameters! {
         congestion_control: CongestionControlKind = CongestionControlKind::Nscc, source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
         /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go on asks for one at once.
         ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
+        /// Which packet that closes a hole in the sequence is acknowledged at once.
+        ack_on_filled_hole: AckOnFilledHole = AckOnFilledHole::Requested, source "specification 7.10, after Ultra Ethernet's public simulator";
+        /// Which marked packet is acknowledged at once.
+        ack_on_mark: AckOnMark = AckOnMark::Change, source "specification 7.10; every one in Ultra Ethernet's public simulator";
         /// What the ECN bit of an acknowledgement says.
         ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";
         /// Initial and largest window in bytes on the wire; at least one packet.
