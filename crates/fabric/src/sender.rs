@@ -46,7 +46,7 @@ pub(crate) struct SenderFlow {
 impl Plan {
     /// Which paths from `src` to `dst` are known to be dead, as entropy values name them; empty: none.
     pub(crate) fn dead_paths(&self, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
-        if !tables.any_dead {
+        if !tables.any_dead || !self.balancers[balancer as usize].switch.tells_dead_paths() {
             return Vec::new();
         }
         let (from, to) = (self.edge[src as usize], self.edge[dst as usize]);
