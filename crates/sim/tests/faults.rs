@@ -86,6 +86,35 @@ fn detection_takes_a_dead_link_out_of_the_tables() {
 }
 
 #[test]
+fn the_load_of_a_dead_uplink_goes_where_remap_says() {
+    // One of leaf 0's four uplinks is dead from the start, and the tables know. Its four hosts send 300 packets each to
+    // other leaves. `mod` takes indices 0 to 3 modulo three: 0 and 3 share an uplink, which gets twice the load of the
+    // others (shares 1/2, 1/4, 1/4). `skip` tells the hosts, who leave the dead one out: a third each. CO-PRIME is exact
+    // to one pass per flow.
+    let topology = fat_tree(2, 8);
+    let set = permutation(&topology, 300 * 4096, 4);
+    let loads = |remap: &str| {
+        let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine1");
+        let fault = FaultParameters { detect_after: Never::Value(Time::ZERO), ..down };
+        let mut setup = with_fault(setup(topology.clone(), set.clone(), "co-prime"), fault);
+        setup.load_balancers[0].switch.parameters_mut().set("remap", &text(remap)).unwrap();
+        // Without marks and trims every packet is sent once.
+        let setup = unconstrained(setup);
+        let result = run(&setup);
+        let uplinks = result.links.iter().filter(|link| link.from == "leaf0" && link.direction == "up");
+        // With the acknowledgements of other flows: 64 B for every four packets.
+        let mut packets: Vec<u64> = uplinks.map(|link| link.bytes / 4160).collect();
+        packets.sort_unstable();
+        packets
+    };
+    for (remap, expected) in [("mod", [0, 300, 300, 600]), ("skip", [0, 400, 400, 400])] {
+        let packets = loads(remap);
+        let near = packets.iter().zip(expected).all(|(found, expected)| found.abs_diff(expected) <= 8);
+        assert!(near, "{remap}: {packets:?} packets, expected {expected:?}");
+    }
+}
+
+#[test]
 fn a_lossy_link_loses_its_share() {
     // 20,000 packets at 2 %: 400 expected, standard deviation 19.8; five of them is 99.
     let mut fault = link_fault(FaultKind::PacketLoss, Time::ZERO, "leaf0->spine0");
