@@ -1,6 +1,7 @@
 //! `comparison.csv`: what several schemes with several seeds say together.
 
 use crate::{
+    FctKind,
     manifest::ColumnEntry,
     statistics::{Estimate, PairedDifference},
     summary::{FlowSummary, Summary},
@@ -142,6 +143,8 @@ pub struct Comparison {
     pub seeds: Vec<u64>,
     /// Metric on which the schemes are ranked.
     pub main_metric: &'static str,
+    /// Which completion time the rows are over; `None` where there is no run.
+    pub fct_kind: Option<FctKind>,
     /// A row per workload, metric and scheme.
     pub rows: Vec<ComparisonRow>,
 }
@@ -183,6 +186,7 @@ impl Comparison {
             schemes: groups.iter().map(|(scheme, _)| (*scheme).clone()).collect(),
             seeds,
             main_metric: main_metric(runs),
+            fct_kind: runs.first().map(|run| run.all.fct_kind),
             rows,
         }
     }
