@@ -118,6 +118,7 @@ fn info(plan: &Plan, node: NodeId) -> SwitchInfo {
         uplinks: plan.topology.uplinks.clone(),
         reference: plan.reference().then_some(node.0),
         hop_delay: plan.hop_delay(),
+        queue_limit: u64::from(plan.fabric.queue_limit),
         lossless: plan.fabric.pfc,
         tags: TagKind::Entropy,
     }

@@ -61,6 +61,7 @@ pub(crate) mod testing {
         uplinks: Vec::new(),
         reference: None,
         hop_delay: Time::from_us(1),
+        queue_limit: 400_000,
         lossless: false,
         tags: TagKind::Entropy,
     };
