@@ -378,7 +378,10 @@ impl Partition<'_> {
 
     fn answer(&self, packet: &Packet, answer: &Answer) -> Packet {
         let flags = if answer.ecn { MARKED } else { 0 };
-        Packet { head: answer.head, flags, ..self.reply(packet, answer.kind()) }
+        // The time of sending: another entropy value for every answer, the same in every run.
+        let fresh = self.plan.transport.fresh_acks() && self.plan.hashed[packet.balancer as usize];
+        let payload = if fresh { (self.now ^ self.now >> 16) as u16 } else { 0 };
+        Packet { head: answer.head, flags, payload, ..self.reply(packet, answer.kind()) }
     }
 
     /// The receiver of a flow has waited long enough with its acknowledgement.

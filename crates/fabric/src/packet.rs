@@ -84,11 +84,18 @@ impl Packet {
             src_leaf: plan.edge[self.src as usize],
             dst_leaf: plan.edge[self.dst as usize],
             flow: plan.flow_keys[self.flow as usize],
-            tag: self.tag,
+            tag: self.tag ^ u32::from(self.fresh_entropy()) << 16,
             bytes: u32::from(self.size),
             control: matches!(self.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
             marked: self.flags & MARKED != 0,
         }
+    }
+
+    /// What sets the tag by which an ACK or NACK is hashed apart from the one it brings back: its `payload`, which it has
+    /// no other use for; 0 unless the transport asks for it.
+    #[inline]
+    fn fresh_entropy(&self) -> u16 {
+        if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
     }
 
     /// Of an ACK or NACK: every PSN below has been received.

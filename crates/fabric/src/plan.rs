@@ -9,7 +9,7 @@ use crate::{
     parameters::{FabricParameters, MarkAt, Quirks, Scheduling, Trim},
     transport::{Transport, TransportParameters},
 };
-use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters};
+use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters, TagKind};
 use anabranch_random::key;
 use anabranch_settings::Never;
 use anabranch_topology::{Fault, FaultAction, LinkId, NodeId, NodeKind, Routes, Topology, partition};
@@ -156,6 +156,8 @@ pub struct Plan {
     pub(crate) balancers: Vec<Balancer>,
     /// Per balancer: its switch scheme sees every hop of data.
     pub(crate) every_hop: Vec<bool>,
+    /// Per balancer: its tags are entropy values to be hashed.
+    pub(crate) hashed: Vec<bool>,
     /// Per balancer: its host scheme leaves the tag alone, so that the reference model's ports stay what they are.
     pub(crate) plain_host: Vec<bool>,
     /// The link of each rank of arrivals.
@@ -283,6 +285,7 @@ impl Plan {
             guided,
             longest_rtt: topology.guidance.map(|_| base_rtt),
             every_hop: input.balancers.iter().map(|b| b.switch.about().sees == Sees::EveryHop).collect(),
+            hashed: input.balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
             plain_host: input.balancers.iter().map(|b| reference && b.host.name() == "ecmp").collect(),
             balancers: input.balancers,
             shared,

@@ -66,6 +66,17 @@ impl Transport {
         }
     }
 
+    /// Whether an acknowledgement has an entropy value of its own.
+    #[inline]
+    pub(crate) fn fresh_acks(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.fresh_acks)
+    }
+
+    /// Whether a scheme hears of a packet that was trimmed at its last hop.
+    pub(crate) fn blames_last_hop(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.blames_last_hop)
+    }
+
     /// Packets that a window holds, for estimates of memory.
     pub(crate) fn window_packets(&self) -> u64 {
         match self {
