@@ -3,7 +3,7 @@
 use crate::{
     order,
     outcome::RxOutcome,
-    packet::{ACK_REQUEST, Kind, MARKED, NONE, Packet, RETRANSMISSION},
+    packet::{ACK_REQUEST, Kind, LAST_HOP, MARKED, NONE, Packet, RETRANSMISSION},
     partition::Partition,
     plan::Plan,
     transport::{Answer, Receiver},
@@ -377,7 +377,7 @@ impl Partition<'_> {
     }
 
     fn answer(&self, packet: &Packet, answer: &Answer) -> Packet {
-        let flags = if answer.ecn { MARKED } else { 0 };
+        let flags = if answer.ecn { MARKED } else { 0 } | packet.flags & LAST_HOP;
         // The time of sending: another entropy value for every answer, the same in every run.
         let fresh = self.plan.transport.fresh_acks() && self.plan.hashed[packet.balancer as usize];
         let payload = if fresh { (self.now ^ self.now >> 16) as u16 } else { 0 };

@@ -40,6 +40,9 @@ pub(crate) const RETRANSMISSION: u8 = 2;
 /// The sender cannot go on before it hears of this packet.
 pub(crate) const ACK_REQUEST: u8 = 4;
 
+/// The packet was trimmed at its last hop, or answers one that was.
+pub(crate) const LAST_HOP: u8 = 8;
+
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]

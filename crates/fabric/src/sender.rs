@@ -4,7 +4,7 @@ use crate::{
     guided::dead_paths,
     host::Host,
     order,
-    packet::{Kind, NONE, Packet},
+    packet::{Kind, LAST_HOP, NONE, Packet},
     partition::Partition,
     plan::{Plan, Tables},
     transport::{Sender, Transport},
@@ -181,7 +181,9 @@ impl Partition<'_> {
         let done = flow.sender.on_trimmed(&self.plan.transport, time, packet);
         let (balancer, scheme_slot) = (flow.balancer, flow.scheme_slot);
         flow.waits = false;
-        self.hosts[host as usize].scheme(balancer).scheme.on_nack(time, scheme_slot, packet.tag);
+        if packet.flags & LAST_HOP == 0 || self.plan.transport.blames_last_hop() {
+            self.hosts[host as usize].scheme(balancer).scheme.on_nack(time, scheme_slot, packet.tag);
+        }
         if done {
             self.close_sender(slot, now);
         } else {

@@ -5,7 +5,7 @@ use crate::{
     classes::ClassQueues,
     histogram::QueueHistograms,
     order,
-    packet::{Arena, Kind, MARKED, NONE, Packet},
+    packet::{Arena, Kind, LAST_HOP, MARKED, NONE, Packet},
     parameters::{MarkAt, Quirks, Trim},
     pause::Pauses,
     plan::{Message, Plan},
@@ -292,6 +292,9 @@ impl Wires {
         self.totals.trimmed_packets += 1;
         self.totals.trimmed_bytes += u64::from(packet.size);
         packet.kind = Kind::Header;
+        if plan.links[link as usize].to < plan.hosts {
+            packet.flags |= LAST_HOP;
+        }
         packet.size = header;
         self.queue_control(plan, link, id, now);
     }
