@@ -50,6 +50,7 @@ fn guided_paths() -> GuidedPaths {
         minimal: i == 0,
         latency: Time::from_ns(ns),
         propagation: Time::from_ns(ns / 2),
+        hops: 2,
     }))
 }
 
