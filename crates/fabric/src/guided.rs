@@ -156,6 +156,7 @@ fn paths(plan: &Plan, guide: &Guide, from: u32, to: u32) -> Vec<(GuidedPath, Vec
             minimal: path.minimal,
             latency: path.latency,
             propagation: path.propagation,
+            hops: path.links().len() as u8,
         };
         (entry, path.links().iter().map(|link| link.0).collect())
     };

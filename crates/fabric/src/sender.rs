@@ -10,9 +10,10 @@ use crate::{
     transport::{Sender, Transport},
 };
 use anabranch_engine::Event;
-use anabranch_lb::{Feedback, FlowInfo, HostScheme, PathSpace};
+use anabranch_lb::{Feedback, FlowInfo, GuidedPaths, HostScheme, PathSpace, registry::TagKind};
 use anabranch_topology::NodeId;
 use anabranch_units::Time;
+use std::sync::Arc;
 
 /// An open flow at its sender.
 #[derive(Debug)]
@@ -40,6 +41,9 @@ pub(crate) struct SenderFlow {
     pub(crate) last_sent: u64,
     /// Base round trip of its pair.
     pub(crate) base_rtt: u64,
+    /// The list that its tags number, where they do, and the base round trip over the first of it.
+    pub(crate) paths: Option<Arc<GuidedPaths>>,
+    pub(crate) shortest_rtt: Time,
     pub(crate) path_switches: u64,
 }
 
@@ -64,10 +68,8 @@ impl Partition<'_> {
         let time = Time::from_ps(now);
         self.nic_catch_up(flow.src, self.wires.before(now));
         let path = self.base_paths.path(&plan.topology, flow.src, flow.dst);
-        let base_rtt = match plan.longest_rtt {
-            Some(rtt) => rtt,
-            None => plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size)),
-        };
+        let shortest_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
+        let base_rtt = plan.longest_rtt.unwrap_or(shortest_rtt);
         // Half of the hops between switches lead upwards; that is where entropy values choose.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
         let sender = Sender::new(&plan.transport, plan.nic_rate(flow.src), base_rtt, flow.size, time);
@@ -88,6 +90,8 @@ impl Partition<'_> {
             full_packet: plan.wire_mtu as u32,
             paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
         };
+        let numbered = plan.balancers[balancer as usize].host.about().tags == TagKind::Guided;
+        let paths = list.filter(|_| numbered).map(Arc::clone);
         let scheme = self.hosts[flow.src as usize].scheme(balancer);
         let scheme_slot = scheme.open(time, &info);
         let slot = self.senders.insert(SenderFlow {
@@ -106,6 +110,8 @@ impl Partition<'_> {
             last_tag: None,
             last_sent: u64::MAX,
             base_rtt: base_rtt.ps(),
+            paths,
+            shortest_rtt,
             path_switches: 0,
         });
         self.sender_of[number as usize] = slot as u32;
@@ -142,7 +148,9 @@ impl Partition<'_> {
         self.nic_catch_up(host, self.wires.before(now));
         let time = Time::from_ps(now);
         let flow = &mut self.senders[slot as usize];
-        let acked = flow.sender.on_answer(&self.plan.transport, time, packet);
+        let detour = |paths: &Arc<GuidedPaths>| paths.detour(packet.tag >> 16, self.plan.topology.switch_latency);
+        let path_rtt = flow.paths.as_ref().and_then(detour).map(|detour| flow.shortest_rtt + detour);
+        let acked = flow.sender.on_answer(&self.plan.transport, time, packet, path_rtt);
         let feedback = Feedback {
             tag: packet.tag,
             ecn: packet.flags & crate::packet::MARKED != 0,

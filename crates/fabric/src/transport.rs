@@ -190,14 +190,20 @@ impl Sender {
 
     /// An ACK or NACK of its receiver; of the second transport also what the first would call a NACK.
     #[inline]
-    pub(crate) fn on_answer(&mut self, transport: &Transport, now: Time, packet: &Packet) -> Acked {
+    pub(crate) fn on_answer(
+        &mut self,
+        transport: &Transport,
+        now: Time,
+        packet: &Packet,
+        path_rtt: Option<Time>,
+    ) -> Acked {
         let (cumulative, (bitmap, offset)) = (packet.cumulative(), packet.bitmap());
         let ecn = packet.flags & MARKED != 0;
         match (self, transport) {
             (Sender::Uet(sender), Transport::Uet(config)) => {
                 let bitmap_base = cumulative + u64::from(offset);
                 let ack = Ack { cumulative, bitmap_base, bitmap, psn: packet.psn, tag: packet.tag, ecn };
-                sender.on_ack(config, now, &ack)
+                sender.on_ack_over(config, now, &ack, path_rtt)
             }
             (Sender::Roce(sender), Transport::Roce(config)) => {
                 let sack = (offset != 0).then_some(bitmap);
