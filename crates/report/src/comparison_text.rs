@@ -71,7 +71,9 @@ impl Comparison {
         });
         text.push_str(match self.fct_kind {
             Some(FctKind::Rx) => "completion times: first packet sent to last packet received (fct_kind = \"rx\")\n",
-            Some(FctKind::Ack) => "completion times: start to last acknowledgement at the sender (fct_kind = \"ack\")\n",
+            Some(FctKind::Ack) => {
+                "completion times: start to last acknowledgement at the sender (fct_kind = \"ack\")\n"
+            }
             None => "",
         });
         if self.rows.iter().any(|row| row.unfinished_flows > 0) {

@@ -71,7 +71,9 @@ fn reordering_does_not_undo_coalescing() {
 #[ignore = "slow without optimisation: about 20 s in release"]
 fn eight_mebibytes() {
     let topology = fat_tree(2, 16);
-    for (scheme, theirs, share) in [("reps", 187.28, 0.01), ("ops", 189.8, 0.02), ("ar", 186.9, 0.03), ("ecmp", 716.0, 0.25)] {
+    for (scheme, theirs, share) in
+        [("reps", 187.28, 0.01), ("ops", 189.8, 0.02), ("ar", 186.9, 0.03), ("ecmp", 716.0, 0.25)]
+    {
         let ours = mean(&topology, 8 << 20, scheme);
         assert!((ours - theirs).abs() < share * theirs, "{scheme}: {ours} us against {theirs}");
     }

@@ -241,7 +241,8 @@ mod tests {
         // 176,000 draws: standard deviations are sqrt(n p (1 - p)); 4.5 of them are exceeded by one of 64 with 4e-4.
         const DRAWS: u32 = 176_000;
         let at = Large { here: 2, to: 160 };
-        for (first_hop, own, other) in [(FirstHop::Port, 1.0 / 11.0, 1.0 / 44.0), (FirstHop::Switch, 0.03125, 0.03125)] {
+        for (first_hop, own, other) in [(FirstHop::Port, 1.0 / 11.0, 1.0 / 44.0), (FirstHop::Switch, 0.03125, 0.03125)]
+        {
             let mut stream = Stream::keyed(1, 2, "test");
             let mut taken = std::collections::BTreeMap::new();
             for _ in 0..DRAWS {

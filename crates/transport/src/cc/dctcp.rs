@@ -146,7 +146,15 @@ mod tests {
     }
     fn ack(now: u64, packets: u32, ecn: bool, rtt: Option<u64>) -> CcAck {
         let rtt = rtt.map(Time::from_us);
-        CcAck { now: Time::from_us(now), bytes: 4160 * u64::from(packets), packets, ecn, rtt, in_flight: 83_200, path_rtt: None }
+        CcAck {
+            now: Time::from_us(now),
+            bytes: 4160 * u64::from(packets),
+            packets,
+            ecn,
+            rtt,
+            in_flight: 83_200,
+            path_rtt: None,
+        }
     }
     fn loss(now: u64) -> CcLoss {
         CcLoss { now: Time::from_us(now), bytes: 4160, in_flight: 8320 }

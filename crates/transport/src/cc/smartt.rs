@@ -169,7 +169,10 @@ mod tests {
         let mut flow = Smartt::new(&config, BASE);
         flow.0.cwnd = 200_000.0;
         let rtt = Some(Time::from_us(rtt_us));
-        flow.on_ack(&config, &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0, path_rtt: None });
+        flow.on_ack(
+            &config,
+            &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0, path_rtt: None },
+        );
         flow.cwnd() - 200_000.0
     }
     fn near(a: f64, b: f64) {

@@ -254,7 +254,8 @@ mod tests {
     fn the_draw_can_be_held_over_seeds() {
         // Test runs have seed 1.
         let flows = |placement_seed| {
-            let made = traffic(&MicrobenchmarkParameters { placement_seed, ..Default::default() }, &low_diameter(9, true), "");
+            let made =
+                traffic(&MicrobenchmarkParameters { placement_seed, ..Default::default() }, &low_diameter(9, true), "");
             made.unwrap().flows.iter().map(|flow| (flow.src, flow.dst)).collect::<Vec<_>>()
         };
         assert_eq!(flows(Auto::Value(1)), flows(Auto::Auto));
