@@ -303,7 +303,7 @@ fn check_prints_a_scenario_that_checks() {
         json(&folder.run(&arguments))["hash"].as_str().unwrap().to_string()
     };
     assert_eq!(hash("printed.toml", &[]), hash("first-run", &["--set", "topology.radix=8"]));
-    let output = folder.run(&["check", "first-run", "--set", "workload.0.load=1.5"]);
+    let output = folder.run(&["check", "web-search-128", "--set", "workload.0.load=1.5"]);
     assert!(stderr(&output).contains("warning") && code(&output) == 0, "{}", stderr(&output));
 }
 

@@ -25,6 +25,8 @@ pub struct GuidedPath {
     pub latency: Time,
     /// Propagation alone.
     pub propagation: Time,
+    /// Links between switches.
+    pub hops: u8,
 }
 
 /// Paths of equal latency in a list.
@@ -36,6 +38,8 @@ pub struct Step {
     pub latency: Time,
     /// Propagation of each.
     pub propagation: Time,
+    /// Links between switches of each.
+    pub hops: u8,
 }
 
 /// An endpoint's list of paths to one switch, fastest first (Spritz §III-C): three bytes per path.
@@ -95,10 +99,12 @@ impl GuidedPaths {
             list.evs.push(path.ev);
             list.kinds.push(path.kind & !MINIMAL | if path.minimal { MINIMAL } else { 0 });
             let end = list.evs.len() as u32;
-            let Step { latency, propagation, .. } = Step { end, latency: path.latency, propagation: path.propagation };
+            let GuidedPath { latency, propagation, hops, .. } = path;
             match list.steps.last_mut() {
-                Some(last) if (last.latency, last.propagation) == (latency, propagation) => last.end = end,
-                _ => list.steps.push(Step { end, latency, propagation }),
+                Some(last) if (last.latency, last.propagation, last.hops) == (latency, propagation, hops) => {
+                    last.end = end;
+                }
+                _ => list.steps.push(Step { end, latency, propagation, hops }),
             }
         }
         list.steps.shrink_to_fit();
@@ -145,7 +151,16 @@ impl GuidedPaths {
             minimal: kind & MINIMAL != 0,
             latency: step.latency,
             propagation: step.propagation,
+            hops: step.hops,
         })
+    }
+
+    /// How much longer than over the first path, the fastest, a packet is under way over path `index`, where each switch
+    /// takes `switch_latency`; `None` where there is no such path.
+    pub fn detour(&self, index: u32, switch_latency: Time) -> Option<Time> {
+        let time = |step: &Step| step.latency + switch_latency * u64::from(step.hops);
+        let step = self.steps.iter().find(|step| index < step.end)?;
+        Some(time(step).saturating_sub(time(self.steps.first()?)))
     }
 
     /// Whether path `index` belongs to a category; the default table has no paths.

@@ -254,6 +254,8 @@ pub struct SwitchInfo {
     pub reference: Option<u32>,
     /// Propagation delay of one link between switches.
     pub hop_delay: Time,
+    /// Bytes of data that a port may hold (`fabric.queue_limit`; where ports share a buffer, a yardstick only).
+    pub queue_limit: u64,
     /// True where the fabric pauses instead of dropping (PFC).
     pub lossless: bool,
     /// What the tags of the packets are.

@@ -369,6 +369,12 @@ impl SwitchParameters {
         }
     }
 
+    /// Whether hosts are told which paths are dead. Where the switches renumber their live uplinks an entropy value no
+    /// longer means the path it meant, and a host that left one out would leave out a live path.
+    pub fn tells_dead_paths(&self) -> bool {
+        !matches!(self, Self::EvIndex(p) if p.remap == switch::ev_index::Remap::Mod)
+    }
+
     /// Whether the scheme can work on a topology with these uplinks per tier.
     ///
     /// # Errors

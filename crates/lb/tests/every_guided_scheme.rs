@@ -173,7 +173,7 @@ proptest! {
         let mut latency = 0;
         let paths = GuidedPaths::new(lists.iter().map(|&(ev, kind, minimal, more)| {
             latency += more;
-            GuidedPath { ev, kind, minimal, latency: Time::from_ns(latency), propagation: Time::from_ns(latency) }
+            GuidedPath { ev, kind, minimal, latency: Time::from_ns(latency), propagation: Time::from_ns(latency), hops: 3 }
         }));
         let guided: Vec<_> = SWITCH_SCHEMES.iter().filter(|about| about.sees == Sees::Guided).collect();
         prop_assert!(guided.len() >= 5, "minimal, valiant, ugal, source-guided, coarse-guided");
@@ -193,6 +193,7 @@ proptest! {
                         uplinks: vec![],
                         reference: None,
                         hop_delay: Time::from_ns(500),
+                        queue_limit: 1 << 20,
                         lossless: false,
                         tags: TagKind::Entropy,
                     };

@@ -54,6 +54,7 @@ fn guided_paths() -> GuidedPaths {
         minimal: i == 0,
         latency: Time::from_ns(ns),
         propagation: Time::from_ns(ns / 2),
+        hops: 2,
     }))
 }
 
@@ -229,6 +230,7 @@ proptest! {
             uplinks: vec![8],
             reference: None,
             hop_delay: Time::from_us(1),
+            queue_limit: 400_000,
             lossless: false,
             tags: TagKind::Entropy,
         };
@@ -291,7 +293,7 @@ proptest! {
             for tier in 0..2 {
                 let info = SwitchInfo {
                     key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,
-                    uplinks: uplinks.clone(), reference, hop_delay: Time::from_us(1), lossless, tags: TagKind::Entropy,
+                    uplinks: uplinks.clone(), reference, hop_delay: Time::from_us(1), queue_limit: 400_000, lossless, tags: TagKind::Entropy,
                 };
                 let mut switch = SwitchParameters::named(about.name).unwrap().build(seed, &info);
                 // A header that the scheme itself wrote; others are noise.

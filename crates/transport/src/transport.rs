@@ -69,6 +69,18 @@ impl Transport {
         }
     }
 
+    /// Whether an acknowledgement has an entropy value of its own.
+    #[inline]
+    pub fn fresh_acks(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.fresh_acks)
+    }
+
+    /// Whether a scheme hears of a packet that was trimmed at its last hop.
+    #[inline]
+    pub fn blames_last_hop(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.blames_last_hop)
+    }
+
     /// The shortest time from a packet's sending to the timeout that it may cause; `None`: there is no timeout.
     pub fn least_timeout(&self) -> Option<Time> {
         match self {
@@ -216,9 +228,10 @@ impl Sender {
         matches!(self, Sender::Uet(_)) && !ready
     }
 
-    /// An answer of its receiver.
+    /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
+    /// is known.
     #[inline]
-    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer) -> Heard {
+    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer, path_rtt: Option<Time>) -> Heard {
         let Answer { psn, tag, cumulative, bitmap, offset, ecn, nack } = *answer;
         match (self, transport) {
             (Sender::Uet(sender), Transport::Uet(config)) if nack => {
@@ -227,7 +240,8 @@ impl Sender {
             }
             (Sender::Uet(sender), Transport::Uet(config)) => {
                 let bitmap_base = cumulative + u64::from(offset);
-                sender.on_ack(config, now, &Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn }).into()
+                let ack = Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn };
+                sender.on_ack_over(config, now, &ack, path_rtt).into()
             }
             (Sender::Roce(sender), Transport::Roce(config)) => {
                 let sack = (offset != 0).then_some(bitmap);

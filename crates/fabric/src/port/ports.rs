@@ -14,7 +14,7 @@ use crate::{
     ids::{HostId, PacketId, PortId, SwitchId},
     measure::{Balances, Histograms, Sample, Series},
     message::Message,
-    packet::{Fifo, Kind, MARKED, Packet, Packets},
+    packet::{Fifo, Kind, LAST_HOP, MARKED, Packet, Packets},
     plan::{MarkAt, Plan, Trim},
     prefetch::prefetch,
 };
@@ -382,6 +382,9 @@ impl<'a> Ports<'a> {
         self.counters[port.at()].trimmed += 1;
         self.books.trimmed(packet);
         packet.kind = Kind::Header;
+        if self.ports[port.at()].to < self.plan.hosts {
+            packet.flags |= LAST_HOP;
+        }
         packet.size = fabric.trimmed_size;
         self.books.born(packet);
         self.queue_control(port, id, now);

@@ -162,6 +162,7 @@ mod tests {
             minimal: i == 0,
             latency: Time::from_ns(100 + u64::from(i)),
             propagation: Time::from_ns(50),
+            hops: 2,
         })));
         let mut s = SpritzScout::new(SpritzScoutParameters { explore_threshold: 0, ..Default::default() }, 1, 2);
         s.open(Time::ZERO, 0, &guided_flow(&paths));

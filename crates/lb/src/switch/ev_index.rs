@@ -15,8 +15,9 @@ pub const ABOUT: About = About {
     summary: "this tier's part of the multi-part entropy value names the uplink",
     source: "PRIME §III-C, Fig. 4; specification 5.3",
     description: "The switch reads its tier's part of the multi-part entropy value and takes the uplink of that index. \
-        After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some), \
-        or it names the uplink as before and only those of dead uplinks are remapped (remap = \"skip\").",
+        After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some; hosts \
+        are told nothing), or it names the uplink as before, only those of dead uplinks are remapped, and hosts that \
+        know leave them out (remap = \"skip\").",
     tags: TagKind::MultiPart,
     sees: Sees::Choices,
 };
@@ -24,9 +25,9 @@ pub const ABOUT: About = About {
 choices! {
     /// Which uplink an index means where some have failed.
     pub enum Remap {
-        /// Index modulo the number of live uplinks.
+        /// Index modulo the number of live uplinks. Hosts are not told which paths are dead: the numbers mean others now.
         Mod = "mod",
-        /// The uplink of that position; if it is dead, as with `mod`.
+        /// The uplink of that position; if it is dead, as with `mod`. Hosts are told, and leave it out.
         Skip = "skip",
     }
 }

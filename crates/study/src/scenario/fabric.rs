@@ -40,8 +40,8 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "spritz",
-        meaning: "The fabric and the transport of Spritz' study: as uet-lossy, with DCTCP (QuickAdapt, FastIncrease), an ACK per packet, a timeout of 100 us; failed links lose data only.",
-        fabric: FabricParameters::default,
+        meaning: "The fabric and the transport of Spritz' study: as uet-lossy, with DCTCP (QuickAdapt, FastIncrease), an ACK per packet, a timeout of 100 us, completion by the sender's clock; failed links lose data only.",
+        fabric: FabricParameters::spritz,
         transport: || TransportParameters::Uet(UetTransport::spritz()),
         faults: Affects::Data,
     },

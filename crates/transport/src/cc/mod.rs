@@ -71,6 +71,8 @@ pub struct CcAck {
     pub rtt: Option<Time>,
     /// Bytes still in flight.
     pub in_flight: u64,
+    /// Base round trip of that packet's own path; `None` where the sender does not know its path.
+    pub path_rtt: Option<Time>,
 }
 
 /// What the loss of a packet (a NACK or a timeout) tells the congestion control.
