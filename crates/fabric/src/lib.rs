@@ -27,6 +27,7 @@ mod transport;
 mod trigger;
 mod wires;
 
+pub use buffer::lossless_problem;
 pub use harvest::{FlowOutcome, Harvest, harvest};
 pub use parameters::{FabricParameters, FctKind, MarkAt, Quirks, Scheduling, Trim};
 pub use partition::{Failure, Partition};

@@ -220,14 +220,26 @@ impl Wires {
             self.drop_packet(link, id);
             return;
         }
-        packet.next = NONE;
         packet.queued_at = now;
         port.control_bytes += size;
-        let tail = std::mem::replace(&mut port.control_tail, id);
-        if tail == NONE {
+        // A pause frame goes before other control packets (IEEE 802.1Qbb: it passes the queues), behind other frames.
+        let ahead = packet.kind == Kind::Pause && !plan.reference();
+        let (mut before, mut after) = (port.control_tail, NONE);
+        if ahead {
+            (before, after) = (NONE, port.control_head);
+            while after != NONE && self.packets[after].kind == Kind::Pause {
+                (before, after) = (after, self.packets[after].next);
+            }
+        }
+        self.packets[id].next = after;
+        let port = &mut self.ports[link as usize];
+        if after == NONE {
+            port.control_tail = id;
+        }
+        if before == NONE {
             port.control_head = id;
         } else {
-            self.packets[tail].next = id;
+            self.packets[before].next = id;
         }
         self.arm(link);
     }

@@ -289,6 +289,7 @@ impl Scenario {
         let packet = self.transport.mtu() + self.transport.header();
         let bdp = topology.window_bdp(packet, self.transport.ack_size());
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
+        fabric::check_lossless(&self.fabric, &topology, packet, &self.tree)?;
 
         let view = topology::host_view(&topology, &self.fabric.classes);
         let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
