@@ -3,7 +3,7 @@
 use crate::{
     order,
     outcome::RxOutcome,
-    packet::{ACK_REQUEST, Kind, MARKED, NONE, Packet, RETRANSMISSION},
+    packet::{ACK_REQUEST, Kind, MARKED, NONE, NOTIFICATION, Packet, RETRANSMISSION},
     partition::Partition,
     plan::Plan,
     transport::{Answer, Receiver},
@@ -291,6 +291,12 @@ impl Partition<'_> {
         // Whoever may send by the time the NIC is free again need not wait in the heap.
         let free_at = self.wires.ports[link as usize].busy_until;
         self.enter_round(slot, start, free_at);
+        // Segmentation offload hands a NIC whole bursts, which leave unbroken.
+        if self.senders[slot as usize].in_round && self.senders[slot as usize].sender.keeps_turn() {
+            let round = &mut self.hosts[host as usize].round;
+            round.pop_back();
+            round.push_front(slot);
+        }
         self.arm_timer(slot);
         true
     }
@@ -377,7 +383,7 @@ impl Partition<'_> {
     }
 
     fn answer(&self, packet: &Packet, answer: &Answer) -> Packet {
-        let flags = if answer.ecn { MARKED } else { 0 };
+        let flags = if answer.ecn { MARKED } else { 0 } | if answer.cnp { NOTIFICATION } else { 0 };
         Packet { head: answer.head, flags, ..self.reply(packet, answer.kind()) }
     }
 

@@ -32,10 +32,13 @@ pub(crate) enum Kind {
     Pause,
 }
 
-/// The packet was ECN-marked on its way.
+/// The packet was ECN-marked on its way; of an answer: the packet that it answers was.
 pub(crate) const MARKED: u8 = 1;
 /// The packet was sent before.
 pub(crate) const RETRANSMISSION: u8 = 2;
+
+/// Of an answer: a congestion notification. It also comes where the packet was not marked but out of order.
+pub(crate) const NOTIFICATION: u8 = 8;
 
 /// The sender cannot go on before it hears of this packet.
 pub(crate) const ACK_REQUEST: u8 = 4;

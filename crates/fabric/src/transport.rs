@@ -1,6 +1,6 @@
 //! The transports a run can use, behind one face: which one is the scenario's choice, the same for all its flows.
 
-use crate::packet::{Kind, MARKED, Packet};
+use crate::packet::{Kind, MARKED, NOTIFICATION, Packet};
 use anabranch_lb::SwitchHeader;
 use anabranch_transport::{
     Ack, Nack,
@@ -66,6 +66,14 @@ impl Transport {
         }
     }
 
+    /// Packets that may come early without harm (Hopper §4.1.1).
+    pub(crate) fn early_packets(&self) -> u64 {
+        match self {
+            Transport::Uet(_) => u64::MAX,
+            Transport::Roce(config) => config.early_packets(),
+        }
+    }
+
     /// Packets that a window holds, for estimates of memory.
     pub(crate) fn window_packets(&self) -> u64 {
         match self {
@@ -79,7 +87,7 @@ impl Transport {
         match self {
             Transport::Uet(_) => {
                 let packets = self.packets(size);
-                Answer { head: Packet::answer(packets, 0, 0), ecn: arrival.ecn, nack: false }
+                Answer { head: Packet::answer(packets, 0, 0), ecn: arrival.ecn, cnp: false, nack: false }
             }
             Transport::Roce(config) => Answer::roce(&final_reply(config, size, arrival)),
         }
@@ -90,19 +98,22 @@ impl Transport {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) head: SwitchHeader,
+    /// The packet answered was marked.
     pub(crate) ecn: bool,
+    /// A congestion notification (`roce`).
+    pub(crate) cnp: bool,
     pub(crate) nack: bool,
 }
 
 impl Answer {
     fn uet(ack: &Ack) -> Self {
         let offset = (ack.bitmap_base - ack.cumulative) as u32;
-        Answer { head: Packet::answer(ack.cumulative, ack.bitmap, offset), ecn: ack.ecn, nack: false }
+        Answer { head: Packet::answer(ack.cumulative, ack.bitmap, offset), ecn: ack.ecn, cnp: false, nack: false }
     }
 
     pub(crate) fn roce(reply: &RoceReply) -> Self {
         let head = Packet::answer(reply.cumulative, reply.sack.unwrap_or(0), u32::from(reply.sack.is_some()));
-        Answer { head, ecn: reply.cnp, nack: reply.nack }
+        Answer { head, ecn: reply.ecn, cnp: reply.cnp, nack: reply.nack }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -171,6 +182,12 @@ impl Sender {
         both!(self, transport, Sender: sender, config => { sender.send(config, now, tag); })
     }
 
+    /// Whether its next packet should follow the last one before another flow's turn comes.
+    #[inline]
+    pub(crate) fn keeps_turn(&self) -> bool {
+        matches!(self, Sender::Roce(sender) if sender.in_burst())
+    }
+
     /// Whether the packet just sent should ask for an answer at once.
     #[inline]
     pub(crate) fn wants_answer(&self, transport: &Transport) -> bool {
@@ -191,7 +208,8 @@ impl Sender {
             (Sender::Roce(sender), Transport::Roce(config)) => {
                 let sack = (offset != 0).then_some(bitmap);
                 let nack = packet.kind == Kind::Nack;
-                let reply = RoceReply { cumulative, sack, nack, psn: packet.psn, tag: packet.tag, cnp: ecn };
+                let (psn, tag, cnp) = (packet.psn, packet.tag, packet.flags & NOTIFICATION != 0);
+                let reply = RoceReply { cumulative, sack, nack, psn, tag, ecn, cnp };
                 sender.on_reply(config, now, &reply)
             }
             _ => unreachable!("one transport per run"),
@@ -284,7 +302,7 @@ impl Receiver {
         match (self, transport) {
             (Receiver::Uet(receiver), Transport::Uet(config)) => {
                 let nack = receiver.on_header(config, psn, tag);
-                Answer { head: Packet::answer(nack.cumulative, 0, 0), ecn: false, nack: true }
+                Answer { head: Packet::answer(nack.cumulative, 0, 0), ecn: false, cnp: false, nack: true }
             }
             _ => unreachable!("a RoCE fabric does not trim"),
         }
