@@ -299,6 +299,8 @@ fn mistakes_of_roce_fabrics() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["fabric.pfc=true"], &["`pfc`", "recovery = \"irn\"", "roce-lossless"]),
         (&["fabric.profile=roce-lossless", "transport.recovery=irn"], &["`pfc`", "irn", "go-back-n"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_pause=20us"], &["`pfc_pause`", "20us", "never"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_headroom=1kB"], &["`pfc_headroom`", "1kB", "auto"]),
         (&["fabric.profile=roce-lossless", "fabric.shared_buffer=0B"], &["`pfc`", "shared_buffer"]),
         (&["fabric.trimming=true"], &["`trimming`", "shared buffer"]),
         (&["fabric.profile=uet-lossy"], &["`trimming`", "RoCE", "roce-irn"]),
@@ -316,6 +318,15 @@ fn mistakes_of_roce_fabrics() {
             &["conweave", "swift", "congestion_control = \"dcqcn\""],
         ),
         (&["load_balancer.conga.q=0"], &["q", "found 0", "1 to 16"]),
+        (
+            &["transport.rate_on_path_change=fresh", "load_balancer.scheme=ops"],
+            &["`rate_on_path_change`", "`ops`", "hopper", "keep"],
+        ),
+        (&["transport.rate_on_path_change=frsh"], &["frsh", "did you mean `fresh`?"]),
+        (&["load_balancer.hopper.on_timeout=moves"], &["on_timeout", "moves", "did you mean `move`?"]),
+        (&["load_balancer.hopper.epoch_rtt=bse"], &["epoch_rtt", "did you mean `base`?"]),
+        (&["load_balancer.hf2t.max_added_delay=-1.0"], &["max_added_delay", "0 or more"]),
+        (&["load_balancer.hf2t.gaps=wired"], &["gaps", "did you mean `wire`?"]),
     ];
     for (changes, words) in cases {
         assert_says(&error_of(ROCE, changes), words, &format!("{changes:?}"));

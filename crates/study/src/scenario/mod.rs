@@ -273,7 +273,7 @@ impl Scenario {
                 .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
                 .map_err(|error| ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme")))?;
         }
-        transport::check_balancers(&self.transport, &used).map_err(|error| {
+        transport::check_balancers(&self.transport, &used, &self.tree).map_err(|error| {
             error.maybe_at(self.place("load_balancer.scheme").or_else(|| self.place("transport.congestion_control")))
         })?;
         Ok(used)
