@@ -77,17 +77,20 @@ pub fn lossless_problem(
         return None;
     }
     if let Never::Value(pause) = fabric.pfc_pause {
-        let message = format!("a pause of {pause} ends by itself while the buffer may still be full, and packets are lost");
+        let message =
+            format!("a pause of {pause} ends by itself while the buffer may still be full, and packets are lost");
         let help = "give pfc_pause = \"never\", or the profile conweave-ns3-lossless, whose pauses end";
         return Some(("pfc_pause", message, help.into()));
     }
     let Auto::Value(given) = fabric.pfc_headroom else { return None };
-    let into_switches = (0..topology.links.len() as u32).map(LinkId).filter(|l| topology.link(*l).to.0 >= topology.hosts);
+    let into_switches =
+        (0..topology.links.len() as u32).map(LinkId).filter(|l| topology.link(*l).to.0 >= topology.hosts);
     let (least, link) = into_switches.map(|l| (least_headroom(topology, l, full, fabric.pfc_frame.0), l)).max()?;
     (given.0 < least).then(|| {
         let name = topology.link_name(link);
-        let message =
-            format!("{given} do not hold what still arrives over {name} after a pause was sent ({least}B): packets are lost");
+        let message = format!(
+            "{given} do not hold what still arrives over {name} after a pause was sent ({least}B): packets are lost"
+        );
         ("pfc_headroom", message, format!("give pfc_headroom = \"auto\", or {least}B or more"))
     })
 }
@@ -343,8 +346,7 @@ mod tests {
             reference: false,
         };
         let ingress = vec![Ingress::default(); ingresses as usize];
-        let state =
-            Buffers { held: vec![Held::default()], ingress, classes: 1, came_by: vec![], pfc: true };
+        let state = Buffers { held: vec![Held::default()], ingress, classes: 1, came_by: vec![], pfc: true };
         (buffer, state)
     }
 

@@ -44,7 +44,8 @@ impl FatTreeParameters {
         }
         let three = self.tiers == 3;
         if !(1..=64).contains(&self.oversubscription) {
-            let message = format!("`oversubscription` is {}; a whole number from 1 to 64 is needed", self.oversubscription);
+            let message =
+                format!("`oversubscription` is {}; a whole number from 1 to 64 is needed", self.oversubscription);
             return Err(TopologyError::at("oversubscription", message));
         }
         let key = if self.oversubscription > 1 { "oversubscription" } else { "radix" };

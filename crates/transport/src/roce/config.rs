@@ -1,6 +1,8 @@
 //! The settings of a run, resolved against its network.
 
-use super::{DcqcnConfig, RateOnPathChange, Recovery, RoceControl, RoceTransport, swift::SwiftConfig, tcp_like::TcpLikeConfig};
+use super::{
+    DcqcnConfig, RateOnPathChange, Recovery, RoceControl, RoceTransport, swift::SwiftConfig, tcp_like::TcpLikeConfig,
+};
 use crate::uet::Network;
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};

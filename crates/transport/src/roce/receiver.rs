@@ -36,7 +36,15 @@ pub struct RoceReceived {
 /// The answer to a packet of a flow of `size` bytes that is complete already.
 pub fn final_reply(config: &RoceConfig, size: u64, arrival: &DataArrival) -> RoceReply {
     let (psn, tag) = (arrival.psn, arrival.tag);
-    RoceReply { cumulative: config.packets(size), sack: None, nack: false, psn, tag, ecn: arrival.ecn, cnp: arrival.ecn }
+    RoceReply {
+        cumulative: config.packets(size),
+        sack: None,
+        nack: false,
+        psn,
+        tag,
+        ecn: arrival.ecn,
+        cnp: arrival.ecn,
+    }
 }
 
 /// The receiving side of a flow.

@@ -448,7 +448,14 @@ mod tests {
     }
 
     fn reply(cumulative: u64, sack: Option<u64>) -> RoceReply {
-        RoceReply { cumulative, sack, nack: sack.is_some(), psn: sack.unwrap_or(cumulative), tag: 7, ..RoceReply::default() }
+        RoceReply {
+            cumulative,
+            sack,
+            nack: sack.is_some(),
+            psn: sack.unwrap_or(cumulative),
+            tag: 7,
+            ..RoceReply::default()
+        }
     }
 
     fn sends(sender: &mut RoceSender, config: &RoceConfig, n: usize) -> Vec<u64> {
