@@ -250,7 +250,9 @@ impl Flow {
         if self.average > p.th_probe * base && self.may_probe {
             self.probe(p, now);
         }
-        if self.average > p.th_cong * base && self.may_move && self.pending.is_none() {
+        // One move at a time.
+        let moving = self.pending.is_some() || now < self.held_until;
+        if self.average > p.th_cong * base && self.may_move && !moving {
             self.consider(p, now, in_flight);
         }
     }

@@ -227,7 +227,8 @@ impl RoceSender {
     /// The next packet takes the path `tag`. Where a path has a queue pair of its own, a change starts its rate afresh.
     #[inline]
     fn take_path(&mut self, config: &RoceConfig, tag: u32) {
-        if config.fresh_rate && self.path.is_some_and(|path| path != tag) {
+        let connection = matches!(self.control, Control::TcpLike(_));
+        if config.fresh_rate && !connection && self.path.is_some_and(|path| path != tag) {
             self.control = Control::new(config, self.line_rate, self.base_rtt, self.size);
         }
         self.path = Some(tag);
