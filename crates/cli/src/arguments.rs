@@ -186,9 +186,12 @@ pub(crate) struct Bench {
     /// Runs of each case, of which the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) repetitions: u16,
-    /// Leaves out the case with 8,192 hosts
+    /// Measures the case with 128 hosts alone
     #[arg(long)]
     pub(crate) small: bool,
+    /// Measures 65,536 hosts as well, once: needs up to 16 GiB
+    #[arg(long)]
+    pub(crate) large: bool,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

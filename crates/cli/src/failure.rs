@@ -37,6 +37,7 @@ impl From<RunError> for Failure {
             RunError::Scenario(error) => Failure::Input(error),
             RunError::Broken(message) => Failure::Broken(message),
             RunError::Report(error) => error.into(),
+            RunError::Interrupted => Failure::Interrupted,
         }
     }
 }

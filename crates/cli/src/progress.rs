@@ -27,6 +27,14 @@ pub(crate) fn listen_for_interruption() {
     });
 }
 
+/// Ends the process at the first interruption, for commands that have nothing to keep.
+pub(crate) fn end_at_interruption() {
+    let _ = ctrlc::set_handler(|| {
+        note("interrupted");
+        std::process::exit(130);
+    });
+}
+
 #[derive(Clone, Debug)]
 struct Job {
     name: String,

@@ -1,12 +1,19 @@
-//! A deterministic discrete-event engine. It knows time, order and partitions, and no word of networking.
+//! A deterministic discrete-event engine. It knows time, order, cells and threads, and no word of networking.
+//!
+//! A model is split into **cells**: parts that cannot act on each other sooner than one *lookahead*. Time advances in
+//! windows no longer than that, and within a window each cell handles its events before the next cell has its turn.
+//! Cells are what threads share out among themselves ([`run`]), and what keeps the state of one thread in the
+//! processor's caches ([`Cells`]).
 //!
 //! Events are handled in the order of their key (time, order, payload). `order` is a canonical number that the
-//! model gives each source of events, so that neither the sequence of insertions nor the way a model is split
-//! into partitions can show in a result. [`Wheel`] is the queue of one partition; [`run`] drives several
-//! partitions on several threads, conservatively, with a lookahead.
+//! model gives each source of events, so that neither the sequence of insertions nor the number of cells or threads
+//! can show in a result.
 
-mod parallel;
-mod wheel;
+mod barrier;
+mod cells;
+mod event;
+mod windows;
 
-pub use parallel::{Outcome, Partition, Status, run};
-pub use wheel::{Event, Wheel};
+pub use cells::Cells;
+pub use event::Event;
+pub use windows::{Message, Outcome, Partition, Status, run};

@@ -1,36 +1,27 @@
 //! Ports, queues, marking, trimming, scheduling, switches and NICs on the engine.
 //!
-//! A [`Plan`] holds what all partitions may read; a [`Partition`] handles the events of some switches and their
-//! hosts; [`harvest`] checks the invariants and puts the results together.
+//! [`run`] is the way in: it prepares a plan that all threads may read, lets a partition per thread handle its events,
+//! checks the invariants and puts the results together.
 
-mod buffer;
-mod classes;
-mod fetch;
-mod guided;
-mod harvest;
-mod histogram;
+mod error;
+mod event;
 mod host;
-mod order;
-mod outcome;
+mod ids;
+mod measure;
+mod message;
 mod packet;
-mod parameters;
 mod partition;
-mod pause;
 mod plan;
 mod port;
 mod prefetch;
-mod probe;
-mod reorder;
-mod sender;
+mod results;
+mod run;
 mod switch;
-mod transport;
 mod trigger;
-mod wires;
 
-pub use buffer::lossless_problem;
-pub use harvest::{FlowOutcome, Harvest, harvest};
-pub use parameters::{FabricParameters, FctKind, MarkAt, Quirks, Scheduling, Trim};
-pub use partition::{Failure, Partition};
-pub use pause::deadlock;
-pub use plan::{Balancer, Measure, Message, Plan, PlanInput};
-pub use transport::TransportParameters;
+pub use anabranch_transport::TransportParameters;
+pub use error::FabricError;
+pub use plan::{Balancer, FabricParameters, FctKind, MarkAt, Measure, Quirks, Scheduling, Setup, Split, Timing, Trim};
+pub use port::lossless_problem;
+pub use results::{FlowOutcome, Output};
+pub use run::{Progress, check, run};

@@ -1,11 +1,8 @@
 //! Packets: one cache line each, in an arena, named by 32-bit ids.
 
-use anabranch_lb::{PacketView, SwitchHeader};
-
-use crate::plan::Plan;
-
-/// No packet, no queue, no slot.
-pub(crate) const NONE: u32 = u32::MAX;
+use crate::{ids::PacketId, prefetch::prefetch};
+use anabranch_lb::SwitchHeader;
+use anabranch_transport::Answer;
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -26,20 +23,18 @@ pub(crate) enum Kind {
     Probe,
     /// The answer to it.
     ProbeReply,
-    /// From the last switch of a flow to its first: a word of the switch scheme.
+    /// From the last switch of a flow to its first, between their schemes.
     SwitchControl,
     /// PFC, over one link: `tag` is the link to be paused, `psn` is 1 to pause and 0 to resume.
     Pause,
 }
 
-/// The packet was ECN-marked on its way; of an answer: the packet that it answers was.
+/// The packet was ECN-marked on its way; of an answer: see [`Answer::ecn`].
 pub(crate) const MARKED: u8 = 1;
 /// The packet was sent before.
 pub(crate) const RETRANSMISSION: u8 = 2;
-
-/// Of an answer: a congestion notification. It also comes where the packet was not marked but out of order.
+/// Of an answer: see [`Answer::cnp`].
 pub(crate) const NOTIFICATION: u8 = 8;
-
 /// The sender cannot go on before it hears of this packet.
 pub(crate) const ACK_REQUEST: u8 = 4;
 
@@ -49,9 +44,9 @@ pub(crate) const ACK_REQUEST: u8 = 4;
 pub(crate) struct Packet {
     /// When it joined the queue it waits in.
     pub(crate) queued_at: u64,
-    /// Packet sequence number; of an ACK or NACK the one that triggered it.
+    /// Packet sequence number; of an answer that of the packet it answers.
     pub(crate) psn: u64,
-    /// Data: what switch schemes write. ACK, NACK: see [`Packet::cumulative`] and the methods after it.
+    /// Data: what switch schemes write. Answers: see [`Packet::answer`]. Probes: when they were sent.
     pub(crate) head: SwitchHeader,
     /// Flow number.
     pub(crate) flow: u32,
@@ -78,42 +73,30 @@ pub(crate) struct Packet {
 const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
-    /// As a switch scheme sees it.
+    /// What a receiver's answer says.
     #[inline]
-    pub(crate) fn view(&self, plan: &Plan) -> PacketView {
-        PacketView {
-            src: self.src,
-            dst: self.dst,
-            src_leaf: plan.edge[self.src as usize],
-            dst_leaf: plan.edge[self.dst as usize],
-            flow: plan.flow_keys[self.flow as usize],
+    pub(crate) fn answer(&self) -> Answer {
+        Answer {
+            psn: self.psn,
             tag: self.tag,
-            bytes: u32::from(self.size),
-            control: matches!(self.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
-            marked: self.flags & MARKED != 0,
+            cumulative: self.head.wide(0),
+            bitmap: self.head.wide(1),
+            offset: self.head.0[4],
+            ecn: self.flags & MARKED != 0,
+            cnp: self.flags & NOTIFICATION != 0,
+            nack: self.kind == Kind::Nack,
         }
     }
 
-    /// Of an ACK or NACK: every PSN below has been received.
+    /// Makes it carry an answer.
     #[inline]
-    pub(crate) fn cumulative(&self) -> u64 {
-        self.head.wide(0)
-    }
-
-    /// Of an ACK: the selective bitmap and its first PSN, less [`Packet::cumulative`].
-    #[inline]
-    pub(crate) fn bitmap(&self) -> (u64, u32) {
-        (self.head.wide(1), self.head.0[4])
-    }
-
-    /// The head of an ACK or NACK.
-    #[inline]
-    pub(crate) fn answer(cumulative: u64, bitmap: u64, bitmap_offset: u32) -> SwitchHeader {
-        let mut head = SwitchHeader::default();
-        head.set_wide(0, cumulative);
-        head.set_wide(1, bitmap);
-        head.0[4] = bitmap_offset;
-        head
+    pub(crate) fn set_answer(&mut self, answer: &Answer) {
+        (self.psn, self.tag) = (answer.psn, answer.tag);
+        self.head.set_wide(0, answer.cumulative);
+        self.head.set_wide(1, answer.bitmap);
+        self.head.0[4] = answer.offset;
+        self.flags = if answer.ecn { MARKED } else { 0 } | if answer.cnp { NOTIFICATION } else { 0 };
+        self.kind = if answer.nack { Kind::Nack } else { Kind::Ack };
     }
 
     /// Whether it waits in the control class.
@@ -125,36 +108,45 @@ impl Packet {
 
 /// All packets of a partition.
 #[derive(Debug, Default)]
-pub(crate) struct Arena {
+pub(crate) struct Packets {
     packets: Vec<Packet>,
-    free: Vec<u32>,
+    free: Vec<PacketId>,
 }
 
-impl Arena {
-    pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
-        if let Some(id) = self.free.pop() {
-            self.packets[id as usize] = packet;
-            return id;
-        }
-        self.packets.push(packet);
-        self.packets.len() as u32 - 1
+impl Packets {
+    /// A place for a packet, which still holds what was there before.
+    #[inline]
+    pub(crate) fn place(&mut self) -> PacketId {
+        self.free.pop().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            PacketId(self.packets.len() as u32 - 1)
+        })
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
+        let id = self.place();
+        self.packets[id.at()] = packet;
+        id
     }
 
     /// Asks the processor to fetch a packet that will be needed soon.
     #[inline]
-    pub(crate) fn prefetch(&self, id: u32) {
-        if let Some(packet) = self.packets.get(id as usize) {
-            crate::prefetch::prefetch(packet);
+    pub(crate) fn prefetch(&self, id: PacketId) {
+        if let Some(packet) = self.packets.get(id.at()) {
+            prefetch(packet);
         }
     }
 
-    pub(crate) fn remove(&mut self, id: u32) {
-        self.packets[id as usize].kind = Kind::Free;
+    #[inline]
+    pub(crate) fn remove(&mut self, id: PacketId) {
+        self.packets[id.at()].kind = Kind::Free;
         self.free.push(id);
     }
 
-    pub(crate) fn swap(&mut self, a: u32, b: u32) {
-        self.packets.swap(a as usize, b as usize);
+    /// Exchanges two packets.
+    pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
+        self.packets.swap(a.at(), b.at());
     }
 
     /// Every packet in use.
@@ -162,21 +154,154 @@ impl Arena {
         self.packets.iter().filter(|p| p.kind != Kind::Free)
     }
 
+    /// Most packets that were in use at once.
+    pub(crate) fn most(&self) -> usize {
+        self.packets.len()
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.packets.capacity() * size_of::<Packet>() + self.free.capacity() * 4
+        self.packets.capacity() * size_of::<Packet>() + self.free.capacity() * size_of::<PacketId>()
     }
 }
 
-impl std::ops::Index<u32> for Arena {
+impl std::ops::Index<PacketId> for Packets {
     type Output = Packet;
     #[inline]
-    fn index(&self, id: u32) -> &Packet {
-        &self.packets[id as usize]
+    fn index(&self, id: PacketId) -> &Packet {
+        &self.packets[id.at()]
     }
 }
-impl std::ops::IndexMut<u32> for Arena {
+impl std::ops::IndexMut<PacketId> for Packets {
     #[inline]
-    fn index_mut(&mut self, id: u32) -> &mut Packet {
-        &mut self.packets[id as usize]
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.packets[id.at()]
+    }
+}
+
+/// Packets linked by [`Packet::next`], first in first out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fifo {
+    head: PacketId,
+    tail: PacketId,
+}
+
+impl Fifo {
+    pub(crate) const EMPTY: Fifo = Fifo { head: PacketId::NONE, tail: PacketId::NONE };
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == PacketId::NONE
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> PacketId {
+        self.head
+    }
+
+    #[inline]
+    pub(crate) fn last(&self) -> PacketId {
+        self.tail
+    }
+
+    /// A packet goes to the end; its `next` is [`PacketId::NONE`].
+    #[inline]
+    pub(crate) fn push(&mut self, packets: &mut Packets, id: PacketId) {
+        debug_assert_eq!(packets[id].next, PacketId::NONE.0);
+        let tail = std::mem::replace(&mut self.tail, id);
+        if tail.is_some() {
+            packets[tail].next = id.0;
+        } else {
+            self.head = id;
+        }
+    }
+
+    /// A packet goes before all others but those `ahead` of it at the head.
+    pub(crate) fn push_behind(&mut self, packets: &mut Packets, id: PacketId, ahead: impl Fn(&Packet) -> bool) {
+        let (mut before, mut after) = (PacketId::NONE, self.head);
+        while after.is_some() && ahead(&packets[after]) {
+            (before, after) = (after, PacketId(packets[after].next));
+        }
+        packets[id].next = after.0;
+        if before.is_some() {
+            packets[before].next = id.0;
+        } else {
+            self.head = id;
+        }
+        if !after.is_some() {
+            self.tail = id;
+        }
+    }
+
+    /// Takes the first packet; there must be one.
+    #[inline]
+    pub(crate) fn pop(&mut self, packets: &Packets) -> PacketId {
+        let id = self.head;
+        self.head = PacketId(packets[id].next);
+        if self.is_empty() {
+            self.tail = PacketId::NONE;
+        }
+        id
+    }
+
+    /// From the first to the last.
+    pub(crate) fn iter<'a>(&self, packets: &'a Packets) -> impl Iterator<Item = PacketId> + use<'a> {
+        let known = |id: PacketId| id.is_some().then_some(id);
+        std::iter::successors(known(self.head), move |id| known(PacketId(packets[*id].next)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_in_first_out() {
+        let (mut packets, mut queue) = (Packets::default(), Fifo::EMPTY);
+        let ids: Vec<_> =
+            (0..5).map(|psn| packets.insert(Packet { psn, next: PacketId::NONE.0, ..Packet::default() })).collect();
+        for &id in &ids {
+            queue.push(&mut packets, id);
+        }
+        assert_eq!(queue.iter(&packets).collect::<Vec<_>>(), ids);
+        assert_eq!((queue.first(), queue.last()), (ids[0], ids[4]));
+        for &id in &ids {
+            assert_eq!(queue.pop(&packets), id);
+        }
+        assert!(queue.is_empty() && !queue.last().is_some());
+    }
+
+    #[test]
+    fn pause_frames_go_first_and_keep_their_order() {
+        let (mut packets, mut queue) = (Packets::default(), Fifo::EMPTY);
+        for (psn, kind) in [(3, Kind::Ack), (4, Kind::Ack), (1, Kind::Pause), (2, Kind::Pause)] {
+            let id = packets.insert(Packet { psn, kind, next: PacketId::NONE.0, ..Packet::default() });
+            match kind {
+                Kind::Pause => queue.push_behind(&mut packets, id, |packet| packet.kind == Kind::Pause),
+                _ => queue.push(&mut packets, id),
+            }
+        }
+        assert_eq!(queue.iter(&packets).map(|id| packets[id].psn).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        let mut alone = Fifo::EMPTY;
+        let id = packets.insert(Packet { kind: Kind::Pause, next: PacketId::NONE.0, ..Packet::default() });
+        alone.push_behind(&mut packets, id, |packet| packet.kind == Kind::Pause);
+        assert_eq!((alone.first(), alone.last()), (id, id));
+    }
+
+    #[test]
+    fn an_answer_travels_in_a_packet() {
+        let answer = Answer {
+            psn: 7,
+            tag: 3,
+            cumulative: 1 << 40,
+            bitmap: u64::MAX,
+            offset: 9,
+            nack: true,
+            ..Answer::default()
+        };
+        for (ecn, cnp) in [(false, false), (true, false), (false, true), (true, true)] {
+            let (mut packet, answer) = (Packet::default(), Answer { ecn, cnp, ..answer });
+            packet.set_answer(&answer);
+            assert_eq!(packet.answer(), answer);
+        }
     }
 }

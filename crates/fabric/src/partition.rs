@@ -1,38 +1,27 @@
-//! A partition: some switches, their hosts, and every event that concerns them.
+//! A partition: the cells of one thread, and every event that concerns them.
 
 use crate::{
-    guided::PathLists,
-    host::{Gaps, Host},
-    order,
-    outcome::{PortSamples, RxOutcome, TxOutcome},
-    packet::{Kind, NONE},
-    plan::{Message, Plan, Tables, start_time},
-    port::NIC,
-    probe::ProbeCounters,
-    reorder::Reordering,
-    sender::SenderFlow,
+    event::{Event, is_arrival},
+    host::Hosts,
+    ids::{FlowId, HostId, PacketId, PortId, SwitchId},
+    message::Message,
+    packet::Kind,
+    plan::{Plan, Tables, start_time},
+    port::Ports,
     switch::Switches,
-    transport::Receiver,
-    trigger::TriggerState,
-    wires::{KINDS, Tally, Wires},
+    trigger::Triggers,
 };
-use anabranch_engine::{Event, Status, Wheel};
-use anabranch_topology::{BasePaths, FaultAction};
+use anabranch_engine::Status;
 use anabranch_units::Time;
-use slab::Slab;
-use std::collections::BTreeMap;
 
-/// Events handled between two looks at the clock where there is one partition.
-const BATCH: u32 = 1 << 16;
-
-/// Payloads of plan events: faults first, then changes of the tables, then samples and snapshots.
-const TABLE_CHANGE: u32 = 1 << 30;
-const SAMPLE: u32 = 1 << 31;
-const SNAPSHOT: u32 = 1 << 29;
+/// Events handled between two looks at whether to go on.
+const BATCH: u32 = 1 << 14;
+/// How many events ahead packets are fetched into the processor's caches.
+const FETCH: usize = 24;
 
 /// Why a run had to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// An invariant of ours does not hold.
     Invariant(String),
     /// The input asks for something impossible.
@@ -41,368 +30,353 @@ pub enum Failure {
 
 /// A partition of the fabric.
 #[derive(Debug)]
-pub struct Partition<'a> {
-    pub(crate) plan: &'a Plan,
+pub(crate) struct Partition<'a> {
+    pub(crate) plan: &'a Plan<'a>,
     pub(crate) me: u16,
-    pub(crate) wires: Wires,
-    pub(crate) tables: &'a Tables,
+    pub(crate) ports: Ports<'a>,
+    pub(crate) hosts: Hosts,
     pub(crate) switches: Switches,
-    pub(crate) reordering: Reordering,
-    /// Per host; empty ones for hosts of other partitions.
-    pub(crate) hosts: Vec<Host>,
-    pub(crate) senders: Slab<SenderFlow>,
-    /// Per flow its slot in `senders`.
-    pub(crate) sender_of: Vec<u32>,
-    pub(crate) receivers: Slab<Receiver>,
-    /// Per flow its slot in `receivers`.
-    pub(crate) receiver_of: Vec<u32>,
-    pub(crate) tx: Vec<TxOutcome>,
-    pub(crate) rx: Vec<RxOutcome>,
-    pub(crate) triggers: Vec<TriggerState>,
-    /// When each processor that triggers used is free again, by host and number.
-    pub(crate) processors: BTreeMap<(u32, u8), u64>,
-    pub(crate) base_paths: BasePaths,
-    /// Lists of guided paths.
-    pub(crate) lists: PathLists,
-    /// Links between switches that leave this partition's switches, where snapshots are taken of them.
-    pub(crate) switch_links: Vec<u32>,
-    pub(crate) samples: Vec<PortSamples>,
-    /// Packets per kind that came into being here.
-    pub(crate) injected: [Tally; KINDS],
-    /// Those that reached their end here.
-    pub(crate) delivered: [Tally; KINDS],
-    pub(crate) probes: ProbeCounters,
-    pub(crate) gaps: Gaps,
-    pub(crate) timeouts: u64,
-    pub(crate) marked: u64,
+    pub(crate) triggers: Triggers,
+    pub(crate) tables: &'a Tables,
+    /// The cells of this partition.
+    cells: Vec<u32>,
+    /// Per cell the flows that start there by themselves, in order, and how many of them have been asked for.
+    starts: Vec<(Vec<FlowId>, usize)>,
+    /// Faults and tables that have taken effect, of those of the plan.
+    faults_done: usize,
+    tables_done: usize,
+    /// When the last snapshot of all queues was taken, where there are any.
+    last_snapshot: Option<u64>,
+    /// Latest event handled.
     pub(crate) now: u64,
     pub(crate) events: u64,
-    pub(crate) finished: u64,
     pub(crate) failure: Option<Failure>,
     /// When the last packet arrived anywhere.
     pub(crate) last_arrival: u64,
-    /// Links that lead to other partitions.
-    boundary: Vec<u32>,
-    /// The next flow of this partition that starts by itself.
-    next_flow: usize,
 }
 
 impl<'a> Partition<'a> {
     /// Partition `me` of `plan`, with its first events.
-    pub fn new(plan: &'a Plan, me: u16) -> Self {
+    pub(crate) fn new(plan: &'a Plan<'a>, me: u16) -> Self {
+        let cells = (0..plan.cells.cells() as u32).filter(|&cell| plan.cells.owner[cell as usize] == me).collect();
         let mut partition = Partition {
             plan,
             me,
-            wires: Wires::new(plan, me, wheel(plan), plan.partitions),
-            tables: &plan.tables[0],
+            ports: Ports::new(plan, me),
+            hosts: Hosts::new(plan, me),
             switches: Switches::new(plan, me),
-            reordering: Reordering::default(),
-            hosts: (0..plan.hosts).map(|h| Host::new(plan, me, h)).collect(),
-            senders: Slab::new(),
-            sender_of: vec![NONE; plan.flows.flows.len()],
-            receivers: Slab::new(),
-            receiver_of: vec![NONE; plan.flows.flows.len()],
-            tx: vec![TxOutcome::default(); plan.flows.flows.len()],
-            rx: vec![RxOutcome::default(); plan.flows.flows.len()],
-            triggers: vec![TriggerState::default(); plan.flows.triggers.len()],
-            processors: BTreeMap::new(),
-            base_paths: BasePaths::default(),
-            lists: PathLists::default(),
-            switch_links: match plan.guided.as_ref().is_some_and(|guided| guided.snapshots.is_some()) {
-                true => {
-                    let between = |link: &u32| {
-                        let link = &plan.links[*link as usize];
-                        link.from.min(link.to) >= plan.hosts
-                    };
-                    plan.links_of(me).filter(between).collect()
-                }
-                false => Vec::new(),
-            },
-            samples: PortSamples::of(plan, me),
-            injected: Default::default(),
-            delivered: Default::default(),
-            probes: ProbeCounters::default(),
-            gaps: Gaps::default(),
-            timeouts: 0,
-            marked: 0,
+            triggers: Triggers::new(plan),
+            tables: &plan.tables[0],
+            cells,
+            starts: vec![(Vec::new(), 0); plan.cells.cells()],
+            faults_done: 0,
+            tables_done: 1,
+            last_snapshot: None,
             now: 0,
             events: 0,
-            finished: 0,
             failure: None,
             last_arrival: 0,
-            boundary: plan.links_of(me).filter(|&l| plan.owner[plan.links[l as usize].to as usize] != me).collect(),
-            next_flow: 0,
         };
-        for (index, fault) in plan.faults.iter().enumerate() {
-            partition.plan_event(fault.at.ps(), index as u32);
+        for (number, flow) in plan.flows.flows.iter().enumerate() {
+            if start_time(flow.start).is_some() && plan.owner_of_host(flow.src) == me {
+                partition.starts[usize::from(plan.cell_of(flow.src))].0.push(FlowId(number as u32));
+            }
         }
-        for (index, tables) in plan.tables.iter().enumerate().skip(1) {
-            partition.plan_event(tables.from, TABLE_CHANGE | index as u32);
+        for index in 0..partition.cells.len() {
+            partition.ask_for_next_start(partition.cells[index]);
         }
-        if !partition.samples.is_empty() {
-            partition.plan_event(0, SAMPLE);
-        }
-        partition.ask_for_next_start();
-        partition.keep_snapshots(0);
         partition.activate_by_time();
         partition
     }
 
-    fn plan_event(&mut self, time: u64, payload: u32) {
-        self.wires.wheel.push(Event { time, order: order::PLAN, payload });
+    /// Flows with a start time are sorted by it, so one pending start event per cell is enough.
+    fn ask_for_next_start(&mut self, cell: u32) {
+        let (flows, next) = &mut self.starts[cell as usize];
+        let Some(&flow) = flows.get(*next) else { return };
+        *next += 1;
+        let definition = &self.plan.flows.flows[flow.at()];
+        let time = start_time(definition.start).unwrap_or(0);
+        self.ports.cells.push(cell, Event::Start { host: HostId(definition.src), flow }.at(time));
     }
 
-    /// A snapshot of the queues is due at `time`.
-    pub(crate) fn plan_snapshot(&mut self, time: u64) {
-        self.plan_event(time, SNAPSHOT);
-    }
-
-    /// Flows with a start time are sorted by it, so one pending start event is enough.
-    fn ask_for_next_start(&mut self) {
-        let flows = &self.plan.flows.flows;
-        while let Some(flow) = flows.get(self.next_flow) {
-            self.next_flow += 1;
-            if let Some(time) = start_time(flow.start)
-                && self.plan.owner_of_host(flow.src) == self.me
-            {
-                let payload = self.next_flow as u32 - 1;
-                self.wires.wheel.push(Event { time, order: order::START | flow.src, payload });
-                return;
+    #[inline]
+    fn handle(&mut self, event: anabranch_engine::Event) {
+        let now = event.time;
+        self.now = now;
+        match Event::of(event) {
+            Event::Arrival { rank, packet } => self.arrival(packet, rank, now),
+            Event::Service { port, .. } => self.serve(port, now),
+            Event::FlowTimer { host, flow } => self.flow_timer(flow, host, now),
+            Event::SchemeTimer { switch, balancer, number } => self.scheme_timer(switch, balancer, number, now),
+            Event::PauseEnds { queue, .. } => self.pause_ends(queue, now),
+            Event::Start { host, flow } => {
+                if start_time(self.plan.flows.flows[flow.at()].start).is_some() {
+                    self.ask_for_next_start(u32::from(self.plan.cell_of(host.0)));
+                }
+                self.start_flow(flow, now);
             }
+            Event::Trigger { trigger, stage, .. } => self.trigger_event(trigger, stage, now),
         }
     }
 
     #[inline]
-    fn next_event(&mut self, end: u64) -> Option<Event> {
-        let event = self.wires.wheel.pop_before(end);
-        self.fetch_ahead();
-        event
-    }
-
-    #[inline]
-    fn handle(&mut self, event: Event) {
-        self.now = event.time;
-        self.events += 1;
-        match event.order & order::KIND {
-            order::ARRIVAL => self.arrival(event.payload, event.order & !order::KIND, event.time),
-            order::SERVICE => self.service(event.payload, event.time),
-            order::TIMER => self.timer(event.payload, event.order & !order::KIND, event.time),
-            order::WAKE => self.switch_timer(event.order & !order::KIND, event.payload, event.time),
-            order::EXPIRY => self.pause_expires(event.payload, event.time),
-            order::START => self.start(event.payload, event.time),
-            order::ACTIVATE => self.trigger_event(event.payload, event.time),
-            _ => self.plan_change(event.payload, event.time),
-        }
-    }
-
-    #[inline]
-    fn arrival(&mut self, id: u32, rank: u32, now: u64) {
-        self.last_arrival = now;
-        let packet = &self.wires.packets[id];
+    fn arrival(&mut self, id: PacketId, rank: u32, now: u64) {
+        let packet = &self.ports.packets[id];
         let to = packet.next;
         if packet.kind == Kind::Pause {
             self.pause_arrival(id, now);
         } else if to < self.plan.hosts {
-            self.host_arrival(to, id, now);
+            self.host_arrival(HostId(to), id, now);
         } else {
-            let ingress = if self.plan.shared.is_some() { self.plan.link_of_rank[rank as usize] } else { NONE };
-            self.switch_arrival(to - self.plan.hosts, id, ingress, now);
+            self.switch_arrival(SwitchId(to - self.plan.hosts), id, rank, now);
         }
     }
 
     /// A timer of a flow at `host`: of its sender or of its receiver.
-    fn timer(&mut self, flow: u32, host: u32, now: u64) {
-        if self.plan.flows.flows[flow as usize].src == host {
-            self.flow_timer(flow, now);
+    fn flow_timer(&mut self, flow: FlowId, host: HostId, now: u64) {
+        if self.plan.flows.flows[flow.at()].src == host.0 {
+            self.sender_timer(flow, now);
         } else {
             self.receiver_timer(flow, now);
         }
     }
 
+    // ---- ports, whoever feeds them ----
+
+    /// Works out every transmission of a port that starts at or before `until`.
     #[inline]
-    fn service(&mut self, link: u32, now: u64) {
-        if self.wires.ports[link as usize].flags & NIC != 0 {
-            self.serve_nic(self.plan.links[link as usize].from, now);
-        } else {
-            self.wires.serve(self.plan, link, now);
+    pub(crate) fn advance(&mut self, port: PortId, until: u64) {
+        match self.ports.nic_of(port) {
+            Some(host) => self.advance_nic(host, until),
+            None => self.ports.advance(port, until),
         }
     }
 
-    fn start(&mut self, flow: u32, now: u64) {
-        if start_time(self.plan.flows.flows[flow as usize].start).is_some() {
-            self.ask_for_next_start();
-        }
-        self.start_flow(flow, now);
-    }
-
-    #[cold]
-    fn plan_change(&mut self, payload: u32, now: u64) {
-        if payload & SAMPLE != 0 {
-            self.sample(now);
-        } else if payload & SNAPSHOT != 0 {
-            self.snapshot(now);
-        } else if payload & TABLE_CHANGE != 0 {
-            self.change_tables((payload & !TABLE_CHANGE) as usize, now);
-        } else {
-            self.begin_fault(payload as usize, now);
+    /// When a port can start to send next; `None`: there is nothing.
+    fn starts_next(&self, port: PortId) -> Option<u64> {
+        match self.ports.nic_of(port) {
+            Some(host) => self.nic_starts(host, port),
+            None => self.ports.can_send(port).then(|| self.ports.free_at(port)),
         }
     }
 
-    /// A fault strikes: what started before stays as it was.
-    fn begin_fault(&mut self, index: usize, now: u64) {
-        let fault = &self.plan.faults[index];
-        for link in &fault.links {
-            let link = link.0;
-            if self.plan.owner[self.plan.links[link as usize].from as usize] != self.me {
-                continue;
-            }
-            self.settle(link, now);
-            match fault.action {
-                FaultAction::Down => self.wires.set_fault(link, |f| {
-                    f.down = true;
-                    f.data_only = fault.data_only;
-                }),
-                FaultAction::Up => self.wires.set_fault(link, |f| *f = Default::default()),
-                FaultAction::Loss { per_billion } => self.wires.set_fault(link, |f| {
-                    f.loss_per_billion = per_billion;
-                    f.data_only = fault.data_only;
-                }),
-                FaultAction::Degrade(rate) => self.wires.set_rate(self.plan, link, rate),
+    /// Sees to it that a port that must be worked out within the window is.
+    fn arm(&mut self, port: PortId) {
+        let Some(start) = self.starts_next(port) else { return };
+        match self.ports.nic_of(port) {
+            Some(host) => self.arm_nic(host, port, start),
+            None => self.ports.arm(port, start),
+        }
+    }
+
+    /// A service event.
+    fn serve(&mut self, port: PortId, now: u64) {
+        match self.ports.nic_of(port) {
+            Some(host) => self.serve_nic(host, now),
+            None => {
+                self.ports.disarm(port);
+                self.ports.advance(port, self.ports.before(now));
+                self.arm(port);
             }
         }
     }
 
-    fn change_tables(&mut self, index: usize, now: u64) {
-        self.tables = &self.plan.tables[index];
-        self.switches.routes_changed(&self.tables.routes, self.plan);
-        self.lists.forget_live();
-        for (_, flow) in &mut self.senders {
-            let dead = self.plan.dead_paths(self.tables, flow.balancer, flow.src, flow.dst);
-            let host = &mut self.hosts[flow.src as usize];
-            host.scheme(flow.balancer).paths_changed(Time::from_ps(now), flow.scheme_slot, &dead);
-        }
-    }
+    // ---- pauses ----
 
-    fn sample(&mut self, now: u64) {
-        for samples in &mut self.samples {
-            self.wires.catch_up(self.plan, samples.link, now);
-            samples.take(now, &self.wires.ports[samples.link as usize]);
-        }
-        let open = !self.senders.is_empty()
-            || self.next_flow < self.plan.flows.flows.len()
-            || self.wires.wheel.len() > usize::from(self.lists.armed);
-        if open {
-            self.plan_event(now + self.plan.measure.series_interval.ps(), SAMPLE);
-        }
-    }
-
-    /// Works out every transmission of `link` that starts before `end`.
-    pub(crate) fn settle(&mut self, link: u32, end: u64) {
-        let Some(last) = end.checked_sub(1) else { return };
-        let from = self.plan.links[link as usize].from;
-        if from < self.plan.hosts {
-            self.nic_catch_up(from, last);
+    /// A pause frame has reached the node that sends over the link it speaks of.
+    fn pause_arrival(&mut self, id: PacketId, now: u64) {
+        let frame = self.ports.packets[id];
+        self.ports.packets.remove(id);
+        self.ports.books.delivered(&frame);
+        let port = self.plan.port_of(frame.tag);
+        self.advance(port, now);
+        if frame.psn == 0 {
+            self.unpause(port, frame.class, now);
         } else {
-            self.wires.catch_up(self.plan, link, last);
+            self.ports.pause(port, frame.class, now);
         }
     }
+
+    /// A pause ends by itself, unless it was renewed.
+    fn pause_ends(&mut self, queue: u32, now: u64) {
+        if let Some((port, class)) = self.ports.paused_queue(queue, now) {
+            self.advance(port, now);
+            self.unpause(port, class, now);
+        }
+    }
+
+    /// A port, worked out up to `now`, may send a class again.
+    fn unpause(&mut self, port: PortId, class: u8, now: u64) {
+        self.ports.unpause(port, class, now);
+        match self.ports.nic_of(port) {
+            Some(host) => {
+                self.advance_nic(host, now);
+                self.wake_nic(host, now);
+            }
+            None => {
+                self.ports.advance(port, now);
+                if self.ports.can_send(port) {
+                    self.ports.list(port);
+                }
+            }
+        }
+    }
+
+    // ---- failures ----
 
     /// Notes the first failure of an invariant.
     #[cold]
-    pub(crate) fn fail(&mut self, message: String) {
-        let now = Time::from_ps(self.now);
+    pub(crate) fn fail(&mut self, now: u64, message: String) {
+        let now = Time::from_ps(now);
         self.failure.get_or_insert(Failure::Invariant(format!("at {now}: {message}")));
     }
 
     /// Notes a mistake of the input that only shows while running.
     #[cold]
-    pub(crate) fn mistake(&mut self, message: String) {
-        let now = Time::from_ps(self.now);
+    pub(crate) fn mistake(&mut self, now: u64, message: String) {
+        let now = Time::from_ps(now);
         self.failure.get_or_insert(Failure::Input(format!("at {now}: {message}")));
     }
 
-    /// When the last packet arrived anywhere.
-    pub fn last_arrival(&self) -> Time {
-        Time::from_ps(self.last_arrival)
+    // ---- windows ----
+
+    /// Runs the window of one cell; false where it was told to stop.
+    fn run_cell(&mut self, cell: u32, start: u64, end: u64, go_on: &mut dyn FnMut(Status) -> bool) -> bool {
+        self.ports.cells.open(cell, start, end);
+        self.ports.open_list(cell);
+        let mut index = 0;
+        while let Some(port) = self.ports.listed(index) {
+            if self.ports.is_prompt(port) {
+                self.arm(port);
+            }
+            index += 1;
+        }
+        let mut arrived = 0;
+        let mut left = BATCH;
+        while let Some(event) = self.ports.cells.pop() {
+            if let Some((order, payload)) = self.ports.cells.upcoming(FETCH)
+                && is_arrival(order)
+            {
+                self.ports.packets.prefetch(PacketId(payload));
+            }
+            if is_arrival(event.order) {
+                arrived = event.time;
+            }
+            self.handle(event);
+            left -= 1;
+            if left == 0 {
+                self.events += u64::from(BATCH);
+                left = BATCH;
+                if !go_on(self.state()) {
+                    return false;
+                }
+            }
+        }
+        self.events += u64::from(BATCH - left);
+        self.last_arrival = self.last_arrival.max(arrived);
+        let mut index = 0;
+        while let Some(port) = self.ports.listed(index) {
+            self.advance(port, end - 1);
+            index += 1;
+        }
+        self.close_list(cell);
+        self.ports.cells.close();
+        true
     }
 
-    /// When the last event was handled.
-    pub fn now(&self) -> Time {
-        Time::from_ps(self.now)
+    /// Keeps of the ports of a cell those that still have something to send.
+    fn close_list(&mut self, cell: u32) {
+        let mut listed = self.ports.take_list();
+        listed.retain(|&port| {
+            let next = self.starts_next(port);
+            self.ports.note_next(cell, port, next)
+        });
+        self.ports.park_list(cell, listed);
     }
 
-    /// Why the run had to stop, if it had to.
-    pub fn failure(&self) -> Option<&Failure> {
-        self.failure.as_ref()
+    fn state(&self) -> Status {
+        Status { now: self.now, work: self.ports.hops, finished: self.hosts.finished }
     }
 }
 
 impl anabranch_engine::Partition for Partition<'_> {
     type Message = Message;
 
-    fn next_time(&mut self) -> Option<u64> {
-        self.wires.wheel.next_time()
+    fn next_time(&self) -> u64 {
+        self.ports.cells.next_time()
     }
 
-    fn run_window(&mut self, end: u64, outbox: &mut [Vec<Message>]) -> bool {
-        self.wires.window_end = end;
-        if outbox.is_empty() {
-            for _ in 0..BATCH {
-                let Some(event) = self.next_event(end) else { return true };
-                self.handle(event);
+    fn next_cut(&self, start: u64) -> u64 {
+        let fault = self.plan.faults_by_time.get(self.faults_done).map_or(u64::MAX, |(at, _)| *at);
+        let tables = self.plan.tables.get(self.tables_done).map_or(u64::MAX, |tables| tables.from);
+        let snapshots = self.plan.guided.as_ref().and_then(|guided| guided.snapshots.as_ref());
+        let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
+        fault.min(tables).min(snapshot)
+    }
+
+    fn cut(&mut self, time: u64, start: u64) {
+        let plan = self.plan;
+        while let Some(&(at, fault)) = plan.faults_by_time.get(self.faults_done).filter(|(at, _)| *at <= time) {
+            debug_assert_eq!(at, time);
+            let fault = &plan.faults[fault];
+            for link in fault.links.iter().filter(|link| plan.owner_of_link(link.0) == self.me) {
+                self.ports.change_fault(plan.port_of(link.0), fault);
             }
-            return self.failure.is_some();
+            self.faults_done += 1;
         }
-        while let Some(event) = self.next_event(end) {
-            self.handle(event);
+        while let Some(tables) = plan.tables.get(self.tables_done).filter(|tables| tables.from <= time) {
+            self.tables = tables;
+            self.switches.routes_changed(&tables.routes, plan);
+            self.tell_dead_paths(time);
+            self.tables_done += 1;
         }
-        for index in 0..self.boundary.len() {
-            self.settle(self.boundary[index], end);
+        if let Some(snapshots) = plan.guided.as_ref().and_then(|guided| guided.snapshots.as_ref())
+            && snapshots.next(self.last_snapshot, start) == time
+        {
+            self.take_snapshot(time);
+            self.last_snapshot = Some(time);
         }
-        for (mine, theirs) in self.wires.outbox.iter_mut().zip(outbox) {
+    }
+
+    fn run_window(&mut self, start: u64, end: u64, outbox: &mut [Vec<Message>], go_on: &mut dyn FnMut(Status) -> bool) {
+        for index in 0..self.cells.len() {
+            let cell = self.cells[index];
+            if self.ports.cells.next_of(cell) < end && (!self.run_cell(cell, start, end, go_on) || !go_on(self.state()))
+            {
+                break;
+            }
+        }
+        for (mine, theirs) in self.ports.outbox.iter_mut().zip(outbox) {
             theirs.append(mine);
         }
-        true
+        if let Some(late) = self.ports.cells.late() {
+            let message = format!("{:?} was pushed into a window that has passed", Event::of(*late));
+            self.fail(late.time, message);
+        }
     }
 
     fn receive(&mut self, messages: &mut Vec<Message>) {
         for message in messages.drain(..) {
-            let (Message::Packet { time, .. } | Message::Activate { time, .. } | Message::Start { time, .. }) = message;
-            self.keep_snapshots(time);
-            let event = match message {
+            match message {
                 Message::Packet { time, order, packet } => {
-                    Event { time, order, payload: self.wires.packets.insert(packet) }
+                    let cell = u32::from(self.plan.cell_of(packet.next));
+                    let payload = self.ports.packets.insert(packet).0;
+                    self.ports.cells.push(cell, anabranch_engine::Event { time, order, payload });
                 }
-                Message::Activate { time, trigger } => {
-                    let home = self.plan.trigger_home[trigger as usize];
-                    Event { time, order: order::ACTIVATE | home, payload: trigger }
-                }
+                Message::Activate { time, trigger } => self.activate_at(trigger, time),
                 Message::Start { time, flow } => {
-                    let src = self.plan.flows.flows[flow as usize].src;
-                    Event { time, order: order::START | src, payload: flow }
+                    let host = HostId(self.plan.flows.flows[flow.at()].src);
+                    self.host_event(time, host, Event::Start { host, flow });
                 }
-            };
-            self.wires.wheel.push(event);
+            }
         }
     }
 
     fn status(&self) -> Status {
-        Status { now: self.now, work: self.wires.totals.packet_hops, finished: self.finished }
+        self.state()
     }
 
     fn failed(&self) -> bool {
         self.failure.is_some()
     }
-}
-
-/// A wheel whose buckets hold some tens of events when every host sends at line rate.
-fn wheel(plan: &Plan) -> Wheel {
-    let slowest = plan.links.iter().map(|l| l.rate.wire_time(u64::from(u16::MAX)).ps().min(10_000_000)).max();
-    let delay = plan.links.iter().map(|l| l.delay).max().unwrap_or(0).min(50_000_000);
-    let horizon = 2 * (delay + slowest.unwrap_or(0) / 8) + 1_000_000;
-    // At line rate a host causes about one event per 20 ns; aim at 32 events per bucket, and at more where what a bucket will
-    // touch is fetched ahead: 12 % faster on a Dragonfly of 1,056 hosts.
-    let per_bucket = if plan.large { 256 } else { 32 } * 20_000 * plan.partitions as u64 / u64::from(plan.hosts.max(1));
-    let shift = per_bucket.max(256).ilog2().clamp(8, 15);
-    Wheel::new(shift, horizon)
 }

@@ -294,6 +294,12 @@ pub struct Effects {
 
 /// The switch side of a scheme: one object per switch.
 pub trait SwitchScheme {
+    /// The candidate that a packet takes, where the path tag alone decides: it is then not asked
+    /// [`SwitchScheme::forward`]. The same for every packet, or for none.
+    #[inline]
+    fn by_tag(&self, _tag: Tag, _candidates: &Candidates<'_>) -> Option<u32> {
+        None
+    }
     /// Which candidate the packet takes, by index. `header` is the packet's own, to be read and rewritten; of an ACK or
     /// NACK it must be left alone. Schemes with [`registry::Sees::Guided`] are asked [`SwitchScheme::guide`] instead.
     fn forward<Q: LocalQueues>(
@@ -317,11 +323,6 @@ pub trait SwitchScheme {
     ) -> u32 {
         at.minimal(at.here())
     }
-    /// The port that [`SwitchScheme::guide`] will choose, where that follows from the packet alone: a hint as
-    /// [`SwitchScheme::foresee`].
-    fn foresee_guide<G: GuidedSwitch>(&self, _packet: &PacketView, _header: &SwitchHeader, _at: &G) -> Option<u32> {
-        None
-    }
     /// A data packet has reached the switch of its receiver; asked only of schemes with
     /// [`registry::Sees::EveryHop`].
     fn deliver(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) -> Delivery {
@@ -335,11 +336,6 @@ pub trait SwitchScheme {
     /// What it has counted so far.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()
-    }
-    /// The candidate that [`SwitchScheme::forward`] will choose, where that follows from the packet alone. A hint: a
-    /// simulator fetches memory by it, nothing depends on it.
-    fn foresee(&self, _packet: &PacketView, _candidates: &Candidates<'_>) -> Option<u32> {
-        None
     }
     /// The sets of next hops changed (a failed link left or rejoined the tables): memory of them is void.
     fn on_routes_changed(&mut self, _groups: u32) {}

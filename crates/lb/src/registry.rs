@@ -23,7 +23,7 @@ use crate::{
     host::mp_ev::{MOST_PARTS, MOST_PATHS, Shape},
     switch,
 };
-use anabranch_settings::{Parameters, nearest};
+use anabranch_settings::{Auto, Parameters, nearest};
 use anabranch_units::Time;
 
 /// What the path tags of a host scheme are, and what a switch scheme takes them for.
@@ -76,6 +76,11 @@ pub trait Check {
     /// [`Invalid`] names the first that is not.
     fn check(&self) -> Result<(), Invalid> {
         Ok(())
+    }
+
+    /// Of a switch scheme: how often it wants to know the queues of all ports ([`GuidedSwitch::snapshot`]); `None`: never.
+    fn snapshots(&self) -> Option<Auto<Time>> {
+        None
     }
 }
 
@@ -148,6 +153,15 @@ macro_rules! registry {
                     $(Self::$scheme(parameters) => parameters.check(),)*
                 };
                 checked.map_err(|invalid| SchemeError::Invalid { scheme: self.name(), invalid })
+            }
+        }
+
+        impl $parameters {
+            /// See [`Check::snapshots`].
+            pub fn snapshots(&self) -> Option<Auto<Time>> {
+                match self {
+                    $(Self::$scheme(parameters) => parameters.snapshots(),)*
+                }
             }
         }
 
@@ -255,10 +269,6 @@ macro_rules! switch_schemes {
                 match self { $(Self::$scheme(s) => s.guide(now, packet, header, at),)* }
             }
             #[inline]
-            fn foresee_guide<G: GuidedSwitch>(&self, packet: &PacketView, header: &SwitchHeader, at: &G) -> Option<u32> {
-                match self { $(Self::$scheme(s) => s.foresee_guide(packet, header, at),)* }
-            }
-            #[inline]
             fn deliver(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, out: &mut Effects) -> Delivery {
                 match self { $(Self::$scheme(s) => s.deliver(now, packet, header, out),)* }
             }
@@ -272,8 +282,8 @@ macro_rules! switch_schemes {
                 match self { $(Self::$scheme(s) => s.counters(),)* }
             }
             #[inline]
-            fn foresee(&self, packet: &PacketView, candidates: &Candidates<'_>) -> Option<u32> {
-                match self { $(Self::$scheme(s) => s.foresee(packet, candidates),)* }
+            fn by_tag(&self, tag: Tag, candidates: &Candidates<'_>) -> Option<u32> {
+                match self { $(Self::$scheme(s) => s.by_tag(tag, candidates),)* }
             }
             #[inline]
             fn on_routes_changed(&mut self, groups: u32) {

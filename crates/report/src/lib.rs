@@ -31,4 +31,4 @@ pub use statistics::{
 pub use summary::{
     BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,
 };
-pub use tables::{At, Column, Context, Frame, Kind, TABLES, Table, Value};
+pub use tables::{At, Column, Context, Frame, Kind, TABLES, Table, Value, csv_tables};

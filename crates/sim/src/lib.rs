@@ -5,15 +5,15 @@ mod ideal;
 mod run;
 mod setup;
 
-pub use anabranch_fabric::Measure;
+pub use anabranch_fabric::{Measure, Split, Timing};
 pub use anabranch_outcome as outcome;
-pub use run::{Port, run, run_with};
+pub use run::{How, check, run, run_with};
 pub use setup::{LoadBalancer, RunLimits, Setup};
 
 use anabranch_units::Time;
 use thiserror::Error;
 
-/// Where a run stands; given to the progress callback a few times per second of wall time.
+/// Where a run stands; given to the progress callback when all is built and then a few times per second of wall time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Simulated time.
@@ -38,4 +38,7 @@ pub enum SimError {
     /// Flows are open and no event is pending (exit code 3): which, where, since when.
     #[error("the simulation stalled: {0}")]
     Stalled(String),
+    /// The user asked for a stop before the first event (exit code 130).
+    #[error("interrupted")]
+    Interrupted,
 }

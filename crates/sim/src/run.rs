@@ -1,42 +1,63 @@
 //! From a setup to its results.
 
 use crate::{Progress, Setup, SimError, fingerprint::fingerprint, ideal::ideal};
-use anabranch_engine::Outcome;
-use anabranch_fabric::{Balancer, Failure, FlowOutcome, Harvest, Partition, Plan, PlanInput, deadlock, harvest};
+use anabranch_fabric::{Balancer, FabricError, FlowOutcome, Output, Split, Timing};
 use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
 use anabranch_topology::BasePaths;
 use anabranch_units::Time;
-use std::time::Instant;
 
-/// How ports work out their transmissions; the results are the same.
+/// How a run is done. The results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
-    /// When somebody needs to know: about one event per packet-hop.
-    Lazy,
-    /// When they happen: two events per packet-hop. The yardstick for the lazy path.
-    Eager,
+pub struct How {
+    /// Most threads.
+    pub threads: usize,
+    /// When ports work out their transmissions.
+    pub timing: Timing,
+    /// How the fabric is split into cells.
+    pub split: Split,
 }
 
-/// Runs `setup` on `threads` threads. `progress` is called now and then and returns false to interrupt the run.
+impl How {
+    /// On so many threads, in the quickest way.
+    pub fn on(threads: usize) -> Self {
+        How { threads, timing: Timing::default(), split: Split::default() }
+    }
+}
+
+/// Runs `setup` on `threads` threads. `progress` is called a few times per second, from the preparations on, and returns
+/// false to interrupt the run.
 ///
 /// # Errors
 /// [`SimError`].
 pub fn run(setup: &Setup, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, SimError> {
-    run_with(setup, threads, Port::Lazy, progress)
+    run_with(setup, How::on(threads), progress)
 }
 
-/// As [`run`], with a choice of how ports work.
+/// As [`run`], with a choice of how.
 ///
 /// # Errors
 /// [`SimError`].
-pub fn run_with(
-    setup: &Setup,
-    threads: usize,
-    port: Port,
-    progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<RunResult, SimError> {
+pub fn run_with(setup: &Setup, how: How, progress: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, SimError> {
+    let flows_total = setup.flows.flows.len() as u64;
+    let mut observer = |p: &anabranch_fabric::Progress| {
+        let anabranch_fabric::Progress { now, packet_hops, flows_finished } = *p;
+        progress(&Progress { now, packet_hops, flows_finished, flows_total })
+    };
+    let output = anabranch_fabric::run(&fabric_setup(setup, how), setup.limits.until_all_done, &mut observer)?;
+    Ok(results(setup, output))
+}
+
+/// Whether `setup` can be run: prepares everything without running it. `go_on` is asked now and then.
+///
+/// # Errors
+/// [`SimError`].
+pub fn check(setup: &Setup, go_on: &mut dyn FnMut() -> bool) -> Result<(), SimError> {
+    Ok(anabranch_fabric::check(&fabric_setup(setup, How::on(1)), go_on)?)
+}
+
+fn fabric_setup(setup: &Setup, how: How) -> anabranch_fabric::Setup<'_> {
     let balancer = |b: &crate::LoadBalancer| Balancer { host: b.host.clone(), switch: b.switch.clone() };
-    let plan = Plan::new(PlanInput {
+    anabranch_fabric::Setup {
         topology: &setup.topology,
         flows: &setup.flows,
         fabric: &setup.fabric,
@@ -46,82 +67,43 @@ pub fn run_with(
         measure: &setup.measure,
         trigger_latency: setup.limits.trigger_latency,
         seed: setup.seed,
-        partitions: threads,
-        lazy: port == Port::Lazy,
-    })
-    .map_err(SimError::Setup)?;
-    let mut partitions: Vec<_> = (0..plan.partitions() as u16).map(|me| Partition::new(&plan, me)).collect();
-    let flows_total = setup.flows.flows.len() as u64;
-    let started = Instant::now();
-    let outcome =
-        anabranch_engine::run(&mut partitions, plan.lookahead(), setup.limits.time_limit.ps(), &mut |status| {
-            progress(&Progress {
-                now: Time::from_ps(status.now),
-                packet_hops: status.work,
-                flows_finished: status.finished,
-                flows_total,
-            })
-        });
-    let wall_seconds = started.elapsed().as_secs_f64();
-    if let Some(failure) = partitions.iter().find_map(Partition::failure) {
-        return Err(match failure.clone() {
-            Failure::Invariant(message) => SimError::Invariant(message),
-            Failure::Input(message) => SimError::Setup(message),
-        });
+        threads: how.threads,
+        timing: how.timing,
+        split: how.split,
+        time_limit: setup.limits.time_limit,
     }
-    if let Some(circle) = deadlock(&plan, &partitions) {
-        return Err(SimError::Stalled(circle));
-    }
-    let finished: u64 = partitions.iter().map(Partition::finished).sum();
-    let idle = partitions.iter_mut().all(|p| anabranch_engine::Partition::next_time(p).is_none());
-    let all_done = finished == flows_total;
-    if outcome == Outcome::Done
-        && idle
-        && !all_done
-        && let Some(flow) = partitions.iter().find_map(Partition::open_flow)
-    {
-        return Err(SimError::Stalled(format!("no event is pending, but {flow}")));
-    }
-    let interrupted = outcome == Outcome::Interrupted;
-    let last = partitions.iter().map(Partition::last_arrival).max().unwrap_or_default();
-    let ends_by_itself = idle && setup.limits.until_all_done && !interrupted;
-    let simulated = match () {
-        () if interrupted => partitions.iter().map(Partition::now).max().unwrap_or_default(),
-        () if ends_by_itself => last,
-        () => setup.limits.time_limit,
-    };
-    let harvest = harvest(&plan, partitions, simulated).map_err(SimError::Invariant)?;
-    // A run that was asked to end at a time has not been struck by a limit.
-    let struck = setup.limits.until_all_done && !interrupted && !all_done && !idle;
-    Ok(results(setup, harvest, simulated, wall_seconds, struck, interrupted))
 }
 
-fn results(
-    setup: &Setup,
-    harvest: Harvest,
-    simulated: Time,
-    wall_seconds: f64,
-    time_limit_struck: bool,
-    interrupted: bool,
-) -> RunResult {
+impl From<FabricError> for SimError {
+    fn from(error: FabricError) -> Self {
+        match error {
+            FabricError::Setup(message) => SimError::Setup(message),
+            FabricError::Invariant(message) => SimError::Invariant(message),
+            FabricError::Stalled(message) => SimError::Stalled(message),
+            FabricError::Interrupted => SimError::Interrupted,
+        }
+    }
+}
+
+fn results(setup: &Setup, output: Output) -> RunResult {
     let mut paths = BasePaths::default();
     let flows: Vec<FlowRow> =
-        harvest.flows.iter().enumerate().map(|(n, outcome)| row(setup, &mut paths, n, outcome)).collect();
+        output.flows.iter().enumerate().map(|(n, outcome)| row(setup, &mut paths, n, outcome)).collect();
     RunResult {
-        fingerprint: fingerprint(&flows, &harvest.links),
-        simulated,
-        wall_seconds,
-        events: harvest.events,
-        packet_hops: harvest.packet_hops,
-        time_limit_struck,
-        interrupted,
+        fingerprint: fingerprint(&flows, &output.links),
+        simulated: output.simulated,
+        wall_seconds: output.wall_seconds,
+        events: output.events,
+        packet_hops: output.packet_hops,
+        time_limit_struck: output.time_limit_struck,
+        interrupted: output.interrupted,
         flows,
-        links: harvest.links,
-        counters: harvest.counters,
-        conservation: harvest.conservation,
-        series: harvest.series,
-        uplink_counts: harvest.uplink_counts,
-        bytes_per_host: harvest.bytes / u64::from(setup.topology.hosts.max(1)),
+        links: output.links,
+        counters: output.counters,
+        conservation: output.conservation,
+        series: output.series,
+        uplink_counts: output.uplink_counts,
+        bytes_per_host: output.bytes / u64::from(setup.topology.hosts.max(1)),
     }
 }
 

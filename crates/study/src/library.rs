@@ -51,6 +51,7 @@ ready_made! {
     "permutation-128",
     "permutation-1024",
     "permutation-8192",
+    "permutation-roce",
     "prime-permutation-128",
     "prime-permutation-1024",
     "prime-motivation",

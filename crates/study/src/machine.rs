@@ -22,6 +22,19 @@ pub fn reset_peak_rss() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
+/// Seconds of processor time that all threads of this process have used; `None` where the system does not say.
+#[cfg(unix)]
+pub fn cpu_seconds() -> Option<f64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
+}
+
+/// Seconds of processor time that all threads of this process have used; `None` where the system does not say.
+#[cfg(not(unix))]
+pub fn cpu_seconds() -> Option<f64> {
+    None
+}
+
 /// System, processor and number of threads.
 pub fn machine() -> String {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -36,6 +49,14 @@ pub fn machine() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn processor_time_passes_with_work() {
+        let before = cpu_seconds().unwrap();
+        let sum = (0..20_000_000u64).fold(0u64, |sum, n| sum.rotate_left(7) ^ n);
+        assert!(cpu_seconds().unwrap() > before, "{sum}");
+    }
 
     #[test]
     fn the_peak_is_read_in_bytes() {

@@ -23,6 +23,9 @@ pub enum RunError {
     /// The results could not be written or drawn.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The user asked for a stop before the first event: there is nothing to keep.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into `directory`. What an
@@ -49,7 +52,10 @@ pub(crate) fn run_unless(
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Summary>, RunError> {
     let started = Instant::now();
-    let (setup, result) = simulate(scenario, threads, progress)?;
+    let (setup, result) = match simulate(scenario, threads, progress) {
+        Err(RunError::Interrupted) => return Ok(None),
+        simulated => simulated?,
+    };
     match result.interrupted {
         true => Ok(None),
         false => write(scenario, &setup, &result, threads, directory, started).map(Some),
@@ -91,6 +97,7 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
 fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
     match error {
         SimError::Setup(message) => RunError::Scenario(ScenarioError::new(message)),
+        SimError::Interrupted => RunError::Interrupted,
         SimError::Invariant(_) | SimError::Stalled(_) => RunError::Broken(format!(
             "{error}\n  scenario {} (hash {:016x}), load balancer {}, seed {}, threads {threads}, version {VERSION} ({COMMIT})\n  \
              to see it again: anabranch run {} --set load_balancer.scheme={} --seed {} --threads {threads}",
@@ -105,7 +112,8 @@ fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
     }
 }
 
-fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
+/// The names that the rows of a run of `scenario` refer to by number.
+pub fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
     let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
     RunMeta {
         scenario: scenario.name.clone(),

@@ -2,12 +2,16 @@
 //! return what to send. They read no clock and allocate nothing per packet in steady state.
 //!
 //! [`uet`] is the Ultra-Ethernet-like transport: window-based, selective acknowledgement and retransmission,
-//! packet trimming with NACKs. [`cc`] holds its congestion controls.
+//! packet trimming with NACKs; [`cc`] holds its congestion controls. [`roce`] is RoCEv2. [`Transport`], [`Sender`] and
+//! [`Receiver`] are what both look like from outside.
 
 pub mod cc;
 mod psn_set;
 pub mod roce;
+mod transport;
 pub mod uet;
+
+pub use transport::{Answer, Heard, Receiver, Sender, Transport, TransportParameters};
 
 /// What the receiver tells the sender with an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

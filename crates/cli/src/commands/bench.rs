@@ -4,69 +4,127 @@ use crate::{
     arguments::{Bench, Format},
     failure::Failure,
     printing::{count, millions, note, print, print_json, table},
-    progress::INTERRUPTED,
+    progress::end_at_interruption,
 };
 use anabranch_sim::SimError;
-use anabranch_study::bench::{BenchError, CASES, Measured, measure, median};
+use anabranch_study::{
+    bench::{BenchError, CASES, Case, LARGE, Measured, SMALL, Timed, measure, median},
+    machine::{COMMIT, VERSION, machine},
+};
 use serde_json::{Value, json};
-use std::sync::atomic::Ordering;
 
 /// `anabranch bench`.
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
-    let cases = if arguments.small { &CASES[..1] } else { CASES };
+    // Nothing is kept of a case that is not measured to its end.
+    end_at_interruption();
+    let cases = match arguments.small {
+        true => SMALL,
+        false => CASES,
+    };
+    let cases = cases.iter().chain(arguments.large.then_some(&LARGE));
     let mut all = Vec::new();
     for case in cases {
-        note(&format!("measuring {}: the stripped loop and the simulator in turn", case.scenario));
-        let interrupted = || INTERRUPTED.load(Ordering::Relaxed);
-        let measured = measure(case, arguments.threads.into(), arguments.repetitions.into(), &interrupted);
-        all.push(measured.map_err(|error| match error {
-            BenchError::Scenario(error) => Failure::Input(error),
-            BenchError::Run(SimError::Setup(message)) => Failure::input(message),
-            BenchError::Run(error) => Failure::Broken(format!("{}: {error}", case.scenario)),
-            BenchError::Interrupted => Failure::Interrupted,
-        })?);
+        note(&format!("measuring {}: the stripped loop and the simulator in turn", case.name));
+        let measured = measure(case, arguments.threads.into(), arguments.repetitions.into());
+        all.push(measured.map_err(|error| failure(case, error))?);
     }
     match arguments.format {
         Format::Json => {
             let cases: Vec<Value> = all.iter().map(case_json).collect();
-            print_json(&json!({ "threads": arguments.threads, "repetitions": arguments.repetitions, "cases": cases }));
+            print_json(&json!({
+                "version": VERSION,
+                "commit": COMMIT,
+                "machine": machine(),
+                "threads": arguments.threads,
+                "repetitions": arguments.repetitions,
+                "cases": cases,
+            }));
         }
         Format::Table => print(&text(&all)),
     }
     Ok(())
 }
 
+fn failure(case: &Case, error: BenchError) -> Failure {
+    match error {
+        BenchError::Scenario(error) => Failure::Input(error),
+        BenchError::Run(SimError::Setup(message)) => Failure::input(message),
+        error => Failure::Broken(format!("{}: {error}", case.name)),
+    }
+}
+
 fn case_json(m: &Measured) -> Value {
+    let rates = |runs: &[Timed]| runs.iter().map(Timed::per_second).collect::<Vec<_>>();
+    let cpu = |runs: &[Timed]| runs.iter().map(|run| run.cpu_seconds).collect::<Vec<_>>();
+    let (stripped, simulator) = (rates(&m.stripped), rates(&m.simulator));
+    let stripped_median = (!stripped.is_empty()).then(|| median(&stripped));
     json!({
+        "name": m.name,
         "scenario": m.scenario,
+        "changes": m.changes,
         "hosts": m.hosts,
         "packet_hops": m.packet_hops,
-        "fingerprint": format!("{:016x}", m.fingerprint),
-        "stripped_packet_hops_per_s": median(&m.stripped),
-        "packet_hops_per_s": median(&m.simulator),
+        "fingerprint": format!("{:016x}", m.fingerprint.unwrap_or_default()),
+        "stripped_packet_hops_per_s": stripped_median,
+        "packet_hops_per_s": median(&simulator),
         "ratio": m.ratio(),
+        "cpu_s_best": m.best_cpu_seconds(),
+        "cpu_ratio_best": m.best_ratio(),
+        "first_event_s": m.first_event_seconds(),
         "bytes_per_host": m.bytes_per_host,
+        "bytes_per_idle_host": m.bytes_per_idle_host,
+        "bytes_per_packet_in_flight": m.bytes_per_packet_in_flight,
         "peak_rss_bytes": m.peak_rss_bytes,
-        "stripped_all": m.stripped,
-        "simulator_all": m.simulator,
+        "two_threads": m.pairs().map(|pairs| json!({
+            "packet_hops_per_s": pairs.per_second,
+            "speedup": pairs.speedup,
+            "all": rates(&m.two_threads),
+        })),
+        "stripped_all": stripped,
+        "simulator_all": simulator,
+        "stripped_cpu_s": cpu(&m.stripped),
+        "simulator_cpu_s": cpu(&m.simulator),
     })
 }
 
 fn text(all: &[Measured]) -> String {
+    let dash = || "-".to_string();
     let rows: Vec<_> = all
         .iter()
         .map(|m| {
+            let rates = |runs: &[Timed]| median(&runs.iter().map(Timed::per_second).collect::<Vec<_>>());
+            let percent = |ratio: Option<f64>| ratio.map_or_else(dash, |ratio| format!("{:.0} %", 100.0 * ratio));
             vec![
-                m.scenario.to_string(),
+                m.name.to_string(),
                 count(m.hosts.into()),
-                millions(median(&m.simulator)),
-                millions(median(&m.stripped)),
-                format!("{:.0} %", 100.0 * m.ratio()),
-                count(m.bytes_per_host),
-                m.peak_rss_bytes.map_or("-".into(), |bytes| format!("{:.0}", bytes as f64 / 1e6)),
+                millions(rates(&m.simulator)),
+                if m.stripped.is_empty() { dash() } else { millions(rates(&m.stripped)) },
+                percent(m.ratio()),
+                percent(m.best_ratio()),
+                m.best_cpu_seconds().map_or_else(dash, |seconds| format!("{seconds:.2}")),
+                m.pairs().map_or_else(dash, |pairs| format!("{:.2}", pairs.speedup)),
+                format!("{:.2}", m.first_event_seconds()),
+                if m.bytes_per_idle_host == 0 { dash() } else { count(m.bytes_per_idle_host) },
+                m.bytes_per_packet_in_flight.map_or_else(dash, count),
+                m.peak_rss_bytes.map_or_else(dash, |bytes| format!("{:.0}", bytes as f64 / 1e6)),
             ]
         })
         .collect();
-    let header = ["scenario", "hosts", "packet-hops/s", "stripped loop", "ratio", "bytes per host", "peak memory (MB)"];
-    table(&header, &rows) + "\nMedians. A packet-hop is one packet leaving one port.\n"
+    let header = [
+        "case",
+        "hosts",
+        "packet-hops/s",
+        "stripped loop",
+        "ratio",
+        "CPU ratio",
+        "CPU (s)",
+        "two threads",
+        "first event (s)",
+        "B/idle host",
+        "B/packet",
+        "peak (MB)",
+    ];
+    table(&header, &rows)
+        + "\nMedians; CPU ratio and CPU time are the best of all repetitions. A packet-hop is one packet leaving one port. Two threads: how \
+           many times as fast as one.\n"
 }

@@ -62,10 +62,6 @@ impl SwitchScheme for CoarseGuided {
         let port = course.port(at);
         course.leave(at, port, header)
     }
-    #[inline]
-    fn foresee_guide<G: GuidedSwitch>(&self, _: &PacketView, header: &SwitchHeader, at: &G) -> Option<u32> {
-        Course::foresee(header, at)
-    }
 }
 
 #[cfg(test)]

@@ -57,13 +57,6 @@ impl Course {
         }
     }
 
-    /// The port of a packet that has passed its first switch, by its entropy value.
-    #[inline]
-    pub(crate) fn foresee<G: GuidedSwitch>(header: &SwitchHeader, at: &G) -> Option<u32> {
-        let course = Course::of(header);
-        (course.hop() > 0).then(|| course.port(at))
-    }
-
     /// It leaves by this port: notes the hop.
     #[inline]
     pub(crate) fn leave<G: GuidedSwitch>(mut self, at: &G, port: u32, header: &mut SwitchHeader) -> u32 {

@@ -52,11 +52,6 @@ impl SwitchScheme for Ecmp {
     ) -> u32 {
         hash::ecmp(&self.hasher, packet, candidates.count)
     }
-
-    #[inline]
-    fn foresee(&self, packet: &PacketView, candidates: &Candidates<'_>) -> Option<u32> {
-        Some(hash::ecmp(&self.hasher, packet, candidates.count))
-    }
 }
 
 #[cfg(test)]

@@ -74,6 +74,11 @@ impl EvIndex {
 
 impl SwitchScheme for EvIndex {
     #[inline]
+    fn by_tag(&self, tag: Tag, candidates: &Candidates<'_>) -> Option<u32> {
+        Some(self.choose(tag, candidates))
+    }
+
+    #[inline]
     fn forward<Q: LocalQueues>(
         &mut self,
         _: Time,
@@ -83,11 +88,6 @@ impl SwitchScheme for EvIndex {
         _: &mut Q,
     ) -> u32 {
         self.choose(packet.tag, candidates)
-    }
-
-    #[inline]
-    fn foresee(&self, packet: &PacketView, candidates: &Candidates<'_>) -> Option<u32> {
-        Some(self.choose(packet.tag, candidates))
     }
 }
 

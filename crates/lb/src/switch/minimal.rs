@@ -43,10 +43,6 @@ impl SwitchScheme for Minimal {
     fn guide<G: GuidedSwitch>(&mut self, _: Time, _: &PacketView, _: &mut SwitchHeader, at: &mut G) -> u32 {
         at.minimal(at.here())
     }
-    #[inline]
-    fn foresee_guide<G: GuidedSwitch>(&self, _: &PacketView, _: &SwitchHeader, at: &G) -> Option<u32> {
-        Some(at.minimal(at.here()))
-    }
 }
 
 #[cfg(test)]

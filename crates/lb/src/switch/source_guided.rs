@@ -87,11 +87,6 @@ impl SwitchScheme for SourceGuided {
         let port = course.port(at);
         course.leave(at, port, header)
     }
-    #[inline]
-    fn foresee_guide<G: GuidedSwitch>(&self, packet: &PacketView, header: &SwitchHeader, at: &G) -> Option<u32> {
-        let by_host = || self.named_by_host.then(|| at.named(0, false, packet.tag as u16));
-        Course::foresee(header, at).or_else(by_host)
-    }
 }
 
 #[cfg(test)]

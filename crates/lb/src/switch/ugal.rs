@@ -59,11 +59,8 @@ parameters! {
     }
 }
 
-impl Check for UgalParameters {}
-
-impl UgalParameters {
-    /// How often all queues are looked at; `None`: never.
-    pub fn snapshots(&self) -> Option<Auto<Time>> {
+impl Check for UgalParameters {
+    fn snapshots(&self) -> Option<Auto<Time>> {
         (self.knowledge == Knowledge::Global).then_some(self.snapshot_interval)
     }
 }
@@ -148,10 +145,6 @@ impl SwitchScheme for Ugal {
         }
         let port = course.port(at);
         course.leave(at, port, header)
-    }
-    #[inline]
-    fn foresee_guide<G: GuidedSwitch>(&self, _: &PacketView, header: &SwitchHeader, at: &G) -> Option<u32> {
-        Course::foresee(header, at)
     }
 }
 

@@ -8,6 +8,7 @@ mod text;
 
 pub use columns::TABLES;
 pub use read::Frame;
+pub use text::csv_tables;
 
 pub(crate) use parquet::write_parquet;
 pub(crate) use text::write_csv;

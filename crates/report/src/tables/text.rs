@@ -1,7 +1,21 @@
 //! Tables as CSV.
 
-use super::{Context, Table, Value};
+use super::{Context, TABLES, Table, Value};
+use crate::meta::RunMeta;
+use anabranch_outcome::RunResult;
 use std::io::{self, BufWriter, Write};
+
+/// Every table of a run that would be written, by name, as its CSV file says it.
+pub fn csv_tables(result: &RunResult, meta: &RunMeta) -> Vec<(&'static str, String)> {
+    let context = Context::new(result, meta);
+    let text = |table: &Table| {
+        let mut bytes = Vec::new();
+        write_csv(table, &context, &mut bytes).expect("memory can be written");
+        String::from_utf8(bytes).expect("made of texts")
+    };
+    let written = TABLES.iter().filter(|table| table.always || !(table.rows)(result).is_empty());
+    written.map(|table| (table.name, text(table))).collect()
+}
 
 /// Writes `table` with a header line.
 pub(crate) fn write_csv(table: &Table, context: &Context<'_>, to: impl Write) -> io::Result<()> {

@@ -6,7 +6,7 @@ use anabranch_lb::registry;
 use anabranch_outcome::RunResult;
 use anabranch_random::{Stream, key, name_key};
 use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::{LoadBalancer, Measure, Port, RunLimits, Setup};
+use anabranch_sim::{How, LoadBalancer, Measure, RunLimits, Setup, Timing};
 use anabranch_topology::{Topology, TopologyParameters};
 use anabranch_transport::{
     roce::{RoceParameters, RoceTransport},
@@ -171,7 +171,8 @@ pub fn run(setup: &Setup) -> RunResult {
 
 /// Runs with the eager yardstick.
 pub fn run_eager(setup: &Setup, threads: usize) -> RunResult {
-    anabranch_sim::run_with(setup, threads, Port::Eager, &mut |_| true).expect("a run")
+    let how = How { timing: Timing::Eager, ..How::on(threads) };
+    anabranch_sim::run_with(setup, how, &mut |_| true).expect("a run")
 }
 
 /// No congestion control, a window that no test reaches, and queues that never overflow or mark.

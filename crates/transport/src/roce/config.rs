@@ -80,6 +80,14 @@ impl RoceConfig {
         if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
     }
 
+    /// The shortest time from a packet's sending to the timeout that it may cause.
+    pub fn least_timeout(&self) -> Option<Time> {
+        match self.recovery {
+            Recovery::GoBackN => self.rto,
+            Recovery::Irn | Recovery::IrnExtended => Some(self.rto_low.min(self.rto_high)),
+        }
+    }
+
     /// Packets that `size` payload bytes fill.
     pub fn packets(&self, size: u64) -> u64 {
         size.div_ceil(self.mtu).max(1)

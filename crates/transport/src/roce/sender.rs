@@ -158,7 +158,9 @@ impl RoceSender {
         let (acked, next_bytes) = (self.bytes(config, self.highest_ack), self.bytes(config, next));
         if let (Control::TcpLike(tcp), ControlConfig::TcpLike(constants)) = (&self.control, &config.control) {
             let room = (acked + window).saturating_sub(next_bytes);
-            return room > 0 && tcp.lets_go(constants, config.mtu, room, self.size - next_bytes);
+            // A burst need not be larger than the window, else it would never start.
+            let left = (self.size - next_bytes).min(window);
+            return room > 0 && tcp.lets_go(constants, config.mtu, room, left);
         }
         // IRN's condition as the reference model has it (conweave-ns3 1.3).
         let in_flight = self.bytes(config, self.highest).saturating_sub(acked);

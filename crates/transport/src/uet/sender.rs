@@ -57,6 +57,14 @@ pub struct Acked {
     pub done: bool,
 }
 
+impl From<Acked> for crate::Heard {
+    #[inline]
+    fn from(acked: Acked) -> Self {
+        let Acked { packets, bytes, rtt, done } = acked;
+        crate::Heard { trimmed: false, rtt, packets, bytes, done }
+    }
+}
+
 /// What a NACK brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nacked {

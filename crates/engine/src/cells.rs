@@ -1,0 +1,378 @@
+//! The event queues of the cells of one thread.
+//!
+//! Nearly every event is pushed one lookahead or more before its time, that is, for a later window. Such a push is an
+//! append to its cell's list. When the cell's turn comes, the events of the window are taken out of the list and sorted
+//! at once: scattered into as many buckets as there are events, then put right by insertion. The few events that a cell
+//! pushes into its own running window wait in a heap beside the sorted ones.
+
+use crate::event::{Due, Event};
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// Events that lie further ahead than this wait in a heap, so that a cell does not look at them in every window.
+const FAR: u64 = 1 << 24;
+/// Up to here a bucket is put right by insertion; larger ones (synchronous starts) are sorted.
+const SMALL: u32 = 16;
+
+/// What waits for one cell.
+#[derive(Debug, Default)]
+struct Cell {
+    /// Events of later windows, in no order.
+    later: Vec<Event>,
+    far: BinaryHeap<Reverse<Event>>,
+}
+
+/// The cells of one thread, one of which runs at a time.
+#[derive(Debug)]
+pub struct Cells {
+    cells: Vec<Cell>,
+    /// Per cell: no event of it lies before this.
+    next: Vec<u64>,
+    /// The cell that runs.
+    running: u32,
+    /// Its window: from `base` to before `end`.
+    base: u64,
+    end: u64,
+    /// Its events, sorted; `position` is the next one.
+    due: Vec<Due>,
+    position: usize,
+    /// Events that it pushed into its own window.
+    soon: BinaryHeap<Reverse<Due>>,
+    unsorted: Vec<Due>,
+    counts: Vec<u32>,
+    late: Option<Event>,
+}
+
+impl Cells {
+    /// The longest window: times within it fit into 32 bits.
+    pub const LONGEST_WINDOW: u64 = u32::MAX as u64;
+
+    /// So many cells without events.
+    pub fn new(cells: usize) -> Self {
+        Cells {
+            cells: (0..cells).map(|_| Cell::default()).collect(),
+            next: vec![u64::MAX; cells],
+            running: u32::MAX,
+            base: 0,
+            end: 0,
+            due: Vec::new(),
+            position: 0,
+            soon: BinaryHeap::new(),
+            unsorted: Vec::new(),
+            counts: Vec::new(),
+            late: None,
+        }
+    }
+
+    /// Adds an event to a cell: to the running one at any time from now on, to another from the end of the window on.
+    #[inline]
+    pub fn push(&mut self, cell: u32, event: Event) {
+        if event.time.wrapping_sub(self.end) >= FAR {
+            return self.push_aside(cell, event);
+        }
+        self.cells[cell as usize].later.push(event);
+        let next = &mut self.next[cell as usize];
+        *next = (*next).min(event.time);
+    }
+
+    #[cold]
+    fn push_aside(&mut self, cell: u32, event: Event) {
+        if event.time >= self.end {
+            self.next[cell as usize] = self.next[cell as usize].min(event.time);
+            self.cells[cell as usize].far.push(Reverse(event));
+        } else if cell == self.running && event.time >= self.base {
+            self.soon.push(Reverse(Due::new(&event, self.base)));
+        } else {
+            self.late.get_or_insert(event);
+        }
+    }
+
+    /// The cell has something to do at `time`, though no event says so: its next window starts there at the latest.
+    #[inline]
+    pub fn wake(&mut self, cell: u32, time: u64) {
+        let next = &mut self.next[cell as usize];
+        *next = (*next).min(time);
+    }
+
+    /// Before this nothing happens in any cell; `u64::MAX` where nothing is left to happen.
+    pub fn next_time(&self) -> u64 {
+        self.next.iter().copied().min().unwrap_or(u64::MAX)
+    }
+
+    /// Before this nothing happens in the cell.
+    #[inline]
+    pub fn next_of(&self, cell: u32) -> u64 {
+        self.next[cell as usize]
+    }
+
+    /// The turn of `cell` begins: its events from `base` to before `end` are handed out by [`Cells::pop`].
+    ///
+    /// The window must be no longer than [`Cells::LONGEST_WINDOW`], and nothing may lie before it.
+    pub fn open(&mut self, cell: u32, base: u64, end: u64) {
+        debug_assert!(base <= self.next[cell as usize] && end - base <= Self::LONGEST_WINDOW);
+        (self.running, self.base, self.end) = (cell, base, end);
+        let Cell { later, far } = &mut self.cells[cell as usize];
+        let room = later.len();
+        if self.unsorted.len() < room {
+            self.unsorted.resize(room, Due::default());
+        }
+        let (mut taken, mut kept, mut next) = (0, 0, u64::MAX);
+        // Which of the two it is, nobody can foretell: both are written, one of them counts.
+        for index in 0..room {
+            let event = later[index];
+            let due = event.time < end;
+            let key = event.time.wrapping_sub(base) << 32 | u64::from(event.order);
+            self.unsorted[taken] = Due { key, payload: event.payload };
+            later[kept] = event;
+            taken += usize::from(due);
+            kept += usize::from(!due);
+            next = next.min(if due { u64::MAX } else { event.time });
+        }
+        later.truncate(kept);
+        self.unsorted.truncate(taken);
+        while let Some(Reverse(event)) = far.peek() {
+            if event.time >= end {
+                next = next.min(event.time);
+                break;
+            }
+            self.unsorted.push(Due::new(event, base));
+            far.pop();
+        }
+        self.next[cell as usize] = next;
+        self.position = 0;
+        self.sort();
+    }
+
+    /// Sorts what was taken into `due`.
+    fn sort(&mut self) {
+        let (unsorted, due, counts) = (&mut self.unsorted, &mut self.due, &mut self.counts);
+        let count = unsorted.len();
+        if count <= SMALL as usize {
+            std::mem::swap(unsorted, due);
+            unsorted.clear();
+            insertion_sort(due);
+            return;
+        }
+        let buckets = count.next_power_of_two();
+        let last = unsorted.iter().map(|due| due.key).max().unwrap_or(0) >> 32;
+        let shift = (u64::BITS - last.leading_zeros()).saturating_sub(buckets.trailing_zeros()) + 32;
+        counts.clear();
+        counts.resize(buckets, 0);
+        for due in unsorted.iter() {
+            counts[(due.key >> shift) as usize] += 1;
+        }
+        let (mut sum, mut most) = (0, 0);
+        for count in counts.iter_mut() {
+            most = most.max(*count);
+            sum += std::mem::replace(count, sum);
+        }
+        // What was there before is overwritten.
+        due.resize(count, Due::default());
+        for event in unsorted.iter() {
+            let place = &mut counts[(event.key >> shift) as usize];
+            due[*place as usize] = *event;
+            *place += 1;
+        }
+        unsorted.clear();
+        if most > SMALL {
+            // A bucket now ends where its count says.
+            let mut start = 0;
+            for &end in counts.iter() {
+                if end - start > SMALL {
+                    due[start as usize..end as usize].sort_unstable();
+                }
+                start = end;
+            }
+        }
+        insertion_sort(due);
+    }
+
+    /// The next event of the running cell in its window.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Event> {
+        if !self.soon.is_empty() {
+            return self.pop_merged();
+        }
+        let due = *self.due.get(self.position)?;
+        self.position += 1;
+        Some(due.event(self.base))
+    }
+
+    #[cold]
+    fn pop_merged(&mut self) -> Option<Event> {
+        let soon = self.soon.peek().map(|Reverse(due)| *due);
+        let sorted = self.due.get(self.position).copied();
+        let due = match (soon, sorted) {
+            (Some(soon), Some(sorted)) if sorted < soon => {
+                self.position += 1;
+                sorted
+            }
+            (None, sorted) => {
+                self.position += 1;
+                sorted?
+            }
+            (Some(soon), _) => {
+                self.soon.pop();
+                soon
+            }
+        };
+        Some(due.event(self.base))
+    }
+
+    /// What the event `ahead` places after the next one carries, if the window reaches as far: a hint of what to fetch.
+    #[inline]
+    pub fn upcoming(&self, ahead: usize) -> Option<(u32, u32)> {
+        self.due.get(self.position + ahead).map(|due| (due.key as u32, due.payload))
+    }
+
+    /// The turn of the running cell is over; every event before `end` has been handled.
+    #[inline]
+    pub fn close(&mut self) {
+        debug_assert!(self.position >= self.due.len());
+        if let Some(Reverse(due)) = self.soon.pop() {
+            self.late.get_or_insert(due.event(self.base));
+        }
+        self.running = u32::MAX;
+        self.base = self.end;
+    }
+
+    /// The end of the window that runs or ran last.
+    #[inline]
+    pub fn window_end(&self) -> u64 {
+        self.end
+    }
+
+    /// An event that was pushed for a time that its cell has passed already: the model's mistake.
+    pub fn late(&self) -> Option<&Event> {
+        self.late.as_ref()
+    }
+
+    /// Number of pending events, those of the running window included.
+    pub fn len(&self) -> usize {
+        let later: usize = self.cells.iter().map(|cell| cell.later.len() + cell.far.len()).sum();
+        later + self.soon.len() + self.due.len().saturating_sub(self.position)
+    }
+
+    /// Whether no event is pending.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory held.
+    pub fn bytes(&self) -> usize {
+        let events: usize = self.cells.iter().map(|cell| cell.later.capacity() + cell.far.capacity()).sum();
+        events * size_of::<Event>()
+            + (self.due.capacity() + self.unsorted.capacity() + self.soon.capacity()) * size_of::<Due>()
+            + self.counts.capacity() * 4
+            + self.cells.len() * (size_of::<Cell>() + 8)
+    }
+}
+
+/// Quick where hardly anything is out of place.
+#[inline]
+fn insertion_sort(due: &mut [Due]) {
+    for index in 1..due.len() {
+        let event = due[index];
+        let mut at = index;
+        while at > 0 && due[at - 1] > event {
+            due[at] = due[at - 1];
+            at -= 1;
+        }
+        due[at] = event;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn drain(cells: &mut Cells, cell: u32, base: u64, end: u64) -> Vec<Event> {
+        cells.open(cell, base, end);
+        let events = std::iter::from_fn(|| cells.pop()).collect();
+        cells.close();
+        events
+    }
+
+    #[test]
+    fn same_time_events_come_in_order_of_their_rank() {
+        let mut cells = Cells::new(1);
+        for (time, order) in [(5, 2), (5, 1), (1, 9), (900_000, 0), (5, 0)] {
+            cells.push(0, Event { time, order, payload: 0 });
+        }
+        assert_eq!(cells.next_time(), 1);
+        let order: Vec<_> = drain(&mut cells, 0, 1, 900_000).iter().map(|e| (e.time, e.order)).collect();
+        assert_eq!(order, [(1, 9), (5, 0), (5, 1), (5, 2)]);
+        assert_eq!(cells.next_time(), 900_000);
+    }
+
+    #[test]
+    fn many_ties_at_one_instant_are_sorted() {
+        let mut cells = Cells::new(1);
+        for order in 0..5_000u32 {
+            cells.push(0, Event { time: 7, order: order * 7919 % 5_000, payload: order });
+        }
+        let orders: Vec<u32> = drain(&mut cells, 0, 0, 100).iter().map(|e| e.order).collect();
+        assert_eq!(orders, (0..5_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_cell_may_push_into_its_own_window_and_no_other_may() {
+        let mut cells = Cells::new(2);
+        cells.push(0, Event { time: 10, order: 0, payload: 0 });
+        cells.push(0, Event { time: 30, order: 0, payload: 0 });
+        cells.open(0, 10, 100);
+        assert_eq!(cells.pop().unwrap().time, 10);
+        cells.push(0, Event { time: 20, order: 0, payload: 7 });
+        assert_eq!(cells.pop().unwrap().payload, 7);
+        cells.push(1, Event { time: 100, order: 0, payload: 0 });
+        assert_eq!(cells.late(), None);
+        cells.push(1, Event { time: 99, order: 0, payload: 0 });
+        assert_eq!(cells.late().unwrap().time, 99);
+    }
+
+    proptest! {
+        /// Any mix of events over several cells, pushed before their time or from within a window, comes out as a
+        /// sorted list would give it.
+        #[test]
+        fn behaves_as_a_sorted_list(
+            first in prop::collection::vec((0u64..3_000, 0u32..4, 0u32..3), 1..200),
+            children in prop::collection::vec((0u64..40, 0u64..60_000_000, 0u32..3), 1..200),
+            window in 1u64..400,
+        ) {
+            let mut cells = Cells::new(3);
+            let mut model: [std::collections::BTreeSet<Event>; 3] = Default::default();
+            let mut payload = 0;
+            let mut event = |time, order| { payload += 1; Event { time, order, payload } };
+            for (time, order, cell) in first {
+                let event = event(time, order);
+                cells.push(cell, event);
+                model[cell as usize].insert(event);
+            }
+            let mut children = children.into_iter();
+            loop {
+                let base = cells.next_time();
+                let least = model.iter().filter_map(|m| m.first()).map(|e| e.time).min();
+                prop_assert_eq!(least.unwrap_or(u64::MAX), base);
+                if base == u64::MAX { break }
+                let end = base + window;
+                for cell in 0..3 {
+                    cells.open(cell, base, end);
+                    while let Some(next) = cells.pop() {
+                        prop_assert_eq!(model[cell as usize].pop_first(), Some(next));
+                        if let Some((near, far, to)) = children.next() {
+                            let own = event(next.time + near, 1);
+                            cells.push(cell, own);
+                            model[cell as usize].insert(own);
+                            let other = event(end + far, 2);
+                            cells.push(to, other);
+                            model[to as usize].insert(other);
+                        }
+                    }
+                    cells.close();
+                }
+                prop_assert_eq!(cells.len(), model.iter().map(|m| m.len()).sum::<usize>());
+            }
+            prop_assert!(cells.is_empty() && cells.late().is_none());
+        }
+    }
+}

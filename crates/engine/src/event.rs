@@ -1,0 +1,34 @@
+//! Events and their order.
+
+/// An event: 16 bytes, ordered by (time, order, payload).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Event {
+    /// When, in picoseconds.
+    pub time: u64,
+    /// Canonical rank among events of the same time; its meaning is the model's.
+    pub order: u32,
+    /// What the model wants back.
+    pub payload: u32,
+}
+
+/// An event of the window that runs: ties aside, one load tells the order of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Due {
+    /// Time since the start of the window in the upper half, the event's order in the lower.
+    pub(crate) key: u64,
+    pub(crate) payload: u32,
+}
+
+impl Due {
+    /// The event in a window that starts at `base`; its time must lie less than 2^32 ps behind it.
+    #[inline]
+    pub(crate) fn new(event: &Event, base: u64) -> Self {
+        debug_assert!(event.time - base <= u64::from(u32::MAX));
+        Due { key: (event.time - base) << 32 | u64::from(event.order), payload: event.payload }
+    }
+
+    #[inline]
+    pub(crate) fn event(self, base: u64) -> Event {
+        Event { time: base + (self.key >> 32), order: self.key as u32, payload: self.payload }
+    }
+}

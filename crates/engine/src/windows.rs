@@ -1,0 +1,354 @@
+//! Windows of one lookahead, on one thread or several.
+//!
+//! A window starts at the earliest event of all partitions and is one lookahead long: nothing that happens inside it
+//! acts on another cell before its end. Partitions run a window each on their own, then exchange their messages. The
+//! windows do not depend on how the cells are shared out among the threads.
+
+use crate::{
+    Cells,
+    barrier::{Barrier, Guard},
+};
+use std::{
+    panic::resume_unwind,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+/// What partitions tell each other.
+pub trait Message: Send {
+    /// When it takes effect.
+    fn time(&self) -> u64;
+}
+
+/// Some cells of a model, with everything they need: what one thread works on.
+pub trait Partition: Send {
+    /// What partitions tell each other.
+    type Message: Message;
+
+    /// Nothing happens before this; `u64::MAX`: nothing is left to happen. It must not lie before the end of the last
+    /// window.
+    fn next_time(&self) -> u64;
+    /// The next moment at which the world changes for everybody, known to all partitions alike (a fault, say);
+    /// `u64::MAX`: none. Nothing happens before `start`.
+    fn next_cut(&self, start: u64) -> u64;
+    /// Such a moment has come: everything before it has been handled everywhere, nothing at it or after it.
+    fn cut(&mut self, time: u64, start: u64);
+    /// Handles every event from `start` to before `end` and leaves messages for partition `p` in `outbox[p]`. Calls
+    /// `go_on` now and then, at an event's boundary, and returns early where it says false.
+    fn run_window(
+        &mut self,
+        start: u64,
+        end: u64,
+        outbox: &mut [Vec<Self::Message>],
+        go_on: &mut dyn FnMut(Status) -> bool,
+    );
+    /// Takes over messages of another partition, leaving the vector empty.
+    fn receive(&mut self, messages: &mut Vec<Self::Message>);
+    /// Where it stands.
+    fn status(&self) -> Status;
+    /// True where an invariant failed and the run must stop.
+    fn failed(&self) -> bool;
+}
+
+/// Where a partition stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Simulated time reached.
+    pub now: u64,
+    /// Units of work done (the model's word for it).
+    pub work: u64,
+    /// Items finished.
+    pub finished: u64,
+}
+
+impl Status {
+    fn and(self, other: Status) -> Status {
+        Status { now: self.now.max(other.now), work: self.work + other.work, finished: self.finished + other.finished }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No event is left before the end.
+    Done,
+    /// The callback asked for a stop.
+    Interrupted,
+    /// A partition reported a failure.
+    Failed,
+}
+
+/// How often the callback is asked, at most.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Runs all events before `end`, a thread per partition. `lookahead` is the least time between a cause in one cell and
+/// its effect in another, and above zero. `tick` hears the sum of all statuses now and then and returns false to stop.
+///
+/// # Panics
+/// When a partition does, on whichever thread; the other threads end first.
+pub fn run<P: Partition>(
+    partitions: &mut [P],
+    lookahead: u64,
+    end: u64,
+    tick: &mut dyn FnMut(Status) -> bool,
+) -> Outcome {
+    let common = Common::new(partitions.len(), lookahead.min(Cells::LONGEST_WINDOW), end);
+    let Some((first, rest)) = partitions.split_first_mut() else { return Outcome::Done };
+    if rest.is_empty() {
+        return Worker { common: &common, me: 0 }.work(first, tick);
+    }
+    std::thread::scope(|scope| {
+        let common = &common;
+        let spawn = |(index, partition)| {
+            scope.spawn(move || {
+                let _guard = Guard(&common.barrier);
+                let me = index + 1;
+                let mut tick = |_| !common.stop.load(SeqCst);
+                Worker { common, me }.work(partition, &mut tick)
+            })
+        };
+        let others: Vec<_> = rest.iter_mut().enumerate().map(spawn).collect();
+        let outcome = {
+            let _guard = Guard(&common.barrier);
+            Worker { common, me: 0 }.work(first, tick)
+        };
+        for other in others {
+            if let Err(panic) = other.join() {
+                resume_unwind(panic);
+            }
+        }
+        outcome
+    })
+}
+
+/// What a partition says at the barrier between two windows.
+#[derive(Debug)]
+struct Report {
+    /// Its next event's time, and that of its messages'.
+    next: AtomicU64,
+    stops: AtomicBool,
+    fails: AtomicBool,
+}
+
+/// What the threads share. Everything that is written in one window and read after its barrier exists twice, for even
+/// and odd windows: one barrier a window is then enough.
+struct Common<M> {
+    count: usize,
+    lookahead: u64,
+    end: u64,
+    barrier: Barrier,
+    reports: [Vec<Report>; 2],
+    /// Messages by parity, sender and receiver.
+    mail: [Vec<Mutex<Vec<M>>>; 2],
+    statuses: Vec<Mutex<Status>>,
+    stop: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<M> Common<M> {
+    fn new(count: usize, lookahead: u64, end: u64) -> Self {
+        let report =
+            || Report { next: AtomicU64::new(u64::MAX), stops: AtomicBool::new(false), fails: AtomicBool::new(false) };
+        let reports = || (0..count).map(|_| report()).collect();
+        let mail = || (0..count * count).map(|_| Mutex::new(Vec::new())).collect();
+        Common {
+            count,
+            lookahead,
+            end,
+            barrier: Barrier::new(count),
+            reports: [reports(), reports()],
+            mail: [mail(), mail()],
+            statuses: (0..count).map(|_| Mutex::default()).collect(),
+            stop: AtomicBool::new(false),
+        }
+    }
+}
+
+/// One thread with its partition.
+struct Worker<'a, M> {
+    common: &'a Common<M>,
+    me: usize,
+}
+
+impl<M: Message> Worker<'_, M> {
+    fn work<P: Partition<Message = M>>(&self, partition: &mut P, tick: &mut dyn FnMut(Status) -> bool) -> Outcome {
+        let Common { count, lookahead, end, barrier, reports, mail, statuses, stop } = self.common;
+        let mut outbox: Vec<Vec<M>> = (0..*count).map(|_| Vec::new()).collect();
+        let mut last = Instant::now();
+        // Now and then the callback is asked; where it says no, all threads stop at their next look.
+        let mut go_on = |mine: Status| {
+            if last.elapsed() >= TICK {
+                last = Instant::now();
+                *lock(&statuses[self.me]) = mine;
+                let others = statuses.iter().enumerate().filter(|(index, _)| *index != self.me);
+                if !tick(others.fold(mine, |sum, (_, status)| sum.and(*lock(status)))) {
+                    stop.store(true, SeqCst);
+                }
+            }
+            !stop.load(SeqCst)
+        };
+        for parity in [0, 1].into_iter().cycle() {
+            let report = &reports[parity][self.me];
+            let posted = outbox.iter().flatten().map(Message::time).min().unwrap_or(u64::MAX);
+            for (to, messages) in outbox.iter_mut().enumerate().filter(|(_, messages)| !messages.is_empty()) {
+                std::mem::swap(&mut *lock(&mail[parity][self.me * count + to]), messages);
+            }
+            report.next.store(partition.next_time().min(posted), SeqCst);
+            report.stops.store(!go_on(partition.status()), SeqCst);
+            report.fails.store(partition.failed(), SeqCst);
+            if barrier.wait().is_err() {
+                return Outcome::Failed;
+            }
+            for from in (0..*count).filter(|from| *from != self.me) {
+                partition.receive(&mut lock(&mail[parity][from * count + self.me]));
+            }
+            let said = &reports[parity];
+            if said.iter().any(|report| report.fails.load(SeqCst)) {
+                return Outcome::Failed;
+            }
+            if said.iter().any(|report| report.stops.load(SeqCst)) {
+                return Outcome::Interrupted;
+            }
+            let start = said.iter().map(|report| report.next.load(SeqCst)).min().unwrap_or(u64::MAX);
+            if start >= *end {
+                return Outcome::Done;
+            }
+            let mut cut = partition.next_cut(start);
+            while cut <= start {
+                partition.cut(cut, start);
+                cut = partition.next_cut(start);
+            }
+            let window = start.saturating_add(*lookahead).min(cut).min(*end);
+            partition.run_window(start, window, &mut outbox, &mut go_on);
+        }
+        unreachable!("windows never run out")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Event;
+
+    /// Tokens that hop between cells, each hop taking `DELAY` and a little more; a cell logs what passes. At cuts the
+    /// tokens' way changes.
+    const DELAY: u64 = 100;
+    const CELLS: u32 = 12;
+
+    struct Ring {
+        cells: Cells,
+        parts: u32,
+        me: u32,
+        cuts: u64,
+        log: Vec<(u64, u32, u32, u64)>,
+        panics_at: u64,
+    }
+
+    impl Message for Event {
+        fn time(&self) -> u64 {
+            self.time
+        }
+    }
+
+    fn ring(parts: u32, panics_at: u64) -> Vec<Ring> {
+        let make = |me| Ring { cells: Cells::new(CELLS as usize), parts, me, cuts: 0, log: vec![], panics_at };
+        let mut all: Vec<_> = (0..parts).map(make).collect();
+        for token in 0..40 {
+            let cell = token * 7 % CELLS;
+            let event = Event { time: u64::from(token % 3), order: cell, payload: token };
+            all[(cell % parts) as usize].cells.push(cell, event);
+        }
+        all
+    }
+
+    impl Partition for Ring {
+        type Message = Event;
+        fn next_time(&self) -> u64 {
+            self.cells.next_time()
+        }
+        fn next_cut(&self, _: u64) -> u64 {
+            (self.cuts + 1) * 777
+        }
+        fn cut(&mut self, _: u64, _: u64) {
+            self.cuts += 1;
+        }
+        fn run_window(
+            &mut self,
+            start: u64,
+            end: u64,
+            outbox: &mut [Vec<Event>],
+            go_on: &mut dyn FnMut(Status) -> bool,
+        ) {
+            assert!(self.me == 0 || end < self.panics_at, "on purpose");
+            for cell in (self.me..CELLS).step_by(self.parts as usize) {
+                self.cells.open(cell, start, end);
+                while let Some(event) = self.cells.pop() {
+                    self.log.push((event.time, event.order, event.payload, self.cuts));
+                    let cell = (event.order * 5 + event.payload + self.cuts as u32) % CELLS;
+                    let time = event.time + DELAY + u64::from((event.order * 31 + event.payload) % 17);
+                    let event = Event { time, order: cell, payload: event.payload };
+                    let to = cell % self.parts;
+                    if to == self.me { self.cells.push(cell, event) } else { outbox[to as usize].push(event) }
+                }
+                self.cells.close();
+                go_on(self.status());
+            }
+        }
+        fn receive(&mut self, messages: &mut Vec<Event>) {
+            messages.drain(..).for_each(|event| self.cells.push(event.order, event));
+        }
+        fn status(&self) -> Status {
+            Status { now: 0, work: self.log.len() as u64, finished: 0 }
+        }
+        fn failed(&self) -> bool {
+            self.cells.late().is_some()
+        }
+    }
+
+    #[test]
+    fn partitions_do_not_show() {
+        let logs: Vec<_> = [1, 2, 3, 4]
+            .map(|parts| {
+                let mut all = ring(parts, u64::MAX);
+                assert_eq!(run(&mut all, DELAY, 20_000, &mut |_| true), Outcome::Done);
+                let mut log: Vec<_> = all.into_iter().flat_map(|p| p.log).collect();
+                log.sort_unstable();
+                log
+            })
+            .into();
+        assert!(logs[0].len() > 5_000);
+        assert!(logs.iter().all(|log| *log == logs[0]));
+    }
+
+    #[test]
+    fn a_lookahead_that_is_too_long_is_noticed() {
+        for parts in [1, 2] {
+            assert_eq!(run(&mut ring(parts, u64::MAX), 2 * DELAY, 20_000, &mut |_| true), Outcome::Failed);
+        }
+    }
+
+    /// Before there was a guard, the other threads waited for ever.
+    #[test]
+    fn a_panic_on_one_thread_ends_the_run() {
+        let panicked = std::panic::catch_unwind(|| run(&mut ring(3, 5_000), DELAY, 20_000, &mut |_| true));
+        assert!(panicked.is_err());
+    }
+
+    #[test]
+    fn the_callback_stops_all_threads() {
+        for parts in [1, 3] {
+            let mut asked = 0;
+            let outcome = run(&mut ring(parts, u64::MAX), DELAY, u64::MAX, &mut |_| {
+                asked += 1;
+                asked < 2
+            });
+            assert_eq!(outcome, Outcome::Interrupted);
+        }
+    }
+}

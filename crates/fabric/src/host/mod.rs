@@ -1,0 +1,157 @@
+//! Hosts: NICs that serve the flows, senders, receivers, and the host side of the schemes.
+
+mod nic;
+mod outcome;
+mod probe;
+mod receiver;
+mod sender;
+
+pub(crate) use outcome::{NEVER, Received, Sent};
+pub(crate) use sender::SenderFlow;
+
+use crate::{
+    ids::{FlowId, HostId, Slot},
+    measure::Gaps,
+    plan::Plan,
+};
+use anabranch_lb::{FlowInfo, HostScheme, registry};
+use anabranch_topology::{BasePaths, NodeId};
+use anabranch_transport::Receiver;
+use anabranch_units::Time;
+use nic::Nic;
+use probe::ProbeCounters;
+use slab::Slab;
+
+/// A host's scheme and the slots of its flows with it.
+#[derive(Debug)]
+pub(crate) struct HostBalancer {
+    pub(crate) scheme: registry::Host,
+    free: Vec<u32>,
+    slots: u32,
+}
+
+impl HostBalancer {
+    fn open(&mut self, now: Time, info: &FlowInfo<'_>) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots += 1;
+            self.slots - 1
+        });
+        self.scheme.open(now, slot, info);
+        slot
+    }
+
+    fn close(&mut self, slot: u32) {
+        self.scheme.close(slot);
+        self.free.push(slot);
+    }
+}
+
+/// The hosts of a partition and the flows that are open there.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    /// Per host; empty ones for hosts of other partitions.
+    nics: Vec<Nic>,
+    /// Schemes per host and load balancer; none for hosts of other partitions.
+    schemes: Vec<Vec<HostBalancer>>,
+    senders: Slab<SenderFlow>,
+    /// Per flow.
+    sender_of: Vec<Slot>,
+    receivers: Slab<Receiver>,
+    /// Per flow.
+    receiver_of: Vec<Slot>,
+    sent: Vec<Sent>,
+    received: Vec<Received>,
+    base_paths: BasePaths,
+    pub(crate) probes: ProbeCounters,
+    pub(crate) gaps: Gaps,
+    pub(crate) timeouts: u64,
+    /// Flows done at their senders.
+    pub(crate) finished: u64,
+}
+
+impl Hosts {
+    /// The hosts of partition `me`.
+    pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
+        let flows = plan.flows.flows.len();
+        let schemes = |host: u32| {
+            let key = plan.topology.key(NodeId(host));
+            let build =
+                |b: &crate::Balancer| HostBalancer { scheme: b.host.build(plan.seed, key), free: vec![], slots: 0 };
+            if plan.owner_of_host(host) == me { plan.balancers.iter().map(build).collect() } else { vec![] }
+        };
+        Hosts {
+            nics: (0..plan.hosts).map(|_| Nic::default()).collect(),
+            schemes: (0..plan.hosts).map(schemes).collect(),
+            senders: Slab::new(),
+            sender_of: vec![Slot::NONE; flows],
+            receivers: Slab::new(),
+            receiver_of: vec![Slot::NONE; flows],
+            sent: vec![Sent::default(); flows],
+            received: vec![Received::default(); flows],
+            base_paths: BasePaths::default(),
+            probes: ProbeCounters::default(),
+            gaps: Gaps::default(),
+            timeouts: 0,
+            finished: 0,
+        }
+    }
+
+    #[inline]
+    fn scheme(&mut self, host: HostId, balancer: u8) -> &mut registry::Host {
+        &mut self.schemes[host.at()][usize::from(balancer)].scheme
+    }
+
+    /// Every host scheme there is.
+    pub(crate) fn schemes(&self) -> impl Iterator<Item = &registry::Host> {
+        self.schemes.iter().flatten().map(|balancer| &balancer.scheme)
+    }
+
+    /// What is known of a flow at its sender.
+    pub(crate) fn sent(&self, flow: FlowId) -> &Sent {
+        &self.sent[flow.at()]
+    }
+
+    /// What is known of a flow at its receiver.
+    pub(crate) fn received(&self, flow: FlowId) -> &Received {
+        &self.received[flow.at()]
+    }
+
+    /// Open flows leave what they have so far.
+    pub(crate) fn note_open_flows(&mut self) {
+        for (_, flow) in &self.senders {
+            self.sent[flow.flow.at()].note(flow);
+        }
+        for (number, slot) in self.receiver_of.iter().enumerate() {
+            if let Some(receiver) = self.receivers.get(slot.at()) {
+                self.received[number].note(receiver);
+            }
+        }
+    }
+
+    /// The first open flow, for people: which, where, since when.
+    pub(crate) fn open_flow(&self) -> Option<(FlowId, String)> {
+        let (_, open) = self.senders.iter().min_by_key(|(_, open)| open.flow)?;
+        let started = Time::from_ps(self.sent(open.flow).started);
+        let message = format!(
+            "flow {} (host{} to host{}, started at {started}) has {} of {} packets acknowledged and {} B in flight",
+            open.flow.0,
+            open.src.0,
+            open.dst.0,
+            open.sender.cumulative(),
+            open.sender.packets(),
+            open.sender.in_flight(),
+        );
+        Some((open.flow, message))
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
+        let window = plan.transport.window_packets().next_power_of_two() as usize;
+        let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();
+        // A sender keeps 16 B per packet of its window, a receiver one bit.
+        self.senders.capacity() * (size_of::<SenderFlow>() + 16 * window)
+            + self.receivers.capacity() * (size_of::<Receiver>() + window / 8)
+            + self.sent.len() * per_flow
+            + self.nics.len() * (size_of::<Nic>() + size_of::<Vec<HostBalancer>>())
+    }
+}

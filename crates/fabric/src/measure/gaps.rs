@@ -1,0 +1,36 @@
+//! Gaps between the packets of a flow, as its NIC sends them (HF2T's gap study).
+
+/// How many gaps there were, and how many of them were long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gaps {
+    pub(crate) all: u64,
+    /// Of at least one, two and three base round trips.
+    pub(crate) round_trips: [u64; 3],
+}
+
+impl Gaps {
+    /// A gap of a flow with this base round trip, in picoseconds.
+    #[inline]
+    pub(crate) fn note(&mut self, gap: u64, base_rtt: u64) {
+        self.all += 1;
+        if gap >= base_rtt {
+            for (times, count) in self.round_trips.iter_mut().enumerate() {
+                *count += u64::from(gap >= (times as u64 + 1) * base_rtt);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_gap_counts_for_every_shorter_length() {
+        let mut gaps = Gaps::default();
+        for gap in [9, 10, 19, 20, 35] {
+            gaps.note(gap, 10);
+        }
+        assert_eq!((gaps.all, gaps.round_trips), (5, [4, 2, 1]));
+    }
+}

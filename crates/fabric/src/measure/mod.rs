@@ -1,0 +1,13 @@
+//! What is counted and timed. Ports, hosts and switches call it; nothing here acts on them.
+
+mod gaps;
+mod histogram;
+mod queue;
+mod series;
+mod tally;
+
+pub(crate) use gaps::Gaps;
+pub(crate) use histogram::Histograms;
+pub(crate) use queue::QueueAccount;
+pub(crate) use series::{Sample, Series};
+pub(crate) use tally::{Balances, Family, Tally};

@@ -1,0 +1,131 @@
+//! How a fabric is split: into cells, which cannot act on each other within a window, and cells into partitions, one per
+//! thread.
+
+use anabranch_topology::{NodeId, Topology, partition};
+
+/// Windows shorter than this cost more than cells bring: switches nearer to each other share a cell.
+const LEAST_WINDOW: u64 = 20_000;
+/// Cells that a port can name.
+const MOST_CELLS: usize = u16::MAX as usize - 1;
+
+/// The cells of a fabric. They depend on the fabric alone, never on the number of threads.
+#[derive(Clone, Debug)]
+pub(crate) struct CellPlan {
+    /// Per node.
+    pub(crate) of_node: Vec<u16>,
+    /// Partition of each cell.
+    pub(crate) owner: Vec<u16>,
+    pub(crate) partitions: usize,
+    /// Least time, in picoseconds, between a cause in one cell and its effect in another: the length of a window.
+    pub(crate) lookahead: u64,
+}
+
+impl CellPlan {
+    /// The cells of `topology`, whose directed links have these `delays` in picoseconds (with the latency of the switch
+    /// at their end), on `threads` threads at the most. `trigger_latency` is the time in which one host can start a flow
+    /// at another, where flows do so. With `one` there is a single cell: the yardstick for the others.
+    pub(crate) fn new(
+        topology: &Topology,
+        delays: &[u64],
+        trigger_latency: Option<u64>,
+        threads: usize,
+        one: bool,
+    ) -> Self {
+        let (hosts, switches) = (topology.hosts, topology.switches() as usize);
+        let between = |link: usize| {
+            let ends = &topology.links[link];
+            let inside = ends.from.0 >= hosts && ends.to.0 >= hosts;
+            inside.then(|| ((ends.from.0 - hosts) as usize, (ends.to.0 - hosts) as usize))
+        };
+        // Only the order in which switches appear decides: cells are numbered by their first switch.
+        let mut groups = Groups::new(switches);
+        let together = one || trigger_latency.is_some_and(|latency| latency < LEAST_WINDOW);
+        for (link, &delay) in delays.iter().enumerate() {
+            let Some((from, to)) = between(link) else { continue };
+            if together || delay < LEAST_WINDOW {
+                groups.join(from, to);
+            }
+        }
+        if together || groups.count() > MOST_CELLS {
+            (1..switches).for_each(|switch| groups.join(0, switch));
+        }
+        let of_switch = groups.numbers();
+        let cells = of_switch.iter().max().map_or(1, |last| usize::from(*last) + 1);
+        let crossing =
+            (0..delays.len()).filter(|&link| between(link).is_some_and(|(a, b)| of_switch[a] != of_switch[b]));
+        let mut lookahead = crossing.map(|link| delays[link]).min();
+        if cells > 1 {
+            lookahead = lookahead.min(trigger_latency.or(lookahead));
+        }
+        let parts = partition(topology, threads.clamp(1, cells));
+        let mut owner = vec![u16::MAX; cells];
+        for (switch, &cell) in of_switch.iter().enumerate().rev() {
+            owner[usize::from(cell)] = parts[hosts as usize + switch];
+        }
+        // Merged cells may leave a part without any.
+        let mut used: Vec<u16> = owner.clone();
+        used.sort_unstable();
+        used.dedup();
+        for part in &mut owner {
+            *part = used.binary_search(part).expect("a part in use") as u16;
+        }
+        let of_host = (0..hosts).map(|host| of_switch[(topology.edge_switch(host).0 - hosts) as usize]);
+        let of_node = of_host.chain(of_switch.iter().copied()).collect();
+        // Without a neighbour a window may be of any length; of a few packets' it stays handy.
+        let lookahead = lookahead.unwrap_or_else(|| delays.iter().copied().min().unwrap_or(0).max(1_000_000));
+        CellPlan { of_node, owner, partitions: used.len().max(1), lookahead }
+    }
+
+    pub(crate) fn cells(&self) -> usize {
+        self.owner.len()
+    }
+
+    /// The partition of a node.
+    pub(crate) fn owner_of(&self, node: NodeId) -> u16 {
+        self.owner[usize::from(self.of_node[node.0 as usize])]
+    }
+}
+
+/// Sets of switches that grow together.
+struct Groups {
+    parent: Vec<u32>,
+}
+
+impl Groups {
+    fn new(count: usize) -> Self {
+        Groups { parent: (0..count as u32).collect() }
+    }
+
+    fn root(&mut self, mut switch: usize) -> usize {
+        while self.parent[switch] as usize != switch {
+            self.parent[switch] = self.parent[self.parent[switch] as usize];
+            switch = self.parent[switch] as usize;
+        }
+        switch
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parent[a.max(b)] = a.min(b) as u32;
+    }
+
+    fn count(&self) -> usize {
+        self.parent.iter().enumerate().filter(|(switch, parent)| **parent as usize == *switch).count()
+    }
+
+    /// Dense numbers of the sets, by their first switch.
+    fn numbers(&mut self) -> Vec<u16> {
+        let mut next = 0;
+        let mut numbers = vec![0; self.parent.len()];
+        for switch in 0..self.parent.len() {
+            let root = self.root(switch);
+            if root == switch {
+                numbers[switch] = next;
+                next += 1;
+            } else {
+                numbers[switch] = numbers[root];
+            }
+        }
+        numbers
+    }
+}

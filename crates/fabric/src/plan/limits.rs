@@ -1,0 +1,70 @@
+//! `[fabric]` with every size in bytes.
+
+use super::{FabricParameters, MarkAt, Quirks, Scheduling, Trim};
+use crate::port::{Marking, quanta};
+use anabranch_settings::Never;
+
+/// `[fabric]` resolved against the network.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    pub(crate) queue_limit: u32,
+    pub(crate) control_limit: u32,
+    pub(crate) ecn: bool,
+    pub(crate) marking: Marking,
+    pub(crate) mark_at: MarkAt,
+    pub(crate) trimming: bool,
+    pub(crate) trim: Trim,
+    pub(crate) trimmed_size: u16,
+    pub(crate) classes: usize,
+    pub(crate) scheduling: Scheduling,
+    pub(crate) quanta: Vec<i32>,
+    pub(crate) pfc: bool,
+    /// Picoseconds that a pause lasts; `None`: until it is lifted.
+    pub(crate) pfc_pause: Option<u64>,
+    pub(crate) pfc_frame: u16,
+    /// Wire times are cut to whole nanoseconds.
+    pub(crate) whole_nanoseconds: bool,
+    /// A packet that arrives at the very time at which a port becomes free joins the queue before the port chooses.
+    pub(crate) arrivals_first: bool,
+}
+
+impl Limits {
+    /// Resolves `fabric` for a network of this bandwidth-delay product and full packets of `wire_mtu` bytes.
+    ///
+    /// # Errors
+    /// A size that does not fit.
+    pub(crate) fn new(fabric: &FabricParameters, bdp: u64, wire_mtu: u32) -> Result<Self, String> {
+        let bytes = |name: &str, value: u64| {
+            u32::try_from(value).map_err(|_| format!("fabric.{name} is {value} B; at most {} B fit", u32::MAX))
+        };
+        let weights =
+            if fabric.class_weights.is_empty() { vec![1; fabric.classes.len()] } else { fabric.class_weights.clone() };
+        let reference = fabric.quirks == Quirks::ConweaveNs3;
+        Ok(Limits {
+            queue_limit: bytes("queue_limit", fabric.queue_limit.bytes(bdp))?,
+            control_limit: bytes("control_limit", fabric.control_limit.bytes(bdp))?,
+            ecn: fabric.ecn,
+            marking: Marking {
+                kmin: bytes("ecn_kmin", fabric.ecn_kmin.bytes(bdp))?,
+                kmax: bytes("ecn_kmax", fabric.ecn_kmax.bytes(bdp))?,
+                pmax: fabric.ecn_pmax,
+                beyond: if reference { wire_mtu + 1 } else { 0 },
+            },
+            mark_at: fabric.ecn_mark_at,
+            trimming: fabric.trimming,
+            trim: fabric.trim,
+            trimmed_size: fabric.trimmed_size.0 as u16,
+            classes: fabric.classes.len().max(1),
+            scheduling: fabric.scheduling,
+            quanta: quanta(&weights, wire_mtu),
+            pfc: fabric.pfc,
+            pfc_pause: match fabric.pfc_pause {
+                Never::Never => None,
+                Never::Value(time) => Some(time.ps()),
+            },
+            pfc_frame: fabric.pfc_frame.0 as u16,
+            whole_nanoseconds: reference,
+            arrivals_first: reference,
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! Directed links with their canonical ranks.
+
+use crate::event::MOST_ENTITIES;
+use anabranch_random::key;
+use anabranch_topology::{LinkId, NodeId, NodeKind, Topology};
+use anabranch_units::Rate;
+
+/// A directed link.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkPlan {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) rate: Rate,
+    /// Propagation delay and, where the link ends at a switch, that switch's latency.
+    pub(crate) delay: u64,
+    /// Rank of its arrivals in the canonical order.
+    pub(crate) rank: u32,
+    /// Stable key for random streams.
+    pub(crate) key: u64,
+}
+
+/// The links of a topology with their ranks: by receiving node (stable name), then by a seeded permutation of its links,
+/// so that no port always wins a synchronous start.
+///
+/// # Errors
+/// Where there are more links than ranks.
+pub(crate) fn links(topology: &Topology, seed: u64) -> Result<Vec<LinkPlan>, String> {
+    if topology.links.len().max(topology.nodes.len()) >= MOST_ENTITIES as usize {
+        return Err(format!("{} links; fewer than {MOST_ENTITIES} can be told apart", topology.links.len()));
+    }
+    let mut plans: Vec<LinkPlan> = topology
+        .links
+        .iter()
+        .enumerate()
+        .map(|(index, link)| {
+            let name = anabranch_random::name_key(&topology.link_name(LinkId(index as u32)));
+            let to_switch = matches!(topology.node(link.to).kind, NodeKind::Switch { .. });
+            let latency = if to_switch { topology.switch_latency.ps() } else { 0 };
+            let (from, to) = (link.from.0, link.to.0);
+            LinkPlan { from, to, rate: link.rate, delay: link.delay.ps() + latency, rank: 0, key: name }
+        })
+        .collect();
+    let mut ranked: Vec<(u64, u64, u32)> = (0..plans.len())
+        .map(|i| (topology.key(NodeId(plans[i].to)), key(seed, plans[i].key, "ingress rank"), i as u32))
+        .collect();
+    ranked.sort_unstable();
+    for (rank, &(_, _, link)) in ranked.iter().enumerate() {
+        plans[link as usize].rank = rank as u32;
+    }
+    Ok(plans)
+}

@@ -1,0 +1,421 @@
+//! What every partition may read and none may change: links, routes, flows, limits, faults.
+
+mod cells;
+mod limits;
+mod links;
+mod parameters;
+mod tables;
+
+pub(crate) use links::LinkPlan;
+pub use parameters::{FabricParameters, FctKind, MarkAt, Quirks, Scheduling, Trim};
+pub(crate) use tables::Tables;
+
+use crate::error::FabricError;
+use crate::{
+    event::MOST_TRIGGERS,
+    ids::{HostId, PortId},
+    port::SharedBuffer,
+    switch::Guided,
+};
+use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters};
+use anabranch_topology::{Fault, LinkId, NodeId, Topology};
+use anabranch_transport::{Transport, TransportParameters, uet::Network};
+use anabranch_units::{Rate, Time};
+use anabranch_workload::{FlowSet, Start, TriggerKind};
+use cells::CellPlan;
+use limits::Limits;
+use tables::Stopped;
+
+/// A load balancer in use: its two sides.
+#[derive(Clone, Debug)]
+pub struct Balancer {
+    /// The host side.
+    pub host: HostParameters,
+    /// The switch side.
+    pub switch: SwitchParameters,
+}
+
+/// What is measured beyond what always is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measure {
+    /// Links whose ports give a time series.
+    pub series_links: Vec<LinkId>,
+    /// Interval of the samples; zero: no series.
+    pub series_interval: Time,
+    /// Per-flow packet counts per uplink.
+    pub uplink_counts: bool,
+    /// Occupancy histograms per port, in packets.
+    pub occupancy: bool,
+}
+
+/// Everything a run is a function of, prepared for the hot path.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) seed: u64,
+    pub(crate) hosts: u32,
+    pub(crate) links: Vec<LinkPlan>,
+    pub(crate) cells: CellPlan,
+    /// Per directed link its port in the partition it belongs to.
+    ports: Vec<u32>,
+    /// Switch (by number) that each host attaches to.
+    pub(crate) leaf: Vec<u32>,
+    pub(crate) host_up: Vec<u32>,
+    pub(crate) host_down: Vec<u32>,
+    /// Per switch the rate of its fastest link to another switch.
+    fastest: Vec<Rate>,
+    pub(crate) tables: Vec<Tables>,
+    pub(crate) flows: &'a FlowSet,
+    pub(crate) flow_keys: Vec<u64>,
+    /// Host at which each trigger keeps its state.
+    pub(crate) trigger_home: Vec<u32>,
+    pub(crate) trigger_latency: u64,
+    pub(crate) fabric: Limits,
+    /// The buffers of the switches, where their ports share them.
+    pub(crate) shared: Option<SharedBuffer>,
+    pub(crate) transport: Transport,
+    pub(crate) data_overhead: u16,
+    /// Bytes of a full data packet on the wire.
+    pub(crate) wire_mtu: u64,
+    pub(crate) ack_size: u16,
+    pub(crate) bdp_packets: u64,
+    /// What guided schemes need; `None` where there is none.
+    pub(crate) guided: Option<Guided>,
+    /// The round trip over the longest guided path, which every flow reckons with; `None` where there are no such paths.
+    pub(crate) longest_rtt: Option<Time>,
+    pub(crate) balancers: Vec<Balancer>,
+    /// Per balancer: which packets its switch scheme is asked about.
+    pub(crate) sees: Vec<Sees>,
+    /// Per balancer: its host scheme leaves the tag alone, so that the reference model's ports stay what they are.
+    pub(crate) plain_host: Vec<bool>,
+    /// Whether switches behave as those of the model behind the recorded runs.
+    pub(crate) reference: bool,
+    /// The link of each rank of arrivals.
+    pub(crate) link_of_rank: Vec<u32>,
+    pub(crate) faults: &'a [Fault],
+    /// When faults strike and which, in order.
+    pub(crate) faults_by_time: Vec<(u64, usize)>,
+    pub(crate) measure: &'a Measure,
+    /// Ports of NICs, and of switches, work out every transmission when it happens.
+    eager_nics: bool,
+    eager_switches: bool,
+}
+
+/// What a run is made from.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The graph.
+    pub topology: &'a Topology,
+    /// The traffic.
+    pub flows: &'a FlowSet,
+    /// `[fabric]`.
+    pub fabric: &'a FabricParameters,
+    /// `[transport]`.
+    pub transport: &'a TransportParameters,
+    /// Load balancers; workloads point into this list.
+    pub balancers: Vec<Balancer>,
+    /// Faults, resolved to links.
+    pub faults: &'a [Fault],
+    /// Extra measurements.
+    pub measure: &'a Measure,
+    /// Time for a trigger to reach another host.
+    pub trigger_latency: Time,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Most threads.
+    pub threads: usize,
+    /// When transmissions are worked out; the results are the same.
+    pub timing: Timing,
+    /// How the fabric is split; the results are the same.
+    pub split: Split,
+    /// The run ends here at the latest.
+    pub time_limit: Time,
+}
+
+/// When ports work out their transmissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// When somebody needs to know: about one event per packet-hop.
+    #[default]
+    Lazy,
+    /// When they happen: two events per packet-hop. The yardstick for the lazy way.
+    Eager,
+}
+
+/// How a fabric is split into cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Split {
+    /// A leaf with its hosts, or another switch, is a cell.
+    #[default]
+    Cells,
+    /// All of it is one cell. The yardstick for many.
+    One,
+}
+
+impl<'a> Plan<'a> {
+    /// Prepares a run. `go_on` is asked now and then.
+    ///
+    /// # Errors
+    /// Where the parts do not fit together, or `go_on` said no.
+    pub(crate) fn new(setup: &Setup<'a>, go_on: &mut dyn FnMut() -> bool) -> Result<Self, FabricError> {
+        let topology = setup.topology;
+        let hosts = topology.hosts;
+        let overhead = setup.transport.header();
+        let wire_mtu = setup.transport.mtu() + overhead;
+        let ack_size = setup.transport.ack_size();
+        if wire_mtu > u64::from(u16::MAX) {
+            let most = u16::MAX;
+            return Err(FabricError::Setup(format!(
+                "transport.mtu and header make {wire_mtu} B packets; at most {most} B fit"
+            )));
+        }
+        let reference = setup.fabric.quirks == Quirks::ConweaveNs3;
+        // The reference model counts the payload out and propagation alone back (conweave-ns3 1.1).
+        let (out, back) = if reference { (setup.transport.mtu(), 0) } else { (wire_mtu, ack_size) };
+        let base_rtt = topology.window_rtt(out, back);
+        let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
+        let bdp = nic_rate.bytes_in(base_rtt);
+        let fabric = Limits::new(setup.fabric, bdp, wire_mtu as u32).map_err(FabricError::Setup)?;
+        if fabric.pfc && setup.fabric.shared_buffer.0 == 0 {
+            let message = "fabric.pfc needs a fabric.shared_buffer, whose filling it watches";
+            return Err(FabricError::Setup(message.into()));
+        }
+        let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
+        let transport = Transport::new(
+            setup.transport,
+            &Network {
+                base_rtt,
+                bdp,
+                queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
+                trimming: fabric.trimming,
+                nic_rate,
+            },
+        );
+        let links = links::links(topology, setup.seed).map_err(FabricError::Setup)?;
+        let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
+        let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.trigger_latency.ps());
+        let cells = CellPlan::new(topology, &delays, triggers, setup.threads, setup.split == Split::One);
+        let mut link_of_rank = vec![0; links.len()];
+        links.iter().enumerate().for_each(|(link, plan)| link_of_rank[plan.rank as usize] = link as u32);
+        let shared = match setup.fabric.shared_buffer.0 {
+            0 => None,
+            _ => Some(SharedBuffer::new(topology, &links, setup.fabric, wire_mtu).map_err(FabricError::Setup)?),
+        };
+        let guided = Guided::new(topology, &setup.balancers).map_err(FabricError::Setup)?;
+        let mut fastest = vec![Rate(0); topology.switches() as usize];
+        for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
+            let rate = &mut fastest[(link.from - hosts) as usize];
+            *rate = (*rate).max(link.rate);
+        }
+        let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
+        let mut counts = vec![0u32; cells.partitions];
+        let ports = links.iter().map(|link| {
+            let count = &mut counts[usize::from(cells.owner_of(NodeId(link.from)))];
+            *count += 1;
+            *count - 1
+        });
+        let ports = ports.collect();
+        let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
+        faults_by_time.sort_unstable();
+        let eager = setup.timing == Timing::Eager;
+        // A NIC's timers follow from what it sends: where they are shorter than a window, it cannot wait for its end.
+        let hasty = transport.least_timeout().is_some_and(|least| least.ps() < cells.lookahead);
+        Ok(Plan {
+            seed: setup.seed,
+            hosts,
+            leaf: (0..hosts).map(|h| topology.edge_switch(h).0 - hosts).collect(),
+            host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
+            host_up,
+            fastest,
+            tables: tables::tables(topology, setup.faults, go_on).map_err(|Stopped| FabricError::Interrupted)?,
+            flow_keys: if reference {
+                reference_ports(setup.flows, hosts)
+            } else {
+                setup.flows.flows.iter().map(|f| f.key).collect()
+            },
+            trigger_home: trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?,
+            trigger_latency: setup.trigger_latency.ps(),
+            flows: setup.flows,
+            // What a switch hears of its buffer must be said when it happens.
+            eager_switches: eager || fabric.pfc,
+            eager_nics: eager || hasty,
+            fabric,
+            transport,
+            data_overhead: overhead as u16,
+            wire_mtu,
+            ack_size: ack_size as u16,
+            bdp_packets: bdp.div_ceil(wire_mtu),
+            guided,
+            longest_rtt: topology.guidance.map(|_| base_rtt),
+            sees: setup.balancers.iter().map(|b| b.switch.about().sees).collect(),
+            plain_host: setup.balancers.iter().map(|b| reference && b.host.name() == "ecmp").collect(),
+            balancers: setup.balancers.clone(),
+            reference,
+            shared,
+            link_of_rank,
+            faults: setup.faults,
+            faults_by_time,
+            measure: setup.measure,
+            links,
+            cells,
+            ports,
+            topology,
+        })
+    }
+
+    /// Links that leave the nodes of partition `me`, in the order of their ports.
+    pub(crate) fn links_of(&self, me: u16) -> impl Iterator<Item = u32> {
+        (0..self.links.len() as u32).filter(move |&link| self.owner_of_link(link) == me)
+    }
+
+    /// The port that sends over a directed link, in its partition.
+    #[inline]
+    pub(crate) fn port_of(&self, link: u32) -> PortId {
+        PortId(self.ports[link as usize])
+    }
+
+    /// The partition whose port sends over a directed link.
+    #[inline]
+    pub(crate) fn owner_of_link(&self, link: u32) -> u16 {
+        self.cells.owner_of(NodeId(self.links[link as usize].from))
+    }
+
+    /// Whether the port of a link works out every transmission when it happens.
+    #[inline]
+    pub(crate) fn is_eager(&self, link: &LinkPlan) -> bool {
+        if link.from < self.hosts { self.eager_nics } else { self.eager_switches }
+    }
+
+    /// The partition of a host.
+    #[inline]
+    pub(crate) fn owner_of_host(&self, host: u32) -> u16 {
+        self.cells.owner_of(NodeId(host))
+    }
+
+    /// The cell of a node.
+    #[inline]
+    pub(crate) fn cell_of(&self, node: u32) -> u16 {
+        self.cells.of_node[node as usize]
+    }
+
+    /// The NIC of a host.
+    #[inline]
+    pub(crate) fn nic(&self, host: HostId) -> PortId {
+        self.port_of(self.host_up[host.at()])
+    }
+
+    /// The most that a queue is likely to hold, in bytes, for histograms.
+    pub(crate) fn longest_queue(&self) -> u32 {
+        match &self.shared {
+            // A queue may take half of a shared buffer, but most never come near it.
+            Some(shared) => (shared.size / 8).min(u64::from(u32::MAX)) as u32,
+            None => self.fabric.queue_limit.saturating_mul(self.fabric.classes as u32),
+        }
+    }
+
+    /// Propagation delay of a link between switches.
+    pub(crate) fn hop_delay(&self) -> Time {
+        let between = self.topology.links.iter().find(|l| l.from.0 >= self.hosts && l.to.0 >= self.hosts);
+        between.map_or(Time::ZERO, |l| l.delay)
+    }
+
+    /// Rate that a flow between two hosts can reach alone: of the slowest among the NICs and the fastest links that
+    /// leave and enter their switches.
+    pub(crate) fn lone_rate(&self, src: u32, dst: u32) -> Rate {
+        let nics = self.nic_rate(src).min(self.nic_rate(dst));
+        let (from, to) = (self.leaf[src as usize], self.leaf[dst as usize]);
+        if from == to { nics } else { nics.min(self.fastest[from as usize]).min(self.fastest[to as usize]) }
+    }
+
+    /// Rate of a host's NIC.
+    pub(crate) fn nic_rate(&self, host: u32) -> Rate {
+        self.links[self.host_up[host as usize] as usize].rate
+    }
+
+    /// The load balancer of a flow.
+    pub(crate) fn balancer_of(&self, flow: &anabranch_workload::Flow) -> u8 {
+        self.flows.workloads[flow.workload as usize].load_balancer as u8
+    }
+}
+
+/// UDP ports of every flow as the reference model hands them out (conweave-ns3 1.1): sources count from 10,000 per
+/// sending host, destinations from 100 per receiving host, among flows of one start in the order of the flow file;
+/// source in the lower 16 bits, destination above.
+fn reference_ports(flows: &FlowSet, hosts: u32) -> Vec<u64> {
+    let (mut source, mut destination) = (vec![10_000u16; hosts as usize], vec![100u16; hosts as usize]);
+    let next = |port: &mut u16| {
+        let this = *port;
+        *port = port.wrapping_add(1);
+        u64::from(this)
+    };
+    let mut order: Vec<usize> = (0..flows.flows.len()).collect();
+    order.sort_by_key(|&i| (start_time(flows.flows[i].start).unwrap_or(u64::MAX), flows.flows[i].listed));
+    let mut ports = vec![0; order.len()];
+    for i in order {
+        let flow = &flows.flows[i];
+        ports[i] = next(&mut source[flow.src as usize]) | next(&mut destination[flow.dst as usize]) << 16;
+    }
+    ports
+}
+
+/// A trigger keeps its state at its home, else at the sender of its first target.
+fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
+    if flows.triggers.len() > MOST_TRIGGERS as usize {
+        return Err(format!("{} triggers; at most {MOST_TRIGGERS} fit", flows.triggers.len()));
+    }
+    let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| match (trigger.home, trigger.targets.first())
+    {
+        (Some(home), _) if home < hosts => Ok(home),
+        (Some(home), _) => {
+            Err(format!("trigger {number} is at home at host {home}; hosts are 0 to {}", hosts.max(1) - 1))
+        }
+        (None, Some(first)) => Ok(flows.flows[*first as usize].src),
+        (None, None) => Err(format!("trigger {number} starts no flow and has no host as its home")),
+    };
+    flows.triggers.iter().enumerate().map(home).collect()
+}
+
+/// Whether a flow has a start time of its own, and which.
+pub(crate) fn start_time(start: Start) -> Option<u64> {
+    match start {
+        Start::At(time) => Some(time.ps()),
+        Start::On(_) => None,
+    }
+}
+
+/// Activations after which a trigger fires all its targets; `None` for one target per activation.
+pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
+    match kind {
+        TriggerKind::Oneshot => Some(1),
+        TriggerKind::Barrier(count) => Some(count),
+        TriggerKind::Multishot => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_workload::Flow;
+
+    #[test]
+    fn flows_of_one_start_count_their_ports_in_file_order() {
+        // Lines of the recorded incast: 16, 33 and 23 to host 0 at once; sorted by source 23 stands before 33. Recorded
+        // destination ports: 100, 101 and, for the last line, 102. A later flow counts on, whatever its line.
+        let flow = |src, start, listed| Flow {
+            src,
+            dst: 0,
+            size: 1,
+            start: Start::At(Time::from_ns(start)),
+            workload: 0,
+            class: 0,
+            key: 0,
+            listed,
+            on_sent: None,
+            on_received: None,
+        };
+        let list = vec![flow(16, 0, 1), flow(23, 0, 3), flow(33, 0, 2), flow(16, 5, 0)];
+        let set = FlowSet { flows: list, ..FlowSet::default() };
+        let ports: Vec<(u64, u64)> = reference_ports(&set, 40).iter().map(|p| (p & 0xffff, p >> 16)).collect();
+        assert_eq!(ports, [(10_000, 100), (10_000, 102), (10_000, 101), (10_001, 103)]);
+    }
+}

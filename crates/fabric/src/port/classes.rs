@@ -1,0 +1,177 @@
+//! Several data classes in one port: a queue each, served strictly or by weighted (deficit) round robin.
+
+use crate::{
+    ids::{PacketId, PortId},
+    packet::{Fifo, Packets},
+    plan::Scheduling,
+};
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    packets: Fifo,
+    bytes: u32,
+    /// Bytes the class may still send in its turn.
+    deficit: i32,
+}
+
+/// The data queues of every port, where there is more than one class; empty otherwise.
+#[derive(Debug)]
+pub(crate) struct ClassQueues {
+    scheduling: Scheduling,
+    /// Bytes that each class may send in one turn.
+    quanta: Vec<i32>,
+    classes: usize,
+    queues: Vec<Queue>,
+    /// Per port the class whose turn it is.
+    turn: Vec<u8>,
+}
+
+impl ClassQueues {
+    /// For so many ports, with a class for each of `quanta`.
+    pub(crate) fn new(ports: usize, scheduling: Scheduling, quanta: &[i32]) -> Self {
+        let classes = quanta.len();
+        let several = if classes > 1 { ports } else { 0 };
+        let empty = Queue { packets: Fifo::EMPTY, bytes: 0, deficit: 0 };
+        ClassQueues {
+            scheduling,
+            quanta: quanta.to_vec(),
+            classes,
+            queues: vec![empty; several * classes],
+            turn: vec![0; several],
+        }
+    }
+
+    /// Whether there is more than one class.
+    #[inline]
+    pub(crate) fn several(&self) -> bool {
+        self.classes > 1
+    }
+
+    fn index(&self, port: PortId, class: u8) -> usize {
+        port.at() * self.classes + usize::from(class)
+    }
+
+    pub(crate) fn bytes(&self, port: PortId, class: u8) -> u32 {
+        self.queues[self.index(port, class)].bytes
+    }
+
+    /// The packet that a class queued last.
+    pub(crate) fn last(&self, port: PortId, class: u8) -> PacketId {
+        self.queues[self.index(port, class)].packets.last()
+    }
+
+    /// The queues of a port.
+    pub(crate) fn of(&self, port: PortId) -> impl Iterator<Item = &Fifo> {
+        let first = self.index(port, 0);
+        self.queues[first..first + self.classes].iter().map(|queue| &queue.packets)
+    }
+
+    /// The last packet of a class was exchanged for another.
+    pub(crate) fn resize(&mut self, port: PortId, class: u8, difference: i64) {
+        let index = self.index(port, class);
+        let queue = &mut self.queues[index];
+        queue.bytes = (i64::from(queue.bytes) + difference) as u32;
+    }
+
+    pub(crate) fn push(&mut self, packets: &mut Packets, port: PortId, id: PacketId) {
+        let (class, size) = (packets[id].class, packets[id].size);
+        let index = self.index(port, class);
+        let queue = &mut self.queues[index];
+        queue.bytes += u32::from(size);
+        queue.packets.push(packets, id);
+    }
+
+    /// Whether a class that is not in `paused` has a packet.
+    pub(crate) fn waits(&self, port: PortId, paused: u8) -> bool {
+        let first = self.index(port, 0);
+        (0..self.classes).any(|c| paused >> c & 1 == 0 && !self.queues[first + c].packets.is_empty())
+    }
+
+    /// Takes the packet whose turn it is; one of the classes that are not `paused` must have one.
+    pub(crate) fn pop(&mut self, packets: &Packets, port: PortId, paused: u8) -> PacketId {
+        let first = self.index(port, 0);
+        let ready = |c: &usize| paused >> c & 1 == 0 && !self.queues[first + c].packets.is_empty();
+        let class = match self.scheduling {
+            Scheduling::Strict => (0..self.classes).find(ready),
+            Scheduling::Wrr => Some(self.turn(packets, port, paused)),
+        };
+        let queue = &mut self.queues[first + class.expect("a waiting packet")];
+        let id = queue.packets.pop(packets);
+        let size = packets[id].size;
+        queue.bytes -= u32::from(size);
+        queue.deficit -= i32::from(size);
+        id
+    }
+
+    /// Deficit round robin: a class keeps its turn while it has packets and bytes left; an empty class loses what
+    /// it saved.
+    fn turn(&mut self, packets: &Packets, port: PortId, paused: u8) -> usize {
+        let first = self.index(port, 0);
+        let turn = &mut self.turn[port.at()];
+        loop {
+            let queue = &mut self.queues[first + *turn as usize];
+            let head = queue.packets.first();
+            if !head.is_some() {
+                queue.deficit = 0;
+            } else if paused >> *turn & 1 == 0 && queue.deficit >= i32::from(packets[head].size) {
+                return *turn as usize;
+            }
+            *turn = (*turn + 1) % self.classes as u8;
+            let next = &mut self.queues[first + *turn as usize];
+            if !next.packets.is_empty() && paused >> *turn & 1 == 0 {
+                next.deficit += self.quanta[*turn as usize];
+            }
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.queues.capacity() * size_of::<Queue>() + self.turn.capacity()
+    }
+}
+
+/// Bytes that each class may send in one turn, in proportion to the weights; the smallest is one full packet, so
+/// that every turn sends.
+pub(crate) fn quanta(weights: &[u64], full_packet: u32) -> Vec<i32> {
+    let least = u128::from(weights.iter().copied().min().unwrap_or(1).max(1));
+    let scaled = |weight: u64| u128::from(weight) * u128::from(full_packet) / least;
+    weights.iter().map(|&weight| scaled(weight).min(i32::MAX as u128 / 2) as i32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+
+    /// Classes in the order in which a port sends 6 packets each of two classes, 100 B all.
+    fn sent(scheduling: Scheduling, weights: &[u64], paused: u8) -> Vec<u8> {
+        let (mut packets, mut queues) = (Packets::default(), ClassQueues::new(3, scheduling, &quanta(weights, 100)));
+        let port = PortId(2);
+        for class in [1, 0] {
+            for _ in 0..6 {
+                let packet = Packet { class, size: 100, next: PacketId::NONE.0, ..Packet::default() };
+                let id = packets.insert(packet);
+                queues.push(&mut packets, port, id);
+            }
+        }
+        assert_eq!((queues.bytes(port, 0), queues.bytes(port, 1)), (600, 600));
+        let mut order = Vec::new();
+        while queues.waits(port, paused) {
+            let id = queues.pop(&packets, port, paused);
+            order.push(packets[id].class);
+        }
+        order
+    }
+
+    #[test]
+    fn strict_priority_and_weights() {
+        assert_eq!(sent(Scheduling::Strict, &[1, 1], 0), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+        // Two packets of the first class to one of the second; the turn begins behind class 0.
+        assert_eq!(sent(Scheduling::Wrr, &[2, 1], 0), [1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_paused_class_waits() {
+        assert_eq!(sent(Scheduling::Strict, &[1, 1], 0b01), [1; 6]);
+        assert_eq!(sent(Scheduling::Wrr, &[2, 1], 0b10), [0; 6]);
+    }
+}

@@ -1,0 +1,74 @@
+//! What a link does to packets at the moment.
+
+use crate::packet::Packet;
+use anabranch_random::Stream;
+use anabranch_topology::FaultAction;
+
+/// A link that is down or loses packets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkFault {
+    down: bool,
+    /// Packets lost out of 10^9.
+    loss_per_billion: u64,
+    /// Only data packets are affected.
+    data_only: bool,
+    /// Draws of its losses; made with the first one.
+    stream: Option<Box<Stream>>,
+}
+
+impl LinkFault {
+    /// A fault begins or ends.
+    pub(crate) fn change(&mut self, action: FaultAction, data_only: bool) {
+        match action {
+            FaultAction::Down => (self.down, self.data_only) = (true, data_only),
+            FaultAction::Up => (self.down, self.loss_per_billion, self.data_only) = (false, 0, false),
+            FaultAction::Loss { per_billion } => (self.loss_per_billion, self.data_only) = (per_billion, data_only),
+            FaultAction::Degrade(_) => {}
+        }
+    }
+
+    /// Whether it does anything to packets.
+    pub(crate) fn acts(&self) -> bool {
+        self.down || self.loss_per_billion > 0
+    }
+
+    /// Whether a packet that starts now is lost.
+    pub(crate) fn loses(&mut self, packet: &Packet, stream: impl FnOnce() -> Stream) -> bool {
+        if self.data_only && packet.is_control() {
+            return false;
+        }
+        if self.down || self.loss_per_billion == 0 {
+            return self.down;
+        }
+        let stream = self.stream.get_or_insert_with(|| Box::new(stream()));
+        stream.chance(self.loss_per_billion, 1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Kind;
+
+    #[test]
+    fn control_passes_a_fault_of_data() {
+        let mut fault = LinkFault::default();
+        let packet = |kind| Packet { kind, ..Packet::default() };
+        let stream = || Stream::keyed(1, 2, "loss");
+        fault.change(FaultAction::Down, true);
+        assert!(fault.acts() && fault.loses(&packet(Kind::Data), stream));
+        assert!(!fault.loses(&packet(Kind::Ack), stream));
+        fault.change(FaultAction::Up, false);
+        assert!(!fault.acts() && !fault.loses(&packet(Kind::Data), stream));
+    }
+
+    /// 1000 draws at one half: 500, give or take four deviations of sqrt(1000 / 4) = 15.8.
+    #[test]
+    fn losses_come_as_often_as_they_should() {
+        let mut fault = LinkFault::default();
+        fault.change(FaultAction::Loss { per_billion: 500_000_000 }, false);
+        let packet = Packet { kind: Kind::Data, ..Packet::default() };
+        let lost = (0..1000).filter(|_| fault.loses(&packet, || Stream::keyed(1, 2, "loss"))).count();
+        assert!((437..=563).contains(&lost), "{lost}");
+    }
+}

@@ -1,0 +1,54 @@
+//! Explicit congestion notification, as RED does it.
+
+use anabranch_random::Stream;
+
+/// Thresholds in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Marking {
+    pub(crate) kmin: u32,
+    pub(crate) kmax: u32,
+    /// Probability just below `kmax`; it grows linearly from zero at `kmin`.
+    pub(crate) pmax: f64,
+    /// Bytes of a queue that do not count.
+    pub(crate) beyond: u32,
+}
+
+impl Marking {
+    /// Whether a packet is marked at `bytes` in its queue; draws where that is open.
+    pub(crate) fn marks(&self, bytes: u32, stream: impl FnOnce() -> f64) -> bool {
+        let bytes = bytes.saturating_sub(self.beyond);
+        if bytes <= self.kmin || bytes > self.kmax {
+            return bytes > self.kmax;
+        }
+        let probability = self.pmax * f64::from(bytes - self.kmin) / f64::from(self.kmax - self.kmin);
+        stream() < probability
+    }
+}
+
+/// A port's random stream for marks and for the choice of the packet to trim; made when first used.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draws(Option<Box<Stream>>);
+
+impl Draws {
+    pub(crate) fn of(&mut self, seed: u64, link_key: u64) -> &mut Stream {
+        self.0.get_or_insert_with(|| Box::new(Stream::keyed(seed, link_key, "red")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn red_by_hand() {
+        let red = Marking { kmin: 100, kmax: 300, pmax: 0.5, beyond: 0 };
+        let never = || unreachable!("nothing to draw");
+        assert!(!red.marks(100, never) && red.marks(301, never));
+        // Half way: 0.25.
+        assert!(red.marks(200, || 0.249) && !red.marks(200, || 0.25));
+        assert!(red.marks(300, || 0.499) && !red.marks(300, || 0.5));
+        // Of 400 B 200 do not count.
+        let beyond = Marking { beyond: 200, ..red };
+        assert!(beyond.marks(400, || 0.249) && !beyond.marks(300, never));
+    }
+}

@@ -1,0 +1,97 @@
+//! PFC at the ports: pause frames, and what they stop.
+
+use super::{Ports, buffer::Guest};
+use crate::{
+    event::Event,
+    ids::{PacketId, PortId},
+    packet::{Kind, Packet},
+};
+use anabranch_topology::LinkId;
+
+/// When the pauses of the ports end, where they end by themselves; empty without PFC.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses {
+    /// By port and class.
+    until: Vec<u64>,
+}
+
+impl Pauses {
+    pub(crate) fn new(queues: usize) -> Self {
+        Pauses { until: vec![0; queues] }
+    }
+}
+
+impl Ports<'_> {
+    /// A packet has been admitted: its sender is paused if that is due. `passing` bytes leave at once and are not in the
+    /// buffer's books.
+    pub(super) fn check_pause(&mut self, guest: &Guest, passing: u32, now: u64) {
+        let Some(shared) = &self.plan.shared else { return };
+        let Guest { switch, ingress, class, .. } = *guest;
+        if !self.buffers.pauses(shared, switch, ingress, class, passing) {
+            return;
+        }
+        let already = self.buffers.set_paused(ingress, class, true);
+        // A pause that ends by itself is renewed with every packet.
+        if !already || self.plan.fabric.pfc_pause.is_some() {
+            self.send_pause(ingress, class, true, now);
+        }
+    }
+
+    /// The sender behind `ingress` may go on.
+    pub(super) fn resume(&mut self, ingress: u32, class: u8, now: u64) {
+        self.buffers.set_paused(ingress, class, false);
+        self.send_pause(ingress, class, false, now);
+    }
+
+    /// Tells the sender behind `ingress` to pause or to go on.
+    fn send_pause(&mut self, ingress: u32, class: u8, pause: bool, now: u64) {
+        let frame = Packet {
+            psn: u64::from(pause),
+            tag: ingress,
+            class,
+            size: self.plan.fabric.pfc_frame,
+            kind: Kind::Pause,
+            ..Packet::default()
+        };
+        self.pause_frames += u64::from(pause);
+        self.books.born(&frame);
+        let id = self.packets.insert(frame);
+        self.join(self.plan.port_of(LinkId(ingress).reverse().0), id, now, u32::MAX);
+    }
+
+    /// The data of a class must wait from `now` on; what started before has been worked out.
+    pub(crate) fn pause(&mut self, port: PortId, class: u8, now: u64) {
+        self.ports[port.at()].paused |= 1 << class;
+        self.counters[port.at()].pauses += 1;
+        if let Some(pause) = self.plan.fabric.pfc_pause {
+            let queue = self.pause_number(port, class);
+            self.pauses.until[queue as usize] = now + pause;
+            let link = &self.plan.links[self.link(port) as usize];
+            let event = Event::PauseEnds { rank: link.rank, queue };
+            self.cells.push(u32::from(self.plan.cell_of(link.from)), event.at(now + pause));
+        }
+    }
+
+    fn pause_number(&self, port: PortId, class: u8) -> u32 {
+        port.0 * self.plan.fabric.classes as u32 + u32::from(class)
+    }
+
+    /// The port and class of a pause that ends at `now`; `None` where it was renewed.
+    pub(crate) fn paused_queue(&self, number: u32, now: u64) -> Option<(PortId, u8)> {
+        let classes = self.plan.fabric.classes as u32;
+        (self.pauses.until[number as usize] == now).then_some((PortId(number / classes), (number % classes) as u8))
+    }
+
+    /// Lifts a pause at `now`; the port, worked out up to then, may go on from there.
+    pub(crate) fn unpause(&mut self, port: PortId, class: u8, now: u64) {
+        if self.ports[port.at()].paused & 1 << class != 0 {
+            self.ports[port.at()].paused &= !(1 << class);
+            self.idle_until(port, now);
+        }
+    }
+
+    /// Of a packet that waits: the link by which it came, with PFC.
+    pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
+        self.buffers.came_by(id)
+    }
+}

@@ -1,0 +1,63 @@
+//! How long a packet is on the wire, where it is not a whole number of picoseconds per byte.
+
+use anabranch_units::{Rate, Serialiser};
+
+/// The clock of one port.
+#[derive(Clone, Debug)]
+pub(crate) enum WireTime {
+    /// The remainder of a packet's time is carried over to the next: a thousand packets take exactly the time of their
+    /// bytes.
+    Carried(Serialiser),
+    /// Cut to whole nanoseconds, by size.
+    WholeNanoseconds(Box<[u32]>),
+}
+
+/// Picoseconds per byte at `rate`, or the clock of a port to which there is more than that. Packets have up to `largest`
+/// bytes.
+pub(crate) fn wire_time(rate: Rate, whole_nanoseconds: bool, largest: u64) -> (u32, Option<Box<WireTime>>) {
+    if whole_nanoseconds {
+        let times = (0..=largest).map(|bytes| rate.wire_time_in_ns(bytes).ps() as u32).collect();
+        return (0, Some(Box::new(WireTime::WholeNanoseconds(times))));
+    }
+    match rate.ps_per_byte() {
+        Some(ps) => (ps as u32, None),
+        None => (0, Some(Box::new(WireTime::Carried(Serialiser::new(rate))))),
+    }
+}
+
+impl WireTime {
+    /// The time that a packet of `bytes` takes, the next one of this port.
+    #[inline]
+    pub(crate) fn of(&mut self, bytes: u32) -> u64 {
+        match self {
+            WireTime::Carried(serialiser) => serialiser.serialise(u64::from(bytes)).ps(),
+            WireTime::WholeNanoseconds(times) => u64::from(times[bytes as usize]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_picoseconds_need_no_clock() {
+        assert!(matches!(wire_time(Rate::gbps(400), false, 9000), (20, None)));
+    }
+
+    /// 8 / 3 ps per byte at 3 Tb/s: three bytes take 8 ps, in whatever pieces.
+    #[test]
+    fn remainders_are_carried() {
+        let (ps, clock) = wire_time(Rate::gbps(3000), false, 9000);
+        let mut clock = clock.unwrap();
+        assert_eq!(ps, 0);
+        assert_eq!([1, 1, 1].map(|bytes| clock.of(bytes)).iter().sum::<u64>(), 8);
+    }
+
+    /// 1048 B at 100 Gb/s are 83.84 ns.
+    #[test]
+    fn the_recorded_model_cuts_to_nanoseconds() {
+        let (_, clock) = wire_time(Rate::gbps(100), true, 1048);
+        assert_eq!(clock.unwrap().of(1048), 83_000);
+    }
+}

@@ -1,0 +1,79 @@
+//! What was born against what became of it. What is in flight is counted where it lies, not by subtraction.
+
+use super::FlowOutcome;
+use crate::{
+    ids::FlowId,
+    measure::{Family, Tally},
+    partition::Partition,
+    plan::Plan,
+};
+use anabranch_outcome::{Balance, Conservation};
+
+/// The books of all partitions together.
+pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
+    let trimmed: Tally = partitions.iter().map(|p| p.ports.books.trimmed).sum();
+    let balance = |family: Family| {
+        let books = |index: usize| -> Tally { partitions.iter().map(|p| p.ports.books.of(family)[index]).sum() };
+        let (injected, delivered, dropped) = (books(0), books(1), books(2));
+        let mut in_flight = Tally::default();
+        let live = partitions.iter().flat_map(|p| p.ports.packets.live());
+        live.filter(|packet| Family::of(packet.kind) == family).for_each(|packet| in_flight.add(packet));
+        let trimmed = if family == Family::Data { trimmed } else { Tally::default() };
+        let of = |number: fn(&Tally) -> u64| Balance {
+            injected: number(&injected),
+            delivered: number(&delivered),
+            dropped: number(&dropped),
+            trimmed: number(&trimmed),
+            in_flight: number(&in_flight),
+        };
+        (of(|t| t.packets), of(|t| t.bytes))
+    };
+    let (data_packets, data_bytes) = balance(Family::Data);
+    let (acks, ack_bytes) = balance(Family::Acks);
+    let complete = |(number, flow): (usize, &FlowOutcome)| {
+        flow.received?;
+        let definition = &plan.flows.flows[number];
+        let receiver = &partitions[usize::from(plan.owner_of_host(definition.dst))];
+        Some((receiver.hosts.received(FlowId(number as u32)).received_bytes, definition.size))
+    };
+    let complete: Vec<_> = flows.iter().enumerate().filter_map(complete).collect();
+    Conservation {
+        data_packets,
+        data_bytes,
+        headers: balance(Family::Headers).0,
+        acks,
+        ack_bytes,
+        probes: balance(Family::Probes).0,
+        control: balance(Family::Control).0,
+        unique_bytes: complete.iter().map(|c| c.0).sum(),
+        flow_bytes: complete.iter().map(|c| c.1).sum(),
+    }
+}
+
+/// Whether nothing was lost or invented.
+///
+/// # Errors
+/// The first balance that does not hold.
+pub(super) fn check(conservation: &Conservation) -> Result<(), String> {
+    let balances = [
+        ("data packets", conservation.data_packets),
+        ("bytes of data packets", conservation.data_bytes),
+        ("headers of trimmed packets", conservation.headers),
+        ("acknowledgements", conservation.acks),
+        ("bytes of acknowledgements", conservation.ack_bytes),
+        ("probes and their replies", conservation.probes),
+        ("control packets of switches", conservation.control),
+    ];
+    for (what, balance) in balances {
+        if !balance.holds() {
+            return Err(format!("conservation of {what}: {balance:?}"));
+        }
+    }
+    if conservation.unique_bytes != conservation.flow_bytes {
+        return Err(format!(
+            "complete flows of {} B delivered {} unique bytes",
+            conservation.flow_bytes, conservation.unique_bytes
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! What became of the links: a row each, and Little's law on every queue.
+
+use crate::{partition::Partition, plan::Plan};
+use anabranch_outcome::{LinkRow, PortSeries, QueueStats, UplinkCount};
+use anabranch_topology::{LinkId, NodeId, NodeKind};
+use anabranch_units::Time;
+
+/// A row per directed link of a run that ended at `end`.
+///
+/// # Errors
+/// Where Little's law does not hold, and by how much.
+pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec<LinkRow>, String> {
+    let mut rows = Vec::with_capacity(plan.links.len());
+    for (index, link) in plan.links.iter().enumerate() {
+        let number = index as u32;
+        let (ports, id) = (&mut partitions[usize::from(plan.owner_of_link(number))].ports, plan.port_of(number));
+        ports.close_books(id, end.ps());
+        let (port, counters) = (ports.port(id), ports.counters(id));
+        let account = &port.account;
+        let still = ports.queues(id).flat_map(|queue| queue.iter(&ports.packets)).map(|id| &ports.packets[id]);
+        let still = still.filter(|packet| !packet.is_control());
+        let waited = account.waited + still.map(|packet| account.changed_at - packet.queued_at).sum::<u64>();
+        if waited != account.area_packets {
+            let name = plan.topology.link_name(LinkId(number));
+            return Err(format!(
+                "Little's law on {name}: the queue's length integrates to {} packet-ps, its packets waited {waited} ps",
+                account.area_packets
+            ));
+        }
+        let total = end.ps().max(1);
+        let occupancy = ports.histograms.occupancy(id, total);
+        let p99_bytes = ports.histograms.quantile_bytes(id, total, 0.99, account.max_bytes);
+        let p99_packets = quantile_packets(&occupancy, total)
+            .unwrap_or_else(|| p99_bytes.div_ceil(plan.wire_mtu).min(u64::from(account.max_packets)));
+        rows.push(LinkRow {
+            from: plan.topology.node(NodeId(link.from)).name.clone(),
+            to: plan.topology.node(NodeId(link.to)).name.clone(),
+            tier: plan.topology.links[index].class.name(),
+            direction: direction(plan, index),
+            rate_bps: link.rate.0,
+            bytes: account.sent_bytes,
+            packets: account.sent_packets,
+            utilisation: account.sent_bytes as f64 * 8.0 / (link.rate.0 as f64 * Time::from_ps(total).as_seconds()),
+            queue: QueueStats {
+                mean_bytes: account.area_bytes as f64 / total as f64,
+                p99_bytes,
+                max_bytes: u64::from(account.max_bytes),
+                mean_packets: account.area_packets as f64 / total as f64,
+                p99_packets,
+                max_packets: u64::from(account.max_packets),
+                occupancy,
+            },
+            ecn_marks: counters.marked,
+            trims: counters.trimmed,
+            drops: counters.dropped,
+            pauses: counters.pauses,
+        });
+    }
+    Ok(rows)
+}
+
+fn quantile_packets(occupancy: &[(u64, u64)], total: u64) -> Option<u64> {
+    let mut left = (total as f64 * 0.99) as u64;
+    for &(packets, span) in occupancy {
+        if left <= span {
+            return Some(packets);
+        }
+        left -= span;
+    }
+    occupancy.last().map(|&(packets, _)| packets)
+}
+
+fn direction(plan: &Plan<'_>, link: usize) -> &'static str {
+    let height = |node: u32| match plan.topology.node(NodeId(node)).kind {
+        NodeKind::Host => 0,
+        NodeKind::Switch { tier } => 1 + u32::from(tier),
+    };
+    match height(plan.links[link].from).cmp(&height(plan.links[link].to)) {
+        std::cmp::Ordering::Less => "up",
+        std::cmp::Ordering::Greater => "down",
+        std::cmp::Ordering::Equal => "flat",
+    }
+}
+
+/// The time series that were asked for, up to `end`. The books must have been closed.
+pub(super) fn series(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Vec<PortSeries> {
+    let mut links: Vec<u32> = plan.measure.series_links.iter().map(|link| link.0).collect();
+    links.sort_unstable();
+    links.dedup();
+    let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
+    let row = |link: u32| {
+        let mut samples = partitions[usize::from(plan.owner_of_link(link))].ports.series.take(plan.port_of(link));
+        samples.retain(|sample| sample.0 <= end);
+        let link = &plan.links[link as usize];
+        PortSeries { from: name(link.from), to: name(link.to), samples }
+    };
+    if plan.measure.series_interval == Time::ZERO { Vec::new() } else { links.into_iter().map(row).collect() }
+}
+
+/// Packets per flow and uplink, where asked for.
+pub(super) fn uplink_counts(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<UplinkCount> {
+    let counts = partitions.iter().filter_map(|p| p.switches.uplink_counts.as_ref()).flatten();
+    let mut counts: Vec<_> = counts.map(|(&key, &packets)| (key, packets)).collect();
+    counts.sort_unstable();
+    let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
+    let row = |((flow_id, link), packets): ((u32, u32), u64)| {
+        let link = &plan.links[link as usize];
+        UplinkCount { flow_id, from: name(link.from), to: name(link.to), packets }
+    };
+    counts.into_iter().map(row).collect()
+}

@@ -1,0 +1,156 @@
+//! At the end of a run: the invariants are checked and the results of all partitions put together.
+
+mod conservation;
+mod deadlock;
+mod links;
+
+pub(crate) use deadlock::deadlock;
+
+use crate::{host::NEVER, ids::FlowId, partition::Partition, plan::Plan};
+use anabranch_lb::{HostScheme, SchemeCounters};
+use anabranch_outcome::{Conservation, Counters, LinkRow, PortSeries, UplinkCount};
+use anabranch_units::Time;
+
+/// A flow's outcome as the fabric knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowOutcome {
+    /// When it started.
+    pub started: Option<Time>,
+    /// When its first packet was sent.
+    pub first_sent: Option<Time>,
+    /// When the receiver had the last byte.
+    pub received: Option<Time>,
+    /// When the sender had the last acknowledgement.
+    pub acknowledged: Option<Time>,
+    /// Data packets sent more than once.
+    pub retransmitted: u64,
+    /// Arrivals whose PSN was not the lowest one missing.
+    pub out_of_order: u64,
+    /// Arrivals whose PSN was not the last arrival's plus one.
+    pub out_of_sequence: u64,
+    /// Most payload bytes received beyond the lowest missing one.
+    pub max_reorder_bytes: u64,
+    /// Packets sent with another tag than the one before.
+    pub path_switches: u64,
+}
+
+/// What a run gives.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Simulated time: that of the last arrival where the run ended by itself.
+    pub simulated: Time,
+    /// A time limit struck while flows were open and events pending.
+    pub time_limit_struck: bool,
+    /// The observer asked for a stop.
+    pub interrupted: bool,
+    /// Wall time of the event loop.
+    pub wall_seconds: f64,
+    /// Events handled.
+    pub events: u64,
+    /// Packets that left a port.
+    pub packet_hops: u64,
+    /// Per flow.
+    pub flows: Vec<FlowOutcome>,
+    /// Per directed link.
+    pub links: Vec<LinkRow>,
+    /// Totals.
+    pub counters: Counters,
+    /// The balance.
+    pub conservation: Conservation,
+    /// Time series.
+    pub series: Vec<PortSeries>,
+    /// Packets per flow and uplink.
+    pub uplink_counts: Vec<UplinkCount>,
+    /// Bytes of memory held by the partitions.
+    pub bytes: u64,
+    /// Most packets that existed at once, added up over the partitions.
+    pub most_packets: u64,
+}
+
+/// How the event loop ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct End {
+    pub(crate) simulated: Time,
+    pub(crate) time_limit_struck: bool,
+    pub(crate) interrupted: bool,
+    pub(crate) wall_seconds: f64,
+}
+
+/// Puts the results together and checks what must hold.
+///
+/// # Errors
+/// The invariant that failed, where and by how much.
+pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: End) -> Result<Output, String> {
+    partitions.iter_mut().for_each(|partition| partition.hosts.note_open_flows());
+    let links = links::links(plan, &mut partitions, end.simulated)?;
+    let series = links::series(plan, &mut partitions, end.simulated);
+    let flows = flows(plan, &partitions);
+    let conservation = conservation::conservation(plan, &partitions, &flows);
+    conservation::check(&conservation)?;
+    let count = |number: &dyn Fn(&Partition<'_>) -> u64| partitions.iter().map(number).sum::<u64>();
+    let mut schemes = SchemeCounters::default();
+    for partition in &partitions {
+        schemes += partition.switches.counters();
+        partition.hosts.schemes().for_each(|scheme| schemes += scheme.counters());
+    }
+    let counters = Counters {
+        data_packets: conservation.data_packets.injected,
+        acks: conservation.acks.injected,
+        ecn_marked: links.iter().map(|l| l.ecn_marks).sum(),
+        trimmed: conservation.data_packets.trimmed,
+        dropped: count(&|p| p.ports.books.all_dropped()),
+        retransmitted: flows.iter().map(|f| f.retransmitted).sum(),
+        timeouts: count(&|p| p.hosts.timeouts),
+        out_of_order: flows.iter().map(|f| f.out_of_order).sum(),
+        path_switches: flows.iter().map(|f| f.path_switches).sum(),
+        pfc_pauses: count(&|p| p.ports.pause_frames),
+        probes: count(&|p| p.hosts.probes.sent),
+        probe_bytes: count(&|p| p.hosts.probes.bytes),
+        flowlets: schemes.flowlets,
+        created_flowlets: schemes.created_flowlets,
+        added_delay_ns: schemes.added_delay_ps / 1000,
+        reroutes: schemes.reroutes,
+        reordered_packets: schemes.reordered_packets,
+        gaps: count(&|p| p.hosts.gaps.all),
+        gaps_1_rtt: count(&|p| p.hosts.gaps.round_trips[0]),
+        gaps_2_rtt: count(&|p| p.hosts.gaps.round_trips[1]),
+        gaps_3_rtt: count(&|p| p.hosts.gaps.round_trips[2]),
+    };
+    Ok(Output {
+        simulated: end.simulated,
+        time_limit_struck: end.time_limit_struck,
+        interrupted: end.interrupted,
+        wall_seconds: end.wall_seconds,
+        events: count(&|p| p.events),
+        packet_hops: count(&|p| p.ports.hops),
+        counters,
+        conservation,
+        series,
+        uplink_counts: links::uplink_counts(plan, &partitions),
+        bytes: count(&|p| (p.ports.memory() + p.hosts.memory(plan)) as u64),
+        most_packets: count(&|p| p.ports.packets.most() as u64),
+        flows,
+        links,
+    })
+}
+
+fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
+    let known = |time: u64| (time != NEVER).then(|| Time::from_ps(time));
+    let outcome = |(number, flow): (usize, &anabranch_workload::Flow)| {
+        let id = FlowId(number as u32);
+        let sent = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.sent(id);
+        let received = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.received(id);
+        FlowOutcome {
+            started: known(sent.started),
+            first_sent: known(sent.first_sent),
+            received: known(received.done),
+            acknowledged: known(sent.done),
+            retransmitted: sent.retransmitted,
+            out_of_order: received.out_of_order,
+            out_of_sequence: received.out_of_sequence,
+            max_reorder_bytes: received.max_reorder_bytes,
+            path_switches: sent.path_switches,
+        }
+    };
+    plan.flows.flows.iter().enumerate().map(outcome).collect()
+}

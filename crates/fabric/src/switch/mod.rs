@@ -1,0 +1,234 @@
+//! Switches: look the destination up, let the scheme choose among equal paths, hand the packet to a port.
+
+mod effects;
+mod guided;
+mod snapshots;
+
+pub(crate) use guided::Guided;
+pub(crate) use snapshots::Snapshots;
+
+use crate::{
+    ids::{PacketId, SwitchId},
+    packet::{Kind, MARKED, Packet},
+    partition::Partition,
+    plan::Plan,
+    port::Ports,
+};
+use anabranch_lb::{
+    Candidates, LocalQueues, PacketView, SchemeCounters, SwitchInfo, SwitchScheme,
+    registry::{Sees, Switch, TagKind},
+};
+use anabranch_topology::{LinkId, NodeId, NodeKind, Routes};
+use anabranch_units::{Rate, Time};
+use effects::Reordering;
+use guided::PathLists;
+use std::collections::BTreeMap;
+
+/// The schemes of a partition's switches, per switch and load balancer; `None` for switches of other partitions.
+#[derive(Debug)]
+pub(crate) struct Schemes {
+    balancers: usize,
+    schemes: Vec<Option<Switch>>,
+}
+
+impl Schemes {
+    /// A scheme of this partition.
+    #[inline]
+    pub(super) fn of(&mut self, switch: SwitchId, balancer: u8) -> &mut Switch {
+        self.schemes[switch.at() * self.balancers + usize::from(balancer)].as_mut().expect("a switch of this partition")
+    }
+}
+
+/// The switches of a partition.
+#[derive(Debug)]
+pub(crate) struct Switches {
+    schemes: Schemes,
+    /// Per switch: its uplinks when nothing has failed.
+    uplinks: Vec<u32>,
+    reordering: Reordering,
+    /// Lists of guided paths.
+    pub(crate) lists: PathLists,
+    /// Data packets per (flow, link) that leaves a switch by choice, where asked for.
+    pub(crate) uplink_counts: Option<BTreeMap<(u32, u32), u64>>,
+}
+
+impl Switches {
+    /// The switches of partition `me`.
+    pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
+        let balancers = plan.balancers.len();
+        let mut schemes = Vec::new();
+        let mut uplinks = Vec::new();
+        for switch in 0..plan.topology.switches() {
+            let node = NodeId(plan.hosts + switch);
+            let mut info = info(plan, node);
+            uplinks.push(info.part_size);
+            for balancer in &plan.balancers {
+                let mine = plan.cells.owner_of(node) == me;
+                info.tags = balancer.host.about().tags;
+                schemes.push(mine.then(|| balancer.switch.build(plan.seed, &info)));
+            }
+        }
+        Switches {
+            schemes: Schemes { balancers, schemes },
+            uplinks,
+            reordering: Reordering::default(),
+            lists: PathLists::default(),
+            uplink_counts: plan.measure.uplink_counts.then(BTreeMap::new),
+        }
+    }
+
+    /// What the schemes have counted.
+    pub(crate) fn counters(&self) -> SchemeCounters {
+        self.schemes.schemes.iter().flatten().fold(SchemeCounters::default(), |mut sum, scheme| {
+            sum += scheme.counters();
+            sum
+        })
+    }
+
+    /// The forwarding tables have changed.
+    pub(crate) fn routes_changed(&mut self, routes: &Routes, plan: &Plan<'_>) {
+        for (index, scheme) in self.schemes.schemes.iter_mut().enumerate() {
+            let node = NodeId(plan.hosts + (index / plan.balancers.len()) as u32);
+            if let Some(scheme) = scheme {
+                scheme.on_routes_changed(routes.groups_at(node));
+            }
+        }
+        self.lists.forget_live();
+    }
+}
+
+fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
+    let NodeKind::Switch { tier } = plan.topology.node(node).kind else { unreachable!("a switch") };
+    let bits = |uplinks: u32| u32::BITS - uplinks.saturating_sub(1).leading_zeros();
+    let below = plan.topology.uplinks.iter().take(tier as usize);
+    let routes = &plan.tables[0].routes;
+    SwitchInfo {
+        key: plan.topology.key(node),
+        tier,
+        groups: plan.tables.iter().map(|t| t.routes.groups_at(node)).max().unwrap_or(0),
+        widest: routes.widest(node),
+        part_shift: below.map(|&u| bits(u)).sum(),
+        part_size: plan.topology.uplinks.get(tier as usize).copied().unwrap_or(0),
+        number: node.0 - plan.hosts,
+        switches: plan.topology.switches(),
+        ports: plan.topology.out_links(node).len() as u32,
+        uplinks: plan.topology.uplinks.clone(),
+        reference: plan.reference.then_some(node.0),
+        hop_delay: plan.hop_delay(),
+        lossless: plan.fabric.pfc,
+        tags: TagKind::Entropy,
+    }
+}
+
+impl Plan<'_> {
+    /// A packet as a switch scheme sees it.
+    #[inline]
+    pub(crate) fn view(&self, packet: &Packet) -> PacketView {
+        PacketView {
+            src: packet.src,
+            dst: packet.dst,
+            src_leaf: self.leaf[packet.src as usize],
+            dst_leaf: self.leaf[packet.dst as usize],
+            flow: self.flow_keys[packet.flow as usize],
+            tag: packet.tag,
+            bytes: u32::from(packet.size),
+            control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
+            marked: packet.flags & MARKED != 0,
+        }
+    }
+}
+
+/// The candidates' queues as a scheme may read them.
+struct Queues<'s, 'p> {
+    ports: &'s mut Ports<'p>,
+    plan: &'p Plan<'p>,
+    links: &'s [LinkId],
+    now: u64,
+}
+
+impl LocalQueues for Queues<'_, '_> {
+    #[inline]
+    fn bytes(&mut self, index: u32) -> u64 {
+        self.ports.backlog(self.plan.port_of(self.links[index as usize].0), self.now)
+    }
+    fn rate(&mut self, index: u32) -> Rate {
+        self.plan.links[self.links[index as usize].0 as usize].rate
+    }
+}
+
+impl Partition<'_> {
+    /// A packet that came over the link of this rank has passed the switch's latency and goes to an output port.
+    #[inline]
+    pub(crate) fn switch_arrival(&mut self, switch: SwitchId, id: PacketId, rank: u32, now: u64) {
+        let ingress = if self.plan.shared.is_some() { self.plan.link_of_rank[rank as usize] } else { u32::MAX };
+        self.forward(switch, id, ingress, now);
+    }
+
+    /// A packet at a switch goes to an output port; `ingress` is the link it came by.
+    #[inline]
+    pub(super) fn forward(&mut self, switch: SwitchId, id: PacketId, ingress: u32, now: u64) {
+        let plan = self.plan;
+        let packet = &self.ports.packets[id];
+        let (dst, balancer) = (packet.dst, packet.balancer);
+        let sees = plan.sees[usize::from(balancer)];
+        let every_hop = sees == Sees::EveryHop && packet.kind == Kind::Data;
+        let leaf = plan.leaf[dst as usize];
+        let link = if leaf == switch.0 {
+            if packet.kind == Kind::SwitchControl {
+                return self.switch_control(switch, id, now);
+            }
+            if every_hop && !self.deliver(switch, id, ingress, now) {
+                return;
+            }
+            plan.host_down[dst as usize]
+        } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == Sees::Guided) {
+            match self.guided_hop(guided, switch, leaf, id, now) {
+                Some(link) => link,
+                None => return self.ports.discard(id),
+            }
+        } else {
+            let hops = self.tables.routes.towards(switch.0, leaf);
+            match hops.links {
+                // There is no way.
+                [] => return self.ports.discard(id),
+                [only] if !every_hop => only.0,
+                several => {
+                    let candidates = Candidates {
+                        count: several.len() as u32,
+                        group: hops.group,
+                        position: hops.positions,
+                        port: hops.ports,
+                        uplinks: self.switches.uplinks[switch.at()],
+                    };
+                    let scheme = self.switches.schemes.of(switch, balancer);
+                    let index = match scheme.by_tag(packet.tag, &candidates) {
+                        Some(index) => index,
+                        None => {
+                            let (view, mut header) = (plan.view(packet), packet.head);
+                            let mut queues = Queues { ports: &mut self.ports, plan, links: several, now };
+                            let index =
+                                scheme.forward(Time::from_ps(now), &view, &mut header, &candidates, &mut queues);
+                            self.ports.packets[id].head = header;
+                            index
+                        }
+                    };
+                    let link = several[index as usize].0;
+                    self.count_uplink(id, link);
+                    link
+                }
+            }
+        };
+        self.ports.join(plan.port_of(link), id, now, ingress);
+    }
+
+    /// A packet leaves a switch by choice.
+    #[inline]
+    fn count_uplink(&mut self, id: PacketId, link: u32) {
+        if let Some(counts) = &mut self.switches.uplink_counts {
+            let packet = &self.ports.packets[id];
+            if packet.kind == Kind::Data {
+                *counts.entry((packet.flow, link)).or_insert(0) += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Instructions per packet-hop, counted by valgrind: a figure of speed that other work on the machine does not change.
+//!
+//! Every case is run with flows of one size and of twice that size; the difference of instructions over the
+//! difference of packet-hops leaves out what building, starting and ending cost. The figures stand in `instructions.toml`:
+//! growth beyond [`TOLERANCE`] fails until the new figure is recorded.
+//!
+//! ```text
+//! cargo test --release -p anabranch-sim --test instructions -- --ignored --nocapture
+//! ANABRANCH_RECORD=1 cargo test --release -p anabranch-sim --test instructions -- --ignored --nocapture
+//! ```
+
+mod common;
+use anabranch_fabric::TransportParameters;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_sim::Setup;
+use anabranch_topology::Topology;
+use anabranch_transport::uet::UetTransport;
+use common::*;
+use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
+
+/// How much a figure may differ from the one on record.
+const TOLERANCE: f64 = 0.05;
+
+/// A case: its name and its setup with flows of so many bytes.
+struct Case {
+    name: &'static str,
+    bytes: u64,
+    setup: fn(u64) -> Setup,
+}
+
+const CASES: &[Case] = &[
+    Case { name: "prime-32", bytes: 1 << 20, setup: |bytes| uet_permutation(fat_tree(2, 8), bytes, "prime") },
+    Case { name: "prime-128", bytes: 1 << 18, setup: |bytes| uet_permutation(fat_tree(2, 16), bytes, "prime") },
+    Case { name: "reps-3-tiers-54", bytes: 1 << 19, setup: |bytes| uet_permutation(fat_tree(3, 6), bytes, "reps") },
+    Case { name: "spritz-spray-72", bytes: 1 << 19, setup: |bytes| spritz(bytes, "spritz-spray-w") },
+    Case { name: "minimal-72", bytes: 1 << 19, setup: |bytes| spritz(bytes, "minimal") },
+    Case { name: "roce-pfc-32", bytes: 1 << 18, setup: |bytes| roce_permutation(bytes, Profile::Lossless) },
+    Case { name: "roce-irn-32", bytes: 1 << 18, setup: |bytes| roce_permutation(bytes, Profile::Irn) },
+];
+
+fn uet_permutation(topology: Topology, bytes: u64, scheme: &str) -> Setup {
+    let flows = permutation(&topology, bytes, 1);
+    setup(topology, flows, scheme)
+}
+
+fn spritz(bytes: u64, scheme: &str) -> Setup {
+    let dragonfly = topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]);
+    let transport = TransportParameters::Uet(UetTransport::spritz());
+    Setup { transport, ..uet_permutation(dragonfly, bytes, scheme) }
+}
+
+fn roce_permutation(bytes: u64, profile: Profile) -> Setup {
+    let keys = [("leaves", Raw::Int(4)), ("spines", Raw::Int(8)), ("hosts_per_leaf", Raw::Int(8))];
+    let leaf_spine = topology("leaf-spine", &keys);
+    let flows = permutation(&leaf_spine, bytes, 1);
+    let mut setup = roce_setup(leaf_spine, flows, "ecmp", profile);
+    // Rates that fall would stretch the run and add nothing to it.
+    roce(&mut setup).set("congestion_control", &text("none")).expect("a congestion control");
+    setup
+}
+
+/// The case that the environment names as `NAME FACTOR`, in a process that valgrind watches.
+#[test]
+#[ignore = "runs under valgrind"]
+fn simulate() {
+    let Ok(asked) = env::var("ANABRANCH_COUNT") else { return };
+    let (name, factor) = asked.split_once(' ').expect("a name and a factor");
+    let case = CASES.iter().find(|case| case.name == name).expect("a case");
+    let result = run(&(case.setup)(case.bytes * factor.parse::<u64>().expect("a factor")));
+    println!("packet_hops {}", result.packet_hops);
+}
+
+/// Instructions and packet-hops of a run of its own process.
+fn count(case: &Case, factor: u64) -> (u64, u64) {
+    let own = env::current_exe().expect("this very file");
+    let output = Command::new("valgrind")
+        .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+        .arg(own)
+        .args(["simulate", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env("ANABRANCH_COUNT", format!("{} {factor}", case.name))
+        .output()
+        .expect("valgrind, which `apt-get install valgrind` brings");
+    let (out, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {log}\n{out}", case.name);
+    let after = |text: &str, mark: &str| -> u64 {
+        let (_, rest) = text.split_once(mark).unwrap_or_else(|| panic!("no `{mark}` in {text}"));
+        let digits = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == ',');
+        digits.filter(char::is_ascii_digit).collect::<String>().parse().expect("a number")
+    };
+    (after(&log, "refs:"), after(&out, "packet_hops"))
+}
+
+/// Figures by the name of their case.
+fn read(text: &str) -> BTreeMap<String, f64> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    pairs.map(|(name, figure)| (name.trim().to_string(), figure.trim().parse().expect("a number"))).collect()
+}
+
+#[test]
+#[ignore = "needs valgrind and the release profile"]
+fn instructions_per_packet_hop() {
+    if cfg!(debug_assertions) {
+        println!("figures are those of the release profile; nothing counted");
+        return;
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/instructions.toml");
+    let text = fs::read_to_string(&path).expect("the figures on record");
+    let mut figures = read(&text);
+    let recording = env::var_os("ANABRANCH_RECORD").is_some();
+    let mut grown = Vec::new();
+    for case in CASES {
+        let ((less, few), (more, many)) = (count(case, 1), count(case, 2));
+        let figure = (more - less) as f64 / (many - few) as f64;
+        let recorded = figures.insert(case.name.into(), figure);
+        let change = recorded.map_or(f64::INFINITY, |recorded| figure / recorded - 1.0);
+        println!("{}: {figure:.1} instructions per packet-hop, {:+.1} %", case.name, 100.0 * change);
+        if change > TOLERANCE {
+            grown.push(case.name);
+        } else if change < -TOLERANCE {
+            println!("  fewer than on record: record the new figure so that it stays");
+        }
+    }
+    if recording {
+        let comments = text.lines().filter(|line| line.starts_with('#')).map(|line| format!("{line}\n"));
+        let known = figures.iter().filter(|(name, _)| CASES.iter().any(|case| case.name == name.as_str()));
+        let lines = known.map(|(name, figure)| format!("{name} = {figure:.1}\n"));
+        fs::write(&path, comments.chain(lines).collect::<String>()).expect("a file to write");
+        return;
+    }
+    assert!(
+        grown.is_empty(),
+        "more instructions per packet-hop than on record: {grown:?}; where that is meant, record the new figures with \
+         ANABRANCH_RECORD=1 and commit them with the reason"
+    );
+}
+
+/// Every case is on record, and the file names nothing else.
+#[test]
+fn every_case_is_on_record() {
+    let text = include_str!("instructions.toml");
+    let names: Vec<String> = read(text).into_keys().collect();
+    let mut cases: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+    cases.sort_unstable();
+    assert_eq!(names, cases);
+}

@@ -1,0 +1,189 @@
+//! What a case gave.
+
+use super::{BenchError, Case};
+use anabranch_outcome::RunResult;
+use anabranch_sim::Setup;
+use anabranch_units::Time;
+
+/// One run of the simulator or of the stripped loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// Packets that left a port.
+    pub packet_hops: u64,
+    /// Wall time of the event loop.
+    pub wall_seconds: f64,
+    /// Processor time of all threads from the first event to the results; `None` where the system does not say.
+    pub cpu_seconds: Option<f64>,
+    /// Wall time from the setup to the first event.
+    pub building_seconds: f64,
+}
+
+impl Timed {
+    /// Packet-hops per second of wall time.
+    pub fn per_second(&self) -> f64 {
+        self.packet_hops as f64 / self.wall_seconds.max(1e-9)
+    }
+
+    /// Packet-hops per second of processor time.
+    pub fn per_cpu_second(&self) -> Option<f64> {
+        self.cpu_seconds.map(|seconds| self.packet_hops as f64 / seconds.max(1e-9))
+    }
+}
+
+/// Two threads against one, from pairs of runs one after the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pairs {
+    /// Packet-hops per second on two threads, the median.
+    pub per_second: f64,
+    /// How many times as fast as on one thread, the median over pairs.
+    pub speedup: f64,
+}
+
+/// What a case gave.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Name of the case.
+    pub name: &'static str,
+    /// Name of its scenario.
+    pub scenario: &'static str,
+    /// What is changed in it.
+    pub changes: &'static [&'static str],
+    /// Hosts.
+    pub hosts: u32,
+    /// The stripped loop, per repetition.
+    pub stripped: Vec<Timed>,
+    /// The simulator, per repetition.
+    pub simulator: Vec<Timed>,
+    /// The simulator on two threads, per repetition; empty where it was not run so.
+    pub two_threads: Vec<Timed>,
+    /// Packet-hops of one run of the simulator.
+    pub packet_hops: u64,
+    /// Simulated time.
+    pub simulated: Time,
+    /// Fingerprint of the simulator's results, the same for every run; `None` before the first.
+    pub fingerprint: Option<u64>,
+    /// Bytes of the simulator's own structures per host when a run ends.
+    pub bytes_per_host: u64,
+    /// The same where nobody sends.
+    pub bytes_per_idle_host: u64,
+    /// What half a run takes more than that, per packet then under way, the records of its flows included.
+    pub bytes_per_packet_in_flight: Option<u64>,
+    /// Largest memory of the process during the simulator's runs, with the flows and results; `None` where the system
+    /// does not say.
+    pub peak_rss_bytes: Option<u64>,
+    /// Wall time that the graph and the flows took to be made.
+    pub set_up_seconds: f64,
+}
+
+impl Measured {
+    pub(super) fn new(case: &Case, setup: &Setup, set_up_seconds: f64) -> Self {
+        Measured {
+            name: case.name,
+            scenario: case.scenario,
+            changes: case.changes,
+            hosts: setup.topology.hosts,
+            stripped: Vec::new(),
+            simulator: Vec::new(),
+            two_threads: Vec::new(),
+            packet_hops: 0,
+            simulated: Time::ZERO,
+            fingerprint: None,
+            bytes_per_host: 0,
+            bytes_per_idle_host: 0,
+            bytes_per_packet_in_flight: None,
+            peak_rss_bytes: None,
+            set_up_seconds,
+        }
+    }
+
+    /// Takes a run of the simulator.
+    pub(super) fn take(&mut self, result: &RunResult, timed: Timed, threads: usize) -> Result<(), BenchError> {
+        self.same(result, threads)?;
+        self.simulator.push(timed);
+        self.packet_hops = result.packet_hops;
+        self.simulated = result.simulated;
+        self.fingerprint = Some(result.fingerprint);
+        self.bytes_per_host = result.bytes_per_host;
+        Ok(())
+    }
+
+    /// Whether a run gave what the first one gave.
+    pub(super) fn same(&self, result: &RunResult, threads: usize) -> Result<(), BenchError> {
+        match self.fingerprint {
+            Some(expected) if expected != result.fingerprint => {
+                Err(BenchError::Differs { found: result.fingerprint, expected, threads })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The simulator's median rate over the stripped loop's; `None` where there is no loop of this shape.
+    pub fn ratio(&self) -> Option<f64> {
+        (!self.stripped.is_empty()).then(|| median(&rates(&self.simulator)) / median(&rates(&self.stripped)))
+    }
+
+    /// The least processor time of a run, from the first event to the results.
+    pub fn best_cpu_seconds(&self) -> Option<f64> {
+        self.simulator.iter().filter_map(|timed| timed.cpu_seconds).min_by(f64::total_cmp)
+    }
+
+    /// The best rate by processor time over the stripped loop's.
+    pub fn best_ratio(&self) -> Option<f64> {
+        Some(best_per_cpu_second(&self.simulator)? / best_per_cpu_second(&self.stripped)?)
+    }
+
+    /// From the scenario, read, to the first event: the graph and the flows, then the plan (the median).
+    pub fn first_event_seconds(&self) -> f64 {
+        let building: Vec<f64> = self.simulator.iter().map(|timed| timed.building_seconds).collect();
+        self.set_up_seconds + median(&building)
+    }
+
+    /// Two threads against one.
+    pub fn pairs(&self) -> Option<Pairs> {
+        let speedups =
+            self.two_threads.iter().zip(&self.simulator).map(|(two, one)| two.per_second() / one.per_second());
+        let speedups: Vec<f64> = speedups.collect();
+        (!speedups.is_empty())
+            .then(|| Pairs { per_second: median(&rates(&self.two_threads)), speedup: median(&speedups) })
+    }
+}
+
+/// Packet-hops per second of each.
+pub(super) fn rates(runs: &[Timed]) -> Vec<f64> {
+    runs.iter().map(Timed::per_second).collect()
+}
+
+fn best_per_cpu_second(runs: &[Timed]) -> Option<f64> {
+    runs.iter().filter_map(Timed::per_cpu_second).max_by(f64::total_cmp)
+}
+
+/// The middle of `values` (of an even number, the mean of the two in the middle); NaN of none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+
+    #[test]
+    fn rates_by_wall_and_processor_time() {
+        let run = |wall_seconds, cpu| Timed { packet_hops: 100, wall_seconds, cpu_seconds: cpu, building_seconds: 0.0 };
+        let runs = [run(2.0, Some(1.0)), run(4.0, Some(0.5)), run(1.0, None)];
+        assert_eq!(rates(&runs), [50.0, 25.0, 100.0]);
+        assert_eq!(best_per_cpu_second(&runs), Some(200.0));
+        assert_eq!(best_per_cpu_second(&runs[2..]), None);
+    }
+}

@@ -1,0 +1,290 @@
+//! The yardstick of `anabranch bench`: what moving packets through a graph costs when nothing else is done.
+//!
+//! The flows of a permutation, a random shortest path per packet, a fixed window, acknowledgements, one event per
+//! packet-hop: a FIFO port's departure is computed when the packet arrives. No congestion control, no scheme, no
+//! statistics.
+
+mod case;
+mod shape;
+mod wheel;
+
+pub use shape::{Delays, Shape};
+
+use shape::{Dragonfly, FatTree, LeafSpine, Ways};
+use std::time::Instant;
+use wheel::{Event, Wheel};
+
+/// The case that the loop runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The graph.
+    pub shape: Shape,
+    /// Delays of its links.
+    pub delays: Delays,
+    /// Where each host sends to.
+    pub to: Vec<u32>,
+    /// Payload of each host's flow.
+    pub bytes_per_flow: u64,
+    /// Payload of a data packet.
+    pub payload: u64,
+    /// A data packet on the wire.
+    pub data: u16,
+    /// An acknowledgement on the wire.
+    pub ack: u16,
+    /// Picoseconds per byte of every link.
+    pub ps_per_byte: u64,
+    /// Data packets that a flow has under way at most.
+    pub window: u64,
+    /// Data packets per acknowledgement.
+    pub packets_per_ack: u64,
+    /// Bucket width: 2 to this power picoseconds.
+    pub bucket_bits: u32,
+}
+
+/// What it gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tally {
+    /// Packets that left a port.
+    pub packet_hops: u64,
+    /// Data packets that reached their host.
+    pub delivered: u64,
+    /// Packets above the marking threshold.
+    pub marked: u64,
+    /// Simulated time of the last arrival, in picoseconds.
+    pub end_ps: u64,
+    /// Longest time from a packet's sending to its acknowledgement, in picoseconds.
+    pub longest_rtt_ps: u64,
+    /// Wall time of the loop.
+    pub wall_seconds: f64,
+}
+
+const MARK_ABOVE_PS: u64 = 2_000_000;
+
+#[derive(Clone, Copy, Default)]
+struct Packet {
+    sent_at: u64,
+    flow: u32,
+    from: u16,
+    to: u16,
+    /// What its way depends on: see [`Ways::start`].
+    via: u16,
+    size: u16,
+    /// Packets it acknowledges; zero for data.
+    acknowledges: u16,
+    hop: u8,
+    marked: bool,
+}
+
+struct Loop<'c, W> {
+    case: &'c Case,
+    ways: W,
+    free_at: Vec<u64>,
+    packets: Vec<Packet>,
+    unused: Vec<u32>,
+    sent: Vec<u64>,
+    received: Vec<u64>,
+    packets_per_flow: u64,
+    wheel: Wheel,
+    random: u64,
+}
+
+impl<W: Ways> Loop<'_, W> {
+    #[inline]
+    fn transmit(&mut self, port: usize, delay: u64, now: u64, id: u32) {
+        let packet = &mut self.packets[id as usize];
+        let free_at = &mut self.free_at[port];
+        let start = (*free_at).max(now);
+        packet.marked |= start - now > MARK_ABOVE_PS;
+        packet.hop += 1;
+        *free_at = start + u64::from(packet.size) * self.case.ps_per_byte;
+        self.wheel.push(Event { at: *free_at + delay, packet: id });
+    }
+
+    #[inline]
+    fn choice(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % self.ways.choices()
+    }
+
+    #[inline]
+    fn send(&mut self, host: usize, now: u64) {
+        let id = self.unused.pop().unwrap_or_else(|| {
+            self.packets.push(Packet::default());
+            self.packets.len() as u32 - 1
+        });
+        let choice = self.choice();
+        let via = self.ways.start(host, choice);
+        let (flow, from, to) = (host as u32, host as u16, self.case.to[host] as u16);
+        self.packets[id as usize] =
+            Packet { sent_at: now, flow, from, to, via, size: self.case.data, ..Packet::default() };
+        self.sent[host] += 1;
+        self.transmit(host, self.case.delays.up, now, id);
+    }
+
+    /// A data packet reached its host: answers with an acknowledgement where one is due.
+    #[inline]
+    fn receive(&mut self, now: u64, id: u32) {
+        let packet = self.packets[id as usize];
+        let received = &mut self.received[packet.flow as usize];
+        *received += 1;
+        let every = self.case.packets_per_ack;
+        let over = *received % every;
+        let acknowledges = match over {
+            0 => every,
+            over if *received == self.packets_per_flow => over,
+            _ => return self.unused.push(id),
+        };
+        let choice = self.choice();
+        let ack = &mut self.packets[id as usize];
+        (ack.from, ack.to) = (packet.to, packet.from);
+        ack.via = self.ways.start(packet.to as usize, choice);
+        (ack.acknowledges, ack.size, ack.hop) = (acknowledges as u16, self.case.ack, 0);
+        self.transmit(packet.to as usize, self.case.delays.up, now, id);
+    }
+
+    fn run(&mut self) -> Tally {
+        let mut tally =
+            Tally { packet_hops: 0, delivered: 0, marked: 0, end_ps: 0, longest_rtt_ps: 0, wall_seconds: 0.0 };
+        let started = Instant::now();
+        for host in 0..self.ways.hosts() {
+            for _ in 0..self.case.window.min(self.packets_per_flow) {
+                self.send(host, 0);
+            }
+        }
+        while let Some(Event { at: now, packet: id }) = self.wheel.pop() {
+            tally.packet_hops += 1;
+            if let Some((port, delay)) = self.ways.next(&mut self.packets[id as usize]) {
+                self.transmit(port, delay, now, id);
+                continue;
+            }
+            let packet = self.packets[id as usize];
+            if packet.acknowledges == 0 {
+                tally.delivered += 1;
+                tally.marked += u64::from(packet.marked);
+                self.receive(now, id);
+                continue;
+            }
+            self.unused.push(id);
+            tally.end_ps = now;
+            tally.longest_rtt_ps = tally.longest_rtt_ps.max(now - packet.sent_at);
+            let flow = packet.flow as usize;
+            for _ in 0..u64::from(packet.acknowledges).min(self.packets_per_flow - self.sent[flow]) {
+                self.send(flow, now);
+            }
+        }
+        tally.wall_seconds = started.elapsed().as_secs_f64();
+        tally
+    }
+}
+
+/// Runs `case`.
+///
+/// # Panics
+/// Where the case has no host, more than 65,536, no receiver for each or no packet per acknowledgement.
+pub fn run(case: &Case) -> Tally {
+    let delays = case.delays;
+    match case.shape {
+        Shape::LeafSpine { leaves, hosts_per_leaf, spines } => {
+            run_on(case, LeafSpine { leaves, hosts_per_leaf, spines, delays })
+        }
+        Shape::FatTree { half } => run_on(case, FatTree { half, delays }),
+        Shape::Dragonfly { p, a, h } => run_on(case, Dragonfly { p, a, h, delays }),
+    }
+}
+
+fn run_on<W: Ways>(case: &Case, ways: W) -> Tally {
+    let hosts = ways.hosts();
+    assert!((1..=1 << 16).contains(&hosts) && case.to.len() == hosts && case.packets_per_ack > 0, "{case:?}");
+    let mut state = Loop {
+        case,
+        free_at: vec![0; ways.ports()],
+        packets: Vec::new(),
+        unused: Vec::new(),
+        sent: vec![0; hosts],
+        received: vec![0; hosts],
+        packets_per_flow: case.bytes_per_flow.div_ceil(case.payload),
+        wheel: Wheel::new(case.bucket_bits),
+        random: 0x9E37_79B9_7F4A_7C15,
+        ways,
+    };
+    state.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAYLOAD: u64 = 4096;
+
+    /// 16 hosts, 1 us links at 400 Gb/s, 40 packets from each to a host of another leaf.
+    fn small(shape: Shape) -> Case {
+        let hosts = shape.hosts();
+        Case {
+            shape,
+            delays: Delays { up: 1_000_000, down: 1_000_000, near: 1_000_000, far: 1_000_000 },
+            to: (0..hosts).map(|host| ((host + hosts / 2) % hosts) as u32).collect(),
+            bytes_per_flow: 40 * PAYLOAD,
+            payload: PAYLOAD,
+            data: 4160,
+            ack: 64,
+            ps_per_byte: 20,
+            window: 150,
+            packets_per_ack: 4,
+            bucket_bits: 14,
+        }
+    }
+
+    const TREE: Shape = Shape::LeafSpine { leaves: 4, hosts_per_leaf: 4, spines: 4 };
+
+    #[test]
+    fn every_packet_makes_its_hops() {
+        // 16 flows of 40 packets over 4 hops, one ACK per 4 packets over 4 hops: 16 * 4 * (40 + 10).
+        let tally = run(&small(TREE));
+        assert_eq!((tally.packet_hops, tally.delivered), (3200, 640));
+        // 42 packets: the last ACK covers two.
+        let tally = run(&Case { bytes_per_flow: 42 * PAYLOAD, ..small(TREE) });
+        assert_eq!(tally.packet_hops, 16 * 4 * (42 + 11));
+        // 16 hosts in 4 pods, every receiver two pods further: 6 hops.
+        let tally = run(&small(Shape::FatTree { half: 2 }));
+        assert_eq!((tally.packet_hops, tally.delivered), (16 * 6 * (40 + 10), 640));
+        // The next leaf of the same pod: 4 hops.
+        let next = (0..16u32).map(|host| host / 4 * 4 + (host + 2) % 4).collect();
+        assert_eq!(run(&Case { to: next, ..small(Shape::FatTree { half: 2 }) }).packet_hops, 16 * 4 * (40 + 10));
+    }
+
+    #[test]
+    fn one_packet_takes_its_closed_form() {
+        // Out: 4 hops of 4160 B at 20 ps per byte and 1 us; back: 4 hops of 64 B and 1 us. One packet per flow, and
+        // with one host per leaf no two flows share a link, but all share the only spine, each on links of its own.
+        let shape = Shape::LeafSpine { leaves: 4, hosts_per_leaf: 1, spines: 1 };
+        let case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(shape) };
+        assert_eq!(run(&case).end_ps, 8 * 1_000_000 + 4 * (4160 + 64) * 20);
+    }
+
+    #[test]
+    fn a_dragonfly_has_up_to_three_hops_between_switches() {
+        // Groups of 2 switches with a host and a global link each: 3 groups, 6 hosts. Port k of group g leads to group
+        // g + k + 1: from switch 0 of a group its own link leads to the next group's switch 1, and from switch 1 to
+        // the last group's switch 0.
+        let shape = Shape::Dragonfly { p: 1, a: 2, h: 1 };
+        let hops = |from: usize, to: u32| {
+            let mut case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(shape) };
+            // Everybody else sends to the host beside, over one local link.
+            case.to = (0..6).map(|host| host ^ 1).collect();
+            case.to[from] = to;
+            run(&case).packet_hops - 5 * 2 * 3
+        };
+        // Out and back: host 0 to host 3 over one global link; to host 2 with a local one after it; host 1 to
+        // host 2 with one on each side.
+        assert_eq!((hops(0, 3), hops(0, 2), hops(1, 2)), (2 * 3, 2 * 4, 2 * 5));
+    }
+
+    #[test]
+    fn the_width_of_the_buckets_does_not_show() {
+        // Narrow buckets put most events beyond the ring's horizon.
+        let times: Vec<_> = [8, 14, 20].map(|bucket_bits| run(&Case { bucket_bits, ..small(TREE) }).end_ps).into();
+        assert!(times.iter().all(|t| *t == times[0]), "{times:?}");
+    }
+}

@@ -1,0 +1,378 @@
+//! The transports a run can use, behind one face: which one is the scenario's choice, the same for all its flows.
+//! To add one, add a variant here; nobody else tells transports apart.
+
+use crate::{
+    Ack, Nack,
+    roce::{RoceConfig, RoceReceiver, RoceReply, RoceSender, RoceTransport, final_reply},
+    uet::{DataArrival, Network, Segment, UetConfig, UetReceiver, UetSender, UetTransport},
+};
+use anabranch_units::{Rate, Time};
+
+/// `[transport]` of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)]
+pub enum TransportParameters {
+    /// Ultra-Ethernet-like.
+    Uet(UetTransport),
+    /// RoCEv2.
+    Roce(RoceTransport),
+}
+
+impl TransportParameters {
+    /// Payload bytes of a full packet.
+    pub fn mtu(&self) -> u64 {
+        match self {
+            TransportParameters::Uet(t) => t.uet.mtu.0,
+            TransportParameters::Roce(t) => t.roce.mtu.0,
+        }
+    }
+    /// Header bytes of a data packet.
+    pub fn header(&self) -> u64 {
+        match self {
+            TransportParameters::Uet(t) => t.uet.header.0,
+            TransportParameters::Roce(t) => t.roce.header.0,
+        }
+    }
+    /// Bytes of an acknowledgement on the wire.
+    pub fn ack_size(&self) -> u64 {
+        match self {
+            TransportParameters::Uet(t) => t.uet.ack_size.0,
+            TransportParameters::Roce(t) => t.roce.ack_size.0,
+        }
+    }
+}
+
+/// The transport of a run, resolved against its network.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum Transport {
+    /// Ultra-Ethernet-like.
+    Uet(UetConfig),
+    /// RoCEv2.
+    Roce(RoceConfig),
+}
+
+impl Transport {
+    /// Resolves `parameters`, which must have passed their `check`.
+    pub fn new(parameters: &TransportParameters, network: &Network) -> Self {
+        match parameters {
+            TransportParameters::Uet(t) => Transport::Uet(UetConfig::new(t, network)),
+            TransportParameters::Roce(t) => Transport::Roce(RoceConfig::new(t, network)),
+        }
+    }
+
+    /// Packets that a window holds, for estimates of memory.
+    pub fn window_packets(&self) -> u64 {
+        match self {
+            Transport::Uet(config) => config.window_packets(),
+            Transport::Roce(_) => 128,
+        }
+    }
+
+    /// Packets that may come early without harm (Hopper §4.1.1); `u64::MAX` where order does not matter.
+    pub fn early_packets(&self) -> u64 {
+        match self {
+            Transport::Uet(_) => u64::MAX,
+            Transport::Roce(config) => config.early_packets(),
+        }
+    }
+
+    /// The shortest time from a packet's sending to the timeout that it may cause; `None`: there is no timeout.
+    pub fn least_timeout(&self) -> Option<Time> {
+        match self {
+            Transport::Uet(config) => Some(config.rto),
+            Transport::Roce(config) => config.least_timeout(),
+        }
+    }
+
+    /// The answer to a data packet of a flow of `size` bytes that is complete: the last answer was lost or is on its way.
+    pub fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
+        match self {
+            Transport::Uet(config) => {
+                Answer { cumulative: config.packets(size), ecn: arrival.ecn, ..Answer::to(arrival.psn, arrival.tag) }
+            }
+            Transport::Roce(config) => Answer::of_reply(&final_reply(config, size, arrival)),
+        }
+    }
+}
+
+/// What a receiver tells its sender, as a packet carries it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Sequence number of the packet that it answers.
+    pub psn: u64,
+    /// Path tag of that packet.
+    pub tag: u32,
+    /// Every PSN below this one has been received.
+    pub cumulative: u64,
+    /// The transport's own: which PSNs beyond it have been received, and where that begins.
+    pub bitmap: u64,
+    /// See `bitmap`.
+    pub offset: u32,
+    /// The packet that it answers was marked.
+    pub ecn: bool,
+    /// A congestion notification (`roce`): it was marked, or it came out of order and the NIC takes that for congestion.
+    pub cnp: bool,
+    /// Something is missing: the packet came without its payload, or out of order where that matters.
+    pub nack: bool,
+}
+
+impl Answer {
+    fn to(psn: u64, tag: u32) -> Self {
+        Answer { psn, tag, ..Answer::default() }
+    }
+
+    fn of_ack(ack: &Ack) -> Self {
+        let offset = (ack.bitmap_base - ack.cumulative) as u32;
+        let Ack { cumulative, bitmap, ecn, psn, tag, .. } = *ack;
+        Answer { psn, tag, cumulative, bitmap, offset, ecn, ..Answer::default() }
+    }
+
+    fn of_nack(nack: &Nack) -> Self {
+        Answer { cumulative: nack.cumulative, nack: true, ..Answer::to(nack.psn, nack.tag) }
+    }
+
+    fn of_reply(reply: &RoceReply) -> Self {
+        let (bitmap, offset) = (reply.sack.unwrap_or(0), u32::from(reply.sack.is_some()));
+        let RoceReply { cumulative, nack, psn, tag, ecn, cnp, .. } = *reply;
+        Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack }
+    }
+}
+
+/// What an answer meant to its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The packet came without its payload, which says nothing of the others: its path is to blame.
+    pub trimmed: bool,
+    /// Round trip of the packet; `None` where it was sent more than once or is long done.
+    pub rtt: Option<Time>,
+    /// Packets newly acknowledged.
+    pub packets: u32,
+    /// Payload bytes newly acknowledged.
+    pub bytes: u64,
+    /// Everything is acknowledged.
+    pub done: bool,
+}
+
+/// The sending side of a flow.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum Sender {
+    /// Ultra-Ethernet-like.
+    Uet(UetSender),
+    /// RoCEv2.
+    Roce(RoceSender),
+}
+
+macro_rules! of_sender {
+    ($self:ident, $sender:ident => $value:expr) => {
+        match $self {
+            Sender::Uet($sender) => $value,
+            Sender::Roce($sender) => $value,
+        }
+    };
+}
+
+/// A flow and the transport of its run are of one kind.
+macro_rules! both {
+    ($self:ident, $transport:ident, $side:ident: $sender:ident, $config:ident => $value:expr) => {
+        match ($self, $transport) {
+            ($side::Uet($sender), Transport::Uet($config)) => $value,
+            ($side::Roce($sender), Transport::Roce($config)) => $value,
+            _ => unreachable!("one transport per run"),
+        }
+    };
+}
+
+impl Sender {
+    /// The sender of `size` payload bytes, from `now` on, by a NIC of `rate`, over paths of base round trip `base_rtt`.
+    pub fn new(transport: &Transport, rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
+        match transport {
+            Transport::Uet(config) => Sender::Uet(UetSender::new(config, base_rtt, size)),
+            Transport::Roce(config) => Sender::Roce(RoceSender::new(config, rate, base_rtt, size, now)),
+        }
+    }
+
+    /// Whether there is something to send and the window allows it; pacing aside.
+    #[inline]
+    pub fn ready(&self, transport: &Transport) -> bool {
+        both!(self, transport, Sender: sender, config => sender.ready(config))
+    }
+
+    /// Pacing does not let the next packet go before this.
+    #[inline]
+    pub fn next_avail(&self) -> Time {
+        match self {
+            Sender::Uet(_) => Time::ZERO,
+            Sender::Roce(sender) => sender.next_avail(),
+        }
+    }
+
+    /// What would be sent next, whatever window and pacing say.
+    #[inline]
+    pub fn peek(&self, transport: &Transport) -> Option<Segment> {
+        both!(self, transport, Sender: sender, config => sender.peek(config))
+    }
+
+    /// Sends what [`Sender::peek`] shows, at `now` with path tag `tag`.
+    #[inline]
+    pub fn send(&mut self, transport: &Transport, now: Time, tag: u32) {
+        both!(self, transport, Sender: sender, config => { sender.send(config, now, tag); })
+    }
+
+    /// Whether the packet just sent should ask for an answer at once; `ready` is what [`Sender::ready`] says after it.
+    #[inline]
+    pub fn wants_answer(&self, ready: bool) -> bool {
+        matches!(self, Sender::Uet(_)) && !ready
+    }
+
+    /// Whether its next packet should follow the last one before another flow's turn comes.
+    #[inline]
+    pub fn keeps_turn(&self) -> bool {
+        matches!(self, Sender::Roce(sender) if sender.in_burst())
+    }
+
+    /// An answer of its receiver.
+    #[inline]
+    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer) -> Heard {
+        let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = *answer;
+        match (self, transport) {
+            (Sender::Uet(sender), Transport::Uet(config)) if nack => {
+                let done = sender.on_nack(config, now, &Nack { cumulative, psn, tag }).done;
+                Heard { trimmed: true, done, ..Heard::default() }
+            }
+            (Sender::Uet(sender), Transport::Uet(config)) => {
+                let bitmap_base = cumulative + u64::from(offset);
+                sender.on_ack(config, now, &Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn }).into()
+            }
+            (Sender::Roce(sender), Transport::Roce(config)) => {
+                let sack = (offset != 0).then_some(bitmap);
+                sender.on_reply(config, now, &RoceReply { cumulative, sack, nack, psn, tag, ecn, cnp }).into()
+            }
+            _ => unreachable!("one transport per run"),
+        }
+    }
+
+    /// When [`Sender::on_timer`] must be called next at the latest.
+    #[inline]
+    pub fn deadline(&self, transport: &Transport) -> Option<Time> {
+        both!(self, transport, Sender: sender, config => sender.deadline(config))
+    }
+
+    /// Its timer strikes; tells PSN and tag of each packet that is declared lost.
+    pub fn on_timer(&mut self, transport: &Transport, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
+        both!(self, transport, Sender: sender, config => sender.on_timer(config, now, timed_out))
+    }
+
+    /// The next new PSN.
+    pub fn next_psn(&self) -> u64 {
+        of_sender!(self, sender => sender.next_psn())
+    }
+    /// Every PSN below this one is acknowledged.
+    pub fn cumulative(&self) -> u64 {
+        of_sender!(self, sender => sender.cumulative())
+    }
+    /// Bytes that are neither acknowledged nor lost.
+    pub fn in_flight(&self) -> u64 {
+        of_sender!(self, sender => sender.in_flight())
+    }
+    /// Packets sent more than once, counted each time.
+    pub fn retransmitted(&self) -> u64 {
+        of_sender!(self, sender => sender.retransmitted())
+    }
+    /// Packets in all.
+    pub fn packets(&self) -> u64 {
+        of_sender!(self, sender => sender.packets())
+    }
+}
+
+/// The receiving side of a flow.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum Receiver {
+    /// Ultra-Ethernet-like.
+    Uet(UetReceiver),
+    /// RoCEv2.
+    Roce(RoceReceiver),
+}
+
+macro_rules! of_receiver {
+    ($self:ident, $receiver:ident => $value:expr) => {
+        match $self {
+            Receiver::Uet($receiver) => $value,
+            Receiver::Roce($receiver) => $value,
+        }
+    };
+}
+
+impl Receiver {
+    /// The receiver of `size` payload bytes.
+    pub fn new(transport: &Transport, size: u64) -> Self {
+        match transport {
+            Transport::Uet(config) => Receiver::Uet(UetReceiver::new(config, size)),
+            Transport::Roce(config) => Receiver::Roce(RoceReceiver::new(config, size)),
+        }
+    }
+
+    /// Takes a data packet; returns the answer, if one is due, and whether the flow is complete.
+    #[inline]
+    pub fn on_data(&mut self, transport: &Transport, now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
+        match (self, transport) {
+            (Receiver::Uet(receiver), Transport::Uet(config)) => {
+                let received = receiver.on_data(config, data);
+                (received.reply.as_ref().map(Answer::of_ack), received.complete)
+            }
+            (Receiver::Roce(receiver), Transport::Roce(config)) => {
+                let received = receiver.on_data(config, now, data);
+                (received.reply.as_ref().map(Answer::of_reply), received.complete)
+            }
+            _ => unreachable!("one transport per run"),
+        }
+    }
+
+    /// A packet without its payload; returns the answer. Where the transport knows no trimming there is none.
+    pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32) -> Option<Answer> {
+        match (self, transport) {
+            (Receiver::Uet(receiver), Transport::Uet(config)) => {
+                Some(Answer::of_nack(&receiver.on_header(config, psn, tag)))
+            }
+            _ => None,
+        }
+    }
+
+    /// When [`Receiver::on_timer`] must be called.
+    #[inline]
+    pub fn deadline(&self) -> Option<Time> {
+        match self {
+            Receiver::Uet(_) => None,
+            Receiver::Roce(receiver) => receiver.deadline(),
+        }
+    }
+
+    /// A delayed acknowledgement is due.
+    pub fn on_timer(&mut self, transport: &Transport, now: Time) -> Option<Answer> {
+        match (self, transport) {
+            (Receiver::Roce(receiver), Transport::Roce(config)) => {
+                receiver.on_timer(config, now).as_ref().map(Answer::of_reply)
+            }
+            _ => None,
+        }
+    }
+
+    /// Arrivals whose PSN was not the lowest one missing.
+    pub fn out_of_order(&self) -> u64 {
+        of_receiver!(self, receiver => receiver.out_of_order())
+    }
+    /// Arrivals whose PSN was not the last arrival's plus one.
+    pub fn out_of_sequence(&self) -> u64 {
+        of_receiver!(self, receiver => receiver.out_of_sequence())
+    }
+    /// Most payload bytes that were ever held beyond the lowest missing one.
+    pub fn max_reorder_bytes(&self) -> u64 {
+        of_receiver!(self, receiver => receiver.max_reorder_bytes())
+    }
+    /// Unique payload bytes.
+    pub fn received_bytes(&self) -> u64 {
+        of_receiver!(self, receiver => receiver.received_bytes())
+    }
+}
