@@ -1,7 +1,7 @@
 //! A partition: the cells of one thread, and every event that concerns them.
 
 use crate::{
-    event::{Event, is_arrival},
+    event::{Event, MOST_ENTITIES, is_arrival},
     host::Hosts,
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
     message::Message,
@@ -103,6 +103,10 @@ impl<'a> Partition<'a> {
     fn handle(&mut self, event: anabranch_engine::Event) {
         let now = event.time;
         self.now = now;
+        if is_arrival(event.order) {
+            // Nearly every event is one.
+            return self.arrival(PacketId(event.payload), event.order & (MOST_ENTITIES - 1), now);
+        }
         match Event::of(event) {
             Event::Arrival { rank, packet } => self.arrival(packet, rank, now),
             Event::Service { port, .. } => self.serve(port, now),

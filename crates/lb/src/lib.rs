@@ -294,10 +294,10 @@ pub struct Effects {
 
 /// The switch side of a scheme: one object per switch.
 pub trait SwitchScheme {
-    /// The candidate that a packet takes, where the path tag alone decides: it is then not asked
-    /// [`SwitchScheme::forward`]. The same for every packet, or for none.
+    /// Which of `count` candidates a packet takes, where its path tag alone decides: [`SwitchScheme::forward`], which must
+    /// say the same, is then not asked. `uplinks` as in [`Candidates::uplinks`].
     #[inline]
-    fn by_tag(&self, _tag: Tag, _candidates: &Candidates<'_>) -> Option<u32> {
+    fn by_tag(&self, _tag: Tag, _count: u32, _uplinks: u32) -> Option<u32> {
         None
     }
     /// Which candidate the packet takes, by index. `header` is the packet's own, to be read and rewritten; of an ACK or

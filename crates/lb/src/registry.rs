@@ -282,8 +282,8 @@ macro_rules! switch_schemes {
                 match self { $(Self::$scheme(s) => s.counters(),)* }
             }
             #[inline]
-            fn by_tag(&self, tag: Tag, candidates: &Candidates<'_>) -> Option<u32> {
-                match self { $(Self::$scheme(s) => s.by_tag(tag, candidates),)* }
+            fn by_tag(&self, tag: Tag, count: u32, uplinks: u32) -> Option<u32> {
+                match self { $(Self::$scheme(s) => s.by_tag(tag, count, uplinks),)* }
             }
             #[inline]
             fn on_routes_changed(&mut self, groups: u32) {

@@ -128,6 +128,18 @@ impl Routes {
         }
     }
 
+    /// The set of next hops at switch number `switch` towards switch number `edge`, as [`Routes::towards`].
+    #[inline]
+    pub fn group(&self, switch: u32, edge: u32) -> Group {
+        self.groups[self.entry(switch, edge) as usize]
+    }
+
+    /// Link number `index` of a set.
+    #[inline]
+    pub fn link_of(&self, group: Group, index: u32) -> LinkId {
+        self.links[(group.first + index) as usize]
+    }
+
     /// Next hops at a switch towards a host: towards a host of this switch the one link down to it.
     pub fn next_hops(&self, topology: &Topology, switch: NodeId, host: u32) -> NextHops<'_> {
         let edge = topology.edge_switch(host);

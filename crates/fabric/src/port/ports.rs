@@ -14,7 +14,7 @@ use crate::{
     ids::{HostId, PacketId, PortId, SwitchId},
     measure::{Balances, Histograms, Sample, Series},
     message::Message,
-    packet::{Fifo, Kind, MARKED, Packets},
+    packet::{Fifo, Kind, MARKED, Packet, Packets},
     plan::{MarkAt, Plan, Trim},
 };
 use anabranch_engine::Cells;
@@ -69,6 +69,25 @@ pub(crate) struct Ports<'a> {
     /// 1 where a packet that arrives at the very time at which a port becomes free joins the queue before the port
     /// chooses; else 0.
     tie: u64,
+}
+
+/// A packet leaves a plain port at `start`. Where the link leads into another partition, the rest is the caller's: the
+/// end of the transmission is returned.
+#[inline(always)]
+fn depart(state: &mut Port, packet: &mut Packet, id: PacketId, start: u64, cells: &mut Cells) -> Option<u64> {
+    let size = u32::from(packet.size);
+    let end = start + u64::from(size) * u64::from(state.ps_per_byte);
+    state.free_at = end;
+    state.sending = size;
+    state.account.sent_bytes += u64::from(size);
+    state.account.sent_packets += 1;
+    if state.to_cell == REMOTE {
+        return Some(end);
+    }
+    packet.next = state.to;
+    let arrival = anabranch_engine::Event { time: end + state.delay, order: state.order, payload: id.0 };
+    cells.push(u32::from(state.to_cell), arrival);
+    None
 }
 
 impl<'a> Ports<'a> {
@@ -188,14 +207,43 @@ impl<'a> Ports<'a> {
         if self.ports[port.at()].flags & PLAIN == 0 {
             return self.join_any(port, id, now, ingress);
         }
-        self.advance_plain(port, now);
-        if self.ports[port.at()].free_at <= now {
-            self.start_plain(port, id, now);
-        } else if self.packets[id].is_control() {
-            self.queue_control(port, id, now);
-        } else {
-            self.queue_data(port, id, now);
+        self.join_plain(port, id, now);
+    }
+
+    fn join_plain(&mut self, port: PortId, id: PacketId, now: u64) {
+        let mut state = &mut self.ports[port.at()];
+        if state.free_at <= now && state.backlogged() {
+            self.advance_backlog(port, now);
+            state = &mut self.ports[port.at()];
         }
+        let packet = &mut self.packets[id];
+        if state.free_at <= now {
+            self.hops += 1;
+            if let Some(end) = depart(state, packet, id, now, &mut self.cells) {
+                self.start_remote(port, id, end);
+            }
+            return;
+        }
+        if packet.is_control() {
+            return self.queue_control(port, id, now);
+        }
+        let (bytes, waiting) = (u32::from(packet.size), state.waiting_bytes);
+        if waiting + bytes > self.queue_limit {
+            return self.overflow(port, id, now);
+        }
+        let span = state.account.held(waiting, state.waiting_packets, now);
+        self.histograms.record(port, waiting, state.waiting_packets, span);
+        state.waiting_bytes += bytes;
+        state.waiting_packets += 1;
+        state.account.max_bytes = state.account.max_bytes.max(state.waiting_bytes);
+        state.account.max_packets = state.account.max_packets.max(state.waiting_packets);
+        packet.next = PacketId::NONE.0;
+        packet.queued_at = now;
+        state.data.push(&mut self.packets, id);
+        if waiting > self.marks_joining {
+            self.mark(port, id, waiting);
+        }
+        self.list(port);
     }
 
     /// The same for ports with classes, a shared buffer, a fault, a series or another clock.
@@ -411,30 +459,39 @@ impl<'a> Ports<'a> {
 
     #[inline]
     fn advance_plain(&mut self, port: PortId, until: u64) {
+        let state = &self.ports[port.at()];
+        if state.free_at <= until && state.backlogged() {
+            self.advance_backlog(port, until);
+        }
+    }
+
+    fn advance_backlog(&mut self, port: PortId, until: u64) {
         loop {
             let state = &mut self.ports[port.at()];
             let start = state.free_at;
             if start > until || !state.backlogged() {
                 return;
             }
-            let id = if state.control.is_empty() {
-                let id = state.data.pop(&self.packets);
-                let packet = &self.packets[id];
-                let size = u32::from(packet.size);
+            let control = !state.control.is_empty();
+            let id = if control { state.pop_control(&self.packets) } else { state.data.pop(&self.packets) };
+            let packet = &mut self.packets[id];
+            if !control {
                 let (bytes, packets) = (state.waiting_bytes, state.waiting_packets);
                 let span = state.account.held(bytes, packets, start);
                 state.account.waited += start - packet.queued_at;
-                state.waiting_bytes = bytes - size;
+                state.waiting_bytes = bytes - u32::from(packet.size);
                 state.waiting_packets = packets - 1;
                 self.histograms.record(port, bytes, packets, span);
-                if bytes - size > self.marks_leaving {
-                    self.mark(port, id, bytes - size);
+                let behind = state.waiting_bytes;
+                if behind > self.marks_leaving {
+                    self.mark(port, id, behind);
                 }
-                id
-            } else {
-                state.pop_control(&self.packets)
-            };
-            self.start_plain(port, id, start);
+            }
+            let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
+            self.hops += 1;
+            if let Some(end) = depart(state, packet, id, start, &mut self.cells) {
+                self.start_remote(port, id, end);
+            }
         }
     }
 
@@ -506,21 +563,11 @@ impl<'a> Ports<'a> {
     /// A packet starts at `start`: works out when it arrives.
     #[inline]
     fn start_plain(&mut self, port: PortId, id: PacketId, start: u64) {
-        let state = &mut self.ports[port.at()];
-        let packet = &mut self.packets[id];
-        let size = u32::from(packet.size);
-        let end = start + u64::from(size) * u64::from(state.ps_per_byte);
-        state.free_at = end;
-        state.sending = size;
-        state.account.sent_bytes += u64::from(size);
-        state.account.sent_packets += 1;
+        let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
         self.hops += 1;
-        if state.to_cell == REMOTE {
-            return self.start_remote(port, id, end);
+        if let Some(end) = depart(state, packet, id, start, &mut self.cells) {
+            self.start_remote(port, id, end);
         }
-        packet.next = state.to;
-        let arrival = anabranch_engine::Event { time: end + state.delay, order: state.order, payload: id.0 };
-        self.cells.push(u32::from(state.to_cell), arrival);
     }
 
     /// The same for any port.

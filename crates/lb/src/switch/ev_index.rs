@@ -74,8 +74,12 @@ impl EvIndex {
 
 impl SwitchScheme for EvIndex {
     #[inline]
-    fn by_tag(&self, tag: Tag, candidates: &Candidates<'_>) -> Option<u32> {
-        Some(self.choose(tag, candidates))
+    fn by_tag(&self, tag: Tag, count: u32, uplinks: u32) -> Option<u32> {
+        if self.skip && count != uplinks {
+            return None;
+        }
+        let index = tag >> self.shift & self.mask;
+        Some(if index < count { index } else { index % count })
     }
 
     #[inline]
