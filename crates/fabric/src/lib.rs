@@ -22,5 +22,6 @@ mod trigger;
 pub use anabranch_transport::TransportParameters;
 pub use error::FabricError;
 pub use plan::{Balancer, FabricParameters, FctKind, MarkAt, Measure, Quirks, Scheduling, Setup, Split, Timing, Trim};
+pub use port::lossless_problem;
 pub use results::{FlowOutcome, Output};
 pub use run::{Progress, check, run};

@@ -40,6 +40,9 @@ pub struct FlowInfo<'a> {
     pub rate: Rate,
     /// Bytes that a full packet has on the wire.
     pub full_packet: u32,
+    /// Packets beyond the one it waits for that the receiver takes early without complaint (Hopper §4.1.1); `u64::MAX`
+    /// where order does not matter.
+    pub early_packets: u64,
     /// The paths towards `dst`.
     pub paths: PathSpace<'a>,
 }
@@ -123,7 +126,7 @@ impl std::ops::AddAssign for SchemeCounters {
 pub struct Feedback {
     /// Tag of the packet that triggered the acknowledgement.
     pub tag: Tag,
-    /// Whether that packet was ECN-marked.
+    /// Whether that packet was ECN-marked; a notification for another reason (it came out of order) does not count.
     pub ecn: bool,
     /// Its round-trip time; `None` for a retransmitted packet, whose sample would be ambiguous.
     pub rtt: Option<Time>,
@@ -369,6 +372,8 @@ mod pages {
     struct Scenarios;
     #[doc = include_str!("../../../docs/schemes.md")]
     struct Schemes;
+    #[doc = include_str!("../../../docs/specification.md")]
+    mod specification {}
     #[doc = include_str!("../../../docs/spritz.md")]
     struct Spritz;
     #[doc = include_str!("../../../docs/topologies.md")]

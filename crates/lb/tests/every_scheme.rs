@@ -105,6 +105,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                     base_rtt: Time::from_us(8),
                     rate: Rate(400_000_000_000),
                     full_packet: 4160,
+                    early_packets: 0,
                     paths: PathSpace { uplinks, dead: &dead, guided: (key % 5 != 0).then_some(&guided) },
                 };
                 host.open(now, slot, &flow);

@@ -299,6 +299,8 @@ fn mistakes_of_roce_fabrics() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["fabric.pfc=true"], &["`pfc`", "recovery = \"irn\"", "roce-lossless"]),
         (&["fabric.profile=roce-lossless", "transport.recovery=irn"], &["`pfc`", "irn", "go-back-n"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_pause=20us"], &["`pfc_pause`", "20us", "never"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_headroom=1kB"], &["`pfc_headroom`", "1kB", "auto"]),
         (&["fabric.profile=roce-lossless", "fabric.shared_buffer=0B"], &["`pfc`", "shared_buffer"]),
         (&["fabric.trimming=true"], &["`trimming`", "shared buffer"]),
         (&["fabric.profile=uet-lossy"], &["`trimming`", "RoCE", "roce-irn"]),
@@ -324,6 +326,15 @@ fn mistakes_of_roce_fabrics() {
         (&["fabric.shared_buffer=10kB"], &["`shared_buffer`", "10000 B", "leaf0", "or more"]),
         (&["transport.window=999B"], &["`window`", "found 999B", "smallest", "1000B"]),
         (&["transport.window=0.001bdp"], &["`window`", "0.001bdp", "with a BDP of", "1000B"]),
+        (
+            &["transport.rate_on_path_change=fresh", "load_balancer.scheme=ops"],
+            &["`rate_on_path_change`", "`ops`", "hopper", "keep"],
+        ),
+        (&["transport.rate_on_path_change=frsh"], &["frsh", "did you mean `fresh`?"]),
+        (&["load_balancer.hopper.on_timeout=moves"], &["on_timeout", "moves", "did you mean `move`?"]),
+        (&["load_balancer.hopper.epoch_rtt=bse"], &["epoch_rtt", "did you mean `base`?"]),
+        (&["load_balancer.hf2t.max_added_delay=-1.0"], &["max_added_delay", "0 or more"]),
+        (&["load_balancer.hf2t.gaps=wired"], &["gaps", "did you mean `wire`?"]),
     ];
     for (changes, words) in cases {
         let error = error_of(ROCE, changes);

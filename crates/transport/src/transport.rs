@@ -81,6 +81,30 @@ impl Transport {
         matches!(self, Transport::Uet(config) if config.blames_last_hop)
     }
 
+    /// Packets that may come early without harm (Hopper §4.1.1); `u64::MAX` where order does not matter.
+    pub fn early_packets(&self) -> u64 {
+        match self {
+            Transport::Uet(_) => u64::MAX,
+            Transport::Roce(config) => config.early_packets(),
+        }
+    }
+
+    /// Whether the timeouts leave time for an answer.
+    ///
+    /// # Errors
+    /// Where every packet would be sent again before its answer can be back.
+    pub fn check(&self, network: &Network) -> Result<(), String> {
+        let Transport::Uet(config) = self else { return Ok(()) };
+        if config.rto >= network.base_rtt {
+            return Ok(());
+        }
+        let (rto, rtt) = (config.rto, network.base_rtt);
+        Err(format!(
+            "transport.rto: found {rto}, expected the base round trip of {rtt} at least: every packet would be sent again before its \
+             answer can be back"
+        ))
+    }
+
     /// The shortest time from a packet's sending to the timeout that it may cause; `None`: there is no timeout.
     pub fn least_timeout(&self) -> Option<Time> {
         match self {
@@ -113,8 +137,10 @@ pub struct Answer {
     pub bitmap: u64,
     /// See `bitmap`.
     pub offset: u32,
-    /// The receiver heard of congestion: a mark, or a CNP.
+    /// The packet that it answers was marked.
     pub ecn: bool,
+    /// A congestion notification (`roce`): it was marked, or it came out of order and the NIC takes that for congestion.
+    pub cnp: bool,
     /// Something is missing: the packet came without its payload, or out of order where that matters.
     pub nack: bool,
 }
@@ -127,7 +153,7 @@ impl Answer {
     fn of_ack(ack: &Ack) -> Self {
         let offset = (ack.bitmap_base - ack.cumulative) as u32;
         let Ack { cumulative, bitmap, ecn, psn, tag, .. } = *ack;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn, nack: false }
+        Answer { psn, tag, cumulative, bitmap, offset, ecn, ..Answer::default() }
     }
 
     fn of_nack(nack: &Nack) -> Self {
@@ -136,8 +162,8 @@ impl Answer {
 
     fn of_reply(reply: &RoceReply) -> Self {
         let (bitmap, offset) = (reply.sack.unwrap_or(0), u32::from(reply.sack.is_some()));
-        let RoceReply { cumulative, nack, psn, tag, cnp, .. } = *reply;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn: cnp, nack }
+        let RoceReply { cumulative, nack, psn, tag, ecn, cnp, .. } = *reply;
+        Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack }
     }
 }
 
@@ -228,11 +254,17 @@ impl Sender {
         matches!(self, Sender::Uet(_)) && !ready
     }
 
+    /// Whether its next packet should follow the last one before another flow's turn comes.
+    #[inline]
+    pub fn keeps_turn(&self) -> bool {
+        matches!(self, Sender::Roce(sender) if sender.in_burst())
+    }
+
     /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
     /// is known.
     #[inline]
     pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer, path_rtt: Option<Time>) -> Heard {
-        let Answer { psn, tag, cumulative, bitmap, offset, ecn, nack } = *answer;
+        let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = *answer;
         match (self, transport) {
             (Sender::Uet(sender), Transport::Uet(config)) if nack => {
                 let done = sender.on_nack(config, now, &Nack { cumulative, psn, tag }).done;
@@ -245,7 +277,7 @@ impl Sender {
             }
             (Sender::Roce(sender), Transport::Roce(config)) => {
                 let sack = (offset != 0).then_some(bitmap);
-                sender.on_reply(config, now, &RoceReply { cumulative, sack, nack, psn, tag, cnp: ecn }).into()
+                sender.on_reply(config, now, &RoceReply { cumulative, sack, nack, psn, tag, ecn, cnp }).into()
             }
             _ => unreachable!("one transport per run"),
         }

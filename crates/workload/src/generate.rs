@@ -155,6 +155,7 @@ impl Merge {
             workload: workload_of[usize::from(flow.workload)],
             class: if flow.class == NO_CLASS { sent_as.class } else { flow.class },
             key: mix(entity ^ mix(ordinal as u64 + 1)),
+            listed: (first_flow + ordinal) as u32,
             start: match flow.start {
                 Start::On(trigger) => Start::On(beyond(trigger)),
                 at => at,

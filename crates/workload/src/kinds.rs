@@ -26,7 +26,7 @@ pub(crate) trait Kind: Parameters {
 
 /// A flow that nothing waits for. The merge sets class and key.
 pub(crate) fn plain(src: u32, dst: u32, size: u64, start: Start) -> Flow {
-    Flow { src, dst, size, start, workload: 0, class: NO_CLASS, key: 0, on_sent: None, on_received: None }
+    Flow { src, dst, size, start, workload: 0, class: NO_CLASS, key: 0, listed: 0, on_sent: None, on_received: None }
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub struct Flow {
     pub class: u8,
     /// Stable key for random streams, from the workload's name and the flow's number within it.
     pub key: u64,
+    /// Its place among all flows as the workloads list them: in a flow file the order of the lines.
+    pub listed: u32,
     /// Fired when the sender has the last acknowledgement.
     pub on_sent: Option<TriggerId>,
     /// Fired when the receiver has the last byte.

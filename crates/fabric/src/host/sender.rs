@@ -72,6 +72,7 @@ impl Partition<'_> {
             base_rtt,
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
+            early_packets: plan.transport.early_packets(),
             paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
         };
         let numbered = plan.balancers[usize::from(balancer)].host.about().tags == TagKind::Guided;

@@ -183,16 +183,15 @@ impl<'a> Plan<'a> {
             return Err(FabricError::Setup(message.into()));
         }
         let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
-        let transport = Transport::new(
-            setup.transport,
-            &Network {
-                base_rtt,
-                bdp,
-                queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
-                trimming: fabric.trimming,
-                nic_rate,
-            },
-        );
+        let network = Network {
+            base_rtt,
+            bdp,
+            queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
+            trimming: fabric.trimming,
+            nic_rate,
+        };
+        let transport = Transport::new(setup.transport, &network);
+        transport.check(&network).map_err(FabricError::Setup)?;
         let links = links::links(topology, setup.seed).map_err(FabricError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
         let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.trigger_latency.ps());
@@ -342,7 +341,8 @@ impl<'a> Plan<'a> {
 }
 
 /// UDP ports of every flow as the reference model hands them out (conweave-ns3 1.1): sources count from 10,000 per
-/// sending host, destinations from 100 per receiving host; source in the lower 16 bits, destination above.
+/// sending host, destinations from 100 per receiving host, among flows of one start in the order of the flow file;
+/// source in the lower 16 bits, destination above.
 fn reference_ports(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     let (mut source, mut destination) = (vec![10_000u16; hosts as usize], vec![100u16; hosts as usize]);
     let next = |port: &mut u16| {
@@ -350,8 +350,14 @@ fn reference_ports(flows: &FlowSet, hosts: u32) -> Vec<u64> {
         *port = port.wrapping_add(1);
         u64::from(this)
     };
-    let ports = flows.flows.iter();
-    ports.map(|f| next(&mut source[f.src as usize]) | next(&mut destination[f.dst as usize]) << 16).collect()
+    let mut order: Vec<usize> = (0..flows.flows.len()).collect();
+    order.sort_by_key(|&i| (start_time(flows.flows[i].start).unwrap_or(u64::MAX), flows.flows[i].listed));
+    let mut ports = vec![0; order.len()];
+    for i in order {
+        let flow = &flows.flows[i];
+        ports[i] = next(&mut source[flow.src as usize]) | next(&mut destination[flow.dst as usize]) << 16;
+    }
+    ports
 }
 
 /// A trigger keeps its state at its home, else at the sender of its first target.
@@ -385,5 +391,33 @@ pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
         TriggerKind::Oneshot => Some(1),
         TriggerKind::Barrier(count) => Some(count),
         TriggerKind::Multishot => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_workload::Flow;
+
+    #[test]
+    fn flows_of_one_start_count_their_ports_in_file_order() {
+        // Lines of the recorded incast: 16, 33 and 23 to host 0 at once; sorted by source 23 stands before 33. Recorded
+        // destination ports: 100, 101 and, for the last line, 102. A later flow counts on, whatever its line.
+        let flow = |src, start, listed| Flow {
+            src,
+            dst: 0,
+            size: 1,
+            start: Start::At(Time::from_ns(start)),
+            workload: 0,
+            class: 0,
+            key: 0,
+            listed,
+            on_sent: None,
+            on_received: None,
+        };
+        let list = vec![flow(16, 0, 1), flow(23, 0, 3), flow(33, 0, 2), flow(16, 5, 0)];
+        let set = FlowSet { flows: list, ..FlowSet::default() };
+        let ports: Vec<(u64, u64)> = reference_ports(&set, 40).iter().map(|p| (p & 0xffff, p >> 16)).collect();
+        assert_eq!(ports, [(10_000, 100), (10_000, 102), (10_000, 101), (10_001, 103)]);
     }
 }

@@ -85,18 +85,21 @@ parameters! {
         /// Bytes of packet memory that the ports of a switch share; 0: every port has a `queue_limit` of its own. With a
         /// shared buffer `queue_limit` has no effect and trimming is off.
         shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
-        /// A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped.
+        /// A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped. With
+        /// PFC it has no effect (but for the quirks): whatever is admitted, ingresses are paused before the buffer is full.
         buffer_alpha: f64 = 1.0, source "specification 7.2: dynamic threshold, egress alpha 1";
         /// Whether a switch pauses its upstream neighbours before it would drop (PFC); needs a shared buffer.
         pfc: bool = false, source "specification 7.2";
         /// An ingress (port and class) is paused when it holds more than this many times what is still free.
         pfc_alpha: f64 = 0.0625, source "specification 7.2: ingress alpha 1/16";
         /// How long a pause frame pauses. A finite pause is sent again for every packet that arrives above the threshold
-        /// and ends by itself; with "never" it lasts until the frame that resumes.
+        /// and ends by itself, which loses packets and is refused without the quirks; with "never" it lasts until the
+        /// frame that resumes.
         pfc_pause: Never<Time> = Never::Never, source "ours: a switch refreshes its pauses in time";
-        /// Buffer per ingress kept for packets that arrive after the pause was sent; auto: twice rate times delay of its
-        /// link, and two full packets.
-        pfc_headroom: Auto<Bytes> = Auto::Auto, source "specification 7.2";
+        /// Buffer per ingress and class kept for packets that arrive after the pause was sent; auto: all that can, which is
+        /// twice rate times delay of its link, three full packets and a pause frame. Less is refused without the quirks;
+        /// there auto is a full packet and the frame less.
+        pfc_headroom: Auto<Bytes> = Auto::Auto, source "ours, so that nothing is dropped; specification 7.2 for the quirks";
         /// Bytes of a pause frame.
         pfc_frame: Bytes = Bytes(64), source "IEEE 802.1Qbb: the least Ethernet frame";
         /// Whose peculiarities the fabric follows: `none` or `conweave-ns3`.

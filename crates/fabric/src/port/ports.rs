@@ -321,7 +321,12 @@ impl<'a> Ports<'a> {
         packet.next = PacketId::NONE.0;
         packet.queued_at = now;
         state.control_bytes += size;
-        state.control.push(&mut self.packets, id);
+        // A pause frame goes before other control packets (IEEE 802.1Qbb: it passes the queues), behind other frames.
+        if packet.kind == Kind::Pause && !self.plan.reference {
+            state.control.push_behind(&mut self.packets, id, |other| other.kind == Kind::Pause);
+        } else {
+            state.control.push(&mut self.packets, id);
+        }
         self.list(port);
     }
 

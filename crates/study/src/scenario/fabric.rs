@@ -216,6 +216,21 @@ fn above(a: BytesOrBdp, b: BytesOrBdp) -> bool {
     }
 }
 
+/// Whether a fabric with PFC is sure to lose nothing on this topology, for packets of `packet` bytes.
+pub(crate) fn check_lossless(
+    fabric: &FabricParameters,
+    topology: &anabranch_topology::Topology,
+    packet: u64,
+    tree: &Tree,
+) -> Result<(), ScenarioError> {
+    match anabranch_fabric::lossless_problem(topology, fabric, packet) {
+        Some((key, message, help)) => Err(ScenarioError::new(format!("[fabric]: `{key}`: {message}"))
+            .maybe_at(tree.find(&format!("fabric.{key}")).map(|node| node.place.clone()))
+            .help(help)),
+        None => Ok(()),
+    }
+}
+
 /// Whether the thresholds fit together once the BDP is known; called when the topology stands.
 pub(crate) fn check_with_bdp(
     fabric: &FabricParameters,

@@ -325,7 +325,7 @@ impl Scenario {
                     ScenarioError::new(error.to_string()).maybe_at(self.place_or_section("load_balancer", "scheme"))
                 })?;
         }
-        transport::check_balancers(&self.transport, &used).map_err(|error| {
+        transport::check_balancers(&self.transport, &used, &self.tree).map_err(|error| {
             error.maybe_at(
                 self.place_or_section("load_balancer", "scheme").or_else(|| self.place("transport.congestion_control")),
             )
@@ -345,6 +345,7 @@ impl Scenario {
         let bdp = topology.window_bdp(packet, self.transport.ack_size());
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
         transport::check_with_bdp(&self.transport, bdp, &self.tree)?;
+        fabric::check_lossless(&self.fabric, &topology, packet, &self.tree)?;
 
         let view = topology::host_view(&topology, &self.fabric.classes, budget.left());
         let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();

@@ -1,6 +1,8 @@
 //! The settings of a run, resolved against its network.
 
-use super::{DcqcnConfig, Recovery, RoceControl, RoceTransport, swift::SwiftConfig, tcp_like::TcpLikeConfig};
+use super::{
+    DcqcnConfig, RateOnPathChange, Recovery, RoceControl, RoceTransport, swift::SwiftConfig, tcp_like::TcpLikeConfig,
+};
 use crate::uet::Network;
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
@@ -33,6 +35,8 @@ pub struct RoceConfig {
     pub(crate) rto_high: Time,
     pub(crate) nack_interval: Time,
     pub(crate) ooo_window: u64,
+    /// Whether a flow that changes its path starts its rate afresh.
+    pub(crate) fresh_rate: bool,
     /// Whether the peculiarities of the reference model are followed.
     pub(crate) quirks: bool,
 }
@@ -66,8 +70,14 @@ impl RoceConfig {
             rto_high: roce.rto_high,
             nack_interval: roce.nack_interval,
             ooo_window: u64::from(roce.ooo_window),
+            fresh_rate: roce.rate_on_path_change == RateOnPathChange::Fresh,
             quirks: roce.conweave_quirks,
         }
+    }
+
+    /// Packets that a receiver takes early without complaint.
+    pub fn early_packets(&self) -> u64 {
+        if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
     }
 
     /// The shortest time from a packet's sending to the timeout that it may cause.

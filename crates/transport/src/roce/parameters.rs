@@ -30,6 +30,16 @@ choices! {
     }
 }
 
+choices! {
+    /// What becomes of a flow's rate (DCQCN) or window (Swift) when its packets take another path.
+    pub enum RateOnPathChange {
+        /// It stays: the flow is one queue pair.
+        Keep = "keep",
+        /// It starts afresh: every path has a queue pair of its own.
+        Fresh = "fresh",
+    }
+}
+
 parameters! {
     /// RoCEv2: a queue pair per flow with its own pacing, an answer per packet. Each congestion control has its own section.
     pub struct RoceParameters {
@@ -55,8 +65,14 @@ parameters! {
         nack_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Packets that may be early without complaint, with `irn-extended`.
         ooo_window: u32 = 30, source "Hopper §4.1.1";
+        /// What becomes of a flow's rate (DCQCN) or window (Swift) when its path tag changes. With "fresh" every path is a
+        /// queue pair of its own that starts at line rate, and notifications of the path that was left count no more. For
+        /// schemes that move flows; one that sprays packets has no congestion control with it.
+        rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh";
         /// Whether the peculiarities of the model behind the recorded ConWeave runs are followed: times in whole
-        /// nanoseconds, recovery triggered again by every packet that fills a hole, and left at a plain ACK.
+        /// nanoseconds, recovery that sends again everything not known to have arrived, on its way or not, is triggered
+        /// again by every packet that fills a hole, and left at a plain ACK. Else IRN's own rule holds: lost is what is
+        /// missing below the highest packet that has arrived.
         conweave_quirks: bool = false, source "specification 17.3";
     }
 }

@@ -1,4 +1,10 @@
 //! The sender of a queue pair (specification 7.3, 17.3).
+//!
+//! What is sent again: with go-back-N everything from the hole on. With IRN (SIGCOMM 2018, section 3.1) the packets that
+//! count as lost, each once per recovery: on a selective acknowledgement those below the highest PSN that has arrived
+//! (and first of all the one that the cumulative acknowledgement names), after a timeout everything that is not known to
+//! have arrived. The reference model's IRN goes back like go-back-N and skips what has arrived, so that it sends packets
+//! again that are still on their way (`conweave_quirks`).
 
 use super::{
     Dcqcn, Recovery, RoceConfig, RoceReply, blocks::Blocks, config::ControlConfig, swift::Swift, tcp_like::TcpLike,
@@ -25,6 +31,18 @@ enum Control {
     None,
 }
 
+impl Control {
+    fn new(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Self {
+        let window_packets = (config.window.min(size) / config.mtu) as f64;
+        match &config.control {
+            ControlConfig::Dcqcn(_) => Control::Dcqcn(Dcqcn::new(line_rate)),
+            ControlConfig::Swift(swift) => Control::Swift(Swift::new(swift, base_rtt, window_packets)),
+            ControlConfig::TcpLike(tcp) => Control::TcpLike(TcpLike::new(tcp)),
+            ControlConfig::None => Control::None,
+        }
+    }
+}
+
 /// The sending side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceSender {
@@ -32,8 +50,11 @@ pub struct RoceSender {
     packets: u64,
     /// Every PSN below is acknowledged.
     una: u64,
-    /// The PSN to be sent next, but for those that have arrived.
+    /// The PSN to be sent next, but for those that have arrived and those to be sent again by IRN's rule.
     nxt: u64,
+    /// IRN's rule: what has not arrived from `again_from` on and below `lost_below` is to be sent again.
+    again_from: u64,
+    lost_below: u64,
     /// Every PSN below has been sent.
     highest: u64,
     /// The highest cumulative acknowledgement heard.
@@ -48,7 +69,10 @@ pub struct RoceSender {
     restarted: Time,
     timeout: Option<Time>,
     line_rate: Rate,
+    base_rtt: Time,
     control: Control,
+    /// Path tag of the last packet sent; `None`: none was.
+    path: Option<u32>,
     /// PSN `una + i` is `sent[i]`.
     sent: VecDeque<Sent>,
     retransmitted: u64,
@@ -59,12 +83,13 @@ impl RoceSender {
     /// The sender of `size` payload bytes, from `now` on, by a NIC of `line_rate`, over a path of base round trip
     /// `base_rtt`.
     pub fn new(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
-        let window_packets = (config.window.min(size) / config.mtu) as f64;
         RoceSender {
             size,
             packets: config.packets(size),
             una: 0,
             nxt: 0,
+            again_from: 0,
+            lost_below: 0,
             highest: 0,
             highest_ack: 0,
             arrived: Blocks::default(),
@@ -74,12 +99,9 @@ impl RoceSender {
             restarted: now,
             timeout: None,
             line_rate,
-            control: match &config.control {
-                ControlConfig::Dcqcn(_) => Control::Dcqcn(Dcqcn::new(line_rate)),
-                ControlConfig::Swift(swift) => Control::Swift(Swift::new(swift, base_rtt, window_packets)),
-                ControlConfig::TcpLike(tcp) => Control::TcpLike(TcpLike::new(tcp)),
-                ControlConfig::None => Control::None,
-            },
+            base_rtt,
+            control: Control::new(config, line_rate, base_rtt, size),
+            path: None,
             sent: VecDeque::new(),
             retransmitted: 0,
             timeouts: 0,
@@ -95,14 +117,22 @@ impl RoceSender {
     /// The PSN that would be sent next.
     #[inline]
     fn next(&self, config: &RoceConfig) -> u64 {
-        if self.arrived.is_empty() {
-            return self.nxt;
-        }
         if config.quirks {
             // The reference model skips the first run alone.
             return self.arrived.first().filter(|run| run.0 == self.nxt).map_or(self.nxt, |run| run.1);
         }
-        self.arrived.run_at(self.nxt).unwrap_or(self.nxt)
+        self.lost().unwrap_or(self.nxt)
+    }
+
+    /// The first PSN that counts as lost by IRN's rule and has not been sent again.
+    #[inline]
+    fn lost(&self) -> Option<u64> {
+        let from = self.again_from.max(self.una);
+        if from >= self.lost_below {
+            return None;
+        }
+        let psn = self.arrived.run_at(from).unwrap_or(from);
+        (psn < self.lost_below).then_some(psn)
     }
 
     /// Payload bytes that may be in flight.
@@ -137,6 +167,12 @@ impl RoceSender {
         in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
     }
 
+    /// Whether the next packet belongs to a burst of segmentation offload that is under way: a NIC sends it unbroken.
+    #[inline]
+    pub fn in_burst(&self) -> bool {
+        matches!(&self.control, Control::TcpLike(tcp) if tcp.in_burst())
+    }
+
     /// The next packet may not go before this.
     #[inline]
     pub fn next_avail(&self) -> Time {
@@ -163,7 +199,12 @@ impl RoceSender {
             let room = (acked + tcp.window(config.mtu).min(config.window)).saturating_sub(sent);
             tcp.sent(constants, room, u64::from(segment.payload));
         }
-        self.nxt = segment.psn + 1;
+        self.take_path(config, tag);
+        if segment.psn < self.nxt {
+            self.again_from = segment.psn + 1;
+        } else {
+            self.nxt = segment.psn + 1;
+        }
         let index = (segment.psn - self.una) as usize;
         if self.sent.len() <= index {
             self.sent.resize(index + 1, Sent { again: true, ..Sent::default() });
@@ -183,6 +224,16 @@ impl RoceSender {
             };
         self.restart(config, now);
         segment
+    }
+
+    /// The next packet takes the path `tag`. Where a path has a queue pair of its own, a change starts its rate afresh.
+    #[inline]
+    fn take_path(&mut self, config: &RoceConfig, tag: u32) {
+        let connection = matches!(self.control, Control::TcpLike(_));
+        if config.fresh_rate && !connection && self.path.is_some_and(|path| path != tag) {
+            self.control = Control::new(config, self.line_rate, self.base_rtt, self.size);
+        }
+        self.path = Some(tag);
     }
 
     /// The rate at `now`.
@@ -215,14 +266,17 @@ impl RoceSender {
         let before = self.una;
         let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
         let rtt = sample.filter(|sent| !sent.again).map(|sent| now - sent.at);
+        // What another queue pair's packets met is not for this one's rate.
+        let own = !config.fresh_rate || self.path == Some(reply.tag);
         self.take(config, reply);
         if reply.cnp
+            && own
             && let (Control::Dcqcn(state), ControlConfig::Dcqcn(constants)) = (&mut self.control, &config.control)
         {
             state.on_notification(constants, now);
         }
         let acked = (self.una - before) as u32;
-        self.control_window(config, now, reply, acked, rtt);
+        self.control_window(config, now, reply, acked, rtt.filter(|_| own));
         if self.una < self.packets {
             self.recover(config, reply);
         }
@@ -279,11 +333,21 @@ impl RoceSender {
             if reply.nack {
                 self.nxt = self.una;
             }
-        } else if reply.sack.is_some() {
-            if !self.recovering {
+        } else if let Some(psn) = reply.sack {
+            let entering = !self.recovering;
+            if entering {
                 self.recovery_end = self.nxt;
-                self.nxt = self.una;
                 self.recovering = true;
+            }
+            match (config.quirks, entering) {
+                (true, true) => self.nxt = self.una,
+                (true, false) => {}
+                (false, _) => {
+                    if entering {
+                        self.again_from = self.una;
+                    }
+                    self.lost_below = self.lost_below.max(psn);
+                }
             }
         } else if config.quirks {
             self.recovering = false;
@@ -296,7 +360,9 @@ impl RoceSender {
         if self.nxt > self.una { self.timeout.map(|timeout| self.restarted.saturating_add(timeout)) } else { None }
     }
 
-    /// If the timer has run out: goes back to the first packet that is not acknowledged and tells its PSN and tag.
+    /// If the timer has run out: goes back to the first packet that is not acknowledged and tells its PSN and tag. With
+    /// IRN everything after it that has not arrived counts as lost too (ours, as the reference model: by the paper's
+    /// words the first alone does, and a lost tail would take a timeout per packet).
     pub fn on_timer(&mut self, config: &RoceConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if self.deadline(config).is_none_or(|deadline| deadline > now) {
             return;
@@ -308,13 +374,18 @@ impl RoceSender {
             (Control::TcpLike(state), _) => state.on_timeout(),
             _ => {}
         }
-        if config.recovery != Recovery::GoBackN {
-            self.recovering = true;
-            if !config.quirks {
-                self.recovery_end = self.nxt;
-            }
+        if config.recovery == Recovery::GoBackN {
+            self.nxt = self.una;
+            return;
         }
-        self.nxt = self.una;
+        self.recovering = true;
+        if config.quirks {
+            self.nxt = self.una;
+            return;
+        }
+        self.recovery_end = self.nxt;
+        (self.again_from, self.lost_below) = (self.una, self.nxt);
+        self.restart(config, now);
     }
 
     /// The first PSN that was never sent.
@@ -325,7 +396,7 @@ impl RoceSender {
     pub fn cumulative(&self) -> u64 {
         self.una
     }
-    /// Packets sent, since the last step back, and not acknowledged.
+    /// Packets sent, since the last step back of go-back-N, and not acknowledged.
     pub fn in_flight(&self) -> u64 {
         self.nxt - self.una
     }
@@ -344,5 +415,118 @@ impl RoceSender {
     /// Whether everything is acknowledged.
     pub fn is_done(&self) -> bool {
         self.una == self.packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        roce::{RateOnPathChange, RoceTransport},
+        uet::Network,
+    };
+
+    fn config(change: impl Fn(&mut RoceTransport)) -> RoceConfig {
+        let mut transport = RoceTransport::irn();
+        change(&mut transport);
+        let network = Network {
+            base_rtt: Time::from_us(8),
+            bdp: 104_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(100),
+        };
+        RoceConfig::new(&transport, &network)
+    }
+
+    /// A sender of 100 packets that has sent the first 20.
+    fn twenty_sent(config: &RoceConfig) -> RoceSender {
+        let mut sender = RoceSender::new(config, Rate::gbps(100), Time::from_us(8), 100_000, Time::ZERO);
+        (0..20).for_each(|psn| assert_eq!(sender.send(config, Time::ZERO, 7).psn, psn));
+        sender
+    }
+
+    fn reply(cumulative: u64, sack: Option<u64>) -> RoceReply {
+        RoceReply {
+            cumulative,
+            sack,
+            nack: sack.is_some(),
+            psn: sack.unwrap_or(cumulative),
+            tag: 7,
+            ..RoceReply::default()
+        }
+    }
+
+    fn sends(sender: &mut RoceSender, config: &RoceConfig, n: usize) -> Vec<u64> {
+        (0..n).map(|_| sender.send(config, Time::from_us(10), 7).psn).collect()
+    }
+
+    /// IRN, section 3.1: lost is what is missing below the highest packet that has arrived, and what the cumulative
+    /// acknowledgement names; each goes once more, then new packets follow.
+    #[test]
+    fn irn_sends_again_what_is_missing_below_the_highest_arrival() {
+        let config = config(|_| ());
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)));
+        assert_eq!(sends(&mut sender, &config, 3), [3, 4, 20], "5 has arrived, 6 to 19 are on their way");
+        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(6)));
+        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(9)));
+        assert_eq!(sends(&mut sender, &config, 3), [7, 8, 21]);
+        // 3 and 4 arrive; recovery goes on up to 20, the first packet not sent when it began.
+        sender.on_reply(&config, Time::from_us(18), &reply(7, None));
+        assert_eq!((sends(&mut sender, &config, 1), sender.recovering), (vec![22], true));
+        sender.on_reply(&config, Time::from_us(19), &reply(20, None));
+        assert!(!sender.recovering);
+        // A new one begins with a new hole.
+        sender.on_reply(&config, Time::from_us(19), &reply(20, Some(22)));
+        assert_eq!(sends(&mut sender, &config, 3), [20, 21, 23]);
+        assert_eq!(sender.retransmitted(), 6);
+    }
+
+    /// conweave-ns3 1.3: everything that is not known to have arrived, whether it is on its way or not.
+    #[test]
+    fn the_reference_model_sends_again_what_is_on_its_way() {
+        let config = config(|transport| transport.roce.conweave_quirks = true);
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)));
+        assert_eq!(sends(&mut sender, &config, 5), [3, 4, 6, 7, 8]);
+    }
+
+    #[test]
+    fn after_a_timeout_all_that_has_not_arrived_is_lost() {
+        let config = config(|_| ());
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &reply(17, Some(18)));
+        assert_eq!(sends(&mut sender, &config, 1), [17]);
+        let (mut told, at) = (Vec::new(), sender.deadline(&config).unwrap());
+        sender.on_timer(&config, at, &mut |psn, tag| told.push((psn, tag)));
+        assert_eq!((told, sends(&mut sender, &config, 3)), (vec![(17, 7)], vec![17, 19, 20]));
+        assert!(sender.deadline(&config).unwrap() > at, "the timer runs again");
+        sender.on_reply(&config, at, &reply(21, None));
+        assert_eq!((sender.in_flight(), sender.deadline(&config)), (0, None));
+    }
+
+    #[test]
+    fn a_fresh_rate_is_that_of_another_queue_pair() {
+        for (on_change, keeps) in [(RateOnPathChange::Keep, true), (RateOnPathChange::Fresh, false)] {
+            let config = config(|transport| transport.roce.rate_on_path_change = on_change);
+            let mut sender = twenty_sent(&config);
+            // Notified for 1 ms, every 4 us: the rate falls to its least.
+            let at = |step: u64| Time::from_us(10 + 4 * step);
+            (0..250).for_each(|step| {
+                sender.on_reply(&config, at(step), &RoceReply { cnp: true, ..reply(1, None) });
+            });
+            let slow = sender.rate(&config, at(250));
+            assert!(slow < Rate::gbps(1), "{slow}");
+            sender.send(&config, at(250), 8);
+            let now = sender.rate(&config, at(250));
+            assert_eq!(now, if keeps { slow } else { Rate::gbps(100) });
+            // A late notification of the old path is the old queue pair's.
+            sender.on_reply(&config, at(250), &RoceReply { cnp: true, ..reply(2, None) });
+            let later = sender.rate(&config, at(252));
+            assert_eq!(later < now || later.0 == 100_000_000, keeps, "{later} after {now}");
+            sender.on_reply(&config, at(252), &RoceReply { cnp: true, tag: 8, ..reply(3, None) });
+            assert!(sender.rate(&config, at(254)) < Rate::gbps(100));
+        }
     }
 }

@@ -137,6 +137,11 @@ impl TcpLike {
         self.burst_left > 0 || room >= wanted.min(config.burst).min(left)
     }
 
+    /// Whether a burst is under way.
+    pub(crate) fn in_burst(&self) -> bool {
+        self.burst_left > 0
+    }
+
     /// `bytes` are sent while `room` bytes of the window are free.
     pub(crate) fn sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
         if self.burst_left == 0 {
