@@ -355,7 +355,13 @@ fn a_transport_brings_its_profile_and_a_profile_its_transport() {
     assert_eq!(plain.profile.name, "roce-irn");
     let recorded = read(&without("kind = \"roce\""), &["fabric.profile=conweave-ns3-lossless"]).unwrap();
     let text = recorded.to_toml();
-    for line in ["kind = \"roce\"", "recovery = \"go-back-n\"", "conweave_quirks = true", "quirks = \"conweave-ns3\""] {
+    for line in [
+        "kind = \"roce\"",
+        "recovery = \"go-back-n\"",
+        "irn_rule = \"recorded\"",
+        "buffer_rules = \"recorded\"",
+        "flow_keys = \"udp-ports\"",
+    ] {
         assert!(text.contains(line), "no {line} in {text}");
     }
 }
