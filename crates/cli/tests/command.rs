@@ -439,7 +439,9 @@ fn an_interruption_while_building_is_heard_at_once() {
             let status = child.wait().unwrap();
             assert!(asked.elapsed().as_millis() < 1500, "{name}: {:?}", asked.elapsed());
             // Before the command listens at all, the signal itself ends it.
-            assert!(status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
+            // A check may be done before the time is over that commands have to end by themselves.
+            let done = name == "check" && status.code() == Some(0);
+            assert!(done || status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
             let left = folder.entries("out");
             assert!(left.is_empty() || left == ["interrupted.json"], "{name}: {left:?}");
         }

@@ -215,6 +215,7 @@ impl<'a> Plan<'a> {
             _ => Some(SharedBuffer::new(topology, &links, setup.fabric, wire_mtu).map_err(FabricError::Setup)?),
         };
         let guided = Guided::new(topology, &setup.balancers).map_err(FabricError::Setup)?;
+        let trigger_home = trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
             let rate = &mut fastest[(link.from - hosts) as usize];
@@ -246,7 +247,7 @@ impl<'a> Plan<'a> {
             } else {
                 setup.flows.flows.iter().map(|f| f.key).collect()
             },
-            trigger_home: trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?,
+            trigger_home,
             trigger_latency: setup.trigger_latency.ps(),
             flows: setup.flows,
             // What a switch hears of its buffer must be said when it happens.
