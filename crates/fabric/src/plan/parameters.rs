@@ -219,7 +219,7 @@ impl FabricParameters {
     }
 
     /// The same with everything that is particular to the model behind the recorded ConWeave runs.
-    fn as_recorded(self) -> Self {
+    fn recorded(self) -> Self {
         FabricParameters {
             wire_times: WireTimes::WholeNanoseconds,
             simultaneous: Simultaneous::Arrival,
@@ -245,7 +245,7 @@ impl FabricParameters {
 
     /// Defaults of the profile `conweave-ns3-irn`.
     pub fn conweave_irn() -> Self {
-        FabricParameters::roce(false).as_recorded()
+        FabricParameters::roce(false).recorded()
     }
 
     /// Defaults of the profile `conweave-ns3-lossless`.
@@ -253,7 +253,7 @@ impl FabricParameters {
         FabricParameters {
             pfc_pause: Never::Value(Time::from_us(5)),
             pfc_frame: Bytes(43),
-            ..FabricParameters::roce(true).as_recorded()
+            ..FabricParameters::roce(true).recorded()
         }
     }
 }
