@@ -483,7 +483,7 @@ mod tests {
         assert_eq!(sender.retransmitted(), 6);
     }
 
-    /// conweave-ns3 1.3: everything that is not known to have arrived, whether it is on its way or not.
+    /// specification 17.3: everything that is not known to have arrived, whether it is on its way or not.
     #[test]
     fn the_reference_model_sends_again_what_is_on_its_way() {
         let config = config(|transport| transport.roce.irn_rule = IrnRule::Recorded);
