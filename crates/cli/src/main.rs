@@ -26,6 +26,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if asked { 0 } else { 2 });
         }
     };
+    progress::listen_for_interruption();
     match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {

@@ -1,7 +1,7 @@
 //! What people see while runs are under way: a status line on a terminal, else a line every ten seconds at most.
 
 use crate::{arguments::Show, printing::note};
-use anabranch_study::{Observer, Progress};
+use anabranch_study::{Observer, Progress, hold};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::IsTerminal,
@@ -18,20 +18,28 @@ pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Seconds between two lines where there is no terminal.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Lets an interruption be noticed: the first is obeyed when a run next reports, the second ends the process.
+/// How long a command that holds nothing has to end by itself.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// Lets an interruption be noticed. Runs obey it when they next report; what is only being built is left behind. The
+/// second one ends the process at once.
 pub(crate) fn listen_for_interruption() {
     let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
-    });
-}
-
-/// Ends the process at the first interruption, for commands that have nothing to keep.
-pub(crate) fn end_at_interruption() {
-    let _ = ctrlc::set_handler(|| {
-        note("interrupted");
-        std::process::exit(130);
+        std::thread::spawn(|| {
+            let mut free_since = Instant::now();
+            loop {
+                std::thread::sleep(GRACE / 20);
+                if hold::any() {
+                    free_since = Instant::now();
+                } else if free_since.elapsed() >= GRACE {
+                    note("interrupted");
+                    std::process::exit(130);
+                }
+            }
+        });
     });
 }
 
@@ -105,6 +113,13 @@ impl Observer for Watch {
         self.with_state(|state| {
             state.jobs[job].began = Some(Instant::now());
             self.show(state);
+        });
+    }
+
+    fn note(&self, message: &str) {
+        self.with_state(|_| match &self.bar {
+            Some(bar) => bar.suspend(|| note(&format!("warning: {message}"))),
+            None => note(&format!("warning: {message}")),
         });
     }
 

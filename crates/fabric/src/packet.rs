@@ -37,6 +37,8 @@ pub(crate) const RETRANSMISSION: u8 = 2;
 pub(crate) const NOTIFICATION: u8 = 8;
 /// The sender cannot go on before it hears of this packet.
 pub(crate) const ACK_REQUEST: u8 = 4;
+/// The packet was trimmed at its last hop, or answers one that was.
+pub(crate) const LAST_HOP: u8 = 16;
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +99,13 @@ impl Packet {
         self.head.0[4] = answer.offset;
         self.flags = if answer.ecn { MARKED } else { 0 } | if answer.cnp { NOTIFICATION } else { 0 };
         self.kind = if answer.nack { Kind::Nack } else { Kind::Ack };
+    }
+
+    /// What sets the tag by which an answer is hashed apart from the one it brings back: its `payload`, which it has no
+    /// other use for; 0 unless the transport asks for it.
+    #[inline]
+    pub(crate) fn fresh_entropy(&self) -> u16 {
+        if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
     }
 
     /// Whether it waits in the control class.

@@ -280,6 +280,7 @@ impl<'a> Partition<'a> {
         self.last_arrival = self.last_arrival.max(arrived);
         let mut index = 0;
         while let Some(port) = self.ports.listed(index) {
+            self.ports.fetch_listed(index + 2);
             self.advance(port, end - 1);
             index += 1;
         }

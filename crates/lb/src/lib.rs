@@ -257,6 +257,8 @@ pub struct SwitchInfo {
     pub reference: Option<u32>,
     /// Propagation delay of one link between switches.
     pub hop_delay: Time,
+    /// Bytes of data that a port may hold (`fabric.queue_limit`; where ports share a buffer, a yardstick only).
+    pub queue_limit: u64,
     /// True where the fabric pauses instead of dropping (PFC).
     pub lossless: bool,
     /// What the tags of the packets are.
@@ -339,4 +341,45 @@ pub trait SwitchScheme {
     }
     /// The sets of next hops changed (a failed link left or rejoined the tables): memory of them is void.
     fn on_routes_changed(&mut self, _groups: u32) {}
+}
+
+/// The Rust blocks of the repository's pages compile and run as doctests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../ARCHITECTURE.md")]
+    struct Architecture;
+    #[doc = include_str!("../../../CONTRIBUTING.md")]
+    struct Contributing;
+    #[doc = include_str!("../../../docs/engine.md")]
+    struct Engine;
+    #[doc = include_str!("../../../docs/first-run.md")]
+    struct FirstRun;
+    #[doc = include_str!("../../../docs/hf2t.md")]
+    struct Hf2t;
+    #[doc = include_str!("../../../docs/hopper.md")]
+    struct Hopper;
+    #[doc = include_str!("../../../docs/limits.md")]
+    struct Limits;
+    #[doc = include_str!("../../../docs/prime.md")]
+    struct Prime;
+    #[doc = include_str!("../../../docs/results.md")]
+    struct Results;
+    #[doc = include_str!("../../../docs/roce.md")]
+    struct Roce;
+    #[doc = include_str!("../../../docs/scenarios.md")]
+    struct Scenarios;
+    #[doc = include_str!("../../../docs/schemes.md")]
+    struct Schemes;
+    #[doc = include_str!("../../../docs/specification.md")]
+    mod specification {}
+    #[doc = include_str!("../../../docs/spritz.md")]
+    struct Spritz;
+    #[doc = include_str!("../../../docs/topologies.md")]
+    struct Topologies;
+    #[doc = include_str!("../../../docs/validation.md")]
+    struct Validation;
+    #[doc = include_str!("../../../docs/workloads.md")]
+    struct Workloads;
 }

@@ -1,4 +1,4 @@
-//! Every scheme there is, by name; and static dispatch over them.
+//! Every scheme, by name, and static dispatch over them.
 //!
 //! To add a scheme, write one file in `host/` or `switch/` and one line here. The file has
 //! - `pub const ABOUT: About`: name, texts, and what its path tags are;
@@ -26,7 +26,7 @@ use crate::{
 use anabranch_settings::{Auto, Parameters, nearest};
 use anabranch_units::Time;
 
-/// What the path tags of a host scheme are, and what a switch scheme takes them for.
+/// What the path tags of a host scheme mean, and how a switch scheme reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagKind {
     /// Entropy values that switches hash, or leave alone.
@@ -51,7 +51,7 @@ pub enum Sees {
     Guided,
 }
 
-/// What the registry knows of a scheme.
+/// What the registry says about a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// The name scenarios use.
@@ -106,7 +106,7 @@ macro_rules! registry {
             #[doc = concat!("The ", $side, " scheme of this name with its default parameters.")]
             ///
             /// # Errors
-            /// [`UnknownScheme`] names the nearest one there is.
+            /// [`UnknownScheme`] names the nearest one.
             pub fn named(name: &str) -> Result<Self, UnknownScheme> {
                 $(
                     if name == $folder::$module::ABOUT.name {
@@ -118,7 +118,7 @@ macro_rules! registry {
                 Err(UnknownScheme { what: concat!($side, " scheme"), found: name.to_string(), allowed, nearest })
             }
 
-            /// What the registry knows of it.
+            /// What the registry says about it.
             pub fn about(&self) -> &'static About {
                 match self {
                     $(Self::$scheme(_) => const { &$folder::$module::ABOUT },)*
@@ -367,6 +367,12 @@ impl SwitchParameters {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether hosts are told which paths are dead. Where the switches renumber their live uplinks an entropy value no
+    /// longer means the path it meant, and a host that left one out would leave out a live path.
+    pub fn tells_dead_paths(&self) -> bool {
+        !matches!(self, Self::EvIndex(p) if p.remap == switch::ev_index::Remap::Mod)
     }
 
     /// Whether the scheme can work on a topology with these uplinks per tier.

@@ -1,6 +1,7 @@
 //! `comparison.csv`: what several schemes with several seeds say together.
 
 use crate::{
+    FctKind,
     manifest::ColumnEntry,
     statistics::{Estimate, PairedDifference},
     summary::{FlowSummary, Summary},
@@ -10,7 +11,7 @@ use serde::Serialize;
 /// Workload column of the rows over all measured workloads.
 pub const ALL: &str = "all";
 
-/// A number that a run gives; the less the better, for every one of them.
+/// A number that a run gives; the less the better, but for those that [`Metric::has_best`] leaves out.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// Its name in `comparison.csv`.
@@ -44,6 +45,10 @@ impl Metric {
             Source::Run(get) if workload == ALL => get(run),
             Source::Run(_) => None,
         }
+    }
+    /// Whether less of it is better; how many packets an ACK stands for is neither good nor bad.
+    pub fn has_best(&self) -> bool {
+        self.name != "packets_per_ack"
     }
     /// Whether it is kept per workload.
     pub fn is_of_flows(&self) -> bool {
@@ -82,6 +87,7 @@ pub const METRICS: &[Metric] = &[
     run("retransmitted", "packets retransmitted", "packets", |s| Some(s.counters.retransmitted as f64)),
     run("timeouts", "timeouts", "packets", |s| Some(s.counters.timeouts as f64)),
     run("out_of_order_share", "share of arrivals out of order", "", Summary::out_of_order_share),
+    run("packets_per_ack", "data arrivals per ACK", "packets", Summary::packets_per_ack),
     run("max_queue", "largest switch queue", "bytes", |s| Some(s.queues.max_bytes as f64)),
 ];
 
@@ -137,6 +143,8 @@ pub struct Comparison {
     pub seeds: Vec<u64>,
     /// Metric on which the schemes are ranked.
     pub main_metric: &'static str,
+    /// Which completion time the rows are over; `None` where there is no run.
+    pub fct_kind: Option<FctKind>,
     /// A row per workload, metric and scheme.
     pub rows: Vec<ComparisonRow>,
 }
@@ -178,6 +186,7 @@ impl Comparison {
             schemes: groups.iter().map(|(scheme, _)| (*scheme).clone()).collect(),
             seeds,
             main_metric: main_metric(runs),
+            fct_kind: runs.first().map(|run| run.all.fct_kind),
             rows,
         }
     }
@@ -279,7 +288,7 @@ fn mark_best(rows: &mut [ComparisonRow], metric: &Metric) {
         return;
     };
     // Where all are equal none is best.
-    if rows.iter().all(|row| row.mean == Some(least)) {
+    if !metric.has_best() || rows.iter().all(|row| row.mean == Some(least)) {
         return;
     }
     for row in rows {
@@ -290,7 +299,7 @@ fn mark_best(rows: &mut [ComparisonRow], metric: &Metric) {
 const COLUMNS: &[(&str, &str, &str)] = &[
     ("workload", "text", "name of the workload; `all`: the measured ones together, or the whole run"),
     ("scheme", "text", "load balancer"),
-    ("metric", "text", "what is compared; the less the better"),
+    ("metric", "text", "what is compared; the less the better, but for packets_per_ack"),
     ("unit", "text", "unit of the metric, also of means, intervals and differences"),
     ("mean", "real", "mean over seeds; empty where no seed has a value"),
     ("ci95_low", "real", "lower end of the 95 % confidence interval of the mean (Student's t); empty below two seeds"),

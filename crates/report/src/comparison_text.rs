@@ -1,6 +1,7 @@
 //! A comparison as a table for the terminal.
 
 use crate::{
+    FctKind,
     comparison::{ALL, Comparison, ComparisonRow},
     numbers::{percent_change, significant_digits, significant_digits_trimmed},
 };
@@ -17,6 +18,7 @@ const SHOWN: &[(&str, &str, bool)] = &[
     ("trimmed", "packets\ntrimmed", false),
     ("dropped", "packets\ndropped", false),
     ("out_of_order_share", "share out\nof order", false),
+    ("packets_per_ack", "packets\nper ACK", false),
 ];
 
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('\u{2500}').junction('\u{2500}'));
@@ -66,6 +68,13 @@ impl Comparison {
                  ~ not significant (paired t-test, 5 %)\n",
                 self.baseline
             ),
+        });
+        text.push_str(match self.fct_kind {
+            Some(FctKind::Rx) => "completion times: first packet sent to last packet received (fct_kind = \"rx\")\n",
+            Some(FctKind::Ack) => {
+                "completion times: start to last acknowledgement at the sender (fct_kind = \"ack\")\n"
+            }
+            None => "",
         });
         if self.rows.iter().any(|row| row.unfinished_flows > 0) {
             text.push_str("! flows that count did not finish: the scheme looks better than it is and is never best\n");

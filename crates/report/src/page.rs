@@ -29,6 +29,7 @@ const COLUMNS: &[&str] = &[
     "dropped",
     "retransmitted",
     "out_of_order_share",
+    "packets_per_ack",
     "max_queue",
 ];
 

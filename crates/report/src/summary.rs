@@ -224,6 +224,13 @@ impl Summary {
         warnings
     }
 
+    /// Data arrivals per ACK; `None` where no ACK was sent. The NACKs of trimmed packets, one per header that arrived, are
+    /// not counted (those of a RoCE receiver, which answers with nothing else, are).
+    pub fn packets_per_ack(&self) -> Option<f64> {
+        let acks = self.counters.acks.saturating_sub(self.conservation.headers.delivered);
+        (acks > 0).then(|| self.conservation.data_packets.delivered as f64 / acks as f64)
+    }
+
     /// Share of data arrivals that came out of order; `None` where nothing arrived.
     pub fn out_of_order_share(&self) -> Option<f64> {
         let arrived = self.conservation.data_packets.delivered;

@@ -2,6 +2,7 @@
 
 use crate::{
     error::ScenarioError,
+    hold::Hold,
     library::in_list,
     results::{RunError, finished, provenance, run_unless},
     scenario::{MOST_SEEDS, Scenario},
@@ -122,6 +123,8 @@ impl Plan {
 pub trait Observer: Sync {
     /// Run number `job` begins.
     fn started(&self, job: usize);
+    /// Something to know before it takes its time.
+    fn note(&self, message: &str);
     /// Where it stands; false interrupts it.
     fn progress(&self, job: usize, progress: &Progress) -> bool;
     /// Its results are on disk, or were there already.
@@ -169,15 +172,23 @@ impl Plan {
         let started = Instant::now();
         // Whatever is wrong with the graph, the traffic or a load balancer shows before anything is written.
         if let Some(job) = self.jobs.first() {
-            let setup = job.scenario.setup(job.seed)?;
+            let mut setup = job.scenario.setup(job.seed)?;
+            job.scenario.check(&setup)?;
+            if let Some(warning) = job.scenario.foresight(&setup) {
+                observer.note(&format!("{}: {warning}", job.name));
+            }
             for other in &self.jobs[1..self.schemes.len().min(self.jobs.len())] {
-                other.scenario.balancers(&setup.topology)?;
+                setup.load_balancers = other.scenario.balancers(&setup.topology)?;
+                other.scenario.check(&setup)?;
             }
         }
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
         let (side_by_side, threads_each) = self.share(threads);
         let next = AtomicUsize::new(0);
-        let done = Mutex::new(Done { summaries: vec![None; self.jobs.len()], reused: 0, failed: None });
+        let done = Done { summaries: vec![None; self.jobs.len()], reused: 0, failed: None };
+        // Marked as incomplete from the start: an interruption while fabrics are being built ends the process.
+        self.mark(directory, &done, true).map_err(|error| directory_error(directory, &error))?;
+        let done = Mutex::new(done);
         let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
         let work = || {
             loop {
@@ -194,13 +205,18 @@ impl Plan {
                     Some(summary) => Ok(Some(summary)),
                     None => self.run_job(number, &own, threads_each, observer),
                 };
+                let _hold = Hold::take();
                 let mut done = lock();
                 match outcome {
                     Ok(None) => return,
                     Ok(Some(summary)) => {
                         done.summaries[number] = Some(summary);
                         done.reused += usize::from(reused);
-                        if let Err(error) = self.write(scenario, directory, &done, threads, started) {
+                        let written = self.write(scenario, directory, &done, threads, started).and_then(|_| {
+                            let open = done.summaries.iter().any(Option::is_none);
+                            self.mark(directory, &done, open).map_err(|e| directory_error(directory, &e).into())
+                        });
+                        if let Err(error) = written {
                             done.failed.get_or_insert(error);
                         }
                     }
@@ -218,7 +234,11 @@ impl Plan {
             }
             work();
         });
+        let _hold = Hold::take();
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if done.failed.is_some() {
+            self.mark(directory, &done, false).map_err(|error| directory_error(directory, &error))?;
+        }
         if let Some(error) = done.failed {
             return Err(error);
         }

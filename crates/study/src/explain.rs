@@ -324,16 +324,7 @@ pub(crate) fn raw_json(raw: &Raw) -> Value {
 
 /// `text` in lines of at most 100 characters, each after `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
-    let (mut out, mut line) = (String::new(), String::new());
-    for word in text.split_whitespace() {
-        if !line.is_empty() && indent.len() + line.chars().count() + 1 + word.chars().count() > 100 {
-            out += &format!("{indent}{line}\n");
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line += word;
-    }
-    out + format!("{indent}{line}").trim_end() + "\n"
+    let options = textwrap::Options::new(100).initial_indent(indent).subsequent_indent(indent).break_words(false);
+    let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options).trim_end().to_string() + "\n"
 }

@@ -5,15 +5,16 @@
 
 pub mod bench;
 pub mod compare;
+mod document;
 mod error;
 pub mod explain;
+pub mod hold;
 pub mod library;
 pub mod machine;
 pub mod results;
 pub mod scenario;
 mod section;
 pub mod stripped;
-mod toml_text;
 pub mod tree;
 
 pub use anabranch_sim::Progress;

@@ -12,6 +12,25 @@ pub fn peak_rss_bytes() -> Option<u64> {
     status_line(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
+/// The memory that a process may have, in bytes, and what says so: the machine, the control group or the limit of the
+/// address space, whichever is least; `None` where the system does not say.
+pub fn memory() -> Option<(u64, &'static str)> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| status_line(&text, "MemTotal:"));
+    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let group = group.into_iter().find_map(|path| read(path)?.trim().parse().ok());
+    let space = read("/proc/self/limits").and_then(|text| address_space(&text));
+    let limits =
+        [(machine, "this machine's memory"), (group, "the control group"), (space, "the limit of the address space")];
+    limits.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).min()
+}
+
+/// The soft limit of the address space.
+fn address_space(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 fn status_line(status: &str, key: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
@@ -62,5 +81,14 @@ mod tests {
     fn the_peak_is_read_in_bytes() {
         assert_eq!(status_line("Name:\tx\nVmHWM:\t    2048 kB\n", "VmHWM:"), Some(2 << 20));
         assert_eq!(status_line("Name:\tx\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn the_limit_of_the_address_space() {
+        let text = |limit: &str| {
+            format!("Limit  Soft Limit  Hard Limit  Units\nMax address space         {limit}  unlimited  bytes\n")
+        };
+        assert_eq!(address_space(&text("1048576")), Some(1 << 20));
+        assert_eq!(address_space(&text("unlimited")), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     error::ScenarioError,
+    hold::Hold,
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},
     scenario::Scenario,
 };
@@ -29,7 +30,7 @@ pub enum RunError {
 }
 
 /// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into `directory`. What an
-/// interrupted run has so far is written too, and marked.
+/// interrupted run has so far is written too, and marked. `before` is shown the setup before the run begins.
 ///
 /// # Errors
 /// [`RunError`]; nothing is written then.
@@ -37,10 +38,11 @@ pub fn run_into(
     scenario: &Scenario,
     threads: usize,
     directory: &Path,
+    before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Summary, RunError> {
     let started = Instant::now();
-    let (setup, result) = simulate(scenario, threads, progress)?;
+    let (setup, result, _hold) = simulate(scenario, threads, before, progress)?;
     write(scenario, &setup, &result, threads, directory, started)
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn run_unless(
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Summary>, RunError> {
     let started = Instant::now();
-    let (setup, result) = match simulate(scenario, threads, progress) {
+    let (setup, result, _hold) = match simulate(scenario, threads, &|_| {}, progress) {
         Err(RunError::Interrupted) => return Ok(None),
         simulated => simulated?,
     };
@@ -65,11 +67,22 @@ pub(crate) fn run_unless(
 fn simulate(
     scenario: &Scenario,
     threads: usize,
+    before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<(Setup, RunResult), RunError> {
+) -> Result<(Setup, RunResult, Hold), RunError> {
     let setup = scenario.setup(scenario.seed)?;
-    let result = anabranch_sim::run(&setup, threads, progress).map_err(|error| broken(scenario, threads, error))?;
-    Ok((setup, result))
+    before(&setup);
+    // From the first events on there is something to keep.
+    let mut hold = None;
+    let mut progress = |at: &Progress| {
+        if at.packet_hops > 0 {
+            hold.get_or_insert_with(Hold::take);
+        }
+        progress(at)
+    };
+    let result =
+        anabranch_sim::run(&setup, threads, &mut progress).map_err(|error| broken(scenario, threads, error))?;
+    Ok((setup, result, hold.unwrap_or_else(Hold::take)))
 }
 
 fn write(
@@ -96,7 +109,7 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
 
 fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
     match error {
-        SimError::Setup(message) => RunError::Scenario(ScenarioError::new(message)),
+        SimError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
         SimError::Interrupted => RunError::Interrupted,
         SimError::Invariant(_) | SimError::Stalled(_) => RunError::Broken(format!(
             "{error}\n  scenario {} (hash {:016x}), load balancer {}, seed {}, threads {threads}, version {VERSION} ({COMMIT})\n  \

@@ -166,7 +166,7 @@ fn leaf_spine_sizes() {
 
 #[test]
 fn oversubscription_counts_rates() {
-    // Hopper section 4.1.1: 16 hosts at 100 Gb/s over 8 uplinks at 100 Gb/s is 2 to 1.
+    // Hopper §4.1.1: 16 hosts at 100 Gb/s over 8 uplinks at 100 Gb/s is 2 to 1.
     let hopper = build(TopologyParameters::LeafSpine(LeafSpineParameters::default())).unwrap();
     assert_eq!((hopper.hosts, hopper.oversubscription()), (128, 2.0));
     // 16 hosts at 25 Gb/s over 4 spines with 2 cables at 100 Gb/s: 400 to 800.

@@ -69,12 +69,40 @@ impl Transport {
         }
     }
 
+    /// Whether an acknowledgement has an entropy value of its own.
+    #[inline]
+    pub fn fresh_acks(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.fresh_acks)
+    }
+
+    /// Whether a scheme hears of a packet that was trimmed at its last hop.
+    #[inline]
+    pub fn blames_last_hop(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.blames_last_hop)
+    }
+
     /// Packets that may come early without harm (Hopper §4.1.1); `u64::MAX` where order does not matter.
     pub fn early_packets(&self) -> u64 {
         match self {
             Transport::Uet(_) => u64::MAX,
             Transport::Roce(config) => config.early_packets(),
         }
+    }
+
+    /// Whether the timeouts leave time for an answer.
+    ///
+    /// # Errors
+    /// Where every packet would be sent again before its answer can be back.
+    pub fn check(&self, network: &Network) -> Result<(), String> {
+        let Transport::Uet(config) = self else { return Ok(()) };
+        if config.rto >= network.base_rtt {
+            return Ok(());
+        }
+        let (rto, rtt) = (config.rto, network.base_rtt);
+        Err(format!(
+            "transport.rto: found {rto}, expected the base round trip of {rtt} at least: every packet would be sent again before its \
+             answer can be back"
+        ))
     }
 
     /// The shortest time from a packet's sending to the timeout that it may cause; `None`: there is no timeout.
@@ -232,9 +260,10 @@ impl Sender {
         matches!(self, Sender::Roce(sender) if sender.in_burst())
     }
 
-    /// An answer of its receiver.
+    /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
+    /// is known.
     #[inline]
-    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer) -> Heard {
+    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer, path_rtt: Option<Time>) -> Heard {
         let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = *answer;
         match (self, transport) {
             (Sender::Uet(sender), Transport::Uet(config)) if nack => {
@@ -243,7 +272,8 @@ impl Sender {
             }
             (Sender::Uet(sender), Transport::Uet(config)) => {
                 let bitmap_base = cumulative + u64::from(offset);
-                sender.on_ack(config, now, &Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn }).into()
+                let ack = Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn };
+                sender.on_ack_over(config, now, &ack, path_rtt).into()
             }
             (Sender::Roce(sender), Transport::Roce(config)) => {
                 let sack = (offset != 0).then_some(bitmap);

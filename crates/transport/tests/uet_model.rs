@@ -248,11 +248,6 @@ fn acknowledgements_from_elsewhere_do_no_harm() {
 
 #[test]
 fn memory_per_flow() {
-    let config = config(CongestionControlKind::Nscc, 150, 4);
-    let size = 1000 * MTU;
-    let (sender, receiver) = (UetSender::new(&config, RTT, size), UetReceiver::new(&config, size));
-    // 150 packets: 256 slots of 16 B; both PSN sets fit in place (4 words).
-    assert_eq!((sender.heap_bytes(), receiver.heap_bytes()), (4096, 0));
     assert!(size_of::<UetSender>() <= 384 && size_of::<UetReceiver>() <= 192);
     println!("sender {} B, receiver {} B", size_of::<UetSender>(), size_of::<UetReceiver>());
 }

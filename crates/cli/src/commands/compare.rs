@@ -5,9 +5,12 @@ use crate::{
     arguments::{Compare, Format},
     failure::Failure,
     printing::{note, print, print_json},
-    progress::{Watch, listen_for_interruption},
+    progress::Watch,
 };
-use anabranch_study::compare::{Compared, Plan, Request};
+use anabranch_study::{
+    compare::{Compared, Plan, Request},
+    hold::Hold,
+};
 use serde_json::{Value, json};
 
 /// `anabranch compare`.
@@ -17,7 +20,6 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
         Request { schemes: arguments.schemes.clone(), seeds: arguments.seeds, baseline: arguments.baseline.clone() };
     let plan = Plan::new(&scenario, &request)?;
     let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), scenario.hash())?;
-    listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
     let compared = plan.execute(&scenario, &directory, threads(&arguments.options), arguments.again, &watch);
     watch.close();
@@ -26,6 +28,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     if compared.reused > 0 {
         note(&format!("{} of {runs} runs were finished before and not repeated", compared.reused));
     }
+    let _hold = Hold::take();
     let Some(comparison) = &compared.comparison else { return Err(Failure::Interrupted) };
     let page = anabranch_report::report(&directory)?;
     for summary in &compared.summaries {

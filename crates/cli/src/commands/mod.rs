@@ -14,6 +14,7 @@ use crate::{
     printing::note,
 };
 use anabranch_study::{ScenarioError, library, scenario::Scenario};
+use anabranch_units::Time;
 use std::path::PathBuf;
 
 /// Does what the command line says.
@@ -49,8 +50,13 @@ const HOSTS_PER_THREAD: usize = 48;
 
 /// The threads asked for, else as many as the machine has, but no more than the fabric keeps busy.
 fn threads_of_run(options: &RunOptions, scenario: &Scenario) -> usize {
-    let hosts = || scenario.topology().map_or(1, |topology| topology.hosts as usize);
-    options.threads.map_or_else(|| threads(options).min((hosts() / HOSTS_PER_THREAD).max(1)), usize::from)
+    if let Some(threads) = options.threads {
+        return threads.into();
+    }
+    let Ok(topology) = scenario.topology() else { return 1 };
+    // Where a link takes no time at all, one thread alone can run it.
+    let instant = topology.links.iter().any(|link| link.delay + topology.switch_latency == Time::ZERO);
+    if instant { 1 } else { threads(options).min((topology.hosts as usize / HOSTS_PER_THREAD).max(1)) }
 }
 
 /// The directory asked for, else `results/STEM-HASH`. What stands in its way is told before anything is run.

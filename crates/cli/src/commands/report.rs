@@ -5,6 +5,7 @@ use crate::{
     failure::Failure,
     printing::{print, print_json},
 };
+use anabranch_study::hold::Hold;
 use serde_json::json;
 
 /// `anabranch report`.
@@ -15,6 +16,7 @@ pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
             "there is no directory {dir}; give one that `--out` of run or compare named"
         )));
     }
+    let _hold = Hold::take();
     let page = anabranch_report::report(&arguments.dir)?;
     match arguments.format {
         Format::Json => print_json(&json!({ "report": page.to_string_lossy() })),

@@ -5,10 +5,10 @@ use crate::{
     arguments::{Format, Run},
     failure::Failure,
     printing::{count, millions, note, print, print_json, table},
-    progress::{Watch, listen_for_interruption},
+    progress::Watch,
 };
 use anabranch_report::{FlowSummary, Summary};
-use anabranch_study::{Observer, results::run_into};
+use anabranch_study::{Observer, hold::Hold, results::run_into};
 use std::path::Path;
 
 /// `anabranch run`.
@@ -22,13 +22,14 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
             directory.display()
         )));
     }
-    listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
-    let ran =
-        run_into(&scenario, threads_of_run(&arguments.options, &scenario), &directory, &mut |p| watch.progress(0, p));
+    let threads = threads_of_run(&arguments.options, &scenario);
+    let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
+    let ran = run_into(&scenario, threads, &directory, &before, &mut |p| watch.progress(0, p));
     watch.close();
     let summary = ran?;
+    let _hold = Hold::take();
     let page = anabranch_report::report(&directory)?;
     for warning in summary.warnings() {
         note(&format!("warning: {warning}"));

@@ -17,7 +17,7 @@ use crate::{
     port::SharedBuffer,
     switch::Guided,
 };
-use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters};
+use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_transport::{Transport, TransportParameters, uet::Network};
 use anabranch_units::{Rate, Time};
@@ -86,6 +86,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) balancers: Vec<Balancer>,
     /// Per balancer: which packets its switch scheme is asked about.
     pub(crate) sees: Vec<Sees>,
+    /// Per balancer: its tags are entropy values to be hashed.
+    pub(crate) hashed: Vec<bool>,
     /// Per balancer: its host scheme leaves the tag alone, so that the reference model's ports stay what they are.
     pub(crate) plain_host: Vec<bool>,
     /// Whether switches behave as those of the model behind the recorded runs.
@@ -181,16 +183,15 @@ impl<'a> Plan<'a> {
             return Err(FabricError::Setup(message.into()));
         }
         let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
-        let transport = Transport::new(
-            setup.transport,
-            &Network {
-                base_rtt,
-                bdp,
-                queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
-                trimming: fabric.trimming,
-                nic_rate,
-            },
-        );
+        let network = Network {
+            base_rtt,
+            bdp,
+            queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
+            trimming: fabric.trimming,
+            nic_rate,
+        };
+        let transport = Transport::new(setup.transport, &network);
+        transport.check(&network).map_err(FabricError::Setup)?;
         let links = links::links(topology, setup.seed).map_err(FabricError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
         let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.trigger_latency.ps());
@@ -248,6 +249,7 @@ impl<'a> Plan<'a> {
             guided,
             longest_rtt: topology.guidance.map(|_| base_rtt),
             sees: setup.balancers.iter().map(|b| b.switch.about().sees).collect(),
+            hashed: setup.balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
             plain_host: setup.balancers.iter().map(|b| reference && b.host.name() == "ecmp").collect(),
             balancers: setup.balancers.clone(),
             reference,

@@ -105,7 +105,7 @@ parameters! {
         /// Whose peculiarities the fabric follows: `none` or `conweave-ns3`.
         quirks: Quirks = Quirks::None, source "conweave-ns3";
         /// Which flow completion time feeds the statistics.
-        fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received";
+        fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received; specification 1: `ack` in the other profiles";
     }
 }
 
@@ -123,6 +123,11 @@ impl FabricParameters {
             fct_kind: FctKind::Ack,
             ..FabricParameters::default()
         }
+    }
+
+    /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz' artifact).
+    pub fn spritz() -> Self {
+        FabricParameters { fct_kind: FctKind::Ack, ..FabricParameters::default() }
     }
 
     /// Defaults of the profile `roce-irn`.

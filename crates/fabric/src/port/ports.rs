@@ -14,8 +14,9 @@ use crate::{
     ids::{HostId, PacketId, PortId, SwitchId},
     measure::{Balances, Histograms, Sample, Series},
     message::Message,
-    packet::{Fifo, Kind, MARKED, Packet, Packets},
+    packet::{Fifo, Kind, LAST_HOP, MARKED, Packet, Packets},
     plan::{MarkAt, Plan, Trim},
+    prefetch::prefetch,
 };
 use anabranch_engine::Cells;
 use anabranch_random::Stream;
@@ -386,6 +387,9 @@ impl<'a> Ports<'a> {
         self.counters[port.at()].trimmed += 1;
         self.books.trimmed(packet);
         packet.kind = Kind::Header;
+        if self.ports[port.at()].to < self.plan.hosts {
+            packet.flags |= LAST_HOP;
+        }
         packet.size = fabric.trimmed_size;
         self.books.born(packet);
         self.queue_control(port, id, now);
@@ -474,6 +478,8 @@ impl<'a> Ports<'a> {
             }
             let control = !state.control.is_empty();
             let id = if control { state.pop_control(&self.packets) } else { state.data.pop(&self.packets) };
+            // It has waited for long; the next one will have waited as long.
+            self.packets.prefetch(state.data.first());
             let packet = &mut self.packets[id];
             if !control {
                 let (bytes, packets) = (state.waiting_bytes, state.waiting_packets);
@@ -698,6 +704,14 @@ impl<'a> Ports<'a> {
     /// The ports that have more to send, in the order in which they were listed.
     pub(crate) fn listed(&self, index: usize) -> Option<PortId> {
         self.listed.get(index).copied()
+    }
+
+    /// Asks the processor to fetch what will be needed of a port that comes up in the list.
+    #[inline]
+    pub(crate) fn fetch_listed(&self, index: usize) {
+        if let Some(port) = self.listed.get(index) {
+            prefetch(&self.ports[port.at()]);
+        }
     }
 
     /// The list, at the end of the cell's turn.

@@ -120,6 +120,7 @@ fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
         uplinks: plan.topology.uplinks.clone(),
         reference: plan.reference.then_some(node.0),
         hop_delay: plan.hop_delay(),
+        queue_limit: u64::from(plan.fabric.queue_limit),
         lossless: plan.fabric.pfc,
         tags: TagKind::Entropy,
     }
@@ -135,7 +136,7 @@ impl Plan<'_> {
             src_leaf: self.leaf[packet.src as usize],
             dst_leaf: self.leaf[packet.dst as usize],
             flow: self.flow_keys[packet.flow as usize],
-            tag: packet.tag,
+            tag: packet.tag ^ u32::from(packet.fresh_entropy()) << 16,
             bytes: u32::from(packet.size),
             control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
             marked: packet.flags & MARKED != 0,

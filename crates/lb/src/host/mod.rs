@@ -97,6 +97,7 @@ pub(crate) mod testing {
             minimal: kind == 3,
             latency: Time::from_ps(ps),
             propagation: Time::from_ps(ps - 200_000),
+            hops: 2,
         };
         let list = [(0x0001, 3, 691_400), (0x0100, 7, 1_382_800), (0x0101, 7, 1_382_800), (0x0203, 8, 1_491_000)];
         Arc::new(GuidedPaths::new(list.map(|(ev, kind, ps)| path(ev, kind, ps))))

@@ -30,7 +30,7 @@ impl Alias {
         Alias { fixed, ..self }
     }
 
-    /// Sets what the name fixes.
+    /// Sets the parameters that the name fixes.
     pub fn fix(&self, host: &mut HostParameters, switch: &mut SwitchParameters) {
         for (key, word) in self.fixed {
             let word = Raw::Text((*word).to_string());
@@ -88,7 +88,7 @@ pub const ALIASES: &[Alias] = &[
 /// The pair that an alias (`prime`) or both names (`ops+drill`) stand for, with default parameters.
 ///
 /// # Errors
-/// [`SchemeError`]: a name that does not exist, or a pair that cannot work together.
+/// [`SchemeError`]: an unknown name, or a pair that cannot work together.
 pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters), SchemeError> {
     let text = name_or_pair.trim();
     if let Some((host, switch)) = text.split_once('+') {

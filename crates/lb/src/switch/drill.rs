@@ -2,7 +2,7 @@
 //! random and of the `m` that were the shortest last time, and takes the shortest. The memory is kept per set of next
 //! hops. Control packets take plain hash ECMP.
 //!
-//! In the `conweave-ns3` profiles, as in the model behind the recorded runs (conweave-ns3 1.5), the memory is kept per
+//! In the `conweave-ns3` profiles, as in the recorded model (specification 17.5), the memory is kept per
 //! destination host, the next hops are drawn whether or not they are remembered, and of equal queues a remembered one
 //! wins.
 
@@ -57,9 +57,9 @@ pub struct Drill {
     memory: Vec<u32>,
     /// The memory is per destination host, and grows with them.
     per_host: bool,
-    /// The next hops drawn for the packet at hand, where they are drawn apart from the memory.
+    /// The next hops drawn for the current packet, if drawn independently of the memory.
     drawn: Vec<u32>,
-    /// The next hops looked at for the packet at hand, with their queues.
+    /// The next hops compared for the current packet, with their queues.
     sample: Vec<(u64, u32)>,
 }
 
@@ -103,7 +103,7 @@ impl SwitchScheme for Drill {
         sample.clear();
         let mut look = |index: u32, sample: &mut Vec<(u64, u32)>| {
             if sample.iter().all(|&(_, other)| other != index) {
-                // Sorted; of equal queues the first looked at wins.
+                // Sorted; of equal queues the first one wins.
                 let bytes = queues.bytes(index);
                 sample.insert(sample.partition_point(|&(other, _)| other <= bytes), (bytes, index));
             }

@@ -1,6 +1,6 @@
 //! The switch side of PRIME (PRIME §III-C, specification 5.3): the part of the multi-part entropy value that belongs to
-//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says what becomes
-//! of the index. Control packets are forwarded in the same way.
+//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says which
+//! one is taken instead. Control packets are forwarded in the same way.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
@@ -15,18 +15,19 @@ pub const ABOUT: About = About {
     summary: "this tier's part of the multi-part entropy value names the uplink",
     source: "PRIME §III-C, Fig. 4; specification 5.3",
     description: "The switch reads its tier's part of the multi-part entropy value and takes the uplink of that index. \
-        After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some), \
-        or it names the uplink as before and only those of dead uplinks are remapped (remap = \"skip\").",
+        After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some; hosts \
+        are told nothing), or it names the uplink as before, only those of dead uplinks are remapped, and hosts that \
+        know leave them out (remap = \"skip\").",
     tags: TagKind::MultiPart,
     sees: Sees::Choices,
 };
 
 choices! {
-    /// What becomes of an index where uplinks have failed.
+    /// Which uplink an index means where some have failed.
     pub enum Remap {
-        /// Index modulo the number of live uplinks.
+        /// Index modulo the number of live uplinks. Hosts are not told which paths are dead: the numbers mean others now.
         Mod = "mod",
-        /// The uplink of that position; if it is dead, as with `mod`.
+        /// The uplink of that position; if it is dead, as with `mod`. Hosts are told, and leave it out.
         Skip = "skip",
     }
 }
@@ -34,7 +35,7 @@ choices! {
 parameters! {
     /// Multi-part entropy value to uplink.
     pub struct EvIndexParameters {
-        /// What becomes of an index where uplinks have failed.
+        /// Which uplink an index means where some have failed.
         remap: Remap = Remap::Mod, source "ours (specification 5.3)";
     }
 }

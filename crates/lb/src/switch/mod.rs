@@ -61,6 +61,7 @@ pub(crate) mod testing {
         uplinks: Vec::new(),
         reference: None,
         hop_delay: Time::from_us(1),
+        queue_limit: 400_000,
         lossless: false,
         tags: TagKind::Entropy,
     };
@@ -104,6 +105,7 @@ pub(crate) mod testing {
                 minimal: ns < 1000,
                 latency: Time::from_ns(ns),
                 propagation: Time::from_ns(ns - 200),
+                hops: 2,
             };
             let paths = GuidedPaths::new([path(0x0001, 691), path(0x0100, 1382)]);
             Little { here, to, queues: vec![0; 2], snapshots: BTreeMap::new(), paths }

@@ -1,6 +1,10 @@
 //! `[fabric]`: a profile's defaults, single keys over them, and whether they fit together.
 
-use crate::{error::ScenarioError, section::Section, tree::Tree};
+use crate::{
+    error::ScenarioError,
+    section::Section,
+    tree::{Place, Tree},
+};
 use anabranch_fabric::{FabricParameters, Scheduling, TransportParameters};
 use anabranch_settings::Setting;
 use anabranch_topology::Affects;
@@ -36,8 +40,8 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "spritz",
-        meaning: "The fabric and the transport of Spritz' study: as uet-lossy, with DCTCP (QuickAdapt, FastIncrease), an ACK per packet, a timeout of 100 us; failed links lose data only.",
-        fabric: FabricParameters::default,
+        meaning: "The fabric and the transport of Spritz' study: as uet-lossy, with DCTCP (QuickAdapt, FastIncrease), an ACK per packet, a timeout of 100 us, completion by the sender's clock; failed links lose data only.",
+        fabric: FabricParameters::spritz,
         transport: || TransportParameters::Uet(UetTransport::spritz()),
         faults: Affects::Data,
     },
@@ -89,6 +93,12 @@ pub(crate) fn read(
     Ok((profile, fabric))
 }
 
+/// Where a key stands, or the section where it is not given.
+fn place(tree: &Tree, key: &str) -> Option<Place> {
+    let own = tree.find(&format!("fabric.{key}")).map(|node| node.place.clone());
+    own.or_else(|| tree.find("fabric").map(|node| node.key.clone()))
+}
+
 /// Whether the values fit together and to the packets of `transport`.
 pub(crate) fn check(
     fabric: &FabricParameters,
@@ -96,8 +106,7 @@ pub(crate) fn check(
     tree: &Tree,
 ) -> Result<(), ScenarioError> {
     let wrong = |key: &str, message: String| {
-        ScenarioError::new(format!("[fabric]: `{key}`: {message}"))
-            .maybe_at(tree.find(&format!("fabric.{key}")).map(|node| node.place.clone()))
+        ScenarioError::new(format!("[fabric]: `{key}`: {message}")).maybe_at(place(tree, key))
     };
     let packet = transport.mtu() + transport.header();
     if above(fabric.ecn_kmin, fabric.ecn_kmax) {
@@ -233,13 +242,13 @@ pub(crate) fn check_with_bdp(
     let (kmin, kmax) = (fabric.ecn_kmin.bytes(bdp), fabric.ecn_kmax.bytes(bdp));
     if kmin > kmax {
         let message = format!("[fabric]: ecn_kmin ({kmin}B) is above ecn_kmax ({kmax}B) with a BDP of {bdp}B");
-        return Err(ScenarioError::new(message).maybe_at(at("ecn_kmin").or(at("ecn_kmax"))));
+        return Err(ScenarioError::new(message).maybe_at(at("ecn_kmin").or(place(tree, "ecn_kmax"))));
     }
     let limit = fabric.queue_limit.bytes(bdp);
     if limit < packet {
         let message =
             format!("[fabric]: `queue_limit` is {limit}B with a BDP of {bdp}B: no full packet ({packet}B) fits");
-        return Err(ScenarioError::new(message).maybe_at(at("queue_limit")));
+        return Err(ScenarioError::new(message).maybe_at(place(tree, "queue_limit")));
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! `[load_balancer]`: an alias for a pair or both sides by name, and a table of parameters for any scheme.
 
 use crate::{
+    document,
     error::ScenarioError,
     section::{Section, did_you_mean, list},
-    toml_text,
     tree::{Place, Tree, Value},
 };
 use anabranch_lb::registry::{
@@ -11,6 +11,7 @@ use anabranch_lb::registry::{
 };
 use anabranch_settings::{Parameters, Raw, SetError, nearest};
 use anabranch_sim::LoadBalancer;
+use toml::Table;
 
 /// The load balancer of a scenario, and the parameters it gives for others.
 #[derive(Clone, Debug)]
@@ -67,38 +68,30 @@ impl LoadBalancers {
 
     /// The section with every default of the schemes of `used` filled in; with `unused`, also the parameters given
     /// for other schemes.
-    pub(crate) fn print(&self, out: &mut String, used: &[LoadBalancer], unused: bool) {
-        out.push_str("\n[load_balancer]\n");
-        toml_text::line(out, "scheme", &Raw::Text(self.main.name.clone()));
-        let mut printed: Vec<&str> = Vec::new();
-        for scheme in used.iter().flat_map(|b| [b.host.name(), b.switch.name()]) {
-            if printed.contains(&scheme) {
-                continue;
-            }
-            printed.push(scheme);
-            let hosts = used.iter().filter(|b| b.host.name() == scheme).flat_map(|b| b.host.parameters().entries());
-            let switches =
-                used.iter().filter(|b| b.switch.name() == scheme).flat_map(|b| b.switch.parameters().entries());
-            let mut lines: Vec<(&str, Raw)> = Vec::new();
-            for (key, raw) in hosts.chain(switches) {
-                if !lines.iter().any(|(k, _)| *k == key) {
-                    lines.push((key, raw));
-                }
-            }
-            table(out, scheme, lines.iter().map(|(key, raw)| (*key, raw)));
+    pub(crate) fn table(&self, used: &[LoadBalancer], unused: bool) -> Table {
+        let mut section = Table::new();
+        section.insert("scheme".into(), self.main.name.clone().into());
+        let in_use = |scheme: &str| used.iter().any(|b| [b.host.name(), b.switch.name()].contains(&scheme));
+        for balancer in used {
+            let hosts = balancer.host.parameters().entries();
+            add_all(&mut section, balancer.host.name(), hosts.iter().map(|(key, raw)| (*key, raw)));
+            let switches = balancer.switch.parameters().entries();
+            add_all(&mut section, balancer.switch.name(), switches.iter().map(|(key, raw)| (*key, raw)));
         }
-        for Given { scheme, entries } in self.given.iter().filter(|g| unused && !printed.contains(&g.scheme.as_str())) {
-            table(out, scheme, entries.iter().map(|(key, raw)| (key.as_str(), raw)));
+        for Given { scheme, entries } in self.given.iter().filter(|given| unused && !in_use(&given.scheme)) {
+            add_all(&mut section, scheme, entries.iter().map(|(key, raw)| (key.as_str(), raw)));
         }
+        section
     }
 }
 
-fn table<'a>(out: &mut String, scheme: &str, entries: impl Iterator<Item = (&'a str, &'a Raw)>) {
-    for (i, (key, raw)) in entries.enumerate() {
-        if i == 0 {
-            out.push_str(&format!("\n[load_balancer.{scheme}]\n"));
+/// Adds to the table of a scheme what it does not hold yet: host and switch side can have keys in common.
+fn add_all<'a>(section: &mut Table, scheme: &str, entries: impl Iterator<Item = (&'a str, &'a Raw)>) {
+    for (key, raw) in entries {
+        let table = section.entry(scheme).or_insert_with(|| Table::new().into());
+        if let toml::Value::Table(table) = table {
+            table.entry(key).or_insert_with(|| document::value(raw));
         }
-        toml_text::line(out, key, raw);
     }
 }
 

@@ -1,13 +1,15 @@
 //! `[transport]`: the kind, its parameters, and a table for each congestion control.
 
-use crate::{error::ScenarioError, section::Section, toml_text, tree::Tree};
+use crate::{document, error::ScenarioError, section::Section, tree::Tree};
 use anabranch_fabric::TransportParameters;
-use anabranch_settings::{Parameters, Raw, SetError, Setting};
+use anabranch_settings::{Auto, Parameters, Raw, SetError, Setting};
 use anabranch_sim::LoadBalancer;
 use anabranch_transport::{
     roce::{RateOnPathChange, RoceControl, RoceTransport},
     uet::UetTransport,
 };
+use anabranch_units::BytesOrBdp;
+use toml::Table;
 
 /// The kinds there are.
 pub const TRANSPORT_KINDS: &[(&str, &str)] = &[
@@ -106,7 +108,10 @@ pub(crate) fn read(
         }
     }
     section.fill(main_parameters(&mut transport), &taken)?;
-    let place = |key: &str| tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
+    let place = |key: &str| {
+        let own = tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
+        own.or_else(|| tree.find("transport").map(|node| node.key.clone()))
+    };
     let checked = match &transport {
         TransportParameters::Uet(t) => t.check(),
         TransportParameters::Roce(t) => t.check(),
@@ -118,6 +123,28 @@ pub(crate) fn read(
         ScenarioError::new(format!("[transport]: {error}")).maybe_at(place(&key))
     })?;
     Ok(transport)
+}
+
+/// Whether a full packet fits into the window once the BDP is known; called when the topology stands.
+pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
+    let (window, packet) = match transport {
+        TransportParameters::Uet(t) => (t.uet.window, t.uet.mtu.0 + t.uet.header.0),
+        TransportParameters::Roce(t) => match t.roce.window {
+            Auto::Auto => return Ok(()),
+            // Of RoCE's window payload alone counts.
+            Auto::Value(window) => (window, t.roce.mtu.0),
+        },
+    };
+    if window.bytes(bdp) >= packet {
+        return Ok(());
+    }
+    let found = match window {
+        BytesOrBdp::Bytes(_) => window.to_string(),
+        BytesOrBdp::Bdp(_) => format!("{window}, which is {}B with a BDP of {bdp}B", window.bytes(bdp)),
+    };
+    let message = format!("[transport]: `window`: found {found}, expected room for a full packet: {packet}B or more");
+    let place = tree.find("transport.window").map(|node| node.place.clone());
+    Err(ScenarioError::new(message).maybe_at(place).help(format!("the smallest window that works is \"{packet}B\"")))
 }
 
 /// Host schemes that keep a flow on a path until something happens; others change it from packet to packet.
@@ -152,19 +179,19 @@ pub(crate) fn check_balancers(
 }
 
 /// The section with every default filled in.
-pub(crate) fn print(out: &mut String, transport: &TransportParameters) {
-    out.push_str("\n[transport]\n");
-    toml_text::line(out, "kind", &Raw::Text(kind(transport).into()));
+pub(crate) fn table(transport: &TransportParameters) -> Table {
+    let name = ("kind", Raw::Text(kind(transport).into()));
     let mut transport = transport.clone();
-    toml_text::lines(out, &*main_parameters(&mut transport));
+    let mut table = document::table([name], &*main_parameters(&mut transport));
     let in_use = match &transport {
         TransportParameters::Uet(t) => t.uet.congestion_control.write(),
         TransportParameters::Roce(t) => t.roce.congestion_control.write(),
     };
     // Those of a congestion control that is not in use decide nothing.
-    let Raw::Text(name) = in_use else { return };
-    if let Some(parameters) = congestion_control(&mut transport, &name) {
-        out.push_str(&format!("\n[transport.{name}]\n"));
-        toml_text::lines(out, &*parameters);
+    if let Raw::Text(name) = in_use
+        && let Some(parameters) = congestion_control(&mut transport, &name)
+    {
+        table.insert(name, document::table([], &*parameters).into());
     }
+    table
 }

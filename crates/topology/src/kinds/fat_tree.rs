@@ -4,7 +4,7 @@
 //! aggregation switches, (k/2)^2 cores, k^3/4 hosts; aggregation switch j of every pod has cables to the cores
 //! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod. `oversubscription` multiplies the hosts of every leaf.
 
-use super::{moving, not_too_many, short};
+use super::{Scale, moving, not_too_many, possible, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
@@ -32,6 +32,19 @@ parameters! {
 }
 
 impl FatTreeParameters {
+    pub(super) fn scale(&self) -> Option<Scale> {
+        let k = self.radix;
+        let three = self.tiers == 3;
+        let hosts =
+            if three { k.checked_pow(3).map(|cube| cube / 4) } else { k.checked_pow(2).map(|square| square / 2) };
+        possible(hosts, |hosts| {
+            let half = (k / 2).max(1);
+            let leaves = hosts / half;
+            let (switches, levels) = if three { (2 * leaves + half * half, 3) } else { (leaves + half, 2) };
+            Some(Scale { hosts, switches, leaves, cables: hosts * levels, guide_bytes: 0 })
+        })
+    }
+
     pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         let k = self.radix;
         if !(2..=3).contains(&self.tiers) {

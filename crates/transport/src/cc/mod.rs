@@ -20,7 +20,7 @@ use anabranch_units::Time;
 /// The congestion control of a run and its constants.
 #[derive(Clone, Debug)]
 pub enum CcConfig {
-    /// A fixed window of so many bytes.
+    /// A fixed window, in bytes.
     Fixed(u64),
     /// [`Dctcp`].
     Dctcp(DctcpConfig),
@@ -39,7 +39,7 @@ pub(crate) struct Sizes {
     pub(crate) payload: f64,
     /// Initial and largest window.
     pub(crate) max: f64,
-    /// What arrives of a trimmed packet: its header.
+    /// Bytes of a trimmed packet that still arrive: its header.
     pub(crate) trimmed: u64,
 }
 
@@ -59,7 +59,7 @@ impl CcConfig {
 /// What an acknowledgement tells the congestion control.
 #[derive(Clone, Copy, Debug)]
 pub struct CcAck {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// Bytes newly acknowledged, on the wire; never zero.
     pub bytes: u64,
@@ -71,12 +71,14 @@ pub struct CcAck {
     pub rtt: Option<Time>,
     /// Bytes still in flight.
     pub in_flight: u64,
+    /// Base round trip of that packet's own path; `None` where the sender does not know its path.
+    pub path_rtt: Option<Time>,
 }
 
 /// What the loss of a packet (a NACK or a timeout) tells the congestion control.
 #[derive(Clone, Copy, Debug)]
 pub struct CcLoss {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// Bytes lost, on the wire.
     pub bytes: u64,
@@ -126,7 +128,7 @@ impl CongestionControl {
         dispatch!(self, config, state, constants => state.on_ack(constants, ack));
     }
 
-    /// Bytes acknowledged by the way, by a NACK's cumulative PSN: they count as achieved, but with neither mark
+    /// Bytes acknowledged in passing, by a NACK's cumulative PSN: they count as achieved, but with neither mark
     /// nor delay known they do not move the window (ours).
     #[inline]
     pub fn on_progress(&mut self, bytes: u64) {

@@ -5,7 +5,7 @@
 //! it once per RTT by the excess of the average delay. Growth is collected and applied every few packets. After a
 //! trim, a loss or a very long delay QuickAdapt sets the window to what got through in the last period.
 //!
-//! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the one at hand.
+//! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
 
 use super::{CcAck, CcLoss, Sizes};
 use crate::uet::{Network, Section};
@@ -254,14 +254,14 @@ impl Nscc {
         }
     }
 
-    /// Takes a delay into the average.
+    /// Adds a delay to the average.
     fn sample(&mut self, config: &NsccConfig, delay: Time, ecn: bool) {
         let sample =
             if !ecn && delay > config.target { UNMARKED_SAMPLE * self.base_rtt.ps() as f64 } else { delay.ps() as f64 };
         self.average = config.delay_gain * sample + (1.0 - config.delay_gain) * self.average;
     }
 
-    /// True where the window was set or this signal is to be ignored.
+    /// True if the window was set or this signal is to be ignored.
     fn quick_adapt(&mut self, config: &NsccConfig, now: Time, in_flight: u64, ecn: bool, delay: Time) -> bool {
         let mut done = false;
         if ecn && self.ignored < self.to_ignore {
@@ -336,7 +336,7 @@ mod tests {
     }
     fn ack(now: u64, bytes: u64, ecn: bool, rtt: Option<u64>) -> CcAck {
         let rtt = rtt.map(Time::from_us);
-        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, in_flight: 8200 }
+        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, in_flight: 8200, path_rtt: None }
     }
     fn near(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "found {found}, expected {expected}");
@@ -445,7 +445,7 @@ mod tests {
         let mut late = flow.clone();
         flow.on_nack(&config, &loss(49));
         near(flow.cwnd(), 24_100.0);
-        // 8200 B in flight then: two more trims pass unheard, the third counts.
+        // 8200 B in flight then: two more trims are ignored, the third counts.
         flow.on_nack(&config, &loss(50));
         near(flow.cwnd(), 24_100.0);
         flow.on_nack(&config, &loss(50));

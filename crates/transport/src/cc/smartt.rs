@@ -86,6 +86,7 @@ impl SmarttConfig {
                 fast_increase: parameters.fast_increase,
                 fast_increase_gain: parameters.fast_increase_gain,
                 fast_increase_delay: parameters.fast_increase_delay,
+                own_path: false,
                 ewma_gain: parameters.ewma_gain,
                 ecn_gate: parameters.ecn_gate.then_some(parameters.ecn_threshold),
             },
@@ -168,7 +169,10 @@ mod tests {
         let mut flow = Smartt::new(&config, BASE);
         flow.0.cwnd = 200_000.0;
         let rtt = Some(Time::from_us(rtt_us));
-        flow.on_ack(&config, &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0 });
+        flow.on_ack(
+            &config,
+            &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0, path_rtt: None },
+        );
         flow.cwnd() - 200_000.0
     }
     fn near(a: f64, b: f64) {

@@ -1,5 +1,5 @@
 //! RoCEv2: a queue pair per flow, paced on its own, an answer per packet, go-back-N or IRN (specification 7.1, 7.3;
-//! conweave-ns3 1.3).
+//! specification 17.3).
 //!
 //! Sequence numbers count packets (PSN), all of `mtu` payload bytes but the last. The rules of the literature that speak
 //! of bytes are applied to the bytes below a PSN.

@@ -44,27 +44,27 @@ parameters! {
     /// RoCEv2: a queue pair per flow with its own pacing, an answer per packet. Each congestion control has its own section.
     pub struct RoceParameters {
         /// What moves rate or window.
-        congestion_control: RoceControl = RoceControl::Dcqcn, source "Hopper 4.1.1; conweave-ns3 1.3";
+        congestion_control: RoceControl = RoceControl::Dcqcn, source "Hopper §4.1.1; specification 17.3";
         /// How losses are repaired.
-        recovery: Recovery = Recovery::Irn, source "Hopper 4.1.1; specification 7.3";
+        recovery: Recovery = Recovery::Irn, source "Hopper §4.1.1; specification 7.3";
         /// Payload bytes of a full packet.
-        mtu: Bytes = Bytes(1000), source "conweave-ns3 1.2";
+        mtu: Bytes = Bytes(1000), source "specification 17.2";
         /// Header bytes of a data packet.
-        header: Bytes = Bytes(48), source "conweave-ns3 1.2";
+        header: Bytes = Bytes(48), source "specification 17.2";
         /// Bytes of an answer (ACK, NACK) on the wire.
-        ack_size: Bytes = Bytes(60), source "conweave-ns3 1.2";
+        ack_size: Bytes = Bytes(60), source "specification 17.2";
         /// Most payload bytes in flight; auto: one BDP with IRN and `tcp-like`, no limit with go-back-N.
         window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN";
         /// Retransmission timeout of go-back-N.
-        rto: Never<Time> = Never::Value(Time::from_ms(4)), source "conweave-ns3 1.3";
+        rto: Never<Time> = Never::Value(Time::from_ms(4)), source "specification 17.3";
         /// Retransmission timeout of IRN with up to three packets in flight.
-        rto_low: Time = Time::from_us(100), source "conweave-ns3 1.3";
+        rto_low: Time = Time::from_us(100), source "specification 17.3";
         /// Retransmission timeout of IRN with more in flight.
-        rto_high: Time = Time::from_us(320), source "conweave-ns3 1.3";
+        rto_high: Time = Time::from_us(320), source "specification 17.3";
         /// Least time between two NACKs for the same packet.
-        nack_interval: Time = Time::from_us(4), source "conweave-ns3 1.3";
+        nack_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Packets that may be early without complaint, with `irn-extended`.
-        ooo_window: u32 = 30, source "Hopper 4.1.1";
+        ooo_window: u32 = 30, source "Hopper §4.1.1";
         /// What becomes of a flow's rate (DCQCN) or window (Swift) when its path tag changes. With "fresh" every path is a
         /// queue pair of its own that starts at line rate, and notifications of the path that was left count no more. For
         /// schemes that move flows; one that sprays packets has no congestion control with it.
@@ -73,7 +73,7 @@ parameters! {
         /// nanoseconds, recovery that sends again everything not known to have arrived, on its way or not, is triggered
         /// again by every packet that fills a hole, and left at a plain ACK. Else IRN's own rule holds: lost is what is
         /// missing below the highest packet that has arrived.
-        conweave_quirks: bool = false, source "conweave-ns3 1.3";
+        conweave_quirks: bool = false, source "specification 17.3";
     }
 }
 

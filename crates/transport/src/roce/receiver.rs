@@ -1,4 +1,4 @@
-//! The receiver of a queue pair (specification 7.3; conweave-ns3 1.3): answers every packet, unless it is the second
+//! The receiver of a queue pair (specification 7.3, 17.3): answers every packet, unless it is the second
 //! complaint about the same hole within the NACK interval.
 
 use super::{Recovery, RoceConfig, blocks::Blocks, config::ControlConfig};

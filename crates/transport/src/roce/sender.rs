@@ -1,4 +1,4 @@
-//! The sender of a queue pair (specification 7.3; conweave-ns3 1.3).
+//! The sender of a queue pair (specification 7.3, 17.3).
 //!
 //! What is sent again: with go-back-N everything from the hole on. With IRN (SIGCOMM 2018, section 3.1) the packets that
 //! count as lost, each once per recovery: on a selective acknowledgement those below the highest PSN that has arrived
@@ -162,7 +162,7 @@ impl RoceSender {
             let left = (self.size - next_bytes).min(window);
             return room > 0 && tcp.lets_go(constants, config.mtu, room, left);
         }
-        // IRN's condition as the reference model has it (conweave-ns3 1.3).
+        // IRN's condition as the reference model has it (specification 17.3).
         let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
         in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
     }
@@ -415,10 +415,6 @@ impl RoceSender {
     /// Whether everything is acknowledged.
     pub fn is_done(&self) -> bool {
         self.una == self.packets
-    }
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.sent.capacity() * size_of::<Sent>() + self.arrived.heap_bytes()
     }
 }
 

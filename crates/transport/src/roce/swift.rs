@@ -13,7 +13,7 @@ parameters! {
         beta: f64 = 0.8, source "specification 7.8";
         /// Largest share that one decrease, or a timeout, takes away.
         max_mdf: f64 = 0.5, source "specification 7.8";
-        /// Delay above the base round trip that is aimed at, whatever the window; auto: a quarter of the base round trip.
+        /// Target delay above the base round trip, whatever the window; auto: a quarter of the base round trip.
         target_queueing: Auto<Time> = Auto::Auto, source "ours: stands for Swift's allowance per hop, which is not given";
         /// Largest part of the target that depends on the window, in base round trips.
         fs_range: f64 = 5.0, source "specification 7.8";

@@ -12,6 +12,8 @@ mod sender;
 
 pub use config::{Network, UetConfig};
 pub(crate) use parameters::Section;
-pub use parameters::{AckEcn, CongestionControlKind, UetParameters, UetTransport};
+pub use parameters::{
+    AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, CongestionControlKind, LastHopTrims, UetParameters, UetTransport,
+};
 pub use receiver::{Arrival, DataArrival, Received, UetReceiver};
 pub use sender::{Acked, Nacked, Segment, UetSender};

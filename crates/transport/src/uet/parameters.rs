@@ -28,6 +28,48 @@ choices! {
     }
 }
 
+choices! {
+    /// Which packet that closes a hole in the sequence is acknowledged at once.
+    pub enum AckOnFilledHole {
+        /// The one that closes the last hole, while an acknowledgement asked for is owed: the request was answered when its
+        /// packet came, but what was still missing then has come now.
+        Requested = "requested",
+        /// Every one. Under reordering that undoes coalescing, and brings back the tag of the late packet.
+        Every = "every",
+    }
+}
+
+choices! {
+    /// Which marked packet is acknowledged at once.
+    pub enum AckOnMark {
+        /// The first marked packet after an unmarked one; the first unmarked one after a marked one as well (DCTCP).
+        Change = "change",
+        /// Every marked one.
+        Every = "every",
+    }
+}
+
+choices! {
+    /// Which entropy value an acknowledgement is hashed by on its own way.
+    pub enum AckEntropy {
+        /// That of the packet it answers. If its hash meets a dead link that the tables do not know, every answer of a flow
+        /// that keeps its entropy value is lost, and the flow never ends.
+        Echo = "echo",
+        /// Another one every time.
+        Fresh = "fresh",
+    }
+}
+
+choices! {
+    /// What the load balancer hears of a packet that was trimmed at its last hop, where all paths have met.
+    pub enum LastHopTrims {
+        /// What it hears of any trimmed packet.
+        Blame = "blame",
+        /// Nothing: no other path would have helped. The congestion control hears of it all the same.
+        Ignore = "ignore",
+    }
+}
+
 parameters! {
     /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
     pub struct UetParameters {
@@ -35,10 +77,18 @@ parameters! {
         congestion_control: CongestionControlKind = CongestionControlKind::Nscc, source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
         /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go on asks for one at once.
         ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
+        /// Which packet that closes a hole in the sequence is acknowledged at once.
+        ack_on_filled_hole: AckOnFilledHole = AckOnFilledHole::Requested, source "specification 7.10, after Ultra Ethernet's public simulator";
+        /// Which marked packet is acknowledged at once.
+        ack_on_mark: AckOnMark = AckOnMark::Change, source "specification 7.10; every one in Ultra Ethernet's public simulator";
         /// What the ECN bit of an acknowledgement says.
         ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";
+        /// Which entropy value an acknowledgement is hashed by on its own way; switches that read multi-part values or guide packets do not hash it.
+        ack_entropy: AckEntropy = AckEntropy::Echo, source "specification 4: control packets by the hash of their flow; `fresh` is ours";
+        /// What the load balancer hears of a packet that was trimmed at its last hop.
+        last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours";
         /// Initial and largest window in bytes on the wire; at least one packet.
-        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz section V: 1.5 BDP";
+        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz §V: 1.5 BDP";
         /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
         rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
         /// Least value of an automatic timeout.

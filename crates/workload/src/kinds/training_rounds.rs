@@ -93,7 +93,7 @@ impl Kind for TrainingRoundsParameters {
             Exchange::Ring => u64::from(ranks),
             Exchange::Pairs => u64::from(ranks / 2),
         };
-        Traffic::check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
+        context.check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
         let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|error| error.with_key("sizes"))?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload sizes");
         let host_of = across_racks(&context.view.leaf_of);
