@@ -33,7 +33,7 @@ pub enum Hasher {
 impl Hasher {
     /// The hash of `switch` in a run with `seed`.
     pub fn of(seed: u64, switch: &SwitchInfo) -> Self {
-        match switch.reference {
+        match switch.murmur3 {
             Some(number) => Hasher::Murmur3(number),
             None => Hasher::Mix(key(seed, switch.key, "ecmp")),
         }

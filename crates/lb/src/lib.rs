@@ -252,9 +252,10 @@ pub struct SwitchInfo {
     pub ports: u32,
     /// Uplinks per tier, leaf first, when nothing has failed; empty where the topology has no tiers.
     pub uplinks: Vec<u32>,
-    /// The switch's number in the model behind the recorded runs (hosts count first), where the fabric follows that
-    /// model: hash, tables and quirks are then its own (`conweave-ns3` profiles).
-    pub reference: Option<u32>,
+    /// The switch's number, hosts counted first, where its hash is that of the recorded runs (`fabric.switch_hash`).
+    pub murmur3: Option<u32>,
+    /// Whether flows are told apart by their UDP ports (`fabric.flow_keys`), as in the recorded runs.
+    pub udp_ports: bool,
     /// Propagation delay of one link between switches.
     pub hop_delay: Time,
     /// Bytes of data that a port may hold (`fabric.queue_limit`; where ports share a buffer, a yardstick only).
@@ -373,7 +374,7 @@ mod pages {
     #[doc = include_str!("../../../docs/schemes.md")]
     struct Schemes;
     #[doc = include_str!("../../../docs/specification.md")]
-    mod specification {}
+    struct Specification;
     #[doc = include_str!("../../../docs/spritz.md")]
     struct Spritz;
     #[doc = include_str!("../../../docs/topologies.md")]

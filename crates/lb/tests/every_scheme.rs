@@ -229,7 +229,8 @@ proptest! {
             switches: 16,
             ports: 8,
             uplinks: vec![8],
-            reference: None,
+            murmur3: None,
+            udp_ports: false,
             hop_delay: Time::from_us(1),
             queue_limit: 400_000,
             lossless: false,
@@ -294,7 +295,7 @@ proptest! {
             for tier in 0..2 {
                 let info = SwitchInfo {
                     key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,
-                    uplinks: uplinks.clone(), reference, hop_delay: Time::from_us(1), queue_limit: 400_000, lossless, tags: TagKind::Entropy,
+                    uplinks: uplinks.clone(), murmur3: reference, udp_ports: reference.is_some(), hop_delay: Time::from_us(1), queue_limit: 400_000, lossless, tags: TagKind::Entropy,
                 };
                 let mut switch = SwitchParameters::named(about.name).unwrap().build(seed, &info);
                 // A header that the scheme itself wrote; others are noise.

@@ -7,7 +7,10 @@ mod parameters;
 mod tables;
 
 pub(crate) use links::LinkPlan;
-pub use parameters::{FabricParameters, FctKind, MarkAt, Quirks, Scheduling, Trim};
+pub use parameters::{
+    BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Scheduling, Simultaneous,
+    SwitchHash, Trim, WireTimes,
+};
 pub(crate) use tables::Tables;
 
 use crate::error::FabricError;
@@ -88,10 +91,12 @@ pub(crate) struct Plan<'a> {
     pub(crate) sees: Vec<Sees>,
     /// Per balancer: its tags are entropy values to be hashed.
     pub(crate) hashed: Vec<bool>,
-    /// Per balancer: its host scheme leaves the tag alone, so that the reference model's ports stay what they are.
+    /// Per balancer: its host scheme leaves the tag alone, so that UDP ports stay what they are.
     pub(crate) plain_host: Vec<bool>,
-    /// Whether switches behave as those of the model behind the recorded runs.
-    pub(crate) reference: bool,
+    /// Switches tell flows apart by their UDP ports.
+    pub(crate) udp_ports: bool,
+    /// The hash of the switches is that of the recorded runs.
+    pub(crate) murmur3: bool,
     /// The link of each rank of arrivals.
     pub(crate) link_of_rank: Vec<u32>,
     pub(crate) faults: &'a [Fault],
@@ -171,9 +176,16 @@ impl<'a> Plan<'a> {
                 "transport.mtu and header make {wire_mtu} B packets; at most {most} B fit"
             )));
         }
-        let reference = setup.fabric.quirks == Quirks::ConweaveNs3;
-        // The reference model counts the payload out and propagation alone back (conweave-ns3 1.1).
-        let (out, back) = if reference { (setup.transport.mtu(), 0) } else { (wire_mtu, ack_size) };
+        let (out, back) = match setup.fabric.base_rtt {
+            BaseRtt::PacketAndAck => (wire_mtu, ack_size),
+            BaseRtt::PayloadAndPropagation => (setup.transport.mtu(), 0),
+        };
+        let (udp_ports, murmur3) =
+            (setup.fabric.flow_keys == FlowKeys::UdpPorts, setup.fabric.switch_hash == SwitchHash::Murmur3);
+        if murmur3 && !udp_ports {
+            let message = "fabric.switch_hash = \"murmur3\" reads UDP ports; give fabric.flow_keys = \"udp-ports\"";
+            return Err(FabricError::Setup(message.into()));
+        }
         let base_rtt = topology.window_rtt(out, back);
         let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
         let bdp = nic_rate.bytes_in(base_rtt);
@@ -203,6 +215,7 @@ impl<'a> Plan<'a> {
             _ => Some(SharedBuffer::new(topology, &links, setup.fabric, wire_mtu).map_err(FabricError::Setup)?),
         };
         let guided = Guided::new(topology, &setup.balancers).map_err(FabricError::Setup)?;
+        let trigger_home = trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
             let rate = &mut fastest[(link.from - hosts) as usize];
@@ -229,12 +242,12 @@ impl<'a> Plan<'a> {
             host_up,
             fastest,
             tables: tables::tables(topology, setup.faults, go_on).map_err(|Stopped| FabricError::Interrupted)?,
-            flow_keys: if reference {
-                reference_ports(setup.flows, hosts)
+            flow_keys: if udp_ports {
+                udp_ports_of(setup.flows, hosts)
             } else {
                 setup.flows.flows.iter().map(|f| f.key).collect()
             },
-            trigger_home: trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?,
+            trigger_home,
             trigger_latency: setup.trigger_latency.ps(),
             flows: setup.flows,
             // What a switch hears of its buffer must be said when it happens.
@@ -250,9 +263,10 @@ impl<'a> Plan<'a> {
             longest_rtt: topology.guidance.map(|_| base_rtt),
             sees: setup.balancers.iter().map(|b| b.switch.about().sees).collect(),
             hashed: setup.balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
-            plain_host: setup.balancers.iter().map(|b| reference && b.host.name() == "ecmp").collect(),
+            plain_host: setup.balancers.iter().map(|b| udp_ports && b.host.name() == "ecmp").collect(),
             balancers: setup.balancers.clone(),
-            reference,
+            udp_ports,
+            murmur3,
             shared,
             link_of_rank,
             faults: setup.faults,
@@ -343,7 +357,7 @@ impl<'a> Plan<'a> {
 /// UDP ports of every flow as the reference model hands them out (conweave-ns3 1.1): sources count from 10,000 per
 /// sending host, destinations from 100 per receiving host, among flows of one start in the order of the flow file;
 /// source in the lower 16 bits, destination above.
-fn reference_ports(flows: &FlowSet, hosts: u32) -> Vec<u64> {
+fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     let (mut source, mut destination) = (vec![10_000u16; hosts as usize], vec![100u16; hosts as usize]);
     let next = |port: &mut u16| {
         let this = *port;
@@ -417,7 +431,7 @@ mod tests {
         };
         let list = vec![flow(16, 0, 1), flow(23, 0, 3), flow(33, 0, 2), flow(16, 5, 0)];
         let set = FlowSet { flows: list, ..FlowSet::default() };
-        let ports: Vec<(u64, u64)> = reference_ports(&set, 40).iter().map(|p| (p & 0xffff, p >> 16)).collect();
+        let ports: Vec<(u64, u64)> = udp_ports_of(&set, 40).iter().map(|p| (p & 0xffff, p >> 16)).collect();
         assert_eq!(ports, [(10_000, 100), (10_000, 102), (10_000, 101), (10_001, 103)]);
     }
 }

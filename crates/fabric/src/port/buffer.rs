@@ -11,7 +11,7 @@
 
 use crate::{
     ids::{PacketId, SwitchId},
-    plan::{FabricParameters, LinkPlan, Quirks},
+    plan::{BufferRules, FabricParameters, LinkPlan},
 };
 use anabranch_settings::{Auto, Never};
 use anabranch_topology::{LinkId, NodeId, Topology};
@@ -46,7 +46,7 @@ pub(crate) struct SharedBuffer {
     alpha_egress: Option<f64>,
     alpha_ingress: f64,
     /// Whether the peculiarities of the reference model are followed.
-    reference: bool,
+    pub(crate) recorded: bool,
 }
 
 /// Queues per port in the reference model; each has a full packet of its own.
@@ -74,7 +74,7 @@ pub fn lossless_problem(
     fabric: &crate::FabricParameters,
     full: u64,
 ) -> Option<(&'static str, String, String)> {
-    if !fabric.pfc || fabric.quirks == Quirks::ConweaveNs3 {
+    if !fabric.pfc || fabric.buffer_rules == BufferRules::Recorded {
         return None;
     }
     if let Never::Value(pause) = fabric.pfc_pause {
@@ -107,14 +107,14 @@ impl SharedBuffer {
         fabric: &FabricParameters,
         full: u64,
     ) -> Result<Self, String> {
-        let reference = fabric.quirks == Quirks::ConweaveNs3;
+        let recorded = fabric.buffer_rules == BufferRules::Recorded;
         if let Some((key, message, help)) = lossless_problem(topology, fabric, full) {
             return Err(format!("fabric.{key}: {message}; {help}"));
         }
         let size = fabric.shared_buffer.0;
         let needed = |(number, link): (u32, &LinkPlan)| match fabric.pfc_headroom {
             Auto::Value(bytes) => bytes.0,
-            Auto::Auto if reference => 2 * link.rate.bytes_in(Time::from_ps(link.delay)) + 2 * full,
+            Auto::Auto if recorded => 2 * link.rate.bytes_in(Time::from_ps(link.delay)) + 2 * full,
             Auto::Auto => least_headroom(topology, LinkId(number), full, fabric.pfc_frame.0),
         };
         let headroom: Vec<u64> = (0..).zip(links).map(needed).collect();
@@ -123,7 +123,7 @@ impl SharedBuffer {
             let node = NodeId(topology.hosts + switch);
             let into: Vec<u64> = topology.out_links(node).iter().map(|l| headroom[l.reverse().0 as usize]).collect();
             let minimum = QUEUES * full * into.len() as u64;
-            let kept: u64 = match (reference, fabric.pfc) {
+            let kept: u64 = match (recorded, fabric.pfc) {
                 // The last port's is not counted, and the first one's is a constant.
                 (true, _) => FIRST_PORT + 2 * full + into.iter().rev().skip(1).sum::<u64>(),
                 // Every class has its own pauses.
@@ -146,11 +146,11 @@ impl SharedBuffer {
             size,
             pools,
             headroom,
-            queue_minimum: if reference { full as u32 + 1 } else { full as u32 },
+            queue_minimum: if recorded { full as u32 + 1 } else { full as u32 },
             ingress_minimum: 2 * full,
-            alpha_egress: (reference || !fabric.pfc).then_some(fabric.buffer_alpha),
+            alpha_egress: (recorded || !fabric.pfc).then_some(fabric.buffer_alpha),
             alpha_ingress: fabric.pfc_alpha,
-            reference,
+            recorded,
         })
     }
 }
@@ -302,7 +302,7 @@ impl Buffers {
     ) -> bool {
         let state = &self.ingress[ingress as usize * self.classes + class as usize];
         // A packet that passes takes no room; and nothing of an ingress that holds nothing leaves, to say that it may go on.
-        if state.bytes == 0 && !shared.reference {
+        if state.bytes == 0 && !shared.recorded {
             return false;
         }
         let used = (state.bytes + u64::from(passing)) as f64 - shared.ingress_minimum as f64;
@@ -351,7 +351,7 @@ mod tests {
             ingress_minimum: 2 * FULL,
             alpha_egress: None,
             alpha_ingress: 0.0625,
-            reference: false,
+            recorded: false,
         };
         let ingress = vec![Ingress::default(); ingresses as usize];
         let state = Buffers { held: vec![Held::default()], ingress, classes: 1, came_by: vec![], pfc: true };

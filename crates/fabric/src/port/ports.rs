@@ -322,7 +322,7 @@ impl<'a> Ports<'a> {
         packet.queued_at = now;
         state.control_bytes += size;
         // A pause frame goes before other control packets (IEEE 802.1Qbb: it passes the queues), behind other frames.
-        if packet.kind == Kind::Pause && !self.plan.reference {
+        if packet.kind == Kind::Pause && !self.plan.shared.as_ref().is_some_and(|shared| shared.recorded) {
             state.control.push_behind(&mut self.packets, id, |other| other.kind == Kind::Pause);
         } else {
             state.control.push(&mut self.packets, id);

@@ -96,7 +96,7 @@ pub struct Conga {
     hasher: Hasher,
     stream: Stream,
     number: u32,
-    reference: bool,
+    udp_ports: bool,
     paths: PathNumbers,
     dre: Vec<Dre>,
     flowlets: FlowTable<Flowlet>,
@@ -110,16 +110,16 @@ pub struct Conga {
 impl Conga {
     /// The scheme at this switch.
     pub fn new(parameters: CongaParameters, seed: u64, switch: &SwitchInfo) -> Self {
-        let reference = switch.reference.is_some();
+        let udp_ports = switch.udp_ports;
         Conga {
             clamp: match parameters.clamp {
                 Auto::Value(clamp) => clamp,
-                Auto::Auto => !reference,
+                Auto::Auto => !udp_ports,
             },
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "conga"),
             number: switch.number,
-            reference,
+            udp_ports,
             paths: PathNumbers::of(switch),
             dre: vec![Dre::default(); switch.ports as usize],
             flowlets: FlowTable::new(Time::from_ps(20 * parameters.flowlet_timeout.ps())),
@@ -233,7 +233,7 @@ impl SwitchScheme for Conga {
             header.0[CE] = header.0[CE].max(metric);
             return index;
         }
-        let key = FlowKey::of(packet, self.reference);
+        let key = FlowKey::of(packet, self.udp_ports);
         let timeout = self.parameters.flowlet_timeout;
         let known = self.flowlets.get(key).map(|flowlet| {
             let going = now - flowlet.last <= timeout;

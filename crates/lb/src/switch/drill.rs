@@ -72,8 +72,8 @@ impl Drill {
             m,
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "drill"),
-            memory: if switch.reference.is_some() { Vec::new() } else { vec![NONE; m * switch.groups as usize] },
-            per_host: switch.reference.is_some(),
+            memory: if switch.udp_ports { Vec::new() } else { vec![NONE; m * switch.groups as usize] },
+            per_host: switch.udp_ports,
             drawn: Vec::with_capacity(d),
             sample: Vec::with_capacity(d + m),
         }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_recorded_runs_remember_per_destination_host() {
-        let info = SwitchInfo { reference: Some(128), ..LEAF };
+        let info = SwitchInfo { udp_ports: true, ..LEAF };
         let mut s = Drill::new(DrillParameters::default(), 1, &info);
         let to = |s: &mut Drill, dst, q: &mut Queues| {
             let packet = crate::PacketView { dst, ..data(1, 0) };

@@ -272,11 +272,11 @@ impl Scenario {
     /// one. Where the key is not given its section is the place.
     pub(crate) fn setup_error(&self, message: &str) -> ScenarioError {
         let path = message.split([' ', ':']).next().unwrap_or_default();
+        let Some((section, key)) = path.rsplit_once('.') else { return ScenarioError::new(message) };
+        let rest = &message[path.len()..];
         // Parameters of schemes are told without the section they stand in.
-        let paths = [path.to_string(), format!("load_balancer.{path}")];
-        let places = paths.iter().filter_map(|path| path.rsplit_once('.'));
-        let place = places.filter_map(|(section, key)| self.place_or_section(section, key)).next();
-        ScenarioError::new(message).maybe_at(place)
+        let section = if KEYS.contains(&section) { section.to_string() } else { format!("load_balancer.{section}") };
+        ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.place_or_section(&section, key))
     }
 
     /// Whether a run can begin: what it would refuse before its first event.

@@ -17,7 +17,7 @@ parameters! {
         /// Ports of a switch, even.
         radix: u64 = 16, source "PRIME, Table I";
         /// Hosts per uplink of a leaf: 1 is non-blocking, 2 gives every leaf twice as many hosts.
-        oversubscription: u64 = 1, source "PRIME, Table I; 2: ConWeave's fat trees (conweave-ns3 1.1)";
+        oversubscription: u64 = 1, source "PRIME, Table I; 2: ConWeave's fat trees (specification 17.1)";
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
         /// Rate of links to hosts; "": as `link_rate`.

@@ -1,7 +1,8 @@
 //! The settings of a run, resolved against its network.
 
 use super::{
-    DcqcnConfig, RateOnPathChange, Recovery, RoceControl, RoceTransport, swift::SwiftConfig, tcp_like::TcpLikeConfig,
+    DcqcnConfig, IrnRule, RateOnPathChange, Recovery, RoceControl, RoceTransport, swift::SwiftConfig,
+    tcp_like::TcpLikeConfig,
 };
 use crate::uet::Network;
 use anabranch_settings::{Auto, Never};
@@ -38,7 +39,8 @@ pub struct RoceConfig {
     /// Whether a flow that changes its path starts its rate afresh.
     pub(crate) fresh_rate: bool,
     /// Whether the peculiarities of the reference model are followed.
-    pub(crate) quirks: bool,
+    pub(crate) recorded_irn: bool,
+    pub(crate) pace_in_nanoseconds: bool,
 }
 
 impl RoceConfig {
@@ -71,7 +73,8 @@ impl RoceConfig {
             nack_interval: roce.nack_interval,
             ooo_window: u64::from(roce.ooo_window),
             fresh_rate: roce.rate_on_path_change == RateOnPathChange::Fresh,
-            quirks: roce.conweave_quirks,
+            recorded_irn: roce.irn_rule == IrnRule::Recorded,
+            pace_in_nanoseconds: roce.pace_in_nanoseconds,
         }
     }
 
@@ -95,6 +98,6 @@ impl RoceConfig {
 
     /// Time between the starts of two packets at `rate`, the first of `wire` bytes.
     pub(crate) fn gap(&self, rate: Rate, wire: u64) -> Time {
-        if self.quirks { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
+        if self.pace_in_nanoseconds { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
     }
 }

@@ -15,7 +15,7 @@ mod tcp_like;
 
 pub use config::RoceConfig;
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParameters};
-pub use parameters::{RateOnPathChange, Recovery, RoceControl, RoceParameters, RoceTransport};
+pub use parameters::{IrnRule, RateOnPathChange, Recovery, RoceControl, RoceParameters, RoceTransport};
 pub use receiver::{RoceReceived, RoceReceiver, RoceReply, final_reply};
 pub use sender::RoceSender;
 pub use swift::SwiftParameters;

@@ -40,6 +40,17 @@ choices! {
     }
 }
 
+choices! {
+    /// What IRN takes for lost.
+    pub enum IrnRule {
+        /// What is missing below the highest packet that has arrived: IRN's own rule.
+        Irn = "irn",
+        /// Everything that is not known to have arrived, on its way or not; recovery begins again with every packet that
+        /// fills a hole and ends with a plain ACK: as in the recorded ConWeave runs.
+        Recorded = "recorded",
+    }
+}
+
 parameters! {
     /// RoCEv2: a queue pair per flow with its own pacing, an answer per packet. Each congestion control has its own section.
     pub struct RoceParameters {
@@ -69,11 +80,10 @@ parameters! {
         /// queue pair of its own that starts at line rate, and notifications of the path that was left count no more. For
         /// schemes that move flows; one that sprays packets has no congestion control with it.
         rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh";
-        /// Whether the peculiarities of the model behind the recorded ConWeave runs are followed: times in whole
-        /// nanoseconds, recovery that sends again everything not known to have arrived, on its way or not, is triggered
-        /// again by every packet that fills a hole, and left at a plain ACK. Else IRN's own rule holds: lost is what is
-        /// missing below the highest packet that has arrived.
-        conweave_quirks: bool = false, source "specification 17.3";
+        /// What IRN takes for lost.
+        irn_rule: IrnRule = IrnRule::Irn, source "IRN (SIGCOMM 2018) section 3.1; specification 17.3 for the recorded model";
+        /// Whether the time between two packets of a flow is cut to whole nanoseconds.
+        pace_in_nanoseconds: bool = false, source "ours; specification 17.2 for the recorded model";
     }
 }
 
@@ -106,7 +116,8 @@ impl RoceTransport {
     /// profile does lose packets, and a flow whose last ones are lost would otherwise wait for ever.
     pub fn conweave(lossless: bool) -> Self {
         let mut transport = if lossless { RoceTransport::lossless() } else { RoceTransport::irn() };
-        transport.roce.conweave_quirks = true;
+        transport.roce.irn_rule = IrnRule::Recorded;
+        transport.roce.pace_in_nanoseconds = true;
         transport
     }
 

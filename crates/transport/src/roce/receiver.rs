@@ -143,7 +143,7 @@ impl RoceReceiver {
     fn while_holes_remain(&self, config: &RoceConfig) -> Answer {
         let complains = config.recovery == Recovery::Irn && !self.early.is_empty();
         // The reference model reports the packet itself, which triggers recovery again.
-        Answer { sack: complains && config.quirks, nack: complains, ..PLAIN }
+        Answer { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
     }
 
     fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> Answer {

@@ -4,7 +4,7 @@
 //! count as lost, each once per recovery: on a selective acknowledgement those below the highest PSN that has arrived
 //! (and first of all the one that the cumulative acknowledgement names), after a timeout everything that is not known to
 //! have arrived. The reference model's IRN goes back like go-back-N and skips what has arrived, so that it sends packets
-//! again that are still on their way (`conweave_quirks`).
+//! again that are still on their way (`irn_rule = "recorded"`).
 
 use super::{
     Dcqcn, Recovery, RoceConfig, RoceReply, blocks::Blocks, config::ControlConfig, swift::Swift, tcp_like::TcpLike,
@@ -117,7 +117,7 @@ impl RoceSender {
     /// The PSN that would be sent next.
     #[inline]
     fn next(&self, config: &RoceConfig) -> u64 {
-        if config.quirks {
+        if config.recorded_irn {
             // The reference model skips the first run alone.
             return self.arrived.first().filter(|run| run.0 == self.nxt).map_or(self.nxt, |run| run.1);
         }
@@ -339,7 +339,7 @@ impl RoceSender {
                 self.recovery_end = self.nxt;
                 self.recovering = true;
             }
-            match (config.quirks, entering) {
+            match (config.recorded_irn, entering) {
                 (true, true) => self.nxt = self.una,
                 (true, false) => {}
                 (false, _) => {
@@ -349,7 +349,7 @@ impl RoceSender {
                     self.lost_below = self.lost_below.max(psn);
                 }
             }
-        } else if config.quirks {
+        } else if config.recorded_irn {
             self.recovering = false;
         }
     }
@@ -379,7 +379,7 @@ impl RoceSender {
             return;
         }
         self.recovering = true;
-        if config.quirks {
+        if config.recorded_irn {
             self.nxt = self.una;
             return;
         }
@@ -422,7 +422,7 @@ impl RoceSender {
 mod tests {
     use super::*;
     use crate::{
-        roce::{RateOnPathChange, RoceTransport},
+        roce::{IrnRule, RateOnPathChange, RoceTransport},
         uet::Network,
     };
 
@@ -483,10 +483,10 @@ mod tests {
         assert_eq!(sender.retransmitted(), 6);
     }
 
-    /// conweave-ns3 1.3: everything that is not known to have arrived, whether it is on its way or not.
+    /// specification 17.3: everything that is not known to have arrived, whether it is on its way or not.
     #[test]
     fn the_reference_model_sends_again_what_is_on_its_way() {
-        let config = config(|transport| transport.roce.conweave_quirks = true);
+        let config = config(|transport| transport.roce.irn_rule = IrnRule::Recorded);
         let mut sender = twenty_sent(&config);
         sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)));
         assert_eq!(sends(&mut sender, &config, 5), [3, 4, 6, 7, 8]);

@@ -80,7 +80,7 @@ fn roce(dice: &mut Dice, draft: &Draft) -> Draft {
         transport = transport.raw("ooo_window", dice.one(&[1, 5, 100]));
     }
     if dice.once_in(8) {
-        transport = transport.raw("conweave_quirks", dice.once_in(2));
+        transport = transport.text("irn_rule", dice.pick(&["irn", "recorded"]));
     }
     draft.with(fabric).with(sized(dice, transport))
 }
