@@ -8,7 +8,7 @@ use crate::{
 use anabranch_outcome::{FlowRow, LinkRow, RunResult};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Payload offered against what some links can carry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,21 +43,24 @@ pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedL
     };
     let links: Vec<&LinkRow> = result.links.iter().filter(|link| !down(link)).collect();
     let of = |bits: f64, capacity: f64| bits / (capacity * span);
+    let hosts = started.iter().map(|(flow, _)| flow.src.max(flow.dst) as usize + 1).max().unwrap_or(0);
+    let names: Vec<String> = (0..hosts).map(|host| format!("host{host}")).collect();
+    let numbers: BTreeMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
     let mut found = vec![];
     for (what, receives) in [("hosts that send", false), ("hosts that receive", true)] {
-        let host = |link: &LinkRow| if receives { link.to.clone() } else { link.from.clone() };
-        let mut payload: BTreeMap<String, f64> = BTreeMap::new();
+        let mut payload = vec![0.0; hosts];
         for (flow, _) in &started {
-            let name = format!("host{}", if receives { flow.dst } else { flow.src });
-            *payload.entry(name).or_default() += flow.size_bytes as f64 * 8.0;
+            payload[if receives { flow.dst } else { flow.src } as usize] += flow.size_bytes as f64 * 8.0;
         }
         let own = links.iter().filter(|link| link.tier == "host" && is_nic(link) != receives);
-        let capacity: f64 = own.filter(|link| payload.contains_key(&host(link))).map(|l| l.rate_bps as f64).sum();
+        let busy = |link: &&&LinkRow| {
+            let host = if receives { &link.to } else { &link.from };
+            numbers.get(host.as_str()).is_some_and(|host| payload[*host] > 0.0)
+        };
+        let capacity: f64 = own.filter(busy).map(|link| link.rate_bps as f64).sum();
         if capacity > 0.0 {
-            found.push(OfferedLoad {
-                links: format!("the links of the {what}"),
-                load: of(payload.values().sum(), capacity),
-            });
+            let load = of(payload.iter().sum(), capacity);
+            found.push(OfferedLoad { links: format!("the links of the {what}"), load });
         }
     }
     let mut classes: Vec<&str> = links.iter().map(|link| link.tier.as_str()).filter(|tier| *tier != "host").collect();
@@ -65,16 +68,16 @@ pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedL
     classes.dedup();
     for class in classes {
         let parts = Parts::of(links.iter().filter(|link| link.tier != class).map(|link| (&*link.from, &*link.to)));
-        let part = |name: &str| parts.of_node(name);
+        let part_of: Vec<Option<usize>> = names.iter().map(|name| parts.of_node(name)).collect();
         let crossing = started.iter().filter(|(flow, _)| {
-            let ends = (part(&format!("host{}", flow.src)), part(&format!("host{}", flow.dst)));
+            let ends = (part_of[flow.src as usize], part_of[flow.dst as usize]);
             matches!(ends, (Some(a), Some(b)) if a != b)
         });
         let bits: f64 = crossing.map(|(flow, _)| flow.size_bytes as f64 * 8.0).sum();
-        let with_hosts: Vec<usize> =
-            links.iter().filter(|link| is_nic(link)).filter_map(|link| part(&link.from)).collect();
-        let with_hosts: std::collections::BTreeSet<usize> = with_hosts.into_iter().collect();
-        let leaves = |link: &&&LinkRow| link.tier == class && part(&link.from).is_some_and(|p| with_hosts.contains(&p));
+        let with_hosts: BTreeSet<usize> =
+            links.iter().filter(|link| is_nic(link)).filter_map(|link| parts.of_node(&link.from)).collect();
+        let leaves =
+            |link: &&&LinkRow| link.tier == class && parts.of_node(&link.from).is_some_and(|p| with_hosts.contains(&p));
         let capacity: f64 = links.iter().filter(leaves).map(|link| link.rate_bps as f64).sum();
         if bits > 0.0 && capacity > 0.0 {
             found.push(OfferedLoad { links: format!("the {class} links"), load: of(bits, capacity) });
