@@ -38,7 +38,9 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
             faults.join("\n")
         },
     );
-    add("Failed links", failed_links(data));
+    // Rows of another version may not say which links a fault struck.
+    let unknown = !faults.is_empty() && data.lacks("links", "fault");
+    add("Failed links", if unknown { "the rows do not say which".to_string() } else { failed_links(data) });
     let run = section("run");
     let limits = [
         run.and_then(|run| text(run, "until")).map(|until| match until.as_str() {
