@@ -246,6 +246,7 @@ impl<'a> Partition<'a> {
 
     /// Runs the window of one cell; false where it was told to stop.
     fn run_cell(&mut self, cell: u32, start: u64, end: u64, go_on: &mut dyn FnMut(Status) -> bool) -> bool {
+        self.ports.fetch_cell(cell);
         self.ports.cells.open(cell, start, end);
         self.ports.open_list(cell);
         let mut index = 0;

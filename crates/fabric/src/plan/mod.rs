@@ -27,6 +27,7 @@ use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;
 use limits::Limits;
+use std::ops::Range;
 use tables::Stopped;
 
 /// A load balancer in use: its two sides.
@@ -61,6 +62,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) cells: CellPlan,
     /// Per directed link its port in the partition it belongs to.
     ports: Vec<u32>,
+    /// Per partition the links of its ports, in their order.
+    links_of: Vec<Vec<u32>>,
+    /// Per cell its ports.
+    ports_of_cell: Vec<Range<u32>>,
     /// Switch (by number) that each host attaches to.
     pub(crate) leaf: Vec<u32>,
     pub(crate) host_up: Vec<u32>,
@@ -222,13 +227,22 @@ impl<'a> Plan<'a> {
             *rate = (*rate).max(link.rate);
         }
         let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
-        let mut counts = vec![0u32; cells.partitions];
-        let ports = links.iter().map(|link| {
-            let count = &mut counts[usize::from(cells.owner_of(NodeId(link.from)))];
-            *count += 1;
-            *count - 1
-        });
-        let ports = ports.collect();
+        // Ports of a cell lie side by side.
+        let cell_of = |link: u32| cells.of_node[links[link as usize].from as usize];
+        let mut by_cell: Vec<u32> = (0..links.len() as u32).collect();
+        by_cell.sort_by_key(|&link| (cell_of(link), link));
+        let mut links_of = vec![Vec::new(); cells.partitions];
+        let mut ports = vec![0; links.len()];
+        let mut ports_of_cell = vec![0..0; cells.cells()];
+        for link in by_cell {
+            let cell = usize::from(cell_of(link));
+            let mine: &mut Vec<u32> = &mut links_of[usize::from(cells.owner[cell])];
+            let port = mine.len() as u32;
+            ports[link as usize] = port;
+            let range: &mut Range<u32> = &mut ports_of_cell[cell];
+            *range = if range.end == 0 { port } else { range.start }..port + 1;
+            mine.push(link);
+        }
         let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
         faults_by_time.sort_unstable();
         let eager = setup.timing == Timing::Eager;
@@ -275,13 +289,21 @@ impl<'a> Plan<'a> {
             links,
             cells,
             ports,
+            links_of,
+            ports_of_cell,
             topology,
         })
     }
 
     /// Links that leave the nodes of partition `me`, in the order of their ports.
-    pub(crate) fn links_of(&self, me: u16) -> impl Iterator<Item = u32> {
-        (0..self.links.len() as u32).filter(move |&link| self.owner_of_link(link) == me)
+    pub(crate) fn links_of(&self, me: u16) -> &[u32] {
+        &self.links_of[usize::from(me)]
+    }
+
+    /// The ports of a cell.
+    #[inline]
+    pub(crate) fn ports_of_cell(&self, cell: u32) -> Range<u32> {
+        self.ports_of_cell[cell as usize].clone()
     }
 
     /// The port that sends over a directed link, in its partition.

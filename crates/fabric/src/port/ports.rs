@@ -94,7 +94,7 @@ fn depart(state: &mut Port, packet: &mut Packet, id: PacketId, start: u64, cells
 impl<'a> Ports<'a> {
     /// The ports of partition `me`.
     pub(crate) fn new(plan: &'a Plan<'a>, me: u16) -> Self {
-        let links: Vec<u32> = plan.links_of(me).collect();
+        let links: Vec<u32> = plan.links_of(me).to_vec();
         let (count, fabric) = (links.len(), &plan.fabric);
         let sampled = plan.measure.series_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
         let series = Series::new(plan.measure.series_interval, sampled.map(|link| plan.port_of(link.0)));
@@ -704,6 +704,15 @@ impl<'a> Ports<'a> {
     /// The ports that have more to send, in the order in which they were listed.
     pub(crate) fn listed(&self, index: usize) -> Option<PortId> {
         self.listed.get(index).copied()
+    }
+
+    /// Asks the processor to fetch the ports of a cell.
+    pub(crate) fn fetch_cell(&self, cell: u32) {
+        let ports = self.plan.ports_of_cell(cell);
+        for port in &self.ports[ports.start as usize..ports.end as usize] {
+            prefetch(port);
+            prefetch(&port.account);
+        }
     }
 
     /// Asks the processor to fetch what will be needed of a port that comes up in the list.

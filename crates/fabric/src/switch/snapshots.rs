@@ -67,7 +67,7 @@ impl Partition<'_> {
         let plan = self.plan;
         let Some(snapshots) = plan.guided.as_ref().and_then(|guided| guided.snapshots.as_ref()) else { return };
         let slot = snapshots.slot(now / snapshots.interval);
-        for link in plan.links_of(self.me) {
+        for &link in plan.links_of(self.me) {
             let ends = &plan.links[link as usize];
             if ends.from.min(ends.to) >= plan.hosts {
                 let waiting = self.ports.backlog(plan.port_of(link), now).min(u64::from(u32::MAX)) as u32;
