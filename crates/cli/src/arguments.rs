@@ -115,6 +115,9 @@ pub(crate) struct Compare {
 pub(crate) struct Report {
     /// A directory that `run` or `compare` wrote
     pub(crate) dir: PathBuf,
+    /// Show several workloads also pooled, as one
+    #[arg(long)]
+    pub(crate) all_flows: bool,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

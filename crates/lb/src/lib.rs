@@ -363,6 +363,8 @@ mod pages {
     struct Hopper;
     #[doc = include_str!("../../../docs/limits.md")]
     struct Limits;
+    #[doc = include_str!("../../../docs/performance.md")]
+    struct Performance;
     #[doc = include_str!("../../../docs/prime.md")]
     struct Prime;
     #[doc = include_str!("../../../docs/results.md")]

@@ -235,6 +235,28 @@ pub struct UplinkCount {
     pub packets: u64,
 }
 
+/// What the links carried while traffic arrived: from the end of the warm-up to the last start of a flow, both known
+/// beforehand. The drain that follows, while the last flows finish, would water down a utilisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkWindow {
+    /// Its begin.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+    /// Bytes that each link sent within it, in link order.
+    pub sent_bytes: Vec<u64>,
+}
+
+impl RunResult {
+    /// The share of its rate that a link carried in the window; `None` where there is none.
+    pub fn window_utilisation(&self, link: usize) -> Option<f64> {
+        let window = self.window.as_ref()?;
+        let (bytes, rate) = (*window.sent_bytes.get(link)?, self.links.get(link)?.rate_bps);
+        let seconds = window.to.saturating_sub(window.from).as_seconds();
+        (seconds > 0.0 && rate > 0).then(|| bytes as f64 * 8.0 / (rate as f64 * seconds))
+    }
+}
+
 /// All results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
@@ -266,4 +288,7 @@ pub struct RunResult {
     pub uplink_counts: Vec<UplinkCount>,
     /// Bytes of the simulator's own structures per host, estimated from their sizes.
     pub bytes_per_host: u64,
+    /// What the links carried while traffic arrived; `None` where the starts of the flows are not known beforehand, or all
+    /// start at once.
+    pub window: Option<LinkWindow>,
 }

@@ -1,6 +1,7 @@
 //! `summary.json`: a run in a page of numbers.
 
 use crate::{
+    load::{OfferedLoad, above_capacity},
     meta::{FctKind, RunMeta, past_warmup},
     statistics::{Distribution, quantile},
 };
@@ -44,6 +45,7 @@ pub struct Summary {
     /// The balance of packets and bytes.
     pub conservation: ConservationSummary,
     /// The queues of the switches' ports.
+    #[serde(default)]
     pub queues: QueueSummary,
     /// Version of the project.
     pub version: String,
@@ -57,12 +59,29 @@ pub struct Summary {
     #[serde(default)]
     pub unfinished_named: Vec<String>,
     /// Warm-up in seconds.
+    #[serde(default)]
     pub warmup_s: f64,
     /// Whether measured flows wait for others (a collective).
     #[serde(default)]
     pub flows_wait: bool,
     /// Bytes of the simulator's own structures per host.
+    #[serde(default)]
     pub bytes_per_host: u64,
+    /// When the first flow that counts started, in seconds; `None` where none did.
+    #[serde(default)]
+    pub arrivals_from_s: Option<f64>,
+    /// When the last one started.
+    #[serde(default)]
+    pub arrivals_to_s: Option<f64>,
+    /// Begin of the window of `window_utilisation` in `links`, in seconds; `None` without one.
+    #[serde(default)]
+    pub window_from_s: Option<f64>,
+    /// Its end.
+    #[serde(default)]
+    pub window_to_s: Option<f64>,
+    /// Links that are offered more than they can carry.
+    #[serde(default)]
+    pub offered_load: Vec<OfferedLoad>,
 }
 
 /// Most unfinished flows that a summary names; the others are counted, and every one is in the flow table.
@@ -155,6 +174,8 @@ impl Summary {
         let mut p99: Vec<f64> = switch_ports.iter().map(|l| l.queue.p99_bytes as f64).collect();
         p99.sort_unstable_by(f64::total_cmp);
         let unfinished = result.flows.iter().filter(|flow| meta.fct_kind.fct(flow).is_none());
+        let counts = |flow: &&FlowRow| meta.is_measured(flow) && past_warmup(flow, counted_from);
+        let starts = || result.flows.iter().filter(counts).filter_map(|flow| flow.start);
         let means: Vec<f64> = switch_ports.iter().map(|l| l.queue.mean_bytes).collect();
         Summary {
             scenario: meta.scenario.clone(),
@@ -185,6 +206,11 @@ impl Summary {
             flows_wait: meta.flows_wait,
             warmup_s: meta.warmup.as_seconds(),
             bytes_per_host: result.bytes_per_host,
+            arrivals_from_s: starts().min().map(Time::as_seconds),
+            arrivals_to_s: starts().max().map(Time::as_seconds),
+            window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),
+            window_to_s: result.window.as_ref().map(|window| window.to.as_seconds()),
+            offered_load: above_capacity(result, meta),
         }
     }
 
@@ -214,6 +240,14 @@ impl Summary {
             let more = flows.unfinished.saturating_sub(self.unfinished_named.len() as u64);
             let more = if more > 0 { format!("; {more} more in the flow table") } else { String::new() };
             warnings.push(format!("Unfinished: {}{more}.", self.unfinished_named.join(", ")));
+        }
+        for offered in &self.offered_load {
+            warnings.push(format!(
+                "The flows offer {:.0} % of what {} can carry: queues grow for as long as flows arrive, and the results depend on \
+                 how long that is.",
+                offered.load * 100.0,
+                offered.links
+            ));
         }
         if flows.measured == 0 {
             warnings.push("No finished flow enters the statistics.".to_string());

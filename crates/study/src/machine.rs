@@ -1,5 +1,7 @@
 //! What is known of this build and this machine.
 
+use crate::scenario::quoted;
+
 /// The version of the project.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -63,6 +65,19 @@ pub fn machine() -> String {
     });
     let (system, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
     format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
+}
+
+/// The command line of this process, as a shell takes it; empty where the process is not the command.
+pub fn command() -> String {
+    let mut words = std::env::args();
+    let program = words.next().unwrap_or_default();
+    match std::path::Path::new(&program).file_stem() {
+        Some(name) if name == "anabranch" => std::iter::once("anabranch".to_string())
+            .chain(words.map(|word| quoted(&word)))
+            .collect::<Vec<_>>()
+            .join(" "),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

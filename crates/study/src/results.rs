@@ -8,8 +8,11 @@ use crate::{
 };
 use anabranch_fabric::FctKind;
 use anabranch_outcome::RunResult;
-use anabranch_report::{Formats, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, write_run};
+use anabranch_report::{
+    Formats, LinkFault, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, write_run,
+};
 use anabranch_sim::{Progress, Setup, SimError};
+use anabranch_topology::{FaultAction, NodeId};
 use std::{path::Path, time::Instant};
 
 /// Why a run gave no results.
@@ -104,6 +107,7 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
         scenario_hash: scenario.hash(),
         machine: machine(),
         wall_seconds: started.elapsed().as_secs_f64(),
+        command: crate::machine::command(),
     }
 }
 
@@ -148,7 +152,28 @@ pub fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
                 && setup.flows.workloads[usize::from(flow.workload)].measured
         }),
         peak_rss_bytes: peak_rss_bytes(),
+        faults: faults(setup),
     }
+}
+
+/// The faults of every link, in the order of their times.
+fn faults(setup: &Setup) -> Vec<LinkFault> {
+    let name = |node: NodeId| setup.topology.node(node).name.clone();
+    let mut faults: Vec<LinkFault> = vec![];
+    for fault in &setup.faults {
+        let what = match fault.action {
+            FaultAction::Down => LinkFault::DOWN.to_string(),
+            FaultAction::Up => "up".to_string(),
+            FaultAction::Degrade(rate) => rate.to_string(),
+            FaultAction::Loss { per_billion } => format!("loses {} % of packets", per_billion as f64 / 1e7),
+        };
+        for link in &fault.links {
+            let link = &setup.topology.links[link.0 as usize];
+            faults.push(LinkFault { from: name(link.from), to: name(link.to), at: fault.at, what: what.clone() });
+        }
+    }
+    faults.sort_by_key(|fault| fault.at);
+    faults
 }
 
 /// The summary of a finished run in `directory` if it is one of `scenario` by this very build.

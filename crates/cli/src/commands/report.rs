@@ -17,7 +17,10 @@ pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
         )));
     }
     let _hold = Hold::take();
-    let page = anabranch_report::report(&arguments.dir)?;
+    let page = match arguments.all_flows {
+        true => anabranch_report::report_pooled(&arguments.dir)?,
+        false => anabranch_report::report(&arguments.dir)?,
+    };
     match arguments.format {
         Format::Json => print_json(&json!({ "report": page.to_string_lossy() })),
         Format::Table => print(&format!("{}\n", page.display())),

@@ -49,10 +49,11 @@ pub(super) fn where_it_lies(directory: &Path, page: &Path) {
 
 /// Flow statistics per workload, then what happened on the way.
 fn text(summary: &Summary) -> String {
-    let mut rows = vec![row("all", &summary.all)];
-    if summary.workloads.len() > 1 {
-        rows.extend(summary.workloads.iter().map(|(name, flows)| row(name, flows)));
-    }
+    // Workloads are not pooled: the flows of one would drown those of another.
+    let rows: Vec<Vec<String>> = match summary.workloads.len() {
+        0 | 1 => vec![row("all", &summary.all)],
+        _ => summary.workloads.iter().map(|(name, flows)| row(name, flows)).collect(),
+    };
     let kind = serde_json::to_value(summary.all.fct_kind).unwrap_or_default();
     let mut out = format!("{}, {}, seed {}\n\n", summary.scenario, summary.scheme, summary.seed);
     let header =

@@ -129,11 +129,11 @@ mod tests {
     /// Everything that is reported, on the smallest case made tiny.
     #[test]
     fn a_case_is_measured() {
-        let case = Case { changes: &["topology.radix=4", "workload.0.size=64KiB"], ..CASES[0] };
+        let case = Case { changes: &["topology.radix=4", "workload.0.size=1MiB"], ..CASES[0] };
         let measured = measure(&case, 1, 2).unwrap();
         assert_eq!((measured.hosts, measured.stripped.len(), measured.simulator.len()), (8, 2, 2));
-        // 8 flows of 16 packets over 4 hops; acknowledgements come on top.
-        assert!(measured.packet_hops >= 8 * 16 * 4, "{}", measured.packet_hops);
+        // 8 flows of 256 packets over 4 hops; acknowledgements come on top.
+        assert!(measured.packet_hops >= 8 * 256 * 4, "{}", measured.packet_hops);
         assert!(measured.first_event_seconds() > 0.0 && measured.ratio().unwrap() > 0.0);
         assert!(measured.bytes_per_idle_host > 0 && measured.bytes_per_packet_in_flight.is_some());
         assert!(measured.two_threads.is_empty(), "too few hosts");
