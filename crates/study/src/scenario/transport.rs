@@ -2,6 +2,7 @@
 
 use crate::{document, error::ScenarioError, section::Section, tree::Tree};
 use anabranch_fabric::TransportParameters;
+use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Auto, Parameters, Raw, SetError, Setting};
 use anabranch_sim::LoadBalancer;
 use anabranch_transport::{
@@ -147,9 +148,6 @@ pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &T
     Err(ScenarioError::new(message).maybe_at(place).help(format!("the smallest window that works is \"{packet}B\"")))
 }
 
-/// Host schemes that keep a flow on a path until something happens; others change it from packet to packet.
-const MOVERS: &[&str] = &["ecmp", "flowbender", "flowlet", "hf2t", "hopper", "plb", "qp-spray"];
-
 /// Whether the load balancers in use go with the congestion control: ConWeave holds packets back in the network, which a
 /// round trip cannot tell from congestion (specification 4.4); and a rate that starts afresh with every packet is none.
 pub(crate) fn check_balancers(
@@ -165,14 +163,15 @@ pub(crate) fn check_balancers(
                        trips that ConWeave's reordering queues distort";
         return Err(ScenarioError::new(message).help("use congestion_control = \"dcqcn\", or another load balancer"));
     }
-    let sprayer = used.iter().find(|balancer| !MOVERS.contains(&balancer.host.name()));
+    let sprayer = used.iter().find(|balancer| !balancer.host.capabilities().keeps_path());
     if let (RateOnPathChange::Fresh, Some(sprayer)) = (roce.roce.rate_on_path_change, sprayer) {
         let message = format!(
             "[transport]: `rate_on_path_change`: \"fresh\" stands beside the host scheme `{}`, whose packets take ever new \
              paths: none would be paced",
             sprayer.host.name()
         );
-        let help = format!("use \"keep\", or a scheme that moves flows: {}", MOVERS.join(", "));
+        let movers = HostParameters::names(|host| host.capabilities().keeps_path());
+        let help = format!("use \"keep\", or a scheme that moves flows: {}", movers.join(", "));
         return Err(ScenarioError::new(message).maybe_at(place("rate_on_path_change")).help(help));
     }
     Ok(())
