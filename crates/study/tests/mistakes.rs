@@ -309,7 +309,7 @@ fn mistakes_of_roce_fabrics() {
         (&["transport.recovery=gobackn"], &["gobackn", "did you mean `go-back-n`?"]),
         (&["transport.congestion_control=dcqn"], &["dcqn", "did you mean `dcqcn`?"]),
         (&["transport.congestion_control=tcp-like"], &["recovery", "go-back-n"]),
-        (&["transport.dcqcn.g=2.0"], &["`g`", "2", "up to 1"]),
+        (&["transport.dcqcn.g=2.0"], &["`dcqcn.g`", "2", "up to 1"]),
         (&["load_balancer.scheme=hoper"], &["hoper", "did you mean `hopper`?"]),
         (&["load_balancer.hopper.alpha=0.0"], &["alpha", "found 0", "up to 1"]),
         (&["load_balancer.hopper.th_prob=2"], &["th_prob", "did you mean `th_probe`?"]),

@@ -2,11 +2,42 @@
 //! To add one, add a variant here; nobody else tells transports apart.
 
 use crate::{
-    Ack, Nack,
-    roce::{RoceConfig, RoceReceiver, RoceReply, RoceSender, RoceTransport, final_reply},
+    Ack, Nack, cc,
+    control::About,
+    roce::{
+        RateOnPathChange, Recovery, RoceConfig, RoceReceiver, RoceReply, RoceSender, RoceTransport, control,
+        final_reply,
+    },
     uet::{DataArrival, Network, Segment, UetConfig, UetReceiver, UetSender, UetTransport},
 };
-use anabranch_units::{Rate, Time};
+use anabranch_settings::{Auto, Parameters, SetError, Setting};
+use anabranch_units::{BytesOrBdp, Rate, Time};
+
+/// What the registry says of a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransportAbout {
+    /// The `kind` of a scenario.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Its congestion controls.
+    pub controls: &'static [About],
+}
+
+/// Every transport.
+pub const TRANSPORTS: &[TransportAbout] = &[
+    TransportAbout {
+        name: "uet",
+        summary: "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective \
+                  retransmission, NACKs for trimmed packets.",
+        controls: cc::CONTROLS,
+    },
+    TransportAbout {
+        name: "roce",
+        summary: "RoCEv2: a queue pair per flow with its own pacing, an acknowledgement per packet, go-back-N or IRN, DCQCN.",
+        controls: control::CONTROLS,
+    },
+];
 
 /// `[transport]` of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +50,94 @@ pub enum TransportParameters {
 }
 
 impl TransportParameters {
+    /// The transport of this kind with its defaults.
+    pub fn named(kind: &str) -> Option<Self> {
+        let all = [Self::Uet(UetTransport::default()), Self::Roce(RoceTransport::default())];
+        all.into_iter().find(|transport| transport.about().name == kind)
+    }
+
+    /// What the registry says of it.
+    pub fn about(&self) -> &'static TransportAbout {
+        match self {
+            TransportParameters::Uet(_) => &TRANSPORTS[0],
+            TransportParameters::Roce(_) => &TRANSPORTS[1],
+        }
+    }
+
+    /// What the registry says of the congestion control in use.
+    pub fn control(&self) -> &'static About {
+        match self {
+            TransportParameters::Uet(t) => t.uet.congestion_control.about(),
+            TransportParameters::Roce(t) => t.roce.congestion_control.about(),
+        }
+    }
+
+    /// The parameters of the transport itself, `[transport]`.
+    pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
+        match self {
+            TransportParameters::Uet(t) => &mut t.uet,
+            TransportParameters::Roce(t) => &mut t.roce,
+        }
+    }
+
+    /// The parameters of one of its congestion controls, `[transport.<name>]`, where that has any.
+    pub fn control_parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters> {
+        let parameters = match self {
+            TransportParameters::Uet(t) => t.cc.named_mut(name),
+            TransportParameters::Roce(t) => t.cc.named_mut(name),
+        };
+        parameters.filter(|parameters| !parameters.entries().is_empty())
+    }
+
+    /// Whether every value lies in the range where it has a meaning. The key of an error is relative to `[transport]`.
+    ///
+    /// # Errors
+    /// [`SetError::WrongValue`] of the first that does not.
+    pub fn check(&self) -> Result<(), SetError> {
+        match self {
+            TransportParameters::Uet(t) => t.check(),
+            TransportParameters::Roce(t) => t.check(),
+        }
+    }
+
+    /// The window, and the bytes that a full packet takes of it; `None`: it follows from the network, or there is none.
+    pub fn window(&self) -> Option<(BytesOrBdp, u64)> {
+        match self {
+            TransportParameters::Uet(t) => Some((t.uet.window, self.mtu() + self.header())),
+            TransportParameters::Roce(t) => match t.roce.window {
+                Auto::Auto => None,
+                // Payload alone counts.
+                Auto::Value(window) => Some((window, self.mtu())),
+            },
+        }
+    }
+
+    /// Data packets per acknowledgement, as long as nothing asks for one sooner.
+    pub fn packets_per_ack(&self) -> u64 {
+        match self {
+            TransportParameters::Uet(t) => u64::from(t.uet.ack_every),
+            TransportParameters::Roce(_) => 1,
+        }
+    }
+
+    /// Whether its receivers understand packets that were trimmed.
+    pub fn understands_trimming(&self) -> bool {
+        matches!(self, TransportParameters::Uet(_))
+    }
+
+    /// Whether a flow that changes its path starts its rate or window afresh.
+    pub fn restarts_on_path_change(&self) -> bool {
+        matches!(self, TransportParameters::Roce(t) if t.roce.rate_on_path_change == RateOnPathChange::Fresh)
+    }
+
+    /// Why it does not go with PFC: its parameter at fault as it stands, and what to do.
+    pub fn pfc_problem(&self) -> Option<(String, &'static str)> {
+        let TransportParameters::Roce(t) = self else { return None };
+        let help = "IRN does without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)";
+        let fits = t.roce.recovery == Recovery::GoBackN;
+        (!fits).then(|| (format!("recovery = {}", t.roce.recovery.write()), help))
+    }
+
     /// Payload bytes of a full packet.
     pub fn mtu(&self) -> u64 {
         match self {

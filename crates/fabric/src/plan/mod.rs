@@ -277,7 +277,7 @@ impl<'a> Plan<'a> {
             longest_rtt: topology.guidance.map(|_| base_rtt),
             sees: setup.balancers.iter().map(|b| b.switch.about().sees).collect(),
             hashed: setup.balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
-            plain_host: setup.balancers.iter().map(|b| udp_ports && b.host.name() == "ecmp").collect(),
+            plain_host: setup.balancers.iter().map(|b| udp_ports && b.host.capabilities().leaves_choice()).collect(),
             balancers: setup.balancers.clone(),
             udp_ports,
             murmur3,

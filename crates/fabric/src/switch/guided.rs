@@ -107,7 +107,7 @@ impl Plan<'_> {
     /// Which paths from `src` to `dst` are known to be dead, as entropy values name them, or by their place in the list of
     /// guided paths; empty: none.
     pub(crate) fn dead_paths(&self, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
-        if !tables.any_dead || !self.balancers[usize::from(balancer)].switch.tells_dead_paths() {
+        if !tables.any_dead || !self.balancers[usize::from(balancer)].switch.capabilities().tells_dead_paths() {
             return Vec::new();
         }
         let (from, to) = (self.leaf[src as usize], self.leaf[dst as usize]);

@@ -24,7 +24,7 @@ impl Snapshots {
         let between = topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts);
         let longest = between.map(|l| l.delay + topology.switch_latency).max().unwrap_or_default();
         let longest = longest.max(Time::from_ps(1));
-        let interval = balancers.iter().filter_map(|b| Some((b.switch.name(), b.switch.snapshots()?)));
+        let interval = balancers.iter().filter_map(|b| Some((b.switch.name(), b.switch.capabilities().snapshots()?)));
         let interval = interval.map(|(name, interval)| match interval {
             Auto::Auto => (longest, name),
             Auto::Value(time) => (time, name),

@@ -29,7 +29,11 @@ parameters! {
     }
 }
 
-impl Check for EcmpParameters {}
+impl Check for EcmpParameters {
+    fn leaves_choice(&self) -> bool {
+        true
+    }
+}
 
 /// ECMP for all flows of a host.
 #[derive(Debug)]

@@ -82,6 +82,10 @@ impl Check for FlowBenderParameters {
         Invalid::unless(self.outstanding > 0, "outstanding", self.outstanding, "1 or more")?;
         Invalid::unless(self.rtt_threshold >= 0.0, "rtt_threshold", self.rtt_threshold, "at least 0")
     }
+
+    fn keeps_path(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]

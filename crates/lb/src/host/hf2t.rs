@@ -94,6 +94,10 @@ impl Check for Hf2tParameters {
             Never::Never => Ok(()),
         }
     }
+
+    fn keeps_path(&self) -> bool {
+        true
+    }
 }
 
 /// Bins per doubling of the gap, as a power of two.

@@ -136,6 +136,10 @@ impl Check for HopperParameters {
             None => Ok(()),
         }
     }
+
+    fn keeps_path(&self) -> bool {
+        true
+    }
 }
 
 /// Sums for the least-squares line through (index, round trip) of an epoch's samples.

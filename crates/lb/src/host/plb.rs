@@ -44,6 +44,10 @@ impl Check for PlbParameters {
         Invalid::unless((0.0..=1.0).contains(&self.k), "k", self.k, "a share from 0 to 1")?;
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")
     }
+
+    fn keeps_path(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]

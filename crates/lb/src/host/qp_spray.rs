@@ -45,6 +45,10 @@ impl Check for QpSprayParameters {
         Invalid::unless(self.outstanding > 0, "outstanding", self.outstanding, "1 or more")?;
         Invalid::unless(self.values > 0, "values", self.values, "1 or more")
     }
+
+    fn keeps_path(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]

@@ -96,18 +96,21 @@ pub enum SchemeError {
     },
     /// The host scheme names uplinks tier by tier and the topology has no tiers.
     #[error(
-        "host scheme `{scheme}` names uplinks tier by tier, and this topology has no tiers; take a scheme that hashes, \
-         such as `ops` or `reps`"
+        "host scheme `{scheme}` names uplinks tier by tier, and this topology has no tiers; take a scheme whose entropy \
+         values are hashed: {}",
+        others.join(", ")
     )]
     NoTiers {
         /// The scheme.
         scheme: &'static str,
+        /// Schemes that need no tiers.
+        others: Vec<&'static str>,
     },
     /// The switch scheme chooses whole paths at the leaf, and cannot number those of this topology.
     #[error(
         "switch scheme `{scheme}` chooses paths at the sender's leaf: it needs a leaf-spine or a fat tree, with at most \
-         {most} paths between leaves; this topology has {tiers} tiers with uplinks and {paths} paths; take `ecmp`, \
-         `drill` or `ar`"
+         {most} paths between leaves; this topology has {tiers} tiers with uplinks and {paths} paths; others: {}",
+        others.join(", ")
     )]
     NotATree {
         /// The scheme.
@@ -118,14 +121,19 @@ pub enum SchemeError {
         paths: u64,
         /// Most it can number.
         most: u64,
+        /// Schemes that work on any topology.
+        others: Vec<&'static str>,
     },
     /// The switch scheme guides packets over a Dragonfly or a Slim Fly, and the topology is neither.
     #[error(
-        "switch scheme `{scheme}` needs a topology of kind dragonfly or slim-fly; on others take `ecmp`, `ops` or `ar`"
+        "switch scheme `{scheme}` needs a topology of kind dragonfly or slim-fly; on any other take one of {}",
+        others.join(", ")
     )]
     NotGuided {
         /// The scheme.
         scheme: &'static str,
+        /// Schemes that work on any topology.
+        others: Vec<&'static str>,
     },
     /// A part of an entropy value has 8 bits.
     #[error(

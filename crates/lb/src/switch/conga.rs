@@ -2,7 +2,7 @@
 //! packet gathers the worst link of its path on the way and packets in the other direction carry that back. Each
 //! flowlet takes the path whose worst link is best.
 
-use super::leaf::{FlowKey, FlowTable, Flowlet, PathNumbers};
+use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
@@ -55,6 +55,10 @@ impl Check for CongaParameters {
             Some((key, time)) => Invalid::unless(false, key, time, "a time above zero"),
             None => Ok(()),
         }
+    }
+
+    fn most_leaf_paths(&self) -> Option<u64> {
+        Some(MOST_LEAF_PATHS)
     }
 }
 

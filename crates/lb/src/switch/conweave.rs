@@ -6,7 +6,7 @@
 //! is good and the next packet starts the next epoch. If not, the next packet is the TAIL on the old path and what follows
 //! is phase 1, on a new path. The receiver's leaf answers the TAIL with CLEAR, and the next epoch may begin.
 
-use super::leaf::{Entry, FlowKey, FlowTable, PathNumbers};
+use super::leaf::{Entry, FlowKey, FlowTable, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
@@ -49,6 +49,15 @@ impl Check for ConweaveParameters {
     fn check(&self) -> Result<(), Invalid> {
         let expiry = self.tx_expiry;
         Invalid::unless(expiry != Auto::Value(Time::ZERO), "tx_expiry", "0us", "a time above zero")
+    }
+
+    fn most_leaf_paths(&self) -> Option<u64> {
+        Some(MOST_LEAF_PATHS)
+    }
+
+    /// Its reordering queues do (specification 4.4).
+    fn distorts_round_trips(&self) -> bool {
+        true
     }
 }
 

@@ -40,7 +40,13 @@ parameters! {
     }
 }
 
-impl Check for EvIndexParameters {}
+impl Check for EvIndexParameters {
+    /// Where the switches renumber their live uplinks an entropy value no longer means the path it meant, and a host that
+    /// left one out would leave out a live path.
+    fn tells_dead_paths(&self) -> bool {
+        self.remap != Remap::Mod
+    }
+}
 
 /// Forwarding by index at one switch.
 #[derive(Debug)]

@@ -4,6 +4,9 @@ use crate::{Candidates, PacketView, SwitchInfo};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
+/// Paths between two leaves that they can number (10 bits of ConWeave's header).
+pub(crate) const MOST_LEAF_PATHS: u64 = 1024;
+
 /// Paths of a tree as its leaves number them: uplink at the leaf, then uplink at the switch above.
 #[derive(Clone, Debug)]
 pub(crate) struct PathNumbers {

@@ -1,7 +1,7 @@
 //! LetFlow (specification 4.1; NSDI 2017): the sender's leaf gives every flowlet a path at random. A flowlet ends where
 //! its flow pauses for longer than a timeout; the elasticity of flowlets does the rest.
 
-use super::leaf::{FlowKey, FlowTable, Flowlet, PathNumbers};
+use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
@@ -33,6 +33,10 @@ parameters! {
 impl Check for LetflowParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.flowlet_timeout > Time::ZERO, "flowlet_timeout", self.flowlet_timeout, "a time above zero")
+    }
+
+    fn most_leaf_paths(&self) -> Option<u64> {
+        Some(MOST_LEAF_PATHS)
     }
 }
 

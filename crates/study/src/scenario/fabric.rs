@@ -8,10 +8,7 @@ use crate::{
 use anabranch_fabric::{FabricParameters, Scheduling, TransportParameters};
 use anabranch_settings::Setting;
 use anabranch_topology::Affects;
-use anabranch_transport::{
-    roce::{Recovery, RoceTransport},
-    uet::UetTransport,
-};
+use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
 use anabranch_units::BytesOrBdp;
 
 /// A named set of defaults.
@@ -84,7 +81,8 @@ pub(crate) fn read(
     transport: Option<&str>,
 ) -> Result<(&'static Profile, FabricParameters), ScenarioError> {
     let names: Vec<&'static str> = PROFILES.iter().map(|p| p.name).collect();
-    let default = if transport == Some("roce") { "roce-irn" } else { names[0] };
+    let fits = |profile: &&Profile| transport.is_none_or(|kind| (profile.transport)().about().name == kind);
+    let default = PROFILES.iter().find(fits).map_or(names[0], |profile| profile.name);
     let mut section = section.unwrap_or_else(|| Section::absent("[fabric]"));
     let name = section.word("profile", &names)?.unwrap_or(default);
     let profile = PROFILES.iter().find(|p| p.name == name).unwrap_or(&PROFILES[0]);
@@ -147,16 +145,12 @@ fn check_transport(
         let message = "a switch with a shared buffer drops or pauses, it does not trim".to_string();
         return Err(wrong("trimming", message).help("leave out `trimming`, or give shared_buffer = \"0B\""));
     }
-    let TransportParameters::Roce(roce) = transport else { return Ok(()) };
-    if fabric.trimming {
-        let message = "RoCE receivers do not understand trimmed packets".to_string();
+    if fabric.trimming && !transport.understands_trimming() {
+        let message = format!("receivers of `{}` do not understand trimmed packets", transport.about().name);
         return Err(wrong("trimming", message).help("use the profile roce-irn or roce-lossless, or trimming = false"));
     }
-    if fabric.pfc && roce.roce.recovery != Recovery::GoBackN {
-        let message = format!("PFC stands beside transport.recovery = {}", roce.roce.recovery.write());
-        return Err(wrong("pfc", message).help(
-            "IRN does without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)",
-        ));
+    if let Some((parameter, help)) = transport.pfc_problem().filter(|_| fabric.pfc) {
+        return Err(wrong("pfc", format!("PFC stands beside transport.{parameter}")).help(help));
     }
     for (key, value) in [("buffer_alpha", fabric.buffer_alpha), ("pfc_alpha", fabric.pfc_alpha)] {
         if !(value > 0.0 && value.is_finite()) {

@@ -7,7 +7,8 @@ use crate::{
     tree::{Place, Tree, Value},
 };
 use anabranch_lb::registry::{
-    ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, check_pair, resolve,
+    ALIASES, DEFAULT_ALIAS, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, check_pair,
+    resolve,
 };
 use anabranch_settings::{Parameters, Raw, SetError, nearest};
 use anabranch_sim::LoadBalancer;
@@ -57,11 +58,12 @@ impl LoadBalancers {
         LoadBalancer { name: name.to_string(), host, switch }
     }
 
-    /// On a topology with guided paths an alias whose switches hash stands for the same host scheme over source-guided
-    /// switches, which hash to all paths and not to the shortest alone (Spritz §V-A). A pair named in full stays.
+    /// On a topology with guided paths an alias stands for the same host scheme over the guided form of its switch scheme,
+    /// where that has one. A pair named in full stays.
     pub(crate) fn guide(&self, balancer: &mut LoadBalancer) {
-        let hashes = ALIASES.iter().any(|alias| alias.name == balancer.name && alias.switch == "ecmp");
-        if hashes && let Ok(switch) = SwitchParameters::named("source-guided") {
+        let is_alias = ALIASES.iter().any(|alias| alias.name == balancer.name);
+        let form = balancer.switch.capabilities().guided_form().filter(|_| is_alias);
+        if let Some(Ok(switch)) = form.map(SwitchParameters::named) {
             *balancer = self.with_parameters(&balancer.name.clone(), balancer.host.clone(), switch);
         }
     }
@@ -116,7 +118,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     let switch: Option<String> = section.read("switch")?;
 
     // What is said later (on the command line) wins: a scheme over the file's sides, a side over the scheme's.
-    let base = scheme.as_deref().unwrap_or("ecmp");
+    let base = scheme.as_deref().unwrap_or(DEFAULT_ALIAS);
     let (base_host, base_switch) = match base.split_once('+') {
         Some((host, switch)) => (host.trim(), switch.trim()),
         None => ALIASES.iter().find(|a| a.name == base.trim()).map_or(("", ""), |a| (a.host, a.switch)),

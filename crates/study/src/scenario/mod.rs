@@ -14,8 +14,7 @@ mod workload;
 pub use fabric::{MOST_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
 pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
-pub use transport::{CONGESTION_CONTROLS, TRANSPORT_KINDS};
-pub(crate) use transport::{congestion_control, main_parameters, named as transport_named};
+pub(crate) use transport::named as transport_named;
 pub use workload::Workload;
 
 use crate::{
@@ -115,7 +114,7 @@ impl Scenario {
         let (profile, fabric) = fabric::read(root.table("fabric")?, kind)?;
         let defaults = (profile.transport)();
         let defaults = match kind {
-            Some(kind) if kind != transport::kind(&defaults) => transport::named(kind),
+            Some(kind) if kind != defaults.about().name => transport::named(kind),
             _ => defaults,
         };
         let transport = transport::read(transport, defaults, &tree)?;

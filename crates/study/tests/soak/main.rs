@@ -8,8 +8,9 @@ mod draw;
 mod shrink;
 
 use anabranch_lb::registry::{HOST_SCHEMES, SWITCH_SCHEMES, resolve};
-use anabranch_study::scenario::{CONGESTION_CONTROLS, PROFILES};
+use anabranch_study::scenario::PROFILES;
 use anabranch_topology::TOPOLOGY_KINDS;
+use anabranch_transport::TRANSPORTS;
 use anabranch_workload::WORKLOAD_KINDS;
 use check::{Failure, OTHERS, check};
 use draft::{Draft, REPORT};
@@ -180,7 +181,8 @@ fn everything_is_drawn() {
     let switches = SWITCH_SCHEMES.iter().map(|about| format!("switch {}", about.name));
     let workloads = WORKLOAD_KINDS.iter().map(|about| format!("[[workload]] kind {}", about.name));
     let topologies = TOPOLOGY_KINDS.iter().map(|kind| format!("[topology] kind {}", kind.name));
-    let controls = CONGESTION_CONTROLS.iter().map(|(_, name, _)| format!("[transport] congestion_control {name}"));
+    let controls = TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| control.name));
+    let controls = controls.map(|name| format!("[transport] congestion_control {name}"));
     let profiles = PROFILES.iter().map(|profile| format!("[fabric] profile {}", profile.name));
     let others = [
         "[[fault]] kind link-down",

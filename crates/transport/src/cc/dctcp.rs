@@ -7,10 +7,10 @@
 //! Spritz §IV-C and V; specification 7.4.
 
 use super::{
-    CcAck, CcLoss, Sizes,
+    About, CcAck, CcLoss, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
-use crate::uet::Section;
+use crate::uet::Network;
 use anabranch_settings::{SetError, choices, parameters};
 use anabranch_units::Time;
 
@@ -53,7 +53,8 @@ parameters! {
 }
 
 impl DctcpParameters {
-    pub(crate) fn check(&self, section: &Section<'_>) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
+        let section = Section::of(self);
         section.factor("increase", self.increase)?;
         section.share("decrease", self.decrease)?;
         section.positive("quick_adapt_period", self.quick_adapt_period)?;
@@ -96,13 +97,29 @@ impl DctcpConfig {
 #[derive(Clone, Debug)]
 pub struct Dctcp(Adaptive);
 
-impl Dctcp {
-    pub(super) fn new(config: &DctcpConfig, base_rtt: Time) -> Self {
+impl WindowRule for Dctcp {
+    const ABOUT: About = About {
+        name: "dctcp",
+        summary: "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease.",
+        by_delay_alone: false,
+    };
+    type Parameters = DctcpParameters;
+    type Config = DctcpConfig;
+
+    fn check(parameters: &DctcpParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &DctcpParameters, sizes: Sizes, _: &Network) -> DctcpConfig {
+        DctcpConfig::new(parameters, sizes)
+    }
+
+    fn new(config: &DctcpConfig, base_rtt: Time) -> Self {
         Dctcp(Adaptive::new(&config.adaptive, base_rtt))
     }
 
     #[inline]
-    pub(super) fn on_ack(&mut self, config: &DctcpConfig, ack: &CcAck) {
+    fn on_ack(&mut self, config: &DctcpConfig, ack: &CcAck) {
         if self.0.on_ack(&config.adaptive, ack) {
             let bytes = ack.bytes as f64;
             if !ack.ecn {
@@ -115,21 +132,21 @@ impl Dctcp {
     }
 
     #[inline]
-    pub(super) fn on_progress(&mut self, bytes: u64) {
+    fn on_progress(&mut self, bytes: u64) {
         self.0.on_progress(bytes);
     }
 
-    pub(super) fn on_nack(&mut self, config: &DctcpConfig, loss: &CcLoss) {
+    fn on_nack(&mut self, config: &DctcpConfig, loss: &CcLoss) {
         self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
     }
 
     /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
-    pub(super) fn on_timeout(&mut self, config: &DctcpConfig, loss: &CcLoss) {
+    fn on_timeout(&mut self, config: &DctcpConfig, loss: &CcLoss) {
         self.0.on_loss(&config.adaptive, loss, 0);
     }
 
     #[inline]
-    pub(super) fn cwnd(&self) -> f64 {
+    fn cwnd(&self) -> f64 {
         self.0.cwnd
     }
 }

@@ -1,21 +1,9 @@
 //! The settings of a run, resolved against its network.
 
-use super::{
-    DcqcnConfig, IrnRule, RateOnPathChange, Recovery, RoceControl, RoceTransport, swift::SwiftConfig,
-    tcp_like::TcpLikeConfig,
-};
+use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
 use crate::uet::Network;
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
-
-/// Which congestion control a run uses, and its constants.
-#[derive(Clone, Debug)]
-pub(crate) enum ControlConfig {
-    Dcqcn(DcqcnConfig),
-    Swift(SwiftConfig),
-    TcpLike(TcpLikeConfig),
-    None,
-}
 
 /// The resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
@@ -47,7 +35,7 @@ impl RoceConfig {
     /// Resolves `transport`, which must have passed its `check`, against the network.
     pub fn new(transport: &RoceTransport, network: &Network) -> Self {
         let roce = &transport.roce;
-        let limited = roce.recovery != Recovery::GoBackN || roce.congestion_control == RoceControl::TcpLike;
+        let limited = roce.recovery != Recovery::GoBackN || roce.congestion_control.goes_back_n();
         RoceConfig {
             mtu: roce.mtu.0,
             header: roce.header.0,
@@ -58,12 +46,7 @@ impl RoceConfig {
                 Auto::Auto => u64::MAX,
             },
             recovery: roce.recovery,
-            control: match roce.congestion_control {
-                RoceControl::Dcqcn => ControlConfig::Dcqcn(DcqcnConfig::new(&transport.dcqcn, network.nic_rate)),
-                RoceControl::Swift => ControlConfig::Swift(SwiftConfig::new(&transport.swift)),
-                RoceControl::TcpLike => ControlConfig::TcpLike(TcpLikeConfig::new(&transport.tcp_like)),
-                RoceControl::None => ControlConfig::None,
-            },
+            control: ControlConfig::new(transport, network),
             rto: match roce.rto {
                 Never::Never => None,
                 Never::Value(time) => Some(time),

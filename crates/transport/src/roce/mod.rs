@@ -6,17 +6,13 @@
 
 mod blocks;
 mod config;
-mod dcqcn;
+pub mod control;
 mod parameters;
 mod receiver;
 mod sender;
-mod swift;
-mod tcp_like;
 
 pub use config::RoceConfig;
-pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParameters};
-pub use parameters::{IrnRule, RateOnPathChange, Recovery, RoceControl, RoceParameters, RoceTransport};
+pub use control::{Dcqcn, DcqcnConfig, DcqcnParameters, RoceControl, SwiftParameters, TcpLikeParameters};
+pub use parameters::{IrnRule, RateOnPathChange, Recovery, RoceParameters, RoceTransport};
 pub use receiver::{RoceReceived, RoceReceiver, RoceReply, final_reply};
 pub use sender::RoceSender;
-pub use swift::SwiftParameters;
-pub use tcp_like::TcpLikeParameters;

@@ -1,22 +1,8 @@
 //! `[transport]` of kind `roce`: what a scenario can set.
 
-use super::{DcqcnParameters, SwiftParameters, TcpLikeParameters};
-use anabranch_settings::{Auto, Never, SetError, Wrong, choices, parameters};
+use super::control::{ControlParameters, RoceControl};
+use anabranch_settings::{Auto, Never, SetError, Setting, Wrong, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
-
-choices! {
-    /// What moves rate or window.
-    pub enum RoceControl {
-        /// DCQCN: a rate, cut by congestion notifications, restored by a timer.
-        Dcqcn = "dcqcn",
-        /// Swift: a window moved by delay.
-        Swift = "swift",
-        /// A TCP-like sender, for the gaps it leaves between packets (HF2T).
-        TcpLike = "tcp-like",
-        /// Line rate.
-        None = "none",
-    }
-}
 
 choices! {
     /// How losses are repaired.
@@ -92,12 +78,8 @@ parameters! {
 pub struct RoceTransport {
     /// The transport itself.
     pub roce: RoceParameters,
-    /// Used with `dcqcn`.
-    pub dcqcn: DcqcnParameters,
-    /// Used with `swift`.
-    pub swift: SwiftParameters,
-    /// Used with `tcp-like`.
-    pub tcp_like: TcpLikeParameters,
+    /// `[transport.<name>]` of each congestion control.
+    pub cc: ControlParameters,
 }
 
 impl RoceTransport {
@@ -145,9 +127,11 @@ impl RoceTransport {
         if roce.rto == Never::Value(Time::ZERO) {
             return wrong("rto", "0us".into(), "a time above zero, or \"never\"");
         }
-        if roce.congestion_control == RoceControl::TcpLike && roce.recovery != Recovery::GoBackN {
-            return wrong("recovery", "irn".into(), "\"go-back-n\" with congestion_control = \"tcp-like\"");
+        let control = roce.congestion_control;
+        if control.goes_back_n() && roce.recovery != Recovery::GoBackN {
+            let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", control.about().name);
+            return wrong("recovery", roce.recovery.write().to_string(), &expected);
         }
-        self.dcqcn.check().and_then(|()| self.swift.check()).and_then(|()| self.tcp_like.check())
+        self.cc.check()
     }
 }

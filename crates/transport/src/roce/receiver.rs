@@ -1,7 +1,7 @@
 //! The receiver of a queue pair (specification 7.3, 17.3): answers every packet, unless it is the second
 //! complaint about the same hole within the NACK interval.
 
-use super::{Recovery, RoceConfig, blocks::Blocks, config::ControlConfig};
+use super::{Recovery, RoceConfig, blocks::Blocks};
 use crate::uet::DataArrival;
 use anabranch_units::Time;
 
@@ -175,15 +175,15 @@ impl RoceReceiver {
 
     /// Delayed acknowledgements: whether this one may wait for the next packet.
     fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply) -> bool {
-        let ControlConfig::TcpLike(tcp) = &config.control else { return false };
+        let Some(acks) = config.control.delayed_acks() else { return false };
         self.delayed += 1;
         let changed = reply.cnp != self.last.cnp;
         self.last = *reply;
-        if self.delayed >= tcp.ack_every || self.expected == self.packets || changed || reply.psn + 1 != self.expected {
+        if self.delayed >= acks.every || self.expected == self.packets || changed || reply.psn + 1 != self.expected {
             (self.delayed, self.due) = (0, None);
             return false;
         }
-        self.due = Some(now + tcp.delayed_ack);
+        self.due = Some(now + acks.wait);
         true
     }
 

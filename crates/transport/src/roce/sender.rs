@@ -7,7 +7,9 @@
 //! again that are still on their way (`irn_rule = "recorded"`).
 
 use super::{
-    Dcqcn, Recovery, RoceConfig, RoceReply, blocks::Blocks, config::ControlConfig, swift::Swift, tcp_like::TcpLike,
+    Recovery, RoceConfig, RoceReply,
+    blocks::Blocks,
+    control::{Control, PairAnswer, Start},
 };
 use crate::uet::{Acked, Segment};
 use anabranch_units::{Rate, Time};
@@ -20,27 +22,6 @@ struct Sent {
     tag: u32,
     /// Sent more than once: its round trip says nothing.
     again: bool,
-}
-
-/// The congestion control of one queue pair.
-#[derive(Clone, Debug)]
-enum Control {
-    Dcqcn(Dcqcn),
-    Swift(Swift),
-    TcpLike(TcpLike),
-    None,
-}
-
-impl Control {
-    fn new(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Self {
-        let window_packets = (config.window.min(size) / config.mtu) as f64;
-        match &config.control {
-            ControlConfig::Dcqcn(_) => Control::Dcqcn(Dcqcn::new(line_rate)),
-            ControlConfig::Swift(swift) => Control::Swift(Swift::new(swift, base_rtt, window_packets)),
-            ControlConfig::TcpLike(tcp) => Control::TcpLike(TcpLike::new(tcp)),
-            ControlConfig::None => Control::None,
-        }
-    }
 }
 
 /// The sending side of a flow.
@@ -100,12 +81,18 @@ impl RoceSender {
             timeout: None,
             line_rate,
             base_rtt,
-            control: Control::new(config, line_rate, base_rtt, size),
+            control: Self::control(config, line_rate, base_rtt, size),
             path: None,
             sent: VecDeque::new(),
             retransmitted: 0,
             timeouts: 0,
         }
+    }
+
+    /// The congestion control of a queue pair at its start.
+    fn control(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Control {
+        let window_packets = (config.window.min(size) / config.mtu) as f64;
+        Control::new(&config.control, &Start { line_rate, base_rtt, window_packets })
     }
 
     /// Payload bytes below a PSN.
@@ -137,11 +124,7 @@ impl RoceSender {
 
     /// Payload bytes that may be in flight.
     fn window(&self, config: &RoceConfig) -> u64 {
-        match &self.control {
-            Control::Swift(swift) => swift.window(config.mtu).min(config.window),
-            Control::TcpLike(tcp) => tcp.window(config.mtu).min(config.window),
-            _ => config.window,
-        }
+        self.control.window(config.mtu).min(config.window)
     }
 
     /// Whether there is something to send and the window allows it; pacing aside.
@@ -151,16 +134,16 @@ impl RoceSender {
         if next >= self.packets {
             return false;
         }
-        if config.window == u64::MAX && matches!(self.control, Control::Dcqcn(_) | Control::None) {
+        if config.window == u64::MAX && !self.control.has_window() {
             return true;
         }
         let window = self.window(config);
         let (acked, next_bytes) = (self.bytes(config, self.highest_ack), self.bytes(config, next));
-        if let (Control::TcpLike(tcp), ControlConfig::TcpLike(constants)) = (&self.control, &config.control) {
+        if self.control.has_bursts() {
             let room = (acked + window).saturating_sub(next_bytes);
             // A burst need not be larger than the window, else it would never start.
             let left = (self.size - next_bytes).min(window);
-            return room > 0 && tcp.lets_go(constants, config.mtu, room, left);
+            return room > 0 && self.control.lets_go(&config.control, config.mtu, room, left);
         }
         // IRN's condition as the reference model has it (specification 17.3).
         let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
@@ -170,7 +153,7 @@ impl RoceSender {
     /// Whether the next packet belongs to a burst of segmentation offload that is under way: a NIC sends it unbroken.
     #[inline]
     pub fn in_burst(&self) -> bool {
-        matches!(&self.control, Control::TcpLike(tcp) if tcp.in_burst())
+        self.control.in_burst()
     }
 
     /// The next packet may not go before this.
@@ -193,11 +176,11 @@ impl RoceSender {
     /// Where there is nothing to send.
     pub fn send(&mut self, config: &RoceConfig, now: Time, tag: u32) -> Segment {
         let segment = self.peek(config).expect("something to send");
-        if let (Control::TcpLike(tcp), ControlConfig::TcpLike(constants)) = (&mut self.control, &config.control) {
+        if self.control.has_bursts() {
             let sent = (segment.psn * config.mtu).min(self.size);
             let acked = (self.highest_ack * config.mtu).min(self.size);
-            let room = (acked + tcp.window(config.mtu).min(config.window)).saturating_sub(sent);
-            tcp.sent(constants, room, u64::from(segment.payload));
+            let room = (acked + self.window(config)).saturating_sub(sent);
+            self.control.sent(&config.control, room, u64::from(segment.payload));
         }
         self.take_path(config, tag);
         if segment.psn < self.nxt {
@@ -216,12 +199,9 @@ impl RoceSender {
             self.highest = segment.psn + 1;
         }
         let wire = u64::from(segment.payload) + config.header;
-        self.next_avail = now
-            + match &self.control {
-                Control::Swift(swift) => swift.pace().max(config.gap(self.line_rate, wire)),
-                Control::TcpLike(_) => Time::ZERO,
-                _ => config.gap(self.rate(config, now), wire),
-            };
+        let paced = self.control.rate(&config.control, now, self.line_rate);
+        let gap = paced.map_or(Time::ZERO, |rate| config.gap(rate, wire));
+        self.next_avail = now + gap.max(self.control.least_gap());
         self.restart(config, now);
         segment
     }
@@ -229,9 +209,8 @@ impl RoceSender {
     /// The next packet takes the path `tag`. Where a path has a queue pair of its own, a change starts its rate afresh.
     #[inline]
     fn take_path(&mut self, config: &RoceConfig, tag: u32) {
-        let connection = matches!(self.control, Control::TcpLike(_));
-        if config.fresh_rate && !connection && self.path.is_some_and(|path| path != tag) {
-            self.control = Control::new(config, self.line_rate, self.base_rtt, self.size);
+        if config.fresh_rate && self.control.is_per_path() && self.path.is_some_and(|path| path != tag) {
+            self.control = Self::control(config, self.line_rate, self.base_rtt, self.size);
         }
         self.path = Some(tag);
     }
@@ -239,10 +218,7 @@ impl RoceSender {
     /// The rate at `now`.
     #[inline]
     pub fn rate(&mut self, config: &RoceConfig, now: Time) -> Rate {
-        match (&mut self.control, &config.control) {
-            (Control::Dcqcn(state), ControlConfig::Dcqcn(constants)) => state.rate(constants, now),
-            _ => self.line_rate,
-        }
+        self.control.rate(&config.control, now, self.line_rate).unwrap_or(self.line_rate)
     }
 
     /// Restarts the retransmission timer.
@@ -269,14 +245,23 @@ impl RoceSender {
         // What another queue pair's packets met is not for this one's rate.
         let own = !config.fresh_rate || self.path == Some(reply.tag);
         self.take(config, reply);
-        if reply.cnp
-            && own
-            && let (Control::Dcqcn(state), ControlConfig::Dcqcn(constants)) = (&mut self.control, &config.control)
-        {
-            state.on_notification(constants, now);
+        if reply.cnp && own {
+            self.control.on_notification(&config.control, now);
         }
         let acked = (self.una - before) as u32;
-        self.control_window(config, now, reply, acked, rtt.filter(|_| own));
+        self.control.on_answer(
+            &config.control,
+            &PairAnswer {
+                now,
+                packets: acked,
+                rtt: rtt.filter(|_| own),
+                marked: reply.cnp,
+                nack: reply.nack,
+                una: self.una,
+                next: self.nxt,
+                largest: (config.window.min(self.size.max(config.mtu)) / config.mtu) as f64,
+            },
+        );
         if self.una < self.packets {
             self.recover(config, reply);
         }
@@ -307,23 +292,6 @@ impl RoceSender {
         self.sent.drain(..gone);
         if self.recovering && self.una >= self.recovery_end {
             self.recovering = false;
-        }
-    }
-
-    fn control_window(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply, acked: u32, rtt: Option<Time>) {
-        let most = (config.window.min(self.size.max(config.mtu)) / config.mtu) as f64;
-        match (&mut self.control, &config.control) {
-            (Control::Swift(state), ControlConfig::Swift(constants)) if acked > 0 => {
-                state.on_ack(constants, now, acked, rtt, most.max(1.0));
-            }
-            (Control::TcpLike(state), ControlConfig::TcpLike(constants)) => {
-                if reply.nack {
-                    state.on_loss();
-                } else if acked > 0 {
-                    state.on_ack(constants, acked, reply.cnp, self.una, self.nxt, most);
-                }
-            }
-            _ => {}
         }
     }
 
@@ -369,11 +337,7 @@ impl RoceSender {
         }
         self.timeouts += 1;
         timed_out(self.una, self.sent.front().map_or(0, |sent| sent.tag));
-        match (&mut self.control, &config.control) {
-            (Control::Swift(state), ControlConfig::Swift(constants)) => state.on_timeout(constants, now),
-            (Control::TcpLike(state), _) => state.on_timeout(),
-            _ => {}
-        }
+        self.control.on_timeout(&config.control, now);
         if config.recovery == Recovery::GoBackN {
             self.nxt = self.una;
             return;

@@ -118,7 +118,7 @@ impl UetSender {
             last_payload: (size - (packets - 1) * config.mtu) as u32,
             lost: 0,
             in_flight: 0,
-            cwnd: cc.cwnd(&config.cc),
+            cwnd: cc.cwnd(),
             oldest: Time::ZERO,
             acked: PsnSet::new(span),
             queue: VecDeque::new(),
@@ -284,7 +284,7 @@ impl UetSender {
             let wire = bytes + u64::from(packets) * config.header;
             let heard = CcAck { now, bytes: wire, packets, ecn: ack.ecn, rtt, in_flight: self.in_flight, path_rtt };
             self.cc.on_ack(&config.cc, &heard);
-            self.cwnd = self.cc.cwnd(&config.cc);
+            self.cwnd = self.cc.cwnd();
         }
         Acked { packets, bytes, rtt, done: self.is_done() }
     }
@@ -300,7 +300,7 @@ impl UetSender {
         if lost {
             let bytes = self.lose(config, nack.psn);
             self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
-            self.cwnd = self.cc.cwnd(&config.cc);
+            self.cwnd = self.cc.cwnd();
         }
         Nacked { lost, packets, done: self.is_done() }
     }
@@ -339,7 +339,7 @@ impl UetSender {
             self.cc.on_timeout(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
             timed_out(psn, slot.tag);
         }
-        self.cwnd = self.cc.cwnd(&config.cc);
+        self.cwnd = self.cc.cwnd();
         if oldest != Time::MAX {
             self.oldest = oldest;
         }

@@ -6,7 +6,7 @@ use crate::{
 };
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters, resolve};
 use anabranch_settings::Parameters;
-use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
+use anabranch_transport::TransportParameters;
 
 const CLASSES: [&str; 3] = ["a", "b", "c"];
 
@@ -179,16 +179,8 @@ fn other_value(dice: &mut Dice, draft: &Draft) -> Option<(String, (String, Strin
     if dice.once_in(3) {
         let transport = draft.section("[transport]")?;
         let name = transport.get("congestion_control")?;
-        let (uet, roce) = (UetTransport::default(), RoceTransport::default());
-        let parameters: &dyn Parameters = match (transport.get("kind")?, name) {
-            ("uet", "dctcp") => &uet.dctcp,
-            ("uet", "smartt") => &uet.smartt,
-            ("uet", "nscc") => &uet.nscc,
-            ("roce", "dcqcn") => &roce.dcqcn,
-            ("roce", "swift") => &roce.swift,
-            ("roce", "tcp-like") => &roce.tcp_like,
-            _ => return None,
-        };
+        let mut parameters = TransportParameters::named(transport.get("kind")?)?;
+        let parameters: &dyn Parameters = parameters.control_parameters_mut(name)?;
         return Some((format!("[transport.{name}]"), dice.other_value(parameters)?));
     }
     let (host, switch): (HostParameters, SwitchParameters) =

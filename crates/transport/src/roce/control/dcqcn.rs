@@ -3,6 +3,7 @@
 //! Its three timers are not events. They are computed, in their order, when a notification arrives or a packet is
 //! about to be sent, which gives the same bits as a timer that fires every microsecond.
 
+use super::{About, PairControl, Start};
 use anabranch_settings::{Auto, SetError, Wrong, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -31,7 +32,7 @@ parameters! {
 }
 
 impl DcqcnParameters {
-    pub(crate) fn check(&self) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
         let wrong = |key: &str, found: String, expected: &str| {
             let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
             Err(SetError::WrongValue { key: key.into(), wrong })
@@ -194,6 +195,37 @@ impl Dcqcn {
         self.target = (self.target + more).min(config.line_rate.max(self.target));
         self.rate = self.rate / 2 + self.target / 2;
         self.stage += 1;
+    }
+}
+
+impl PairControl for Dcqcn {
+    const ABOUT: About = About {
+        name: "dcqcn",
+        summary: "DCQCN: a rate that falls with congestion notifications and recovers by timers.",
+        by_delay_alone: false,
+    };
+    type Parameters = DcqcnParameters;
+    type Config = DcqcnConfig;
+
+    fn check(parameters: &DcqcnParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &DcqcnParameters, nic_rate: Rate) -> DcqcnConfig {
+        DcqcnConfig::new(parameters, nic_rate)
+    }
+
+    fn new(_: &DcqcnConfig, start: &Start) -> Self {
+        Dcqcn::new(start.line_rate)
+    }
+
+    #[inline]
+    fn rate(&mut self, config: &DcqcnConfig, now: Time, _: Rate) -> Option<Rate> {
+        Some(Dcqcn::rate(self, config, now))
+    }
+
+    fn on_notification(&mut self, config: &DcqcnConfig, now: Time) {
+        Dcqcn::on_notification(self, config, now);
     }
 }
 
