@@ -225,6 +225,9 @@ pub(crate) struct Man {
 pub(crate) struct Report {
     /// A directory that `run`, `compare` or `sweep` wrote
     pub(crate) dir: PathBuf,
+    /// Show several workloads also pooled, as one
+    #[arg(long)]
+    pub(crate) all_flows: bool,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

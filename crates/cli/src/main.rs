@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     if arguments.quiet {
         printing::be_quiet();
     }
+    progress::listen_for_interruption();
     match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {

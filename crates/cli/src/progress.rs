@@ -2,9 +2,9 @@
 
 use crate::{
     arguments::Show,
-    printing::{is_quiet, note},
+    printing::{complain, is_quiet, note},
 };
-use anabranch_study::{Observer, Progress};
+use anabranch_study::{Observer, Progress, hold};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::IsTerminal,
@@ -23,21 +23,35 @@ const QUIET: Duration = Duration::from_secs(10);
 /// Time between two states of the status line, which takes a look at every run.
 const STEADY: Duration = Duration::from_millis(50);
 
-/// Lets an interruption be noticed: the first is obeyed when a run next reports, the second ends the process.
+/// How long a command that holds nothing has to end by itself.
+const GRACE: Duration = Duration::from_millis(400);
+
+/// Lets an interruption be noticed. Runs obey it when they next report; what is only being built is left behind. The
+/// second one ends the process at once.
 pub(crate) fn listen_for_interruption() {
     let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
+            leave();
         }
+        std::thread::spawn(|| {
+            let mut free_since = Instant::now();
+            loop {
+                std::thread::sleep(GRACE / 20);
+                if hold::any() {
+                    free_since = Instant::now();
+                } else if free_since.elapsed() >= GRACE {
+                    complain("interrupted");
+                    leave();
+                }
+            }
+        });
     });
 }
 
-/// Ends the process at the first interruption, for commands that have nothing to keep.
-pub(crate) fn end_at_interruption() {
-    let _ = ctrlc::set_handler(|| {
-        note("interrupted");
-        std::process::exit(130);
-    });
+/// Ends the process; what it was about to do is free for others.
+fn leave() -> ! {
+    anabranch_study::release_locks();
+    std::process::exit(130);
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +129,13 @@ impl Observer for Watch {
         self.with_state(|state| {
             state.jobs[job].began = Some(Instant::now());
             self.show(state);
+        });
+    }
+
+    fn note(&self, message: &str) {
+        self.with_state(|_| match &self.bar {
+            Some(bar) => bar.suspend(|| note(&format!("warning: {message}"))),
+            None => note(&format!("warning: {message}")),
         });
     }
 

@@ -247,7 +247,7 @@ fn check_prints_a_scenario_that_checks() {
         json(&folder.run(&arguments))["hash"].as_str().unwrap().to_string()
     };
     assert_eq!(hash("printed.toml", &[]), hash("first-run", &["--set", "topology.radix=8"]));
-    let output = folder.run(&["check", "first-run", "--set", "workload.0.load=1.5"]);
+    let output = folder.run(&["check", "web-search-128", "--set", "workload.0.load=1.5"]);
     assert!(stderr(&output).contains("warning") && code(&output) == 0, "{}", stderr(&output));
 }
 
@@ -361,4 +361,62 @@ fn an_interruption_keeps_what_is_finished() {
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--out", "compare", "--format", "json"];
     assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
     assert!(!folder.entries("compare").contains(&"interrupted.json".to_string()));
+}
+
+/// While a fabric of 40,000 hosts is being built nobody asks for interruptions: they are obeyed all the same, within a
+/// second (and a half, on a busy machine), and nothing is left behind.
+#[test]
+#[cfg(unix)]
+fn an_interruption_while_building_is_heard_at_once() {
+    let folder = Folder::new("interrupt-building");
+    for (name, arguments) in [
+        ("run", &["run", "spritz-40k-dragonfly", "--out", "out", "--progress", "never"][..]),
+        ("compare", &["compare", "spritz-40k-dragonfly", "--schemes", "minimal,ecmp", "--out", "out"]),
+        ("check", &["check", "spritz-40k-slim-fly"]),
+    ] {
+        // Early enough to fall into the building of any build.
+        for after in [30, 150] {
+            let mut child = folder.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(after));
+            Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            let asked = std::time::Instant::now();
+            let status = child.wait().unwrap();
+            assert!(asked.elapsed().as_millis() < 1500, "{name}: {:?}", asked.elapsed());
+            // Before the command listens at all, the signal itself ends it.
+            // A check may be done before the time is over that commands have to end by themselves.
+            let done = name == "check" && status.code() == Some(0);
+            assert!(done || status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
+            let left = folder.entries("out");
+            assert!(left.is_empty() || left == ["interrupted.json"], "{name}: {left:?}");
+        }
+    }
+}
+
+/// A benchmark has nothing to keep and ends within a second, whatever it is at.
+#[cfg(unix)]
+#[test]
+fn a_benchmark_ends_when_interrupted() {
+    let folder = Folder::new("bench");
+    let arguments = ["bench", "--repetitions", "100", "--format", "json"];
+    let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let asked = std::time::Instant::now();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(asked.elapsed().as_secs_f64() < 1.0, "{:?}", asked.elapsed());
+    assert_eq!((code(&output), stdout(&output)), (130, String::new()));
+    assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
+}
+
+/// `--small` measures one case; what it prints for tracking is one object.
+#[test]
+fn a_benchmark_prints_its_figures() {
+    let folder = Folder::new("bench-json");
+    let figures = json(&folder.run(&["bench", "--small", "--repetitions", "1", "--format", "json"]));
+    let cases = figures["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 1);
+    for key in ["ratio", "packet_hops_per_s", "first_event_s", "bytes_per_idle_host", "bytes_per_packet_in_flight"] {
+        assert!(cases[0][key].as_f64().unwrap() > 0.0, "{key}: {}", cases[0]);
+    }
+    assert_eq!((cases[0]["name"].as_str(), figures["threads"].as_u64()), (Some("permutation-128"), Some(1)));
 }

@@ -10,6 +10,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Events that lie further ahead than this wait in a heap, so that a cell does not look at them in every window.
 const FAR: u64 = 1 << 24;
+/// Most buckets that the events of a window are scattered into.
+const BUCKETS: usize = 1 << 14;
 /// Up to here a bucket is put right by insertion; larger ones (synchronous starts) are sorted.
 const SMALL: u32 = 16;
 
@@ -37,8 +39,9 @@ pub struct Cells {
     position: usize,
     /// Events that it pushed into its own window.
     soon: BinaryHeap<Reverse<Due>>,
-    unsorted: Vec<Due>,
-    counts: Vec<u32>,
+    /// Empty, to be filled with what a cell keeps for later.
+    kept: Vec<Event>,
+    counts: Box<[u32; BUCKETS]>,
     late: Option<Event>,
 }
 
@@ -57,8 +60,8 @@ impl Cells {
             due: Vec::new(),
             position: 0,
             soon: BinaryHeap::new(),
-            unsorted: Vec::new(),
-            counts: Vec::new(),
+            kept: Vec::new(),
+            counts: Box::new([0; BUCKETS]),
             late: None,
         }
     }
@@ -111,72 +114,42 @@ impl Cells {
         debug_assert!(base <= self.next[cell as usize] && end - base <= Self::LONGEST_WINDOW);
         (self.running, self.base, self.end) = (cell, base, end);
         let Cell { later, far } = &mut self.cells[cell as usize];
-        let room = later.len();
-        if self.unsorted.len() < room {
-            self.unsorted.resize(room, Due::default());
-        }
-        let (mut taken, mut kept, mut next) = (0, 0, u64::MAX);
-        // Which of the two it is, nobody can foretell: both are written, one of them counts.
-        for index in 0..room {
-            let event = later[index];
-            let due = event.time < end;
-            let key = event.time.wrapping_sub(base) << 32 | u64::from(event.order);
-            self.unsorted[taken] = Due { key, payload: event.payload };
-            later[kept] = event;
-            taken += usize::from(due);
-            kept += usize::from(!due);
-            next = next.min(if due { u64::MAX } else { event.time });
-        }
-        later.truncate(kept);
-        self.unsorted.truncate(taken);
-        while let Some(Reverse(event)) = far.peek() {
-            if event.time >= end {
+        let (due, counts, kept) = (&mut self.due, &mut self.counts[..], &mut self.kept);
+        let mut next = u64::MAX;
+        // As many buckets as there are events, give or take; an event's bucket follows from its time alone.
+        let buckets = later.len().next_power_of_two().clamp(1, BUCKETS);
+        let shift = (u64::BITS - (end - base - 1).leading_zeros()).saturating_sub(buckets.trailing_zeros());
+        let bucket = |event: &Event| ((event.time - base) >> shift) as usize & (BUCKETS - 1);
+        counts[..buckets].fill(0);
+        let mut taken = 0;
+        for event in later.iter() {
+            // Nearly every event belongs to the very next window of its cell.
+            if event.time < end {
+                counts[bucket(event)] += 1;
+                taken += 1;
+            } else {
                 next = next.min(event.time);
-                break;
+                kept.push(*event);
             }
-            self.unsorted.push(Due::new(event, base));
-            far.pop();
-        }
-        self.next[cell as usize] = next;
-        self.position = 0;
-        self.sort();
-    }
-
-    /// Sorts what was taken into `due`.
-    fn sort(&mut self) {
-        let (unsorted, due, counts) = (&mut self.unsorted, &mut self.due, &mut self.counts);
-        let count = unsorted.len();
-        if count <= SMALL as usize {
-            std::mem::swap(unsorted, due);
-            unsorted.clear();
-            insertion_sort(due);
-            return;
-        }
-        let buckets = count.next_power_of_two();
-        let last = unsorted.iter().map(|due| due.key).max().unwrap_or(0) >> 32;
-        let shift = (u64::BITS - last.leading_zeros()).saturating_sub(buckets.trailing_zeros()) + 32;
-        counts.clear();
-        counts.resize(buckets, 0);
-        for due in unsorted.iter() {
-            counts[(due.key >> shift) as usize] += 1;
         }
         let (mut sum, mut most) = (0, 0);
-        for count in counts.iter_mut() {
+        for count in &mut counts[..buckets] {
             most = most.max(*count);
             sum += std::mem::replace(count, sum);
         }
         // What was there before is overwritten.
-        due.resize(count, Due::default());
-        for event in unsorted.iter() {
-            let place = &mut counts[(event.key >> shift) as usize];
-            due[*place as usize] = *event;
+        due.resize(taken, Due::default());
+        for event in later.iter().filter(|event| event.time < end) {
+            let place = &mut counts[bucket(event)];
+            due[*place as usize] = Due::new(event, base);
             *place += 1;
         }
-        unsorted.clear();
+        later.clear();
+        std::mem::swap(later, kept);
         if most > SMALL {
             // A bucket now ends where its count says.
             let mut start = 0;
-            for &end in counts.iter() {
+            for &end in &counts[..buckets] {
                 if end - start > SMALL {
                     due[start as usize..end as usize].sort_unstable();
                 }
@@ -184,6 +157,16 @@ impl Cells {
             }
         }
         insertion_sort(due);
+        while let Some(Reverse(event)) = far.peek() {
+            if event.time >= end {
+                next = next.min(event.time);
+                break;
+            }
+            self.soon.push(Reverse(Due::new(event, base)));
+            far.pop();
+        }
+        self.next[cell as usize] = next;
+        self.position = 0;
     }
 
     /// The next event of the running cell in its window.
@@ -261,8 +244,9 @@ impl Cells {
     pub fn bytes(&self) -> usize {
         let events: usize = self.cells.iter().map(|cell| cell.later.capacity() + cell.far.capacity()).sum();
         events * size_of::<Event>()
-            + (self.due.capacity() + self.unsorted.capacity() + self.soon.capacity()) * size_of::<Due>()
-            + self.counts.capacity() * 4
+            + (self.due.capacity() + self.soon.capacity()) * size_of::<Due>()
+            + self.kept.capacity() * size_of::<Event>()
+            + size_of_val(&*self.counts)
             + self.cells.len() * (size_of::<Cell>() + 8)
     }
 }
@@ -270,8 +254,13 @@ impl Cells {
 /// Quick where hardly anything is out of place.
 #[inline]
 fn insertion_sort(due: &mut [Due]) {
-    for index in 1..due.len() {
+    let mut last = Due::default();
+    for index in 0..due.len() {
         let event = due[index];
+        if event >= last {
+            last = event;
+            continue;
+        }
         let mut at = index;
         while at > 0 && due[at - 1] > event {
             due[at] = due[at - 1];

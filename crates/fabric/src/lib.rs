@@ -21,6 +21,10 @@ mod trigger;
 
 pub use anabranch_transport::TransportParameters;
 pub use error::FabricError;
-pub use plan::{Balancer, FabricParameters, FctKind, MarkAt, Measure, Quirks, Scheduling, Setup, Split, Timing, Trim};
+pub use plan::{
+    Balancer, BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Measure,
+    Scheduling, Setup, Simultaneous, Split, SwitchHash, Timing, Trim, WireTimes,
+};
+pub use port::lossless_problem;
 pub use results::{FlowOutcome, Output};
 pub use run::{Progress, check, run};

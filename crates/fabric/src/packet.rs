@@ -33,8 +33,12 @@ pub(crate) enum Kind {
 pub(crate) const MARKED: u8 = 1;
 /// The packet was sent before.
 pub(crate) const RETRANSMISSION: u8 = 2;
+/// Of an answer: see [`Answer::cnp`].
+pub(crate) const NOTIFICATION: u8 = 8;
 /// The sender cannot go on before it hears of this packet.
 pub(crate) const ACK_REQUEST: u8 = 4;
+/// The packet was trimmed at its last hop, or answers one that was.
+pub(crate) const LAST_HOP: u8 = 16;
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +85,7 @@ impl Packet {
             bitmap: self.head.wide(1),
             offset: self.head.0[4],
             ecn: self.flags & MARKED != 0,
+            cnp: self.flags & NOTIFICATION != 0,
             nack: self.kind == Kind::Nack,
         }
     }
@@ -92,8 +97,15 @@ impl Packet {
         self.head.set_wide(0, answer.cumulative);
         self.head.set_wide(1, answer.bitmap);
         self.head.0[4] = answer.offset;
-        self.flags = if answer.ecn { MARKED } else { 0 };
+        self.flags = if answer.ecn { MARKED } else { 0 } | if answer.cnp { NOTIFICATION } else { 0 };
         self.kind = if answer.nack { Kind::Nack } else { Kind::Ack };
+    }
+
+    /// What sets the tag by which an answer is hashed apart from the one it brings back: its `payload`, which it has no
+    /// other use for; 0 unless the transport asks for it.
+    #[inline]
+    pub(crate) fn fresh_entropy(&self) -> u16 {
+        if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
     }
 
     /// Whether it waits in the control class.
@@ -212,6 +224,23 @@ impl Fifo {
         }
     }
 
+    /// A packet goes before all others but those `ahead` of it at the head.
+    pub(crate) fn push_behind(&mut self, packets: &mut Packets, id: PacketId, ahead: impl Fn(&Packet) -> bool) {
+        let (mut before, mut after) = (PacketId::NONE, self.head);
+        while after.is_some() && ahead(&packets[after]) {
+            (before, after) = (after, PacketId(packets[after].next));
+        }
+        packets[id].next = after.0;
+        if before.is_some() {
+            packets[before].next = id.0;
+        } else {
+            self.head = id;
+        }
+        if !after.is_some() {
+            self.tail = id;
+        }
+    }
+
     /// Takes the first packet; there must be one.
     #[inline]
     pub(crate) fn pop(&mut self, packets: &Packets) -> PacketId {
@@ -251,10 +280,37 @@ mod tests {
     }
 
     #[test]
+    fn pause_frames_go_first_and_keep_their_order() {
+        let (mut packets, mut queue) = (Packets::default(), Fifo::EMPTY);
+        for (psn, kind) in [(3, Kind::Ack), (4, Kind::Ack), (1, Kind::Pause), (2, Kind::Pause)] {
+            let id = packets.insert(Packet { psn, kind, next: PacketId::NONE.0, ..Packet::default() });
+            match kind {
+                Kind::Pause => queue.push_behind(&mut packets, id, |packet| packet.kind == Kind::Pause),
+                _ => queue.push(&mut packets, id),
+            }
+        }
+        assert_eq!(queue.iter(&packets).map(|id| packets[id].psn).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        let mut alone = Fifo::EMPTY;
+        let id = packets.insert(Packet { kind: Kind::Pause, next: PacketId::NONE.0, ..Packet::default() });
+        alone.push_behind(&mut packets, id, |packet| packet.kind == Kind::Pause);
+        assert_eq!((alone.first(), alone.last()), (id, id));
+    }
+
+    #[test]
     fn an_answer_travels_in_a_packet() {
-        let answer = Answer { psn: 7, tag: 3, cumulative: 1 << 40, bitmap: u64::MAX, offset: 9, ecn: true, nack: true };
-        let mut packet = Packet::default();
-        packet.set_answer(&answer);
-        assert_eq!(packet.answer(), answer);
+        let answer = Answer {
+            psn: 7,
+            tag: 3,
+            cumulative: 1 << 40,
+            bitmap: u64::MAX,
+            offset: 9,
+            nack: true,
+            ..Answer::default()
+        };
+        for (ecn, cnp) in [(false, false), (true, false), (false, true), (true, true)] {
+            let (mut packet, answer) = (Packet::default(), Answer { ecn, cnp, ..answer });
+            packet.set_answer(&answer);
+            assert_eq!(packet.answer(), answer);
+        }
     }
 }

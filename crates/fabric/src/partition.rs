@@ -1,7 +1,7 @@
 //! A partition: the cells of one thread, and every event that concerns them.
 
 use crate::{
-    event::{Event, is_arrival},
+    event::{Event, MOST_ENTITIES, is_arrival},
     host::Hosts,
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
     message::Message,
@@ -103,6 +103,10 @@ impl<'a> Partition<'a> {
     fn handle(&mut self, event: anabranch_engine::Event) {
         let now = event.time;
         self.now = now;
+        if is_arrival(event.order) {
+            // Nearly every event is one.
+            return self.arrival(PacketId(event.payload), event.order & (MOST_ENTITIES - 1), now);
+        }
         match Event::of(event) {
             Event::Arrival { rank, packet } => self.arrival(packet, rank, now),
             Event::Service { port, .. } => self.serve(port, now),
@@ -242,6 +246,7 @@ impl<'a> Partition<'a> {
 
     /// Runs the window of one cell; false where it was told to stop.
     fn run_cell(&mut self, cell: u32, start: u64, end: u64, go_on: &mut dyn FnMut(Status) -> bool) -> bool {
+        self.ports.fetch_cell(cell);
         self.ports.cells.open(cell, start, end);
         self.ports.open_list(cell);
         let mut index = 0;
@@ -276,6 +281,7 @@ impl<'a> Partition<'a> {
         self.last_arrival = self.last_arrival.max(arrived);
         let mut index = 0;
         while let Some(port) = self.ports.listed(index) {
+            self.ports.fetch_listed(index + 2);
             self.advance(port, end - 1);
             index += 1;
         }

@@ -25,6 +25,8 @@ pub struct GuidedPath {
     pub latency: Time,
     /// Propagation alone.
     pub propagation: Time,
+    /// Links between switches.
+    pub hops: u8,
 }
 
 /// Paths of equal latency in a list.
@@ -36,6 +38,8 @@ pub struct Step {
     pub latency: Time,
     /// Propagation of each.
     pub propagation: Time,
+    /// Links between switches of each.
+    pub hops: u8,
 }
 
 /// An endpoint's list of paths to one switch, fastest first (Spritz §III-C): three bytes per path.
@@ -49,7 +53,7 @@ pub struct GuidedPaths {
 
 const MINIMAL: u8 = 0x80;
 
-/// What a list of paths may be asked for by a tag of the coarse-grained mode (Spritz §III-D): a VLAN tag.
+/// A category of paths that a tag of the coarse-grained mode asks for (Spritz §III-D): a VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// The default table; an empty VLAN tag.
@@ -63,7 +67,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// As it stands in the low byte of a path tag.
+    /// Its encoding in the low byte of a path tag.
     pub fn code(self) -> u8 {
         match self {
             Category::Default => 0,
@@ -73,7 +77,7 @@ impl Category {
         }
     }
 
-    /// Of the low byte of a path tag.
+    /// The category in the low byte of a path tag.
     pub fn of(code: u8) -> Self {
         match code {
             0 => Category::Default,
@@ -88,17 +92,19 @@ impl GuidedPaths {
     /// A list without paths.
     pub const EMPTY: GuidedPaths = GuidedPaths { evs: Vec::new(), kinds: Vec::new(), steps: Vec::new() };
 
-    /// The list of these paths, which stand in the order of their latency.
+    /// The list of these paths, which are in the order of their latency.
     pub fn new(paths: impl IntoIterator<Item = GuidedPath>) -> Self {
         let mut list = GuidedPaths::default();
         for path in paths {
             list.evs.push(path.ev);
             list.kinds.push(path.kind & !MINIMAL | if path.minimal { MINIMAL } else { 0 });
             let end = list.evs.len() as u32;
-            let Step { latency, propagation, .. } = Step { end, latency: path.latency, propagation: path.propagation };
+            let GuidedPath { latency, propagation, hops, .. } = path;
             match list.steps.last_mut() {
-                Some(last) if (last.latency, last.propagation) == (latency, propagation) => last.end = end,
-                _ => list.steps.push(Step { end, latency, propagation }),
+                Some(last) if (last.latency, last.propagation, last.hops) == (latency, propagation, hops) => {
+                    last.end = end;
+                }
+                _ => list.steps.push(Step { end, latency, propagation, hops }),
             }
         }
         list.steps.shrink_to_fit();
@@ -145,7 +151,16 @@ impl GuidedPaths {
             minimal: kind & MINIMAL != 0,
             latency: step.latency,
             propagation: step.propagation,
+            hops: step.hops,
         })
+    }
+
+    /// How much longer than over the first path, the fastest, a packet is under way over path `index`, where each switch
+    /// takes `switch_latency`; `None` where there is no such path.
+    pub fn detour(&self, index: u32, switch_latency: Time) -> Option<Time> {
+        let time = |step: &Step| step.latency + switch_latency * u64::from(step.hops);
+        let step = self.steps.iter().find(|step| index < step.end)?;
+        Some(time(step).saturating_sub(time(self.steps.first()?)))
     }
 
     /// Whether path `index` belongs to a category; the default table has no paths.
@@ -169,7 +184,7 @@ impl GuidedPaths {
 choices! {
     /// How likely each path of a list is.
     pub enum Weights {
-        /// All alike: the (u) variants of Spritz' study.
+        /// All the same: the (u) variants of Spritz' study.
         Uniform = "uniform",
         /// Longest latency over its own (Spritz, equation 1), times a factor for all but the longest: the (w) variants.
         Latency = "latency",
@@ -199,7 +214,7 @@ impl Spread {
         if own >= most || own == Time::ZERO { 1.0 } else { most.ps() as f64 / own.ps() as f64 * self.scale }
     }
 
-    /// The path that a number from 0 to below 1 falls on.
+    /// The path that a number in [0, 1) falls on.
     #[inline]
     pub fn pick(&self, paths: &GuidedPaths, unit: f64) -> u32 {
         let steps = paths.steps();
@@ -252,6 +267,6 @@ pub trait GuidedSwitch {
     fn queue(&mut self, port: u32) -> u64;
     /// Bytes that waited at a port of any switch at the last snapshot; 0 where none are taken.
     fn snapshot(&self, switch: u32, port: u32) -> u64;
-    /// The guided paths from this switch to the destination, those left out that are known to be dead.
+    /// The guided paths from this switch to the destination, without those known to be dead.
     fn paths(&mut self) -> &GuidedPaths;
 }

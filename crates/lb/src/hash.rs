@@ -5,7 +5,7 @@
 use crate::{PacketView, SwitchInfo, Tag};
 use anabranch_random::{Stream, key, mix};
 
-/// Hash of what ECMP reads of a packet: source, destination, flow and path tag, keyed by the switch's `seed`.
+/// Hash of the fields ECMP reads: source, destination, flow and path tag, keyed by the switch's `seed`.
 ///
 /// Two rounds of [`mix`]: each input bit changes each output bit with probability one half, and for one flow
 /// no two tags share a hash.
@@ -26,14 +26,14 @@ pub fn reduce(hash: u64, count: u32) -> u32 {
 pub enum Hasher {
     /// [`ecmp_hash`] with this seed.
     Mix(u64),
-    /// The hash of the model behind the recorded runs, with the switch's number there as its seed (conweave-ns3 1.5).
+    /// The hash of the recorded model, seeded with the switch's number there (specification 17.5).
     Murmur3(u32),
 }
 
 impl Hasher {
     /// The hash of `switch` in a run with `seed`.
     pub fn of(seed: u64, switch: &SwitchInfo) -> Self {
-        match switch.reference {
+        match switch.murmur3 {
             Some(number) => Hasher::Murmur3(number),
             None => Hasher::Mix(key(seed, switch.key, "ecmp")),
         }
@@ -77,7 +77,7 @@ pub struct EntropySpace {
 }
 
 impl EntropySpace {
-    /// Of so many values; zero is read as one.
+    /// The space of `values` values; zero counts as one.
     pub fn new(values: u32) -> Self {
         EntropySpace { values: values.max(1) }
     }
@@ -95,7 +95,7 @@ impl EntropySpace {
     pub fn after(self, value: Tag) -> Tag {
         if value + 1 >= self.values { 0 } else { value + 1 }
     }
-    /// The smallest power of two that is not below the number of values (at most 2^31), for schemes that XOR.
+    /// The number of values, rounded up to a power of two (at most 2^31), for schemes that XOR.
     pub fn power_of_two(self) -> u32 {
         self.values.min(1 << 31).next_power_of_two()
     }

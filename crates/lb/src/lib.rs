@@ -40,6 +40,9 @@ pub struct FlowInfo<'a> {
     pub rate: Rate,
     /// Bytes that a full packet has on the wire.
     pub full_packet: u32,
+    /// Packets beyond the one it waits for that the receiver takes early without complaint (Hopper §4.1.1); `u64::MAX`
+    /// where order does not matter.
+    pub early_packets: u64,
     /// The paths towards `dst`.
     pub paths: PathSpace<'a>,
 }
@@ -123,7 +126,7 @@ impl std::ops::AddAssign for SchemeCounters {
 pub struct Feedback {
     /// Tag of the packet that triggered the acknowledgement.
     pub tag: Tag,
-    /// Whether that packet was ECN-marked.
+    /// Whether that packet was ECN-marked; a notification for another reason (it came out of order) does not count.
     pub ecn: bool,
     /// Its round-trip time; `None` for a retransmitted packet, whose sample would be ambiguous.
     pub rtt: Option<Time>,
@@ -249,11 +252,14 @@ pub struct SwitchInfo {
     pub ports: u32,
     /// Uplinks per tier, leaf first, when nothing has failed; empty where the topology has no tiers.
     pub uplinks: Vec<u32>,
-    /// The switch's number in the model behind the recorded runs (hosts count first), where the fabric follows that
-    /// model: hash, tables and quirks are then its own (`conweave-ns3` profiles).
-    pub reference: Option<u32>,
+    /// The switch's number, hosts counted first, where its hash is that of the recorded runs (`fabric.switch_hash`).
+    pub murmur3: Option<u32>,
+    /// Whether flows are told apart by their UDP ports (`fabric.flow_keys`), as in the recorded runs.
+    pub udp_ports: bool,
     /// Propagation delay of one link between switches.
     pub hop_delay: Time,
+    /// Bytes of data that a port may hold (`fabric.queue_limit`; where ports share a buffer, a yardstick only).
+    pub queue_limit: u64,
     /// True where the fabric pauses instead of dropping (PFC).
     pub lossless: bool,
     /// What the tags of the packets are.
@@ -291,10 +297,10 @@ pub struct Effects {
 
 /// The switch side of a scheme: one object per switch.
 pub trait SwitchScheme {
-    /// The candidate that a packet takes, where the path tag alone decides: it is then not asked
-    /// [`SwitchScheme::forward`]. The same for every packet, or for none.
+    /// Which of `count` candidates a packet takes, where its path tag alone decides: [`SwitchScheme::forward`], which must
+    /// say the same, is then not asked. `uplinks` as in [`Candidates::uplinks`].
     #[inline]
-    fn by_tag(&self, _tag: Tag, _candidates: &Candidates<'_>) -> Option<u32> {
+    fn by_tag(&self, _tag: Tag, _count: u32, _uplinks: u32) -> Option<u32> {
         None
     }
     /// Which candidate the packet takes, by index. `header` is the packet's own, to be read and rewritten; of an ACK or
@@ -336,4 +342,47 @@ pub trait SwitchScheme {
     }
     /// The sets of next hops changed (a failed link left or rejoined the tables): memory of them is void.
     fn on_routes_changed(&mut self, _groups: u32) {}
+}
+
+/// The Rust blocks of the repository's pages compile and run as doctests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../ARCHITECTURE.md")]
+    struct Architecture;
+    #[doc = include_str!("../../../CONTRIBUTING.md")]
+    struct Contributing;
+    #[doc = include_str!("../../../docs/engine.md")]
+    struct Engine;
+    #[doc = include_str!("../../../docs/first-run.md")]
+    struct FirstRun;
+    #[doc = include_str!("../../../docs/hf2t.md")]
+    struct Hf2t;
+    #[doc = include_str!("../../../docs/hopper.md")]
+    struct Hopper;
+    #[doc = include_str!("../../../docs/limits.md")]
+    struct Limits;
+    #[doc = include_str!("../../../docs/performance.md")]
+    struct Performance;
+    #[doc = include_str!("../../../docs/prime.md")]
+    struct Prime;
+    #[doc = include_str!("../../../docs/results.md")]
+    struct Results;
+    #[doc = include_str!("../../../docs/roce.md")]
+    struct Roce;
+    #[doc = include_str!("../../../docs/scenarios.md")]
+    struct Scenarios;
+    #[doc = include_str!("../../../docs/schemes.md")]
+    struct Schemes;
+    #[doc = include_str!("../../../docs/specification.md")]
+    struct Specification;
+    #[doc = include_str!("../../../docs/spritz.md")]
+    struct Spritz;
+    #[doc = include_str!("../../../docs/topologies.md")]
+    struct Topologies;
+    #[doc = include_str!("../../../docs/validation.md")]
+    struct Validation;
+    #[doc = include_str!("../../../docs/workloads.md")]
+    struct Workloads;
 }

@@ -1,4 +1,4 @@
-//! Every scheme there is, by name; and static dispatch over them.
+//! Every scheme, by name, and static dispatch over them.
 //!
 //! To add a scheme, write one file in `host/` or `switch/` and one line here. The file has
 //! - `pub const ABOUT: About`: name, texts, and what its path tags are;
@@ -14,7 +14,7 @@
 mod alias;
 mod errors;
 
-pub use alias::{ALIASES, Alias, check_pair, resolve};
+pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, check_pair, resolve};
 pub use errors::{Invalid, SchemeError, UnknownScheme};
 
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
 use anabranch_settings::{Auto, Parameters, nearest};
 use anabranch_units::Time;
 
-/// What the path tags of a host scheme are, and what a switch scheme takes them for.
+/// What the path tags of a host scheme mean, and how a switch scheme reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagKind {
     /// Entropy values that switches hash, or leave alone.
@@ -51,7 +51,7 @@ pub enum Sees {
     Guided,
 }
 
-/// What the registry knows of a scheme.
+/// What the registry says about a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// The name scenarios use.
@@ -68,7 +68,8 @@ pub struct About {
     pub sees: Sees,
 }
 
-/// Limits of parameters that their types do not express.
+/// What a scheme tells of itself: the limits of its parameters, and its capabilities, by which the rest of the house tells
+/// schemes apart. Every method has a default; a scheme writes those that differ.
 pub trait Check {
     /// Whether every value is within its limits.
     ///
@@ -78,8 +79,40 @@ pub trait Check {
         Ok(())
     }
 
+    /// Of a host scheme: whether it leaves every choice of a path to the switches, its tag being the flow's alone.
+    fn leaves_choice(&self) -> bool {
+        false
+    }
+
+    /// Of a host scheme: whether a flow keeps its path until something happens, instead of changing it from packet to packet.
+    fn keeps_path(&self) -> bool {
+        self.leaves_choice()
+    }
+
     /// Of a switch scheme: how often it wants to know the queues of all ports ([`GuidedSwitch::snapshot`]); `None`: never.
     fn snapshots(&self) -> Option<Auto<Time>> {
+        None
+    }
+
+    /// Of a switch scheme that chooses whole paths at the sender's leaf: the most paths between two leaves that it can
+    /// number; `None`: it chooses hop by hop, on any topology.
+    fn most_leaf_paths(&self) -> Option<u64> {
+        None
+    }
+
+    /// Of a switch scheme: whether it holds packets back, so that round trips tell more than what queues there are.
+    fn distorts_round_trips(&self) -> bool {
+        false
+    }
+
+    /// Of a switch scheme: whether hosts are told which paths are dead.
+    fn tells_dead_paths(&self) -> bool {
+        true
+    }
+
+    /// Of a switch scheme: the one that stands in for it where an alias names it and the topology has guided paths, more
+    /// than those that its own candidates lie on.
+    fn guided_form(&self) -> Option<&'static str> {
         None
     }
 }
@@ -106,7 +139,7 @@ macro_rules! registry {
             #[doc = concat!("The ", $side, " scheme of this name with its default parameters.")]
             ///
             /// # Errors
-            /// [`UnknownScheme`] names the nearest one there is.
+            /// [`UnknownScheme`] names the nearest one.
             pub fn named(name: &str) -> Result<Self, UnknownScheme> {
                 $(
                     if name == $folder::$module::ABOUT.name {
@@ -118,7 +151,7 @@ macro_rules! registry {
                 Err(UnknownScheme { what: concat!($side, " scheme"), found: name.to_string(), allowed, nearest })
             }
 
-            /// What the registry knows of it.
+            /// What the registry says about it.
             pub fn about(&self) -> &'static About {
                 match self {
                     $(Self::$scheme(_) => const { &$folder::$module::ABOUT },)*
@@ -157,11 +190,17 @@ macro_rules! registry {
         }
 
         impl $parameters {
-            /// See [`Check::snapshots`].
-            pub fn snapshots(&self) -> Option<Auto<Time>> {
+            /// Its capabilities.
+            pub fn capabilities(&self) -> &dyn Check {
                 match self {
-                    $(Self::$scheme(parameters) => parameters.snapshots(),)*
+                    $(Self::$scheme(parameters) => parameters,)*
                 }
+            }
+
+            #[doc = concat!("The names of the ", $side, " schemes that, with their default parameters, are as wanted, in the order of the registry.")]
+            pub fn names(wanted: impl Fn(&Self) -> bool) -> Vec<&'static str> {
+                let all = [$(Self::$scheme(Default::default()),)*];
+                all.iter().filter(|scheme| wanted(scheme)).map(Self::name).collect()
             }
         }
 
@@ -282,8 +321,8 @@ macro_rules! switch_schemes {
                 match self { $(Self::$scheme(s) => s.counters(),)* }
             }
             #[inline]
-            fn by_tag(&self, tag: Tag, candidates: &Candidates<'_>) -> Option<u32> {
-                match self { $(Self::$scheme(s) => s.by_tag(tag, candidates),)* }
+            fn by_tag(&self, tag: Tag, count: u32, uplinks: u32) -> Option<u32> {
+                match self { $(Self::$scheme(s) => s.by_tag(tag, count, uplinks),)* }
             }
             #[inline]
             fn on_routes_changed(&mut self, groups: u32) {
@@ -340,7 +379,8 @@ impl HostParameters {
     pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
         if self.about().tags == TagKind::MultiPart && uplinks.is_empty() {
-            return Err(SchemeError::NoTiers { scheme: self.name() });
+            let others = Self::names(|other| other.about().tags == TagKind::Entropy);
+            return Err(SchemeError::NoTiers { scheme: self.name(), others });
         }
         if self.about().tags != TagKind::MultiPart || paths == 1 || Shape::new(uplinks).is_some() {
             return Ok(());
@@ -350,9 +390,6 @@ impl HostParameters {
     }
 }
 
-/// Paths that schemes at the leaf can number (10 bits of ConWeave's header).
-const MOST_LEAF_PATHS: u64 = 1024;
-
 impl SwitchParameters {
     /// Whether the scheme can work on a topology that has guided paths or not; `most_ports` is the largest number of
     /// ports to switches that a switch has.
@@ -361,7 +398,10 @@ impl SwitchParameters {
     /// [`SchemeError::NotGuided`], [`SchemeError::TooManyPorts`].
     pub fn check_guided(&self, guided: bool, most_ports: u32) -> Result<(), SchemeError> {
         match self.about().sees {
-            Sees::Guided if !guided => Err(SchemeError::NotGuided { scheme: self.name() }),
+            Sees::Guided if !guided => {
+                let others = Self::names(Self::works_anywhere);
+                Err(SchemeError::NotGuided { scheme: self.name(), others })
+            }
             Sees::Guided if most_ports > 256 => {
                 Err(SchemeError::TooManyPorts { scheme: self.name(), ports: most_ports })
             }
@@ -369,16 +409,24 @@ impl SwitchParameters {
         }
     }
 
+    /// Whether it hashes or chooses among next hops, whatever the topology.
+    fn works_anywhere(&self) -> bool {
+        let about = self.about();
+        let hop_by_hop = self.capabilities().most_leaf_paths().is_none();
+        about.sees != Sees::Guided && about.tags == TagKind::Entropy && hop_by_hop
+    }
+
     /// Whether the scheme can work on a topology with these uplinks per tier.
     ///
     /// # Errors
     /// [`SchemeError::NotATree`].
     pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
-        let at_the_leaf = matches!(self, Self::Letflow(_) | Self::Conga(_) | Self::Conweave(_));
+        let Some(most) = self.capabilities().most_leaf_paths() else { return Ok(()) };
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
-        if !at_the_leaf || ((1..=2).contains(&uplinks.len()) && paths <= MOST_LEAF_PATHS) {
+        if (1..=2).contains(&uplinks.len()) && paths <= most {
             return Ok(());
         }
-        Err(SchemeError::NotATree { scheme: self.name(), tiers: uplinks.len(), paths, most: MOST_LEAF_PATHS })
+        let others = Self::names(Self::works_anywhere);
+        Err(SchemeError::NotATree { scheme: self.name(), tiers: uplinks.len(), paths, most, others })
     }
 }

@@ -7,7 +7,7 @@ use anabranch_lb::{
 };
 use anabranch_settings::{Raw, Setting};
 use anabranch_units::{Rate, Time};
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::ValueTree};
 use std::sync::Arc;
 
 const SLOTS: u32 = 4;
@@ -22,6 +22,8 @@ enum Event {
     Nack { slot: u32, tag: u32 },
     Timeout { slot: u32, tag: u32 },
     Paths { slot: u32, dead: u32 },
+    Poll { slot: u32 },
+    Reply { slot: u32, tag: u32, rtt: u64 },
     Wait(u64),
 }
 
@@ -37,8 +39,10 @@ fn event() -> impl Strategy<Value = Event> {
         10 => ack.prop_map(|(slot, tag, ecn, rtt, cumulative, more)| Event::Ack { slot, tag, ecn, rtt, cumulative, more }),
         5 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Nack { slot, tag }),
         2 => (slot.clone(), tag.clone()).prop_map(|(slot, tag)| Event::Timeout { slot, tag }),
-        1 => (slot, any::<u32>()).prop_map(|(slot, dead)| Event::Paths { slot, dead }),
-        4 => (0..20_000_000_000u64).prop_map(Event::Wait),
+        1 => (slot.clone(), any::<u32>()).prop_map(|(slot, dead)| Event::Paths { slot, dead }),
+        4 => slot.clone().prop_map(|slot| Event::Poll { slot }),
+        4 => (slot.clone(), tag.clone(), 0..100_000_000u64).prop_map(|(slot, tag, rtt)| Event::Reply { slot, tag, rtt }),
+        4 => prop_oneof![0..20_000_000u64, 0..20_000_000_000u64].prop_map(Event::Wait),
     ]
 }
 
@@ -50,6 +54,7 @@ fn guided_paths() -> GuidedPaths {
         minimal: i == 0,
         latency: Time::from_ns(ns),
         propagation: Time::from_ns(ns / 2),
+        hops: 2,
     }))
 }
 
@@ -65,12 +70,24 @@ fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
     }
 }
 
-/// What the host decides, with the shape of each flow.
+/// Most probes that a host may want to send at a time.
+const MOST_PROBES: usize = 64;
+
+/// What the host decides, with the shape of each flow; a probe counts as a decision to send.
 fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
+    play_counting(host, tags, events).0
+}
+
+/// The same, and how many probes it sent.
+fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'static [u32])>, usize) {
     let guided = Arc::new(guided_paths());
     // Feedback brings back tags of the list.
     let echo = |tag: u32| if tags == TagKind::Guided { guided.tag(tag % guided.len()) } else { tag };
     let (mut now, mut decisions) = (Time::ZERO, Vec::new());
+    // Tags of probes under way, per slot.
+    let mut sent_last = [0; SLOTS as usize];
+    let mut probes: Vec<Vec<u32>> = vec![Vec::new(); SLOTS as usize];
+    let mut sent = 0;
     let mut shapes: [Option<&'static [u32]>; SLOTS as usize] = [None; SLOTS as usize];
     for (i, event) in events.iter().enumerate() {
         match *event {
@@ -88,6 +105,7 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'st
                     base_rtt: Time::from_us(8),
                     rate: Rate(400_000_000_000),
                     full_packet: 4160,
+                    early_packets: 0,
                     paths: PathSpace { uplinks, dead: &dead, guided: (key % 5 != 0).then_some(&guided) },
                 };
                 host.open(now, slot, &flow);
@@ -100,19 +118,17 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'st
                 let packet =
                     Outgoing { psn: i as u64, bytes: 4096, retransmission: i % 7 == 0, eligible_at: Time::ZERO };
                 let decision = host.select(now, slot, &packet);
+                if let Decision::Send(tag) = decision {
+                    sent_last[slot as usize] = tag;
+                }
                 decisions.push((decision, shapes[slot as usize].unwrap_or(&[])));
             }
             Event::Ack { slot, tag, ecn, rtt, cumulative, more } => {
                 let rtt = rtt.map(Time::from_ps);
-                let feedback = Feedback {
-                    tag: echo(tag),
-                    ecn,
-                    rtt,
-                    packets: 1,
-                    bytes: 4096,
-                    cumulative,
-                    next_psn: cumulative + more,
-                };
+                // Mostly of the path in use: schemes that judge it listen to nothing else.
+                let tag = if tag % 4 > 0 { sent_last[slot as usize] } else { echo(tag) };
+                let feedback =
+                    Feedback { tag, ecn, rtt, packets: 1, bytes: 4096, cumulative, next_psn: cumulative + more };
                 host.on_ack(now, slot, &feedback);
             }
             Event::Nack { slot, tag } => host.on_nack(now, slot, echo(tag)),
@@ -121,10 +137,25 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'st
                 let dead = dead_list(shapes[slot as usize].unwrap_or(&[]), dead);
                 host.on_paths_changed(now, slot, &dead);
             }
+            Event::Poll { slot } => {
+                let mut polled = 0;
+                while let Some(probe) = host.poll_probe(now, slot) {
+                    polled += 1;
+                    assert!(polled <= MOST_PROBES && probe.bytes > 0, "{polled} probes at once, {probe:?}");
+                    decisions.push((Decision::Send(probe.tag), shapes[slot as usize].unwrap_or(&[])));
+                    probes[slot as usize].push(probe.tag);
+                    sent += 1;
+                }
+            }
+            Event::Reply { slot, tag, rtt } => {
+                // Of a probe under way where there is one; else of an earlier flow in this slot, or noise.
+                let tag = probes[slot as usize].pop().unwrap_or_else(|| echo(tag));
+                host.on_probe_reply(now, slot, tag, Time::from_ps(rtt));
+            }
             Event::Wait(ps) => now += Time::from_ps(ps),
         }
     }
-    decisions
+    (decisions, sent)
 }
 
 /// The scheme with its defaults, and with each parameter that is a choice at each of its words.
@@ -198,8 +229,10 @@ proptest! {
             switches: 16,
             ports: 8,
             uplinks: vec![8],
-            reference: None,
+            murmur3: None,
+            udp_ports: false,
             hop_delay: Time::from_us(1),
+            queue_limit: 400_000,
             lossless: false,
             tags: TagKind::Entropy,
         };
@@ -262,7 +295,7 @@ proptest! {
             for tier in 0..2 {
                 let info = SwitchInfo {
                     key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,
-                    uplinks: uplinks.clone(), reference, hop_delay: Time::from_us(1), lossless, tags: TagKind::Entropy,
+                    uplinks: uplinks.clone(), murmur3: reference, udp_ports: reference.is_some(), hop_delay: Time::from_us(1), queue_limit: 400_000, lossless, tags: TagKind::Entropy,
                 };
                 let mut switch = SwitchParameters::named(about.name).unwrap().build(seed, &info);
                 // A header that the scheme itself wrote; others are noise.
@@ -303,4 +336,22 @@ proptest! {
             }
         }
     }
+}
+
+/// Random events do lead to probes and their replies: a scheme that probes (Hopper, at least) is not left out above.
+#[test]
+fn random_events_reach_the_probes() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let lists = prop::collection::vec(event(), 200..300);
+    let mut probing = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let events = lists.new_tree(&mut runner).unwrap().current();
+        for about in HOST_SCHEMES {
+            let mut host = HostParameters::named(about.name).unwrap().build(1, 1);
+            if play_counting(&mut host, about.tags, &events).1 > 0 {
+                probing.insert(about.name);
+            }
+        }
+    }
+    assert!(probing.contains("hopper"), "{probing:?}");
 }

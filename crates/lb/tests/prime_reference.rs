@@ -23,6 +23,7 @@ fn info(uplinks: &[u32]) -> FlowInfo<'_> {
         base_rtt: Time::from_us(8),
         rate: Rate(400_000_000_000),
         full_packet: 4160,
+        early_packets: 0,
         paths: PathSpace { uplinks, ..PathSpace::default() },
     }
 }

@@ -25,6 +25,7 @@ fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
             base_rtt,
             rate: Rate(400_000_000_000),
             full_packet: 4160,
+            early_packets: 0,
             paths,
         },
     );

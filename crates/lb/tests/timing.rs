@@ -26,6 +26,7 @@ fn open(name: &str, uplinks: &[u32]) -> Host {
             base_rtt,
             rate: Rate(400_000_000_000),
             full_packet: 4160,
+            early_packets: 0,
             paths,
         },
     );

@@ -1,4 +1,4 @@
-//! What a run gives: integers per flow and per link, counters, conservation. Plain data, no behaviour of the simulator.
+//! The results of a run: integers per flow and per link, counters, conservation. Plain data without behaviour.
 
 use anabranch_units::Time;
 
@@ -11,7 +11,7 @@ pub enum FlowStatus {
     Received,
     /// Started, not all bytes received.
     Unfinished,
-    /// Never started (its trigger never fired, or its time lies past the end).
+    /// Never started: its trigger never fired, or the run ended before its start.
     NotStarted,
 }
 
@@ -38,7 +38,7 @@ pub struct FlowRow {
     pub dst: u32,
     /// Payload bytes.
     pub size_bytes: u64,
-    /// When it started; `None` where it never did.
+    /// When it started; `None` if it never did.
     pub start: Option<Time>,
     /// First packet sent to last packet received.
     pub fct_rx: Option<Time>,
@@ -62,13 +62,13 @@ pub struct FlowRow {
     pub out_of_order_packets: u64,
     /// Arrivals whose PSN was not the last arrival's plus one.
     pub out_of_sequence_packets: u64,
-    /// Most payload bytes that were ever received beyond the lowest missing one.
+    /// Most payload bytes held at once beyond the lowest missing one.
     pub max_reorder_bytes: u64,
-    /// How many times a packet was sent with another tag than the packet before it.
+    /// Packets sent with another tag than the packet before.
     pub path_switches: u64,
 }
 
-/// Time-weighted statistics of a queue (packets that wait, without the one in transmission), data classes together.
+/// Time-weighted statistics of a queue (packets that wait, without the one in transmission), all data classes together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueStats {
     /// Mean bytes.
@@ -146,30 +146,30 @@ pub struct Counters {
     pub path_switches: u64,
     /// Probe packets sent.
     pub probes: u64,
-    /// Their bytes.
+    /// Bytes of the probe packets sent.
     pub probe_bytes: u64,
-    /// Flowlets that hosts made by holding a packet back (HF2T).
+    /// Flowlets created by hosts that held a packet back (HF2T).
     pub created_flowlets: u64,
-    /// Nanoseconds for which hosts held packets back, all together (HF2T).
+    /// Nanoseconds for which hosts held packets back, in total (HF2T).
     pub added_delay_ns: u64,
-    /// Flows moved to another path by a switch, counted each time (ConWeave).
+    /// Moves of a flow to another path by a switch (ConWeave).
     pub reroutes: u64,
     /// Packets that waited in a reordering queue of a switch (ConWeave).
     pub reordered_packets: u64,
     /// Pairs of consecutive packets of a flow.
     pub gaps: u64,
-    /// Those that left their NIC at least one base round trip apart.
+    /// Of these, pairs that left their NIC at least one base round trip apart.
     pub gaps_1_rtt: u64,
-    /// Two.
+    /// At least two round trips apart.
     pub gaps_2_rtt: u64,
-    /// Three.
+    /// At least three.
     pub gaps_3_rtt: u64,
 }
 
 /// One line of the conservation check: injected = delivered + dropped + trimmed + in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
-    /// Came into being (sent by a host; for headers: born by trimming).
+    /// Sent by a host; for headers: created by trimming.
     pub injected: u64,
     /// Reached their host.
     pub delivered: u64,
@@ -182,7 +182,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Whether nothing was lost or invented.
+    /// Whether everything injected is accounted for.
     pub fn holds(&self) -> bool {
         self.injected == self.delivered + self.dropped + self.trimmed + self.in_flight
     }
@@ -203,7 +203,7 @@ pub struct Conservation {
     pub ack_bytes: Balance,
     /// Probes and their replies.
     pub probes: Balance,
-    /// Pause frames and what switch schemes tell each other.
+    /// Pause frames, and control packets between switches.
     pub control: Balance,
     /// Unique payload bytes received by finished flows.
     pub unique_bytes: u64,
@@ -235,7 +235,29 @@ pub struct UplinkCount {
     pub packets: u64,
 }
 
-/// Everything a run gives.
+/// What the links carried while traffic arrived: from the end of the warm-up to the last start of a flow, both known
+/// beforehand. The drain that follows, while the last flows finish, would water down a utilisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkWindow {
+    /// Its begin.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+    /// Bytes that each link sent within it, in link order.
+    pub sent_bytes: Vec<u64>,
+}
+
+impl RunResult {
+    /// The share of its rate that a link carried in the window; `None` where there is none.
+    pub fn window_utilisation(&self, link: usize) -> Option<f64> {
+        let window = self.window.as_ref()?;
+        let (bytes, rate) = (*window.sent_bytes.get(link)?, self.links.get(link)?.rate_bps);
+        let seconds = window.to.saturating_sub(window.from).as_seconds();
+        (seconds > 0.0 && rate > 0).then(|| bytes as f64 * 8.0 / (rate as f64 * seconds))
+    }
+}
+
+/// All results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// 64 bits over the integers of flows and links in canonical order; equal for any number of threads.
@@ -248,9 +270,9 @@ pub struct RunResult {
     pub events: u64,
     /// Packets that left a port.
     pub packet_hops: u64,
-    /// True where a time limit ended the run before all flows were done.
+    /// Whether a time limit ended the run before all flows were done.
     pub time_limit_struck: bool,
-    /// True where the run was interrupted.
+    /// Whether the run was interrupted.
     pub interrupted: bool,
     /// Per flow, in flow order.
     pub flows: Vec<FlowRow>,
@@ -266,4 +288,7 @@ pub struct RunResult {
     pub uplink_counts: Vec<UplinkCount>,
     /// Bytes of the simulator's own structures per host, estimated from their sizes.
     pub bytes_per_host: u64,
+    /// What the links carried while traffic arrived; `None` where the starts of the flows are not known beforehand, or all
+    /// start at once.
+    pub window: Option<LinkWindow>,
 }

@@ -1,8 +1,8 @@
 //! Random streams keyed by (seed, entity, purpose), and samplers that never change.
 //!
-//! A stream belongs to one entity (a switch, a host, a flow) and one purpose (RED marking, path choice), named
-//! by stable names. Adding an entity or a scheme therefore shifts nobody else's draws. The samplers are our own:
-//! a seed means the same on every machine and with every release of a library.
+//! A stream belongs to one entity (a switch, a host, a flow) and one purpose (RED marking, path choice), each
+//! with a stable name, so adding an entity or a scheme does not shift anyone else's draws. The samplers are our own, so
+//! that a seed means the same on every machine and with every release of a library.
 
 mod ln;
 pub use ln::ln;
@@ -53,7 +53,7 @@ impl Stream {
     /// Uniform in `0..n`, without bias (multiply and reject). `n` must not be zero.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        debug_assert!(n > 0, "a draw from nothing");
+        debug_assert!(n > 0, "a draw from an empty range");
         let mut product = u128::from(self.bits()) * u128::from(n);
         if (product as u64) < n {
             let threshold = n.wrapping_neg() % n;

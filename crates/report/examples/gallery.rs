@@ -5,18 +5,32 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_report::{Formats, ReportError, report, run_directory, write_comparison, write_run};
+use anabranch_outcome::RunResult;
+use anabranch_report::{
+    Formats, LinkFault, ReportError, RunMeta, WorkloadMeta, report, run_directory, write_comparison, write_run,
+};
+use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::path::{Path, PathBuf};
 
-fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32, one_size: bool) -> Result<(), ReportError> {
+/// A comparison; `change` may alter each run, and leaves it out where it gives false.
+fn compare(
+    dir: &Path,
+    schemes: &[Behaviour],
+    seeds: u64,
+    flows: u32,
+    one_size: bool,
+    change: impl Fn(&mut RunResult, &mut RunMeta) -> bool,
+) -> Result<(), ReportError> {
     let mut summaries = vec![];
     for scheme in schemes {
         for seed in 1..=seeds {
-            let mut result = run(scheme, seed, flows, one_size);
+            let (mut result, mut meta) = (run(scheme, seed, flows, one_size), meta(scheme.name, seed));
             add_measurements(&mut result);
-            let dir = run_directory(dir, scheme.name, seed);
-            summaries.push(write_run(&dir, &result, &meta(scheme.name, seed), &provenance(), Formats::PARQUET)?);
+            if change(&mut result, &mut meta) {
+                let dir = run_directory(dir, scheme.name, seed);
+                summaries.push(write_run(&dir, &result, &meta, &provenance(), Formats::PARQUET)?);
+            }
         }
     }
     let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
@@ -26,10 +40,30 @@ fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32, one_size: 
     Ok(())
 }
 
+/// Every tenth flow belongs to a second workload, and a cable is down.
+fn several(result: &mut RunResult, meta: &mut RunMeta) -> bool {
+    meta.workloads =
+        ["web-search", "incast"].map(|name| WorkloadMeta { name: name.to_string(), measured: true }).to_vec();
+    result.flows.iter_mut().step_by(10).for_each(|flow| flow.workload = 1);
+    let fault = |from: &str, to: &str| LinkFault {
+        from: from.to_string(),
+        to: to.to_string(),
+        at: Time::from_us(20),
+        what: LinkFault::DOWN.to_string(),
+    };
+    meta.faults = vec![fault("leaf3", "spine5"), fault("spine5", "leaf3")];
+    true
+}
+
 fn main() -> Result<(), ReportError> {
     let dir = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target/gallery".to_string()));
-    compare(&dir.join("comparison"), SCHEMES, 10, 20_000, false)?;
-    compare(&dir.join("one-size"), SCHEMES, 1, 128, true)?;
+    compare(&dir.join("comparison"), SCHEMES, 10, 20_000, false, |_, _| true)?;
+    compare(&dir.join("workloads"), SCHEMES, 5, 20_000, false, several)?;
+    // Three that tie, and an interruption.
+    let tie = [("ecmp", 2.4), ("ops", 0.4), ("reps", 0.4), ("prime", 0.4)];
+    let tie = tie.map(|(name, excess)| Behaviour { name, excess, uneven: 0.1 });
+    compare(&dir.join("interrupted"), &tie, 5, 5000, false, |_, meta| meta.scheme != "prime" || meta.seed < 5)?;
+    compare(&dir.join("one-size"), SCHEMES, 1, 128, true, |_, _| true)?;
     let many: Vec<Behaviour> = (0..16)
         .map(|i| Behaviour {
             name: [
@@ -54,7 +88,7 @@ fn main() -> Result<(), ReportError> {
             uneven: 0.05 * i as f64,
         })
         .collect();
-    compare(&dir.join("many"), &many, 3, 10_000, false)?;
+    compare(&dir.join("many"), &many, 3, 10_000, false, |_, _| true)?;
     let single = dir.join("single");
     let result = run(&SCHEMES[4], 1, 100_000, false);
     write_run(&single, &result, &meta("prime", 1), &provenance(), Formats::BOTH)?;

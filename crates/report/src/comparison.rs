@@ -1,16 +1,19 @@
 //! `comparison.csv`: what several schemes with several seeds say together.
 
 use crate::{
+    FctKind,
     manifest::ColumnEntry,
-    statistics::{Estimate, PairedDifference},
+    ranking::Pairs,
+    statistics::{Estimate, Test},
     summary::{FlowSummary, Summary},
 };
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Workload column of the rows over all measured workloads.
 pub const ALL: &str = "all";
 
-/// A number that a run gives; the less the better, for every one of them.
+/// A number that a run gives; the less the better, but for those that [`Metric::has_best`] leaves out.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// Its name in `comparison.csv`.
@@ -44,6 +47,10 @@ impl Metric {
             Source::Run(get) if workload == ALL => get(run),
             Source::Run(_) => None,
         }
+    }
+    /// Whether less of it is better; how many packets an ACK stands for is neither good nor bad.
+    pub fn has_best(&self) -> bool {
+        self.name != "packets_per_ack"
     }
     /// Whether it is kept per workload.
     pub fn is_of_flows(&self) -> bool {
@@ -82,6 +89,7 @@ pub const METRICS: &[Metric] = &[
     run("retransmitted", "packets retransmitted", "packets", |s| Some(s.counters.retransmitted as f64)),
     run("timeouts", "timeouts", "packets", |s| Some(s.counters.timeouts as f64)),
     run("out_of_order_share", "share of arrivals out of order", "", Summary::out_of_order_share),
+    run("packets_per_ack", "data arrivals per ACK", "packets", Summary::packets_per_ack),
     run("max_queue", "largest switch queue", "bytes", |s| Some(s.queues.max_bytes as f64)),
 ];
 
@@ -112,16 +120,39 @@ pub struct ComparisonRow {
     pub difference_ci95_low: Option<f64>,
     /// Upper end.
     pub difference_ci95_high: Option<f64>,
-    /// Of the paired t-test.
+    /// Of the paired t-test, for itself alone; `None` below three seeds and where the seed changes nothing.
     pub p_value: Option<f64>,
-    /// Whether the difference is significant at 5 %; `None` for the baseline and below two seeds.
+    /// Whether the difference is significant at 5 % after Holm's correction; `None` where there is no test.
     pub significant: Option<bool>,
     /// Whether its mean is the lowest. A scheme that left flows unfinished is not best in a metric of flows.
     pub best: bool,
-    /// Seeds with a value.
+    /// Seeds with a value, of those compared.
     pub seeds: usize,
     /// Flows that count but did not finish, over all seeds.
     pub unfinished_flows: u64,
+    /// `p_value` after Holm's correction over all pairs of schemes on this metric and workload.
+    pub p_holm: Option<f64>,
+    /// Letters of the groups it is in: schemes that share one cannot be told apart. `a` is the lowest. Empty where it is
+    /// not ranked or the seeds are too few to tell.
+    pub group: String,
+    /// Whether it is the lowest or cannot be told apart from it.
+    pub leading: bool,
+}
+
+impl ComparisonRow {
+    /// Whether it takes part in the ranking of its metric.
+    pub(crate) fn ranks(&self, metric: &Metric) -> bool {
+        self.mean.is_some() && (!metric.is_of_flows() || self.unfinished_flows == 0)
+    }
+}
+
+/// Seeds that a scheme has results for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// The load balancer.
+    pub scheme: String,
+    /// Its finished seeds, ascending.
+    pub seeds: Vec<u64>,
 }
 
 /// A comparison of schemes over the same flows.
@@ -131,14 +162,27 @@ pub struct Comparison {
     pub scenario: String,
     /// The load balancer that the others are related to.
     pub baseline: String,
-    /// The load balancers, in the order asked for.
+    /// The load balancers with a run, in the order asked for.
     pub schemes: Vec<String>,
-    /// All seeds, ascending.
+    /// All seeds that any scheme has run, ascending.
     pub seeds: Vec<u64>,
-    /// Metric on which the schemes are ranked.
+    /// Metric on which the schemes are ranked over all measured workloads.
     pub main_metric: &'static str,
+    /// Which completion time the rows are over; `None` where there is no run.
+    pub fct_kind: Option<FctKind>,
     /// A row per workload, metric and scheme.
     pub rows: Vec<ComparisonRow>,
+    /// Seeds per scheme, those asked for without a run included.
+    pub coverage: Vec<Coverage>,
+    /// The seeds that every scheme has run; all numbers are over them. Where there is none, each scheme stands on its own
+    /// seeds, and differences are over what a pair shares.
+    pub compared_seeds: Vec<u64>,
+    /// Metric on which the schemes are ranked, per workload.
+    pub main_metrics: BTreeMap<String, &'static str>,
+    /// The workloads that count, by name.
+    pub measured: Vec<String>,
+    /// Whether every pair has the same differences at every seed: more seeds then say no more.
+    pub seeds_change_nothing: bool,
 }
 
 impl Comparison {
@@ -149,37 +193,70 @@ impl Comparison {
             runs.sort_by_key(|run| run.seed);
             runs
         };
-        let groups: Vec<(&String, Vec<&Summary>)> =
+        let seeds_of = |runs: &[&Summary]| runs.iter().map(|run| run.seed).collect::<Vec<u64>>();
+        let coverage = schemes.iter().map(|s| Coverage { scheme: s.clone(), seeds: seeds_of(&of(s)) }).collect();
+        let mut groups: Vec<(&String, Vec<&Summary>)> =
             schemes.iter().map(|scheme| (scheme, of(scheme))).filter(|(_, runs)| !runs.is_empty()).collect();
-        let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
-        seeds.sort_unstable();
-        seeds.dedup();
+        let seeds: BTreeSet<u64> = runs.iter().map(|run| run.seed).collect();
+        let everywhere = |seed: &u64| groups.iter().all(|(_, runs)| runs.iter().any(|run| run.seed == *seed));
+        let compared_seeds: Vec<u64> = seeds.iter().copied().filter(everywhere).collect();
+        if !compared_seeds.is_empty() {
+            groups.iter_mut().for_each(|(_, runs)| runs.retain(|run| compared_seeds.contains(&run.seed)));
+        }
+        let compared: Vec<Summary> = groups.iter().flat_map(|(_, runs)| runs.iter().copied().cloned()).collect();
+        let names: BTreeSet<&String> = compared.iter().flat_map(|run| run.workloads.keys()).collect();
+        let is_measured = |name: &String| compared.iter().filter_map(|run| run.workloads.get(name)).any(|w| w.measured);
+        let measured: Vec<String> = names.iter().copied().filter(|name| is_measured(name)).cloned().collect();
         let mut workloads = vec![ALL.to_string()];
-        let mut names: Vec<&String> = runs.iter().flat_map(|run| run.workloads.keys()).collect();
-        names.sort();
-        names.dedup();
         if names.len() > 1 {
             workloads.extend(names.into_iter().cloned());
         }
         let mut rows = vec![];
         for workload in &workloads {
             for metric in METRICS.iter().filter(|metric| workload == ALL || metric.is_of_flows()) {
-                let first = rows.len();
-                let base = of(baseline);
-                for (scheme, runs) in &groups {
-                    rows.push(row(workload, scheme, metric, runs, (*scheme != baseline).then_some(&base)));
-                }
-                mark_best(&mut rows[first..], metric);
+                rows.extend(rows_of(workload, metric, &groups, baseline));
             }
         }
         Comparison {
             scenario: runs.first().map(|run| run.scenario.clone()).unwrap_or_default(),
             baseline: baseline.to_string(),
             schemes: groups.iter().map(|(scheme, _)| (*scheme).clone()).collect(),
-            seeds,
-            main_metric: main_metric(runs),
+            seeds: seeds.into_iter().collect(),
+            main_metric: main_metric(&compared, ALL),
+            main_metrics: workloads.iter().map(|w| (w.clone(), main_metric(&compared, w))).collect(),
+            seeds_change_nothing: compared_seeds.len() > 1 && seeds_change_nothing(&groups),
+            fct_kind: runs.first().map(|run| run.all.fct_kind),
             rows,
+            coverage,
+            compared_seeds,
+            measured,
         }
+    }
+
+    /// The workloads that tables and figures are about: each for itself, those that count first, and only `with_all`
+    /// also [`ALL`] of them together. A single workload goes by the name [`ALL`].
+    pub fn shown(&self, with_all: bool) -> Vec<&str> {
+        let workloads = self.workloads();
+        if workloads.len() == 1 {
+            return workloads;
+        }
+        let counts = |workload: &&str| self.measured.iter().any(|measured| measured == workload);
+        let (first, then): (Vec<&str>, Vec<&str>) = workloads.into_iter().filter(|w| *w != ALL).partition(counts);
+        let pooled = (with_all && first.len() > 1).then_some(ALL);
+        first.into_iter().chain(then).chain(pooled).collect()
+    }
+
+    /// The metric on which the schemes are ranked on `workload`.
+    pub fn main_metric_of(&self, workload: &str) -> &'static str {
+        self.main_metrics.get(workload).copied().unwrap_or(self.main_metric)
+    }
+
+    /// Runs that are not there: schemes asked for without the seeds that others have.
+    pub fn missing(&self) -> Vec<(&str, Vec<u64>)> {
+        let lacks =
+            |c: &Coverage| self.seeds.iter().copied().filter(|seed| !c.seeds.contains(seed)).collect::<Vec<_>>();
+        let missing = self.coverage.iter().map(|c| (c.scheme.as_str(), lacks(c)));
+        missing.filter(|(_, seeds)| !seeds.is_empty()).collect()
     }
 
     /// A row by workload, scheme and metric.
@@ -217,15 +294,61 @@ impl Comparison {
 
 /// Where flows start after each other, as in a collective, the time of the whole counts; with one size of flow the slowest
 /// flow; else the tail of the slowdown.
-fn main_metric(runs: &[Summary]) -> &'static str {
+fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
+    let flows =
+        |run: &Summary| if workload == ALL { Some(run.all.clone()) } else { run.workloads.get(workload).cloned() };
+    let flows: Vec<(bool, FlowSummary)> = runs.iter().filter_map(|run| Some((run.flows_wait, flows(run)?))).collect();
     let one_after_the_other =
-        |run: &Summary| run.all.completion_us.zip(run.all.fct_us.max).is_some_and(|(all, one)| all > 2.0 * one);
-    if runs.iter().all(|run| run.flows_wait && one_after_the_other(run)) {
+        |f: &FlowSummary| f.completion_us.zip(f.fct_us.max).is_some_and(|(all, one)| all > 2.0 * one);
+    if flows.iter().all(|(wait, f)| *wait && one_after_the_other(f)) {
         return "completion";
     }
-    let one_size = |run: &Summary| run.all.size_bytes.min == run.all.size_bytes.max;
-    let known = |run: &Summary| run.all.fct_ratio_max.is_some();
-    if runs.iter().all(|run| one_size(run) && known(run)) { "fct_ratio_max" } else { "slowdown_p99" }
+    let one_size = |f: &FlowSummary| f.size_bytes.min == f.size_bytes.max && f.fct_ratio_max.is_some();
+    if flows.iter().all(|(_, f)| one_size(f)) { "fct_ratio_max" } else { "slowdown_p99" }
+}
+
+/// Whether every scheme's flows fared alike at every seed, so that several seeds say no more than one.
+fn seeds_change_nothing(groups: &[(&String, Vec<&Summary>)]) -> bool {
+    let alike = |a: &Summary, b: &Summary| a.all.slowdown == b.all.slowdown && a.all.fct_us == b.all.fct_us;
+    groups.iter().all(|(_, runs)| runs.windows(2).all(|pair| alike(pair[0], pair[1])))
+}
+
+/// The rows of one metric of one workload, scheme by scheme.
+fn rows_of(workload: &str, metric: &Metric, groups: &[(&String, Vec<&Summary>)], baseline: &str) -> Vec<ComparisonRow> {
+    let seeds: BTreeSet<u64> = groups.iter().flat_map(|(_, runs)| runs.iter().map(|run| run.seed)).collect();
+    let value_at = |runs: &[&Summary], seed: u64| metric.value(runs.iter().find(|run| run.seed == seed)?, workload);
+    let values: Vec<Vec<Option<f64>>> =
+        groups.iter().map(|(_, runs)| seeds.iter().map(|seed| value_at(runs, *seed)).collect()).collect();
+    let pairs = Pairs::of(&values);
+    let base = groups.iter().position(|(scheme, _)| *scheme == baseline);
+    let mut rows: Vec<ComparisonRow> = groups
+        .iter()
+        .enumerate()
+        .map(|(at, (scheme, runs))| row(workload, scheme, metric, runs, (&values, &pairs, at, base)))
+        .collect();
+    let mut ranked: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].ranks(metric)).collect();
+    ranked.sort_by(|a, b| rows[*a].mean.unwrap_or(f64::MAX).total_cmp(&rows[*b].mean.unwrap_or(f64::MAX)));
+    if !metric.has_best() {
+        return rows;
+    }
+    if let Some(letters) = pairs.letters(&ranked) {
+        for (at, group) in ranked.iter().zip(letters) {
+            // The lowest is in `a`, and whoever ties with it shares that letter: they differ in no other pair.
+            rows[*at].leading = pairs_tie(&pairs, ranked[0], *at);
+            rows[*at].group = group;
+        }
+    }
+    // Where all are equal none is best.
+    if let Some(least) = ranked.first().map(|at| rows[*at].mean)
+        && !rows.iter().all(|row| row.mean == least)
+    {
+        ranked.iter().for_each(|at| rows[*at].best = rows[*at].mean == least);
+    }
+    rows
+}
+
+fn pairs_tie(pairs: &Pairs, lowest: usize, other: usize) -> bool {
+    lowest == other || pairs.apart(lowest, other) == Some(false)
 }
 
 fn row(
@@ -233,22 +356,23 @@ fn row(
     scheme: &str,
     metric: &Metric,
     runs: &[&Summary],
-    baseline: Option<&Vec<&Summary>>,
+    (values, pairs, at, base): (&[Vec<Option<f64>>], &Pairs, usize, Option<usize>),
 ) -> ComparisonRow {
-    let values: Vec<f64> = runs.iter().filter_map(|run| metric.value(run, workload)).collect();
-    let estimate = Estimate::of(&values);
+    let own: Vec<f64> = values[at].iter().flatten().copied().collect();
+    let estimate = Estimate::of(&own);
     let interval = estimate.and_then(|e| e.interval());
-    let pairs: Vec<(f64, f64)> = baseline.map_or(vec![], |baseline| {
-        let at = |seed| baseline.iter().find(|b| b.seed == seed).and_then(|b| metric.value(b, workload));
-        runs.iter().filter_map(|run| Some((metric.value(run, workload)?, at(run.seed)?))).collect()
-    });
-    let paired = PairedDifference::of(&pairs);
+    let other = base.filter(|base| *base != at);
+    let paired = other.and_then(|base| pairs.difference(at, base));
     let difference_interval = paired.and_then(|p| p.difference.interval());
-    let (own, base) = pairs.iter().fold((0.0, 0.0), |sums, pair| (sums.0 + pair.0, sums.1 + pair.1));
+    let sums = other.map(|base| {
+        let both = values[at].iter().zip(&values[base]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+        both.fold((0.0, 0.0), |sums, pair| (sums.0 + pair.0, sums.1 + pair.1))
+    });
     let of_flows = |run: &&Summary| match workload {
         ALL => run.all.flows.measured_unfinished,
         _ => run.workloads.get(workload).map_or(0, |w| w.flows.measured_unfinished),
     };
+    let tested = |test: Test| !matches!(test, Test::TooFew | Test::Constant);
     ComparisonRow {
         workload: workload.to_string(),
         scheme: scheme.to_string(),
@@ -258,39 +382,28 @@ fn row(
         ci95_low: interval.map(|i| i.0),
         ci95_high: interval.map(|i| i.1),
         ci95_half_width: estimate.and_then(|e| e.half_width),
-        ratio_to_baseline: match baseline {
-            None => estimate.filter(|e| e.mean != 0.0).map(|_| 1.0),
-            Some(_) => (base != 0.0).then(|| own / base),
+        ratio_to_baseline: match sums {
+            None => estimate.filter(|e| base == Some(at) && e.mean != 0.0).map(|_| 1.0),
+            Some((own, base)) => (base != 0.0).then(|| own / base),
         },
         difference: paired.map(|p| p.difference.mean),
         difference_ci95_low: difference_interval.map(|i| i.0),
         difference_ci95_high: difference_interval.map(|i| i.1),
-        p_value: paired.and_then(|p| p.p_value),
-        significant: paired.and_then(|p| p.significant()),
+        p_value: paired.and_then(|p| p.p_value()),
+        significant: paired.filter(|p| tested(p.test)).and_then(|_| other.and_then(|base| pairs.apart(at, base))),
         best: false,
-        seeds: values.len(),
+        seeds: own.len(),
         unfinished_flows: runs.iter().map(of_flows).sum(),
-    }
-}
-
-fn mark_best(rows: &mut [ComparisonRow], metric: &Metric) {
-    let eligible = |row: &ComparisonRow| !metric.is_of_flows() || row.unfinished_flows == 0;
-    let Some(least) = rows.iter().filter(|row| eligible(row)).filter_map(|row| row.mean).min_by(f64::total_cmp) else {
-        return;
-    };
-    // Where all are equal none is best.
-    if rows.iter().all(|row| row.mean == Some(least)) {
-        return;
-    }
-    for row in rows {
-        row.best = eligible(row) && row.mean == Some(least);
+        p_holm: other.and_then(|base| pairs.adjusted(at, base)),
+        group: String::new(),
+        leading: false,
     }
 }
 
 const COLUMNS: &[(&str, &str, &str)] = &[
     ("workload", "text", "name of the workload; `all`: the measured ones together, or the whole run"),
     ("scheme", "text", "load balancer"),
-    ("metric", "text", "what is compared; the less the better"),
+    ("metric", "text", "what is compared; the less the better, but for packets_per_ack"),
     ("unit", "text", "unit of the metric, also of means, intervals and differences"),
     ("mean", "real", "mean over seeds; empty where no seed has a value"),
     ("ci95_low", "real", "lower end of the 95 % confidence interval of the mean (Student's t); empty below two seeds"),
@@ -300,9 +413,24 @@ const COLUMNS: &[(&str, &str, &str)] = &[
     ("difference", "real", "mean of scheme minus baseline, seed by seed"),
     ("difference_ci95_low", "real", "lower end of its 95 % confidence interval"),
     ("difference_ci95_high", "real", "upper end"),
-    ("p_value", "real", "of the paired t-test; not corrected for the number of comparisons"),
-    ("significant", "boolean", "whether p_value is below 0.05; empty for the baseline and below two seeds"),
-    ("best", "boolean", "whether the mean is the lowest; never where flows that count are unfinished"),
-    ("seeds", "integer", "seeds with a value"),
-    ("unfinished_flows", "integer", "flows that count but did not finish, over all seeds"),
+    (
+        "p_value",
+        "real",
+        "of the paired t-test, for itself alone; empty below three seeds and where all differences are equal",
+    ),
+    (
+        "significant",
+        "boolean",
+        "whether p_holm is below 0.05; empty where there is no test; false where equal at every seed",
+    ),
+    ("best", "boolean", "whether the mean is the lowest (see leading); never where flows that count are unfinished"),
+    ("seeds", "integer", "seeds with a value, of those that every scheme has run"),
+    ("unfinished_flows", "integer", "flows that count but did not finish, over the seeds compared"),
+    ("p_holm", "real", "p_value after Holm's correction over all pairs of schemes on this metric and workload"),
+    (
+        "group",
+        "text",
+        "schemes that share a letter cannot be told apart; a is the lowest; empty where too few seeds tell",
+    ),
+    ("leading", "boolean", "whether it is the lowest or cannot be told apart from the lowest"),
 ];

@@ -1,76 +1,193 @@
 //! A comparison as a table for the terminal.
 
 use crate::{
+    FctKind,
     comparison::{ALL, Comparison, ComparisonRow},
-    numbers::{percent_change, significant_digits, significant_digits_trimmed},
+    numbers::{letters, percent_change, significant_digits, significant_digits_trimmed},
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-/// Metrics that a terminal has room for and what stands above them. `true`: with interval and change, shown always;
-/// `false`: the mean alone, shown where it is not zero throughout.
+/// Metrics that a terminal has room for, the most important first, and what stands above them. `true`: with interval and
+/// change, shown always; `false`: the mean alone, shown where it is not zero throughout.
 const SHOWN: &[(&str, &str, bool)] = &[
-    ("slowdown_p50", "slowdown\nmedian", true),
-    ("slowdown_p99", "slowdown\np99", true),
-    ("fct_ratio_max", "max FCT\nover ideal", true),
     ("completion", "whole\n[us]", true),
+    ("slowdown_p99", "slowdown\np99", true),
+    ("slowdown_p50", "slowdown\nmedian", true),
+    ("fct_ratio_max", "max FCT\nover ideal", true),
     ("fct_mean", "FCT [us]\nmean", true),
+];
+
+/// The same of the whole network, below the workloads.
+const NETWORK: &[(&str, &str, bool)] = &[
     ("trimmed", "packets\ntrimmed", false),
     ("dropped", "packets\ndropped", false),
+    ("retransmitted", "packets\nsent again", false),
     ("out_of_order_share", "share out\nof order", false),
+    ("packets_per_ack", "packets\nper ACK", false),
 ];
+
+/// Width of a terminal that shows all of a table.
+const WIDTH: usize = 80;
 
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('\u{2500}').junction('\u{2500}'));
 
+/// A column: metric, heading, alignment, cells.
+type Shown<'c> = (&'c str, String, CellAlignment, Vec<String>);
+
 impl Comparison {
-    /// The comparison as a table of the main metrics, a block per workload, with what its marks mean.
+    /// The comparison as tables of the main metrics that fit 80 columns, one per workload, with what their marks
+    /// mean.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for workload in self.workloads() {
-            let columns: Vec<(&str, CellAlignment, Vec<String>)> = SHOWN
+        let mut left_out: Vec<&str> = vec![];
+        let shown = self.shown(false);
+        for workload in &shown {
+            let main = self.main_metric_of(workload);
+            let mut wanted: Vec<&(&str, &str, bool)> = SHOWN
                 .iter()
                 .filter(|(metric, ..)| match *metric {
-                    "completion" => self.main_metric == "completion",
-                    "fct_ratio_max" => self.main_metric != "completion",
+                    "completion" => main == "completion",
+                    "fct_ratio_max" => main != "completion",
                     _ => true,
                 })
-                .filter_map(|&(metric, heading, full)| {
-                    // The parts of full cells are aligned among themselves.
-                    let alignment = if full { CellAlignment::Left } else { CellAlignment::Right };
-                    Some((heading, alignment, self.column(workload, metric, full)?))
-                })
                 .collect();
-            if columns.is_empty() {
-                continue;
+            wanted.sort_by_key(|(metric, ..)| *metric != main);
+            let mut columns = self.columns_of(workload, &wanted);
+            let Some(at) = columns.iter().position(|column| column.0 == main) else { continue };
+            if let Some(groups) = self.groups(workload, main) {
+                columns.insert(at + 1, ("group", "group".to_string(), CellAlignment::Left, groups));
             }
+            if shown.len() > 1 {
+                let counts = self.measured.iter().any(|m| m == workload);
+                let note = if counts { "" } else { " (not measured)" };
+                text.push_str(&format!("\nworkload {}{note}\n", self.label(workload)));
+            }
+            text.push_str(&self.table(columns, &mut left_out));
+        }
+        let network = self.columns_of(ALL, &NETWORK.iter().collect::<Vec<_>>());
+        if !network.is_empty() {
+            text.push_str("\nwhole network, means\n");
+            text.push_str(&self.table(network, &mut left_out));
+        }
+        text.push('\n');
+        text.push_str(&self.notes(&left_out));
+        text
+    }
+
+    fn columns_of<'c>(&self, workload: &str, wanted: &[&(&'c str, &str, bool)]) -> Vec<Shown<'c>> {
+        let column = |&&(metric, heading, full): &&(&'c str, &str, bool)| {
+            // The parts of full cells are aligned among themselves.
+            let alignment = if full { CellAlignment::Left } else { CellAlignment::Right };
+            Some((metric, heading.to_string(), alignment, self.column(workload, metric, full)?))
+        };
+        wanted.iter().filter_map(column).collect()
+    }
+
+    /// Letters of the groups that tie; `None` where the seeds are too few to tell.
+    fn groups(&self, workload: &str, metric: &str) -> Option<Vec<String>> {
+        let of = |scheme: &String| self.row(workload, scheme, metric).map_or(String::new(), |row| letters(&row.group));
+        let groups: Vec<String> = self.schemes.iter().map(of).collect();
+        groups.iter().any(|group| !group.is_empty()).then_some(groups)
+    }
+
+    /// Lays the columns out; the last ones go where the terminal is too narrow.
+    fn table<'c>(&self, mut columns: Vec<Shown<'c>>, left_out: &mut Vec<&'c str>) -> String {
+        loop {
             let mut table = Table::new();
             table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
-            let heads = columns.iter().map(|(heading, alignment, _)| Cell::new(heading).set_alignment(*alignment));
+            let heads = columns.iter().map(|(_, heading, alignment, _)| Cell::new(heading).set_alignment(*alignment));
             table.set_header(std::iter::once(Cell::new("scheme")).chain(heads));
             for (i, scheme) in self.schemes.iter().enumerate() {
                 let mark = if *scheme == self.baseline { " (baseline)" } else { "" };
-                let cells = columns.iter().map(|(_, alignment, cells)| Cell::new(&cells[i]).set_alignment(*alignment));
+                let cells =
+                    columns.iter().map(|(_, _, alignment, cells)| Cell::new(&cells[i]).set_alignment(*alignment));
                 table.add_row(std::iter::once(Cell::new(format!("{scheme}{mark}"))).chain(cells));
             }
-            if workload != ALL {
-                text.push_str(&format!("\nworkload {workload}\n"));
+            let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_string()).collect();
+            if columns.len() <= 2 || lines.iter().all(|line| line.chars().count() <= WIDTH) {
+                return lines.join("\n") + "\n";
             }
-            for line in table.lines() {
-                text.push_str(line.trim_end());
-                text.push('\n');
+            if let Some((metric, ..)) = columns.pop()
+                && !left_out.contains(&metric)
+            {
+                left_out.push(metric);
             }
         }
-        text.push_str(&match self.seeds.len() {
-            1 => format!("one seed: confidence interval and test n/a; change against {}; * best\n", self.baseline),
-            seeds => format!(
-                "mean of {seeds} seeds ± half of the 95 % confidence interval; change against {}; * best; \
-                 ~ not significant (paired t-test, 5 %)\n",
+    }
+
+    /// What the marks mean, and what is missing.
+    fn notes(&self, left_out: &[&str]) -> String {
+        let seeds = self.compared_seeds.len();
+        let mut notes = vec![match seeds {
+            1 => format!("one seed: confidence interval and test n/a; change against {}", self.baseline),
+            _ => format!(
+                "mean of {seeds} seeds ± half of the 95 % confidence interval; change against {}",
                 self.baseline
             ),
-        });
-        if self.rows.iter().any(|row| row.unfinished_flows > 0) {
-            text.push_str("! flows that count did not finish: the scheme looks better than it is and is never best\n");
+        }];
+        let tested = self.rows.iter().any(|row| !row.group.is_empty());
+        if tested {
+            notes.push("* lowest, or not told apart from it; ~ not significant against the baseline".to_string());
+            notes.push(
+                "group: schemes that share a letter cannot be told apart (paired t-tests over\n       all pairs, Holm's \
+                 correction, 5 %)"
+                    .to_string(),
+            );
+        } else {
+            notes.push("too few seeds to tell schemes apart: three allow a test, five or more decide".to_string());
         }
-        text
+        if self.seeds_change_nothing {
+            notes.push("every seed gave the same flow times: there is no variance to test against".to_string());
+        }
+        if self.rows.iter().any(|row| row.unfinished_flows > 0) {
+            notes.push(
+                "! flows that count did not finish: the scheme looks better than it is and is not ranked".to_string(),
+            );
+        }
+        if let Some((over, schemes)) = self.missing_lines().split_last() {
+            notes.extend(schemes.iter().map(|line| format!("MISSING {line}")));
+            notes.push(over.clone());
+        }
+        match self.fct_kind {
+            Some(FctKind::Rx) => {
+                notes.push(
+                    "completion times: first packet sent to last packet received\n       (fct_kind = \"rx\")"
+                        .to_string(),
+                );
+            }
+            Some(FctKind::Ack) => {
+                notes.push(
+                    "completion times: start to last acknowledgement at the sender\n       (fct_kind = \"ack\")"
+                        .to_string(),
+                );
+            }
+            None => {}
+        }
+        if !left_out.is_empty() {
+            notes.push(format!("left out for width, in comparison.csv: {}", left_out.join(", ")));
+        }
+        notes.join("\n") + "\n"
+    }
+
+    /// What is not there, a line per scheme, and last what is compared; empty where nothing is missing.
+    pub(crate) fn missing_lines(&self) -> Vec<String> {
+        let text = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let mut lines: Vec<String> = self
+            .missing()
+            .into_iter()
+            .map(|(scheme, seeds)| {
+                let of = self.seeds.len();
+                let has = of - seeds.len();
+                format!("{scheme}: {has} of {of} seeds; not run: seed {}", text(&seeds))
+            })
+            .collect();
+        if !lines.is_empty() {
+            lines.push(match self.compared_seeds.as_slice() {
+                [] => "No seed has been run under every scheme: each stands on seeds of its own".to_string(),
+                compared => format!("Compared on what every scheme has: seed {}", text(compared)),
+            });
+        }
+        lines
     }
 
     /// The cells of a metric, scheme by scheme; `None` where there is nothing to show.
@@ -111,7 +228,8 @@ fn parts(row: &ComparisonRow) -> [String; 4] {
         (Some(ratio), Some(_)) => percent_change(ratio),
         _ => String::new(),
     };
-    let marks = [(row.best, '*'), (row.significant == Some(false), '~'), (row.unfinished_flows > 0, '!')];
+    let leading = if row.group.is_empty() { row.best && row.p_value.is_some() } else { row.leading };
+    let marks = [(leading, '*'), (row.significant == Some(false), '~'), (row.unfinished_flows > 0, '!')];
     let marks: String = marks.into_iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
     [significant_digits(mean, 4), half, change, marks]
 }

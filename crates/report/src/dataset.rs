@@ -1,7 +1,12 @@
 //! The rows of a result directory, as figures and the page need them.
 
-use crate::{directory::read_summary, error::ReportError, manifest::Manifest, summary::Summary, tables::Frame};
+use crate::{
+    directory::read_summary, error::ReportError, headline::seconds_trimmed, manifest::Manifest, manifest::read_json,
+    summary::Summary, tables::Frame,
+};
+use serde::Deserialize;
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -11,25 +16,38 @@ use std::{
 pub(crate) struct FlowPoint {
     pub(crate) size_bytes: u64,
     pub(crate) slowdown: f64,
+    /// Position among [`Dataset::workloads`].
+    pub(crate) workload: u16,
 }
 
 /// A directed link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkPoint {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) tier: String,
     pub(crate) direction: String,
-    pub(crate) utilisation: f64,
+    pub(crate) rate_bps: u64,
+    /// Over the whole run.
+    pub(crate) whole: f64,
+    /// While traffic arrived, where the run kept it.
+    pub(crate) window: Option<f64>,
     pub(crate) queue_mean_bytes: f64,
     pub(crate) queue_p99_bytes: f64,
     pub(crate) queue_max_bytes: f64,
+    pub(crate) queue_mean_packets: f64,
     pub(crate) drops: u64,
     pub(crate) trims: u64,
     pub(crate) ecn_marks: u64,
+    /// What faults did to it; empty where none struck it.
+    pub(crate) fault: String,
 }
 
 impl LinkPoint {
+    /// Bytes sent over rate times time, over the window that [`Dataset::window_words`] names.
+    pub(crate) fn utilisation(&self) -> f64 {
+        self.window.unwrap_or(self.whole)
+    }
     /// Tier and direction, for people.
     pub(crate) fn group(&self) -> String {
         group(&self.tier, &self.direction)
@@ -37,6 +55,10 @@ impl LinkPoint {
     /// Whether a host sends on it.
     pub(crate) fn is_nic(&self) -> bool {
         self.tier == "host" && self.direction == "up"
+    }
+    /// Whether a fault struck it.
+    pub(crate) fn failed(&self) -> bool {
+        !self.fault.is_empty()
     }
 }
 
@@ -76,60 +98,102 @@ pub(crate) struct SchemeRuns {
     pub(crate) runs: Vec<RunRows>,
 }
 
-impl SchemeRuns {
-    /// The flows of all seeds.
-    pub(crate) fn flows(&self) -> impl Iterator<Item = &FlowPoint> {
-        self.runs.iter().flat_map(|run| &run.flows)
-    }
+/// What `interrupted.json` says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Interruption {
+    /// Runs that were not finished, by name.
+    pub(crate) missing: Vec<String>,
 }
 
 /// Everything in a result directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Dataset {
     pub(crate) manifest: Manifest,
+    /// The runs compared: those of seeds that every scheme has, or all where there is no such seed.
     pub(crate) schemes: Vec<SchemeRuns>,
+    /// The summaries of all runs, compared or not.
+    pub(crate) summaries: Vec<Summary>,
+    /// Names of the workloads.
+    pub(crate) workloads: Vec<String>,
+    /// Whether the directory is one of several runs, and was interrupted.
+    pub(crate) interruption: Option<Interruption>,
+    /// Directories of runs that hold no finished run.
+    pub(crate) unfinished: Vec<String>,
+    /// Table and column that some rows lack.
+    missing: BTreeSet<(String, String)>,
 }
 
 impl Dataset {
     /// Reads a run's directory or a comparison's.
     pub(crate) fn read(dir: &Path) -> Result<Self, ReportError> {
         let manifest = Manifest::read(dir)?;
-        let mut found = vec![];
-        for path in run_directories(dir)? {
-            if let Some(run) = read_run(&path)? {
-                found.push(run);
+        let (paths, unfinished) = run_directories(dir)?;
+        let mut summaries = vec![];
+        for path in paths {
+            if let Some(summary) = read_summary(&path)? {
+                summaries.push((path, summary));
             }
         }
-        if found.is_empty() {
+        if summaries.is_empty() {
             return Err(ReportError::NoResults { path: dir.to_path_buf() });
         }
-        let manifest = manifest.unwrap_or_else(|| described_by(&found));
+        let all: Vec<Summary> = summaries.iter().map(|(_, summary)| summary.clone()).collect();
+        let manifest = manifest.unwrap_or_else(|| described_by(&all));
         let mut names = manifest.schemes.clone();
-        for run in &found {
-            if !names.contains(&run.summary.scheme) {
-                names.push(run.summary.scheme.clone());
+        for summary in &all {
+            if !names.contains(&summary.scheme) {
+                names.push(summary.scheme.clone());
             }
         }
-        found.sort_by_key(|run| run.summary.seed);
+        summaries.sort_by_key(|(_, summary)| summary.seed);
+        let seeds_of = |scheme: &str| -> BTreeSet<u64> {
+            summaries.iter().filter(|(_, s)| s.scheme == scheme).map(|(_, s)| s.seed).collect()
+        };
+        let sets: Vec<BTreeSet<u64>> = names.iter().map(|name| seeds_of(name)).filter(|set| !set.is_empty()).collect();
+        let compared = sets.iter().skip(1).fold(sets[0].clone(), |common, set| &common & set);
+        let workloads: BTreeSet<&String> = all.iter().flat_map(|summary| summary.workloads.keys()).collect();
+        let mut reader = Reader { workloads: workloads.into_iter().cloned().collect(), missing: BTreeSet::new() };
         let mut schemes: Vec<SchemeRuns> = names.into_iter().map(|name| SchemeRuns { name, runs: vec![] }).collect();
-        for run in found {
-            if let Some(scheme) = schemes.iter_mut().find(|scheme| scheme.name == run.summary.scheme) {
-                scheme.runs.push(run);
+        for (path, summary) in &summaries {
+            if !compared.is_empty() && !compared.contains(&summary.seed) {
+                continue;
+            }
+            if let Some(scheme) = schemes.iter_mut().find(|scheme| scheme.name == summary.scheme) {
+                scheme.runs.push(reader.run(path, summary)?);
             }
         }
         schemes.retain(|scheme| !scheme.runs.is_empty());
-        Ok(Dataset { manifest, schemes })
+        let mut all: Vec<Summary> = vec![];
+        for scheme in &schemes {
+            all.extend(summaries.iter().filter(|(_, s)| s.scheme == scheme.name).map(|(_, s)| s.clone()));
+        }
+        Ok(Dataset {
+            manifest,
+            schemes,
+            summaries: all,
+            workloads: reader.workloads,
+            interruption: read_json(&dir.join("interrupted.json"))?,
+            unfinished,
+            missing: reader.missing,
+        })
     }
 
-    pub(crate) fn summaries(&self) -> impl Iterator<Item = &Summary> {
-        self.schemes.iter().flat_map(|scheme| scheme.runs.iter().map(|run| &run.summary))
+    /// Whether some rows of `table` have no such column.
+    pub(crate) fn lacks(&self, table: &str, column: &str) -> bool {
+        self.missing.contains(&(table.to_string(), column.to_string()))
     }
-    /// All seeds, ascending.
+    /// The workloads that count: position among [`Dataset::workloads`], and name.
+    pub(crate) fn measured_workloads(&self) -> Vec<(u16, String)> {
+        let measured = |name: &String| {
+            self.summaries.iter().filter_map(|s| s.workloads.get(name)).any(|workload| workload.measured)
+        };
+        (0..).zip(&self.workloads).filter(|(_, name)| measured(name)).map(|(at, name)| (at, name.clone())).collect()
+    }
+    /// The seeds of the runs compared, ascending.
     pub(crate) fn seeds(&self) -> Vec<u64> {
-        let mut seeds: Vec<u64> = self.summaries().map(|summary| summary.seed).collect();
-        seeds.sort_unstable();
-        seeds.dedup();
-        seeds
+        let runs = self.schemes.iter().flat_map(|scheme| &scheme.runs);
+        runs.map(|run| run.summary.seed).collect::<BTreeSet<u64>>().into_iter().collect()
     }
     /// Groups of links (tier and direction) in the order of the first run's links, NICs left out.
     pub(crate) fn link_groups(&self) -> Vec<String> {
@@ -142,12 +206,30 @@ impl Dataset {
         }
         groups
     }
+    /// Over which time utilisation is taken.
+    pub(crate) fn window_words(&self) -> String {
+        let first = &self.schemes[0].runs[0];
+        let windowed = self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).any(|l| l.window.is_some());
+        match (windowed, first.summary.window_from_s, first.summary.window_to_s) {
+            (true, Some(from), Some(to)) => {
+                format!("the time in which flows start ({} to {})", seconds_trimmed(from), seconds_trimmed(to))
+            }
+            _ => format!("the whole run (0 to {}, the drain included)", seconds_trimmed(first.summary.simulated_s)),
+        }
+    }
+    /// The share of the run after the last start, in which the network drains and utilisation falls; of the first run.
+    pub(crate) fn drain(&self) -> Option<(f64, f64)> {
+        let summary = &self.schemes[0].runs[0].summary;
+        let windowed = self.schemes[0].runs[0].links.iter().any(|link| link.window.is_some());
+        let last = summary.arrivals_to_s.filter(|_| !windowed && summary.simulated_s > 0.0)?;
+        Some((last, 1.0 - last / summary.simulated_s))
+    }
     /// Where the results come from, in a line; figures carry it.
     pub(crate) fn provenance(&self) -> String {
         let m = &self.manifest;
         let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
         let fingerprints: Vec<String> =
-            self.summaries().map(|s| format!("{}/seed{} {}", s.scheme, s.seed, s.fingerprint)).collect();
+            self.summaries.iter().map(|s| format!("{}/seed{} {}", s.scheme, s.seed, s.fingerprint)).collect();
         format!(
             "Anabranch {} commit {}; scenario {} hash {}; seeds {}; fingerprints {}; wall time {:.3} s.",
             m.version,
@@ -162,29 +244,34 @@ impl Dataset {
 }
 
 /// What can be said where there is no manifest.
-fn described_by(runs: &[RunRows]) -> Manifest {
-    let Some(first) = runs.first().map(|run| &run.summary) else { return Manifest::default() };
+fn described_by(runs: &[Summary]) -> Manifest {
+    let Some(first) = runs.first() else { return Manifest::default() };
     Manifest {
         name: first.scenario.clone(),
         version: first.version.clone(),
         commit: first.commit.clone(),
         threads: first.threads,
-        wall_s: runs.iter().map(|run| run.summary.wall_s).sum(),
+        wall_s: runs.iter().map(|run| run.wall_s).sum(),
         ..Manifest::default()
     }
 }
 
-/// Every directory at or below `dir` with a run's summary, in order of their paths.
-fn run_directories(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+/// Every directory at or below `dir` with a run's summary, in order of their paths, and those under `runs` that have none
+/// although they should.
+fn run_directories(dir: &Path) -> Result<(Vec<PathBuf>, Vec<String>), ReportError> {
     if dir.join("summary.json").exists() {
-        return Ok(vec![dir.to_path_buf()]);
+        return Ok((vec![dir.to_path_buf()], vec![]));
     }
     let runs = dir.join("runs");
-    let mut found = vec![];
+    let (mut found, mut unfinished) = (vec![], vec![]);
     let mut open = if runs.is_dir() { vec![runs] } else { vec![] };
     while let Some(path) = open.pop() {
         if path.join("summary.json").exists() {
             found.push(path);
+            continue;
+        }
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed")) {
+            unfinished.push(path.strip_prefix(dir).unwrap_or(&path).display().to_string());
             continue;
         }
         for entry in fs::read_dir(&path).map_err(|error| ReportError::file(&path, error))? {
@@ -196,72 +283,138 @@ fn run_directories(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
         }
     }
     found.sort();
-    Ok(found)
+    unfinished.sort();
+    Ok((found, unfinished))
 }
 
-fn read_run(dir: &Path) -> Result<Option<RunRows>, ReportError> {
-    let Some(summary) = read_summary(dir)? else { return Ok(None) };
-    Ok(Some(RunRows { summary, flows: read_flows(dir)?, links: read_links(dir)?, occupancy: read_occupancy(dir)? }))
+/// Reads runs and notes what their rows lack.
+struct Reader {
+    workloads: Vec<String>,
+    missing: BTreeSet<(String, String)>,
 }
 
-fn read_flows(dir: &Path) -> Result<Vec<FlowPoint>, ReportError> {
-    let Some(frame) = Frame::read(dir, "flows", &["size_bytes", "slowdown", "measured"])? else { return Ok(vec![]) };
-    let cells = frame.integers("size_bytes").iter().zip(frame.reals("slowdown")).zip(frame.flags("measured"));
-    let counted = cells.filter(|(_, measured)| **measured);
-    Ok(counted
-        .filter_map(|((size, slowdown), _)| Some(FlowPoint { size_bytes: (*size)?, slowdown: (*slowdown)? }))
-        .collect())
-}
-
-fn read_links(dir: &Path) -> Result<Vec<LinkPoint>, ReportError> {
-    const COLUMNS: &[&str] = &[
-        "from",
-        "to",
-        "tier",
-        "direction",
-        "utilisation",
-        "queue_mean_bytes",
-        "queue_p99_bytes",
-        "queue_max_bytes",
-        "drops",
-        "trims",
-        "ecn_marks",
-    ];
-    let Some(frame) = Frame::read(dir, "links", COLUMNS)? else { return Ok(vec![]) };
-    let text = |name: &str, row: usize| frame.texts(name).get(row).cloned().unwrap_or_default();
-    let real = |name: &str, row: usize| frame.reals(name).get(row).copied().flatten().unwrap_or_default();
-    let whole = |name: &str, row: usize| frame.integers(name).get(row).copied().flatten().unwrap_or_default();
-    let link = |row| LinkPoint {
-        from: text("from", row),
-        to: text("to", row),
-        tier: text("tier", row),
-        direction: text("direction", row),
-        utilisation: real("utilisation", row),
-        queue_mean_bytes: real("queue_mean_bytes", row),
-        queue_p99_bytes: whole("queue_p99_bytes", row) as f64,
-        queue_max_bytes: whole("queue_max_bytes", row) as f64,
-        drops: whole("drops", row),
-        trims: whole("trims", row),
-        ecn_marks: whole("ecn_marks", row),
-    };
-    Ok((0..frame.rows()).map(link).collect())
-}
-
-/// The occupancy histograms, ports of a group of links added up.
-fn read_occupancy(dir: &Path) -> Result<Vec<Occupancy>, ReportError> {
-    let Some(frame) = Frame::read(dir, "occupancy", &["tier", "direction", "queue_packets", "time_ps"])? else {
-        return Ok(vec![]);
-    };
-    let mut sums: std::collections::BTreeMap<(String, u64), u64> = Default::default();
-    for row in 0..frame.rows() {
-        let (tier, direction) = (&frame.texts("tier")[row], &frame.texts("direction")[row]);
-        if tier == "host" && direction == "up" {
-            continue;
+impl Reader {
+    fn run(&mut self, dir: &Path, summary: &Summary) -> Result<RunRows, ReportError> {
+        let named = Manifest::read(dir)?.unwrap_or_default();
+        let there = |file: &str| dir.join(file).exists();
+        // A run of a comparison may have been moved without its big tables; the manifest says what belongs to it.
+        for table in ["flows", "links"] {
+            let files = [format!("{table}.parquet"), format!("{table}.csv")];
+            let promised = named.files.iter().any(|file| files.contains(&file.name));
+            if promised && !files.iter().any(|file| there(file)) {
+                let found = format!("its manifest names rows of `{table}`, but there are none");
+                return Err(ReportError::content(
+                    dir,
+                    found,
+                    "run the scenario again, or restore the file; nothing was written",
+                ));
+            }
         }
-        let whole = |name: &str| frame.integers(name)[row].unwrap_or_default();
-        *sums.entry((group(tier, direction), whole("queue_packets"))).or_default() += whole("time_ps");
+        let flows = self.flows(dir, summary)?;
+        let (links, occupancy) = (self.links(dir)?, self.occupancy(dir)?);
+        Ok(RunRows { summary: summary.clone(), flows, links, occupancy })
     }
-    Ok(sums.into_iter().map(|((group, packets), time_ps)| Occupancy { group, packets, time_ps }).collect())
+
+    /// The columns of a table, as far as they are there.
+    fn frame(&mut self, dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Frame>, ReportError> {
+        let frame = Frame::read(dir, table, columns)?;
+        let lacks: Vec<&str> = match &frame {
+            Some(frame) => frame.missing().iter().map(String::as_str).collect(),
+            // Tables that are only there on request lack nothing.
+            None if ["flows", "links"].contains(&table) => columns.to_vec(),
+            None => vec![],
+        };
+        self.missing.extend(lacks.into_iter().map(|column| (table.to_string(), column.to_string())));
+        Ok(frame)
+    }
+
+    fn flows(&mut self, dir: &Path, summary: &Summary) -> Result<Vec<FlowPoint>, ReportError> {
+        let columns = ["size_bytes", "slowdown", "measured", "workload"];
+        let Some(frame) = self.frame(dir, "flows", &columns)? else { return Ok(vec![]) };
+        if frame.rows() as u64 != summary.all.flows.total {
+            let found = format!(
+                "{} rows of `flows`, but `summary.json` counts {} flows",
+                frame.rows(),
+                summary.all.flows.total
+            );
+            return Err(ReportError::content(
+                dir,
+                found,
+                "run the scenario again, or restore the file; nothing was written",
+            ));
+        }
+        let numbers: BTreeMap<&str, u16> = self.workloads.iter().map(String::as_str).zip(0..).collect();
+        let (sizes, slowdowns) = (frame.integers("size_bytes"), frame.reals("slowdown"));
+        let (names, measured) = (frame.texts("workload"), frame.flags("measured"));
+        let point = |row: usize| {
+            let workload = names.get(row).and_then(|name| numbers.get(name.as_str())).copied().unwrap_or_default();
+            let (size_bytes, slowdown) = ((*sizes.get(row)?)?, (*slowdowns.get(row)?)?);
+            measured.get(row)?.then_some(FlowPoint { size_bytes, slowdown, workload })
+        };
+        Ok((0..frame.rows()).filter_map(point).collect())
+    }
+
+    fn links(&mut self, dir: &Path) -> Result<Vec<LinkPoint>, ReportError> {
+        const COLUMNS: &[&str] = &[
+            "from",
+            "to",
+            "tier",
+            "direction",
+            "rate_bps",
+            "utilisation",
+            "window_utilisation",
+            "queue_mean_bytes",
+            "queue_p99_bytes",
+            "queue_max_bytes",
+            "queue_mean_packets",
+            "drops",
+            "trims",
+            "ecn_marks",
+            "fault",
+        ];
+        let Some(frame) = self.frame(dir, "links", COLUMNS)? else { return Ok(vec![]) };
+        let text = |name: &str, row: usize| frame.texts(name).get(row).cloned().unwrap_or_default();
+        let maybe = |name: &str, row: usize| frame.reals(name).get(row).copied().flatten();
+        let real = |name: &str, row: usize| maybe(name, row).unwrap_or_default();
+        let whole = |name: &str, row: usize| frame.integers(name).get(row).copied().flatten().unwrap_or_default();
+        let link = |row| LinkPoint {
+            from: text("from", row),
+            to: text("to", row),
+            tier: text("tier", row),
+            direction: text("direction", row),
+            rate_bps: whole("rate_bps", row),
+            whole: real("utilisation", row),
+            window: maybe("window_utilisation", row),
+            queue_mean_bytes: real("queue_mean_bytes", row),
+            queue_p99_bytes: whole("queue_p99_bytes", row) as f64,
+            queue_max_bytes: whole("queue_max_bytes", row) as f64,
+            queue_mean_packets: real("queue_mean_packets", row),
+            drops: whole("drops", row),
+            trims: whole("trims", row),
+            ecn_marks: whole("ecn_marks", row),
+            fault: text("fault", row),
+        };
+        Ok((0..frame.rows()).map(link).collect())
+    }
+
+    /// The occupancy histograms, ports of a group of links added up.
+    fn occupancy(&mut self, dir: &Path) -> Result<Vec<Occupancy>, ReportError> {
+        let columns = ["tier", "direction", "queue_packets", "time_ps"];
+        let Some(frame) = self.frame(dir, "occupancy", &columns)? else { return Ok(vec![]) };
+        if !frame.missing().is_empty() {
+            return Ok(vec![]);
+        }
+        let mut sums: BTreeMap<(String, u64), u64> = BTreeMap::new();
+        for row in 0..frame.rows() {
+            let (tier, direction) = (&frame.texts("tier")[row], &frame.texts("direction")[row]);
+            if tier == "host" && direction == "up" {
+                continue;
+            }
+            let whole = |name: &str| frame.integers(name)[row].unwrap_or_default();
+            *sums.entry((group(tier, direction), whole("queue_packets"))).or_default() += whole("time_ps");
+        }
+        Ok(sums.into_iter().map(|((group, packets), time_ps)| Occupancy { group, packets, time_ps }).collect())
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::{
     comparison::Comparison,
     dataset::Dataset,
     error::ReportError,
-    figures::{Figure, draw_all, file_names, to_png},
+    figures::{Figure, draw_all, is_figure, shapes, to_pdf, to_png, to_svg},
     manifest::{FileEntry, MANIFEST, Manifest, Provenance, read_json, to_json},
     meta::RunMeta,
     page,
@@ -92,6 +92,7 @@ pub fn write_run(
         threads: meta.threads,
         machine: provenance.machine.clone(),
         wall_s: provenance.wall_seconds,
+        command: provenance.command.clone(),
         fingerprints: [(run, summary.fingerprint.clone())].into(),
         files,
     };
@@ -148,6 +149,7 @@ pub fn write_comparison(
         threads,
         machine: provenance.machine.clone(),
         wall_s: provenance.wall_seconds,
+        command: provenance.command.clone(),
         fingerprints: runs.iter().map(fingerprint).collect(),
         files: vec![
             FileEntry::new("comparison.csv", "a row per workload, metric and scheme", Comparison::columns()),
@@ -202,35 +204,49 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
     if dir.join("summary.json").exists() {
         return None;
     }
-    let runs: Vec<Summary> = data.summaries().cloned().collect();
-    let schemes: Vec<String> = data.schemes.iter().map(|scheme| scheme.name.clone()).collect();
-    let named = data.manifest.baseline.as_ref().filter(|baseline| schemes.contains(baseline));
-    let baseline = named.or(schemes.first())?.clone();
-    Some(Comparison::new(&runs, &schemes, &baseline))
+    let mut schemes: Vec<String> = data.manifest.schemes.clone();
+    schemes.extend(data.schemes.iter().map(|s| s.name.clone()).filter(|name| !data.manifest.schemes.contains(name)));
+    let has_run = |scheme: &&String| data.summaries.iter().any(|summary| summary.scheme == **scheme);
+    let named = data.manifest.baseline.as_ref().filter(has_run);
+    let baseline = named.or(schemes.iter().find(has_run))?.clone();
+    Some(Comparison::new(&data.summaries, &schemes, &baseline))
 }
 
 /// Draws the figures of `dir` (a run's, a comparison's or a sweep's) and writes `report.html` from the rows there; gives the
 /// page's path.
 ///
 /// # Errors
-/// [`ReportError`] where `dir` holds no results, they cannot be read, or a file cannot be written.
+/// [`ReportError`] where `dir` holds no results, they cannot be read, or a file cannot be written. What cannot be read is
+/// found before anything is written.
 pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
+    draw(dir, false)
+}
+
+/// As [`report`], but several workloads are also shown pooled, as one, and it is said.
+///
+/// # Errors
+/// Those of [`report`].
+pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
+    draw(dir, true)
+}
+
+fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
     if dir.join(SWEEP).exists() {
         return report_sweep(dir, true).map(|(_, page)| page);
     }
     let data = Dataset::read(dir)?;
     let comparison = compared(dir, &data);
-    let figures = draw_all(&data);
+    let drawn = draw_all(&data, comparison.as_ref(), with_all);
     let provenance = data.provenance();
-    let mut staging = Staging::new(&dir.join("figures"))?;
-    for figure in &figures {
-        staging.write_all(&format!("{}.svg", figure.name), &figure.svg)?;
-        staging.write_all(&format!("{}.png", figure.name), to_png(figure.name, &figure.svg, &provenance)?)?;
-        staging.write_all(&format!("{}.csv", figure.name), figure.to_csv())?;
+    let place = dir.join("figures");
+    let mut staging = Staging::new(&place)?;
+    let mut files = vec![];
+    for figure in &drawn.figures {
+        files.push(FigureFiles::stage(figure, &provenance, &mut staging)?);
     }
-    let manifest = with_figures(&data.manifest, &figures);
-    staging.publish(&file_names())?;
-    let page = page::render(&data, comparison.as_ref(), &figures)?;
+    let manifest = with_figures(&data.manifest, &drawn.figures);
+    let page = page::render(&data, comparison.as_ref(), &drawn, &files, with_all)?;
+    staging.publish(&figures_in(&place)?)?;
     let mut staging = Staging::new(dir)?;
     if let Some(comparison) = &comparison {
         staging.write_all("comparison.csv", comparison.to_csv())?;
@@ -242,12 +258,52 @@ pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
     Ok(dir.join("report.html"))
 }
 
+/// A figure's files.
+#[derive(Debug)]
+pub(crate) struct FigureFiles {
+    pub(crate) svg: String,
+    pub(crate) pdf: Vec<u8>,
+    pub(crate) png: Vec<u8>,
+    pub(crate) csv: String,
+}
+
+impl FigureFiles {
+    /// Draws `figure` into the files of `staging`.
+    pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
+        let name = figure.file();
+        let shapes = shapes(&name, &figure.svg)?;
+        let contents = FigureFiles {
+            svg: to_svg(&shapes, &figure.title, provenance),
+            pdf: to_pdf(&shapes, &figure.title, provenance),
+            png: to_png(&name, &shapes, provenance)?,
+            csv: figure.to_csv(),
+        };
+        staging.write_all(&format!("{name}.svg"), &contents.svg)?;
+        staging.write_all(&format!("{name}.pdf"), &contents.pdf)?;
+        staging.write_all(&format!("{name}.png"), &contents.png)?;
+        staging.write_all(&format!("{name}.csv"), &contents.csv)?;
+        Ok(contents)
+    }
+}
+
+/// The figures' files that are in `place`, of these results or earlier ones.
+fn figures_in(place: &Path) -> Result<Vec<String>, ReportError> {
+    let failed = |error| ReportError::file(place, error);
+    let mut names = vec![];
+    for entry in std::fs::read_dir(place).map_err(failed)? {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    names.retain(|name| is_figure(name));
+    Ok(names)
+}
+
 fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {
     let mut manifest = manifest.clone();
     manifest.files.retain(|file| !file.name.starts_with("figures/") && file.name != "report.html");
     for figure in figures {
-        for (extension, columns) in [("svg", vec![]), ("png", vec![]), ("csv", figure.columns.clone())] {
-            let name = format!("figures/{}.{extension}", figure.name);
+        for (extension, columns) in [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", figure.columns.clone())]
+        {
+            let name = format!("figures/{}.{extension}", figure.file());
             manifest.files.push(FileEntry::new(name, &figure.title, columns));
         }
     }

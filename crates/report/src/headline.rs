@@ -1,88 +1,228 @@
-//! The result in words.
+//! The result in words, workload by workload.
 
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
     numbers::{significant_digits, significant_digits_trimmed, thousands},
-    statistics::PairedDifference,
+    statistics::FEWEST_PAIRS,
     summary::Summary,
 };
 
+/// Means that lie further apart than this share do not tie, even where the seeds are too few to tell them apart.
+const TIE: f64 = 0.1;
+
+/// The result on one workload, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headline {
+    /// Name of the workload; `None` where there is only one.
+    pub workload: Option<String>,
+    /// The result, the most important sentence first.
+    pub sentences: Vec<String>,
+}
+
 impl Comparison {
-    /// The result in words: which scheme is best on the main metric, by how much, and how sure that is. `runs` are those
-    /// compared.
-    pub fn headline(&self, runs: &[Summary]) -> Vec<String> {
-        let Some(metric) = Metric::named(self.main_metric) else { return vec![] };
-        let rows = self.schemes.iter().filter_map(|scheme| self.row(ALL, scheme, metric.name));
-        let finished = |row: &&ComparisonRow| row.unfinished_flows == 0 && row.mean.is_some();
-        let (mut ranked, left_out): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) = rows.partition(finished);
-        let mut sentences = vec![];
+    /// The result in words, per workload that counts, and over all of them together only `with_all`: which schemes are
+    /// best on the main metric, by how much, and how sure that is.
+    pub fn headlines(&self, with_all: bool) -> Vec<Headline> {
+        let shown = self.shown(with_all);
+        let single = shown.len() == 1;
+        let counts = |w: &str| w == ALL || self.measured.iter().any(|measured| measured == w);
+        shown
+            .into_iter()
+            .filter(|workload| counts(workload))
+            .map(|workload| Headline {
+                workload: (!single).then(|| self.label(workload)),
+                sentences: self.sentences(workload),
+            })
+            .collect()
+    }
+
+    /// A workload's name for people.
+    pub fn label(&self, workload: &str) -> String {
+        match workload {
+            ALL if self.measured.len() > 1 => format!("all {} workloads pooled", self.measured.len()),
+            ALL => self.measured.first().cloned().unwrap_or_else(|| ALL.to_string()),
+            name => name.to_string(),
+        }
+    }
+
+    fn sentences(&self, workload: &str) -> Vec<String> {
+        let Some(metric) = Metric::named(self.main_metric_of(workload)) else { return vec![] };
+        let rows = self.schemes.iter().filter_map(|scheme| self.row(workload, scheme, metric.name));
+        let (mut ranked, left_out): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) =
+            rows.partition(|row| row.ranks(metric));
+        ranked.sort_by(|a, b| a.mean.unwrap_or(f64::MAX).total_cmp(&b.mean.unwrap_or(f64::MAX)));
+        let mut sentences = match ranked.as_slice() {
+            [] => vec!["No scheme finished all flows that count, so none can be called the best.".to_string()],
+            [only] => vec![format!("{}: {} of {}.", only.scheme, title(metric), value(only))],
+            ranked => self.ranking(ranked, metric),
+        };
         if !left_out.is_empty() {
             let names: Vec<&str> = left_out.iter().map(|row| row.scheme.as_str()).collect();
             sentences.push(format!("Not ranked, since flows did not finish: {}.", names.join(", ")));
         }
-        ranked.sort_by(|a, b| a.mean.partial_cmp(&b.mean).unwrap_or(std::cmp::Ordering::Equal));
-        let title = match metric.name {
-            "fct_ratio_max" => "slowest flow against the ideal (max FCT over ideal)",
-            "completion" => "time of the whole (first start to last acknowledgement)",
-            _ => "99th-percentile slowdown",
-        };
-        let Some(&best) = ranked.first() else {
-            sentences.insert(0, "No scheme finished all flows that count, so none can be called the best.".to_string());
-            return sentences;
-        };
-        if ranked.len() > 1 && ranked.iter().all(|row| row.mean == best.mean) {
-            sentences.insert(0, format!("All schemes are equal in the {title}: {}.", value(best)));
-            return sentences;
-        }
-        let mut first = format!("{} has the best {title}: {}", best.scheme, value(best));
-        if best.scheme != self.baseline {
-            if let Some(ratio) = best.ratio_to_baseline {
-                first.push_str(&format!(", {} than {} (baseline)", change(ratio), self.baseline));
-                first.push_str(&format!("; {}", test(best.significant, best.p_value)));
-            }
-        } else {
-            first.push_str("; it is the baseline");
-        }
-        first.push('.');
-        sentences.insert(0, first);
-        if let Some(second) = ranked.get(1).filter(|second| {
-            // Against the baseline alone there is no more to say.
-            best.scheme == self.baseline || second.scheme != self.baseline
-        }) {
-            let of = |scheme: &str| runs.iter().filter(|run| run.scheme == scheme).collect::<Vec<_>>();
-            let others = of(&best.scheme);
-            let pairs: Vec<(f64, f64)> = of(&second.scheme)
-                .into_iter()
-                .filter_map(|run| {
-                    let best = others.iter().find(|other| other.seed == run.seed)?;
-                    Some((metric.value(run, ALL)?, metric.value(best, ALL)?))
-                })
-                .collect();
-            let paired = PairedDifference::of(&pairs);
-            let ratio = second.mean.zip(best.mean).map_or(1.0, |(second, best)| second / best);
-            sentences.insert(
-                1,
-                format!(
-                    "Next is {} with {}, {}; {}.",
-                    second.scheme,
-                    value(second),
-                    change(ratio),
-                    test(paired.and_then(|p| p.significant()), paired.and_then(|p| p.p_value))
-                ),
-            );
-        }
         sentences
+    }
+
+    /// `ranked` has two schemes at least, the lowest first.
+    fn ranking(&self, ranked: &[&ComparisonRow], metric: &Metric) -> Vec<String> {
+        let (title, lowest, highest) = (title(metric), ranked[0], ranked[ranked.len() - 1]);
+        if lowest.group.is_empty() {
+            return vec![
+                format!(
+                    "Too few seeds to tell which scheme is best: {} so far; {FEWEST_PAIRS} allow a test, five or more decide.",
+                    seeds_in_words(lowest.seeds)
+                ),
+                format!(
+                    "The lowest {title} so far is {} under {}; no difference is tested.",
+                    value(lowest),
+                    lowest.scheme
+                ),
+            ];
+        }
+        let leading: Vec<&ComparisonRow> = ranked.iter().copied().filter(|row| row.leading).collect();
+        let names = list(leading.iter().map(|row| row.scheme.as_str()).collect());
+        let range = |rows: &[&ComparisonRow]| {
+            let ends = [rows.first(), rows.last()].map(|row| row.and_then(|row| row.mean).unwrap_or(f64::NAN));
+            format!("{} to {}", significant_digits(ends[0], 3), significant_digits(ends[1], 3))
+        };
+        let mut sentences = vec![];
+        let spread = |rows: &[&ComparisonRow]| {
+            let ends = rows.first().zip(rows.last()).and_then(|(a, b)| a.mean.zip(b.mean));
+            ends.is_some_and(|(least, most)| most > least * (1.0 + TIE))
+        };
+        let more = "More seeds may tell them apart.".to_string();
+        if leading.len() == ranked.len() && spread(ranked) {
+            return vec![
+                format!(
+                    "No scheme can be told apart from the lowest in the {title} with {}: {names} ({}).",
+                    seeds_in_words(lowest.seeds),
+                    range(ranked)
+                ),
+                more,
+            ];
+        }
+        if leading.len() == ranked.len() {
+            let how = match lowest.mean == highest.mean {
+                true => format!("all are at {}", significant_digits(lowest.mean.unwrap_or(f64::NAN), 3)),
+                false => range(ranked),
+            };
+            sentences.push(format!("{} schemes tie in the {title}: {names} ({how}).", number_word(ranked.len(), true)));
+            sentences
+                .push(format!("Over {} none of them can be told apart from the lowest.", seeds_in_words(lowest.seeds)));
+            return sentences;
+        }
+        match leading.as_slice() {
+            [best] => sentences.push(format!("{} has the best {title}: {}.", best.scheme, value(best))),
+            // Far apart, yet not told apart: that is a want of seeds rather than a tie.
+            several if spread(several) => sentences.extend([
+                format!(
+                    "{} schemes cannot be told apart from the lowest {title} with {}: {names} ({}).",
+                    number_word(several.len(), true),
+                    seeds_in_words(lowest.seeds),
+                    range(several)
+                ),
+                more,
+            ]),
+            several => sentences.push(format!(
+                "{} schemes tie for the best {title}: {names} ({}).",
+                number_word(several.len(), true),
+                range(several)
+            )),
+        }
+        sentences.extend(self.against_baseline(&leading));
+        let next = ranked.iter().find(|row| !row.leading);
+        if let (Some(next), [best]) = (next, leading.as_slice()) {
+            let ratio = next.mean.zip(best.mean).map_or(1.0, |(next, best)| next / best);
+            sentences.push(format!(
+                "Next is {} with {}, {}.",
+                next.scheme,
+                significant_digits(next.mean.unwrap_or(f64::NAN), 3),
+                change(ratio)
+            ));
+        }
+        sentences.push(self.how_sure(lowest, ranked.len()));
+        sentences
+    }
+
+    /// How far the leading schemes are from the baseline.
+    fn against_baseline(&self, leading: &[&ComparisonRow]) -> Option<String> {
+        if leading.iter().any(|row| row.scheme == self.baseline) {
+            return Some(match leading.len() {
+                1 => "It is the baseline.".to_string(),
+                _ => format!("The baseline, {}, is among them: no gain over it is shown.", self.baseline),
+            });
+        }
+        let shown: Vec<f64> = leading.iter().filter_map(|row| row.ratio_to_baseline).collect();
+        let (least, most) = shown.iter().fold((f64::MAX, f64::MIN), |(a, b), r| (a.min(*r), b.max(*r)));
+        let (one, other) = (change(least), change(most));
+        let number = |text: &str| text.trim_end_matches(" lower").trim_end_matches(" %").to_string();
+        let how = match (one == other, least <= 1.0 && most <= 1.0) {
+            (true, _) => one,
+            (false, true) => format!("{} to {one}", number(&other)),
+            (false, false) => format!("between {one} and {other}"),
+        };
+        let unsure = leading.iter().any(|row| row.significant == Some(false));
+        let doubt = if unsure { "; not every one of these differences is significant" } else { "" };
+        (!shown.is_empty()).then(|| format!("That is {how} than {} (baseline){doubt}.", self.baseline))
+    }
+
+    fn how_sure(&self, lowest: &ComparisonRow, ranked: usize) -> String {
+        if self.seeds_change_nothing {
+            return "Every seed gave the same flow times, so there is no variance to test against: what is said holds for this \
+                    scenario exactly, and more seeds add nothing."
+                .to_string();
+        }
+        format!(
+            "Paired t-tests over {}, Holm's correction over all {} pairs, 5 %.",
+            seeds_in_words(lowest.seeds),
+            ranked * (ranked - 1) / 2
+        )
+    }
+}
+
+/// A main metric for people.
+fn title(metric: &Metric) -> &'static str {
+    match metric.name {
+        "fct_ratio_max" => "slowest flow against the ideal (max FCT over ideal)",
+        "completion" => "time of the whole (first start to last acknowledgement)",
+        _ => "99th-percentile slowdown",
+    }
+}
+
+/// `five`, for small numbers.
+pub(crate) fn number_word(number: usize, capital: bool) -> String {
+    const WORDS: [&str; 13] =
+        ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    let word = WORDS.get(number).map_or_else(|| number.to_string(), |word| word.to_string());
+    let mut letters = word.chars();
+    match letters.next() {
+        Some(first) if capital => first.to_uppercase().chain(letters).collect(),
+        _ => word,
+    }
+}
+
+fn seeds_in_words(seeds: usize) -> String {
+    format!("{} seed{}", number_word(seeds, false), if seeds == 1 { "" } else { "s" })
+}
+
+/// `a, b and c`.
+pub(crate) fn list(names: Vec<&str>) -> String {
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
 /// `3.21 (95 % CI 3.15 to 3.27)`.
 fn value(row: &ComparisonRow) -> String {
+    let unit = if row.unit == "us" { " µs" } else { "" };
     let mean = significant_digits(row.mean.unwrap_or(f64::NAN), 3);
     match (row.ci95_low, row.ci95_high) {
         (Some(low), Some(high)) => {
-            format!("{mean} (95 % CI {} to {})", significant_digits(low, 3), significant_digits(high, 3))
+            format!("{mean}{unit} (95 % CI {} to {})", significant_digits(low, 3), significant_digits(high, 3))
         }
-        _ => format!("{mean} (one seed, CI n/a)"),
+        _ => format!("{mean}{unit} (one seed, CI n/a)"),
     }
 }
 
@@ -92,36 +232,35 @@ fn change(ratio: f64) -> String {
     format!("{} % {word}", significant_digits_trimmed((1.0 - ratio).abs() * 100.0, 2))
 }
 
-fn test(significant: Option<bool>, p_value: Option<f64>) -> String {
-    let p = p_value.map_or(String::new(), |p| match p {
-        p if p < 0.001 => ", p < 0.001".to_string(),
-        p => format!(", p = {p:.3}"),
-    });
-    match significant {
-        Some(true) => format!("the difference is significant (paired t-test{p})"),
-        Some(false) => format!("the difference is not significant (paired t-test{p})"),
-        None => "with one seed there is no test of the difference (n/a)".to_string(),
-    }
-}
-
-/// The same for a single run.
-pub(crate) fn of_run(run: &Summary) -> Vec<String> {
+/// The same for a single run, workload by workload.
+pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     let flows = &run.all.flows;
-    let mut sentences = vec![format!(
-        "{} of {} flows finished in {} of simulated time under {}.",
-        thousands(&flows.finished.to_string()),
-        thousands(&flows.total.to_string()),
-        seconds(run.simulated_s),
-        run.scheme
-    )];
-    if let (Some(p50), Some(p99)) = (run.all.slowdown.p50, run.all.slowdown.p99) {
-        sentences.push(format!(
-            "Half of those that count took at most {} times as long as alone on the network, 99 % at most {} times.",
-            significant_digits(p50, 3),
-            significant_digits(p99, 3)
-        ));
+    let mut headlines = vec![Headline {
+        workload: None,
+        sentences: vec![format!(
+            "{} of {} flows finished in {} of simulated time under {}.",
+            thousands(&flows.finished.to_string()),
+            thousands(&flows.total.to_string()),
+            seconds(run.simulated_s),
+            run.scheme
+        )],
+    }];
+    let several = run.workloads.len() > 1;
+    for (name, workload) in run.workloads.iter().filter(|(_, workload)| workload.measured) {
+        let slowdown = &workload.slowdown;
+        if let (Some(p50), Some(p99)) = (slowdown.p50, slowdown.p99) {
+            let sentence = format!(
+                "Half of its flows took at most {} times as long as alone on the network, 99 % at most {} times.",
+                significant_digits(p50, 3),
+                significant_digits(p99, 3)
+            );
+            match several {
+                true => headlines.push(Headline { workload: Some(name.clone()), sentences: vec![sentence] }),
+                false => headlines[0].sentences.push(sentence.replace("its flows", "those that count")),
+            }
+        }
     }
-    sentences
+    headlines
 }
 
 /// A time in the unit that fits.
@@ -132,4 +271,12 @@ pub(crate) fn seconds(seconds: f64) -> String {
         _ => (1e6, "µs"),
     };
     format!("{} {unit}", significant_digits(seconds * scale, 3))
+}
+
+/// A time as a round number of the unit that fits: `2 ms`.
+pub(crate) fn seconds_trimmed(value: f64) -> String {
+    let text = seconds(value);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number} {unit}")
 }

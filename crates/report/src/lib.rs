@@ -10,26 +10,32 @@ mod directory;
 mod error;
 mod figures;
 mod headline;
+mod load;
 mod manifest;
 mod meta;
 mod numbers;
 mod page;
+mod ranking;
 mod staging;
 mod statistics;
 mod summary;
 mod sweep;
 mod tables;
 
-pub use comparison::{ALL, Comparison, ComparisonRow, METRICS, Metric};
+pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, METRICS, Metric};
 pub use directory::{
-    Formats, gather_runs, read_comparison, read_summary, report, run_directory, write_comparison, write_run,
+    Formats, gather_runs, read_comparison, read_summary, report, report_pooled, run_directory, write_comparison,
+    write_run,
 };
 pub use error::ReportError;
 pub use figures::Figure;
+pub use headline::Headline;
+pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, Manifest, Provenance};
-pub use meta::{FctKind, RunMeta, WorkloadMeta};
+pub use meta::{FctKind, LinkFault, RunMeta, WorkloadMeta};
 pub use statistics::{
-    CONFIDENCE, Distribution, Estimate, PairedDifference, SIGNIFICANCE, mean, quantile, slowdown, standard_deviation,
+    CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
+    slowdown, standard_deviation,
 };
 pub use summary::{
     BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,

@@ -18,10 +18,13 @@ pub struct Provenance {
     pub machine: String,
     /// Wall time of the whole command so far, in seconds.
     pub wall_seconds: f64,
+    /// The command line that asked for it; empty where there was none.
+    pub command: String,
 }
 
-/// Everything `manifest.json` holds.
+/// Everything `manifest.json` holds. What a file of another version lacks is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Manifest {
     /// Name of the scenario.
     pub name: String,
@@ -36,7 +39,7 @@ pub struct Manifest {
     /// The load balancers, in the order asked for.
     pub schemes: Vec<String>,
     /// The load balancer that the others are related to; only of a comparison.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// The seeds, ascending.
     pub seeds: Vec<u64>,
@@ -46,6 +49,9 @@ pub struct Manifest {
     pub machine: String,
     /// Wall time in seconds.
     pub wall_s: f64,
+    /// The command line that asked for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub command: String,
     /// Fingerprint per run (`scheme/seedN`).
     pub fingerprints: BTreeMap<String, String>,
     /// Files of this directory and what they hold.
@@ -122,7 +128,14 @@ pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Optio
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ReportError::file(path, error)),
     };
-    let wrong = |error| ReportError::content(path, error, "run the scenario again, or remove the file");
+    let wrong = |error: serde_json::Error| {
+        let found = match error.classify() {
+            serde_json::error::Category::Eof => format!("the file ends too early: {error}"),
+            serde_json::error::Category::Data => format!("another version may have written it: {error}"),
+            _ => error.to_string(),
+        };
+        ReportError::content(path, found, "run the scenario again with this version; nothing was written")
+    };
     serde_json::from_str(&text).map(Some).map_err(wrong)
 }
 
@@ -196,5 +209,10 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("unfinished_named", "list of text", "", "the first flows that did not finish: which, where, since when"),
     ("flows_wait", "boolean", "", "whether flows in the statistics wait for others, as in a collective"),
     ("warmup_s", "real", "s", "flows that start earlier than this after the first flow are not in the statistics"),
+    ("arrivals_from_s", "real", "s", "when the first flow that counts started; null where none did"),
+    ("arrivals_to_s", "real", "s", "when the last flow that counts started"),
+    ("window_from_s", "real", "s", "begin of the window of window_utilisation in links; null without one"),
+    ("window_to_s", "real", "s", "its end"),
+    ("offered_load", "list of object", "", "payload offered over capacity, where more than the links named can carry"),
     ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),
 ];

@@ -45,6 +45,24 @@ pub struct WorkloadMeta {
     pub measured: bool,
 }
 
+/// A fault that struck a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkFault {
+    /// Sending node of the directed link.
+    pub from: String,
+    /// Receiving node.
+    pub to: String,
+    /// When.
+    pub at: Time,
+    /// What it did: `down`, `up`, `100Gbps`, `loses 0.01`.
+    pub what: String,
+}
+
+impl LinkFault {
+    /// The word for a link that no longer carries anything.
+    pub const DOWN: &str = "down";
+}
+
 /// What the rows of a run do not say themselves.
 #[derive(Clone, Debug)]
 pub struct RunMeta {
@@ -74,12 +92,19 @@ pub struct RunMeta {
     pub flows_wait: bool,
     /// Largest memory of the process; `None` where the system does not say.
     pub peak_rss_bytes: Option<u64>,
+    /// Faults of links, in the order of their times.
+    pub faults: Vec<LinkFault>,
 }
 
 impl RunMeta {
     /// Name of a workload by index; the index itself where it has no name.
     pub fn workload(&self, index: u16) -> String {
         self.workloads.get(usize::from(index)).map_or_else(|| index.to_string(), |w| w.name.clone())
+    }
+    /// What faults did to a link, such as `down at 20us; up at 50us`; empty where none struck it.
+    pub fn faults_of(&self, from: &str, to: &str) -> String {
+        let own = self.faults.iter().filter(|fault| fault.from == from && fault.to == to);
+        own.map(|fault| format!("{} at {}", fault.what, fault.at)).collect::<Vec<_>>().join("; ")
     }
     /// The moment from which starting flows count: the first flow's start and the warm-up.
     pub fn counted_from(&self, result: &RunResult) -> Time {

@@ -66,9 +66,30 @@ pub(crate) fn significant_digits_trimmed(value: f64, digits: usize) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
+/// Letters with runs of three and more shortened: `abcdf` is `a\u{2013}df`.
+pub(crate) fn letters(text: &str) -> String {
+    if !text.chars().all(|c| c.is_ascii_lowercase()) {
+        return text.to_string();
+    }
+    let follows = |a: &u8, b: &u8| a + 1 == *b;
+    let shown = |run: &[u8]| match run {
+        [first, _, .., last] => format!("{}\u{2013}{}", char::from(*first), char::from(*last)),
+        few => few.iter().map(|c| char::from(*c)).collect(),
+    };
+    text.as_bytes().chunk_by(follows).map(shown).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_of_letters() {
+        assert_eq!(letters("abcdf"), "a\u{2013}df");
+        assert_eq!(letters("ab"), "ab");
+        assert_eq!(letters(""), "");
+        assert_eq!(letters("za1"), "za1");
+    }
 
     #[test]
     fn digits() {

@@ -1,86 +1,129 @@
 //! `report.html`: one page that holds everything it shows, opens offline and follows the reader's light or dark theme.
 
+mod banner;
+mod queues;
+mod setup;
+mod tables;
+
 use crate::{
-    comparison::{Comparison, ComparisonRow, Metric},
-    dataset::{Dataset, RunRows},
+    comparison::Comparison,
+    dataset::Dataset,
+    directory::FigureFiles,
     error::ReportError,
-    figures::{BOLD, Figure, REGULAR, SERIES},
+    figures::{Drawn, Figure},
     headline::{self, seconds},
-    numbers::{bytes, percent_change, significant_digits, significant_digits_trimmed, thousands},
+    numbers::{bytes, significant_digits, significant_digits_trimmed, thousands},
     summary::Summary,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use minijinja::{AutoEscape, Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("page/report.html.jinja");
-const STYLE: &str = include_str!("page/style.css");
-const SCRIPT: &str = include_str!("page/sort.js");
+pub(crate) const STYLE: &str = include_str!("page/style.css");
+pub(crate) const SORT: &str = include_str!("page/sort.js");
+pub(crate) const FIGURES: &str = include_str!("page/figures.js");
+const REGULAR: &[u8] = include_bytes!("../fonts/Inter-Regular.woff2");
+const BOLD: &[u8] = include_bytes!("../fonts/Inter-SemiBold.woff2");
 
-/// Metrics a page has room for side by side.
-const COLUMNS: &[&str] = &[
-    "slowdown_p50",
-    "slowdown_p99",
-    "slowdown_max",
-    "fct_mean",
-    "fct_p99",
-    "fct_ratio_max",
-    "completion",
-    "trimmed",
-    "dropped",
-    "retransmitted",
-    "out_of_order_share",
-    "max_queue",
-];
+/// Files larger than this are named on the page, not embedded.
+const LARGEST: usize = 600_000;
 
-/// Ports listed as the deepest per scheme.
-const PORTS: usize = 10;
-
-/// The page over `data`; `comparison` where it is of several runs.
+/// The page over `data`; `comparison` where it is of several runs; `files` are those of the figures, in their order.
 pub(crate) fn render(
     data: &Dataset,
     comparison: Option<&Comparison>,
-    figures: &[Figure],
+    drawn: &Drawn,
+    files: &[FigureFiles],
+    with_all: bool,
 ) -> Result<String, ReportError> {
     let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
-    let summaries: Vec<Summary> = data.summaries().cloned().collect();
-    let first = summaries.first();
-    let headline = match (comparison, first) {
-        (Some(comparison), _) => comparison.headline(&summaries),
+    let first = data.summaries.first();
+    let headlines = match (comparison, first) {
+        (Some(comparison), _) => comparison.headlines(with_all),
         (None, Some(run)) => headline::of_run(run),
         (None, None) => vec![],
     };
-    let figures: Vec<Value> = figures
-        .iter()
-        .map(|f| context! { name => f.name, title => &f.title, caption => &f.caption, svg => Value::from_safe_string(f.svg.clone()) })
-        .collect();
-    let fonts = [(REGULAR, 400), (BOLD, 600)]
-        .map(|(font, weight)| context! { weight => weight, data => BASE64_STANDARD.encode(font) });
+    let headlines: Vec<Value> =
+        headlines.iter().map(|h| context! { workload => &h.workload, sentences => &h.sentences }).collect();
+    let figures: Vec<Value> = drawn.figures.iter().zip(files).map(|(f, files)| figure(f, files)).collect();
     let m = &data.manifest;
+    let seeds_of =
+        |scheme: &str| data.summaries.iter().filter(|run| run.scheme == scheme).map(|run| run.seed).collect::<Vec<_>>();
+    let single = if comparison.is_none() { first } else { None };
     let page = context! {
         style => Value::from_safe_string(STYLE.to_string()),
-        script => Value::from_safe_string(SCRIPT.to_string()),
-        fonts => fonts,
+        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
+        fonts => fonts(),
         title => &m.name,
         comparison => comparison.is_some(),
-        schemes => data.schemes.iter().map(|scheme| scheme.name.clone()).collect::<Vec<_>>(),
+        schemes => data.schemes.iter().map(|s| context! { name => &s.name, seeds => seeds_of(&s.name).len() }).collect::<Vec<_>>(),
         baseline => comparison.map(|c| &c.baseline),
         seeds => ranges(&data.seeds()),
-        headline => headline,
-        warnings => warnings(&summaries),
-        tiles => if comparison.is_none() { first.map(tiles).unwrap_or_default() } else { vec![] },
-        tables => comparison.map(tables).unwrap_or_default(),
+        uneven => comparison.is_some_and(|c| !c.missing().is_empty()),
+        headlines => headlines,
+        missing => banner::missing(data, comparison),
+        warnings => [banner::versions(data), warnings(&data.summaries)].concat(),
+        setup => setup::facts(data).into_iter().map(|(name, value)| context! { name => name, value => value }).collect::<Vec<_>>(),
+        tiles => single.map(tiles).unwrap_or_default(),
+        tables => comparison.map(|c| tables::per_workload(c, with_all)).unwrap_or_default(),
+        network => comparison.and_then(tables::network),
+        test => comparison.map(tables::legend),
         figures => figures,
-        ports => data.schemes.iter().enumerate().map(|(i, s)| ports(i, &s.name, &s.runs[0])).collect::<Vec<_>>(),
-        workloads => if comparison.is_none() { first.map(workloads).unwrap_or_default() } else { vec![] },
-        balances => if comparison.is_none() { first.map(balances).unwrap_or_default() } else { vec![] },
-        runs => summaries.iter().map(run).collect::<Vec<_>>(),
+        left_out => banner::left_out(drawn),
+        window => setup::window(data),
+        ports => queues::blocks(data),
+        workloads => single.map(workloads).unwrap_or_default(),
+        balances => single.map(balances).unwrap_or_default(),
+        runs => data.summaries.iter().map(run).collect::<Vec<_>>(),
         facts => facts(data, first),
         scenario => &m.scenario,
     };
     environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
+}
+
+/// The page's fonts, within it.
+pub(crate) fn fonts() -> [Value; 2] {
+    // A slash in a data URL must stay one: the font is marked as not to be escaped.
+    let font =
+        |font: &[u8]| Value::from_safe_string(format!("data:font/woff2;base64,{}", BASE64_STANDARD.encode(font)));
+    [(REGULAR, 400), (BOLD, 600)].map(|(bytes, weight)| context! { weight => weight, url => font(bytes) })
+}
+
+/// A figure with its files and the points it tells about, all within the page.
+pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
+    let name = figure.file();
+    let url = |kind: &str, bytes: &[u8]| {
+        (bytes.len() <= LARGEST)
+            .then(|| Value::from_safe_string(format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes))))
+    };
+    let downloads: Vec<Value> = [
+        ("SVG", "svg", url("image/svg+xml", files.svg.as_bytes())),
+        ("PDF", "pdf", url("application/pdf", &files.pdf)),
+        ("PNG", "png", url("image/png", &files.png)),
+        ("rows (CSV)", "csv", url("text/csv;charset=utf-8", files.csv.as_bytes())),
+    ]
+    .into_iter()
+    .map(|(label, extension, url)| context! { label => label, file => format!("{name}.{extension}"), url => url })
+    .collect();
+    let tenth = |value: f64| (value * 10.0).round() / 10.0;
+    let hits: Vec<serde_json::Value> = figure
+        .hits
+        .iter()
+        .map(|hit| serde_json::json!([tenth(hit.at.0), tenth(hit.at.1), hit.series, hit.text]))
+        .collect();
+    // What stands in a script must not end it.
+    let hits = serde_json::Value::from(hits).to_string().replace('<', "\\u003c");
+    context! {
+        name => name,
+        title => &figure.title,
+        caption => &figure.caption,
+        svg => Value::from_safe_string(figure.svg.clone()),
+        hits => Value::from_safe_string(hits),
+        downloads => downloads,
+    }
 }
 
 /// `1-10, 12`.
@@ -92,12 +135,26 @@ fn ranges(seeds: &[u64]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
+/// The warnings of all runs; one that several runs share stands once.
 fn warnings(runs: &[Summary]) -> Vec<String> {
-    let mut warnings = vec![];
+    let mut shared: Vec<(String, Vec<String>)> = vec![];
     for run in runs {
-        let of = if runs.len() > 1 { format!("{}, seed {}: ", run.scheme, run.seed) } else { String::new() };
-        warnings.extend(run.warnings().into_iter().map(|warning| format!("{of}{warning}")));
+        let name = format!("{}, seed {}", run.scheme, run.seed);
+        for warning in run.warnings() {
+            match shared.iter_mut().find(|(other, _)| *other == warning) {
+                Some((_, names)) => names.push(name.clone()),
+                None => shared.push((warning, vec![name.clone()])),
+            }
+        }
     }
+    let line = |(warning, names): (String, Vec<String>)| match (names.as_slice(), runs.len()) {
+        (_, 1) => warning,
+        (names, all) if names.len() == all => format!("All runs: {warning}"),
+        ([one], _) => format!("{one}: {warning}"),
+        ([first, rest @ ..], _) => format!("{first} and {} other runs: {warning}", rest.len()),
+        ([], _) => warning,
+    };
+    let mut warnings: Vec<String> = shared.into_iter().map(line).collect();
     const MOST: usize = 12;
     if warnings.len() > MOST {
         let more = warnings.len() - MOST;
@@ -124,7 +181,7 @@ fn tiles(run: &Summary) -> Vec<Value> {
     };
     let tile = |name: &str, value: String, note: String| context! { name => name, value => value, note => note };
     let kind = if run.all.fct_kind == crate::FctKind::Rx { "at the receiver" } else { "to the last ACK" };
-    vec![
+    let flows = vec![
         tile("Slowdown, median", number(run.all.slowdown.p50), format!("mean {}", number(run.all.slowdown.mean))),
         tile("Slowdown, p99", number(run.all.slowdown.p99), format!("max {}", number(run.all.slowdown.max))),
         tile("FCT, mean", format!("{} µs", number(run.all.fct_us.mean)), kind.to_string()),
@@ -134,92 +191,19 @@ fn tiles(run: &Summary) -> Vec<Value> {
             format!("p99 {} µs", number(run.all.fct_us.p99)),
         ),
         tile("Max FCT over ideal", number(run.all.fct_ratio_max), "slowest flow, 1 is ideal".to_string()),
+    ];
+    let network = vec![
         tile("Marked (ECN)", count(c.ecn_marked), share(c.ecn_marked)),
         tile("Trimmed", count(c.trimmed), share(c.trimmed)),
         tile("Dropped", count(c.dropped), format!("{} retransmitted", count(c.retransmitted))),
         tile("Out of order", count(c.out_of_order), share(c.out_of_order)),
         tile("Largest queue", bytes(run.queues.max_bytes as f64), "waiting data at a switch port".to_string()),
-    ]
-}
-
-/// A table per workload: a row per scheme, a cell per metric.
-fn tables(comparison: &Comparison) -> Vec<Value> {
-    let table = |workload: &str| {
-        let means = |m: &Metric| -> Vec<f64> {
-            let mean = |s: &String| comparison.row(workload, s, m.name)?.mean;
-            comparison.schemes.iter().filter_map(mean).collect()
-        };
-        // What is nought for every scheme tells nothing.
-        let tells = |m: &&Metric| means(m).iter().any(|mean| *mean != 0.0);
-        let metrics: Vec<&Metric> = COLUMNS.iter().filter_map(|name| Metric::named(name)).filter(tells).collect();
-        let rows: Vec<Value> = comparison
-            .schemes
-            .iter()
-            .enumerate()
-            .map(|(i, scheme)| {
-                let cells: Vec<Value> =
-                    metrics.iter().map(|m| comparison.row(workload, scheme, m.name).map_or(Value::UNDEFINED, cell)).collect();
-                context! { scheme => scheme, series => i % SERIES.len(), baseline => *scheme == comparison.baseline, cells => cells }
-            })
-            .collect();
-        let heads: Vec<Value> = metrics
-            .iter()
-            .map(|m| context! { title => m.title, unit => if m.unit == "us" { "µs" } else { m.unit }, main => m.name == comparison.main_metric })
-            .collect();
-        context! { workload => workload, heads => heads, rows => rows }
-    };
-    comparison.workloads().into_iter().map(table).collect()
-}
-
-fn cell(row: &ComparisonRow) -> Value {
-    let Some(mean) = row.mean else { return context! { text => "n/a", value => "" } };
-    let compared = row.difference.is_some();
-    let change = row.ratio_to_baseline.filter(|_| compared).map(percent_change);
-    let side = match (row.significant, row.difference) {
-        (Some(true), Some(d)) if d < 0.0 => "better",
-        (Some(true), Some(d)) if d > 0.0 => "worse",
-        (Some(false), _) => "unsure",
-        _ => "",
-    };
-    let text = match row.unit {
-        "bytes" => bytes(mean),
-        "packets" => significant_digits_trimmed(mean, 4),
-        _ => significant_digits(mean, if mean >= 1000.0 { 4 } else { 3 }),
-    };
-    let half = |half: f64| if row.unit == "bytes" { bytes(half) } else { significant_digits(half, 2) };
-    context! {
-        text => text,
-        value => mean,
-        half => row.ci95_half_width.map(half),
-        change => change,
-        side => side,
-        best => row.best,
-        p => row.p_value.map(|p| format!("p = {p:.3}")),
-        unfinished => row.unfinished_flows > 0 && Metric::named(row.metric).is_some_and(Metric::is_of_flows),
+    ];
+    // Several workloads have a table of their own; their flows are not pooled.
+    match run.workloads.values().filter(|workload| workload.measured).count() {
+        0 | 1 => [flows, network].concat(),
+        _ => network,
     }
-}
-
-/// The ports of a run where most data waited.
-fn ports(series: usize, scheme: &str, run: &RunRows) -> Value {
-    let mut links: Vec<_> = run.links.iter().filter(|link| !link.is_nic()).collect();
-    links.sort_by(|a, b| b.queue_max_bytes.total_cmp(&a.queue_max_bytes).then(b.utilisation.total_cmp(&a.utilisation)));
-    let row = |link: &&crate::dataset::LinkPoint| {
-        context! {
-            from => &link.from,
-            to => &link.to,
-            group => link.group(),
-            utilisation => format!("{} %", significant_digits(link.utilisation * 100.0, 3)),
-            share => (link.utilisation * 100.0).clamp(0.0, 100.0),
-            mean => bytes(link.queue_mean_bytes),
-            p99 => bytes(link.queue_p99_bytes),
-            max => bytes(link.queue_max_bytes),
-            marks => count(link.ecn_marks),
-            trims => count(link.trims),
-            drops => count(link.drops),
-        }
-    };
-    let rows: Vec<Value> = links.iter().take(PORTS).map(row).collect();
-    context! { scheme => scheme, series => series % SERIES.len(), seed => run.summary.seed, rows => rows }
 }
 
 /// The statistics of each workload of a single run, where there are several.

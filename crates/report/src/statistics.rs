@@ -95,13 +95,32 @@ fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()
 }
 
+/// Fewer pairs than these tell nothing: two differences have one degree of freedom, and t would have to exceed 12.7.
+pub const FEWEST_PAIRS: usize = 3;
+
+/// Spread below this share of the values is rounding, not variance.
+const ROUNDING: f64 = 1e-12;
+
+/// What a paired t-test has to say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Test {
+    /// Fewer than [`FEWEST_PAIRS`] seeds that both ran.
+    TooFew,
+    /// The two are equal at every seed.
+    Equal,
+    /// They differ by the same amount at every seed: the seed changes nothing, so there is no variance to test against.
+    Constant,
+    /// The two-sided p-value, for itself alone.
+    P(f64),
+}
+
 /// The difference between two schemes that ran the same seeds, seed by seed (paired t-test).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedDifference {
     /// Mean of (value - baseline) over seeds, with its interval.
     pub difference: Estimate,
-    /// Probability of a difference at least as large by chance; `None` below two pairs.
-    pub p_value: Option<f64>,
+    /// How sure it is.
+    pub test: Test,
 }
 
 impl PairedDifference {
@@ -109,21 +128,37 @@ impl PairedDifference {
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(value, baseline)| value - baseline).collect();
         let difference = Estimate::of(&differences)?;
-        let p_value = standard_deviation(&differences).map(|deviation| match deviation {
-            // Runs are deterministic, so equal differences at every seed do occur; t is then without bound, or 0 / 0.
-            0.0 if difference.mean == 0.0 => 1.0,
-            0.0 => 0.0,
-            _ => {
+        let largest = pairs.iter().flat_map(|pair| [pair.0.abs(), pair.1.abs()]).fold(0.0, f64::max);
+        let deviation = standard_deviation(&differences).unwrap_or(0.0);
+        let test = match deviation > ROUNDING * largest {
+            _ if differences.len() < FEWEST_PAIRS => Test::TooFew,
+            false if difference.mean.abs() <= ROUNDING * largest => Test::Equal,
+            false => Test::Constant,
+            true => {
                 let t = difference.mean / (deviation / (differences.len() as f64).sqrt());
-                student(differences.len() - 1).map_or(1.0, |student| (2.0 * student.cdf(-t.abs())).min(1.0))
+                Test::P(student(differences.len() - 1).map_or(1.0, |student| (2.0 * student.cdf(-t.abs())).min(1.0)))
             }
-        });
-        Some(PairedDifference { difference, p_value })
+        };
+        Some(PairedDifference { difference, test })
     }
-    /// Whether the difference is significant at 5 %; `None` below two pairs.
-    pub fn significant(&self) -> Option<bool> {
-        self.p_value.map(|p| p < SIGNIFICANCE)
+    /// The p-value for itself alone; `None` where there is no test.
+    pub fn p_value(&self) -> Option<f64> {
+        if let Test::P(p) = self.test { Some(p) } else { None }
     }
+}
+
+/// P-values adjusted for being members of one family (Holm 1979, step-down): the probability of calling any equal pair
+/// different stays at the level they are compared with. In the order given.
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut adjusted = vec![0.0; p_values.len()];
+    let mut least = 0.0f64;
+    for (rank, &at) in order.iter().enumerate() {
+        least = least.max((p_values[at] * (p_values.len() - rank) as f64).min(1.0));
+        adjusted[at] = least;
+    }
+    adjusted
 }
 
 #[cfg(test)]
@@ -192,7 +227,7 @@ mod tests {
         let e = Estimate::of(&[4.0]).unwrap();
         assert_eq!((e.mean, e.half_width, e.interval()), (4.0, None, None));
         assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(PairedDifference::of(&[(4.0, 5.0)]).unwrap().significant(), None);
+        assert_eq!(PairedDifference::of(&[(4.0, 5.0)]).unwrap().test, Test::TooFew);
     }
 
     #[test]
@@ -203,17 +238,25 @@ mod tests {
         let pairs: Vec<_> = first.into_iter().zip(second).collect();
         let d = PairedDifference::of(&pairs).unwrap();
         close(d.difference.mean, -1.58, 1e-12);
-        close(d.p_value.unwrap(), 0.002833, 1e-6);
+        close(d.p_value().unwrap(), 0.002833, 1e-6);
         let (low, high) = d.difference.interval().unwrap();
         close(low, -2.459_886, 1e-5);
         close(high, -0.700_114, 1e-5);
-        assert_eq!(d.significant(), Some(true));
     }
 
     #[test]
-    fn differences_without_spread() {
-        assert_eq!(PairedDifference::of(&[(2.0, 1.0), (3.0, 2.0)]).unwrap().significant(), Some(true));
-        assert_eq!(PairedDifference::of(&[(2.0, 2.0), (3.0, 3.0)]).unwrap().significant(), Some(false));
+    fn two_seeds_are_too_few_to_tell() {
+        assert_eq!(PairedDifference::of(&[(2.0, 1.0), (3.1, 2.0)]).unwrap().test, Test::TooFew);
+        assert!(PairedDifference::of(&[(2.0, 1.0), (3.1, 2.0), (4.0, 3.0)]).unwrap().p_value().is_some());
+    }
+
+    #[test]
+    fn without_variance_there_is_no_p_value() {
+        // The same difference at every seed, up to rounding: 0.3 - 0.1 is not 0.2.
+        let constant = [(0.3, 0.1), (1.2, 1.0), (2.2, 2.0)];
+        assert_eq!(PairedDifference::of(&constant).unwrap().test, Test::Constant);
+        assert_eq!(PairedDifference::of(&constant).unwrap().p_value(), None);
+        assert_eq!(PairedDifference::of(&[(2.0, 2.0), (3.0, 3.0), (4.0, 4.0)]).unwrap().test, Test::Equal);
         // 0.1 added up ten times is not 1: equal values must have no spread all the same.
         assert_eq!(Estimate::of(&[0.1; 10]), Some(Estimate { mean: 0.1, half_width: Some(0.0), seeds: 10 }));
     }
@@ -235,7 +278,7 @@ mod tests {
             let swapped: Vec<_> = pairs.iter().map(|&(a, b)| (b, a)).collect();
             let (one, other) = (PairedDifference::of(&pairs).unwrap(), PairedDifference::of(&swapped).unwrap());
             prop_assert!((one.difference.mean + other.difference.mean).abs() < 1e-9);
-            prop_assert!((one.p_value.unwrap() - other.p_value.unwrap()).abs() < 1e-9);
+            prop_assert!((one.p_value().unwrap_or(2.0) - other.p_value().unwrap_or(2.0)).abs() < 1e-9);
         }
     }
 }

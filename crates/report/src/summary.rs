@@ -1,6 +1,7 @@
 //! `summary.json`: a run in a page of numbers.
 
 use crate::{
+    load::{OfferedLoad, above_capacity},
     meta::{FctKind, RunMeta, past_warmup},
     statistics::{Distribution, quantile},
 };
@@ -44,6 +45,7 @@ pub struct Summary {
     /// The balance of packets and bytes.
     pub conservation: ConservationSummary,
     /// The queues of the switches' ports.
+    #[serde(default)]
     pub queues: QueueSummary,
     /// Version of the project.
     pub version: String,
@@ -57,12 +59,29 @@ pub struct Summary {
     #[serde(default)]
     pub unfinished_named: Vec<String>,
     /// Warm-up in seconds.
+    #[serde(default)]
     pub warmup_s: f64,
     /// Whether measured flows wait for others (a collective).
     #[serde(default)]
     pub flows_wait: bool,
     /// Bytes of the simulator's own structures per host.
+    #[serde(default)]
     pub bytes_per_host: u64,
+    /// When the first flow that counts started, in seconds; `None` where none did.
+    #[serde(default)]
+    pub arrivals_from_s: Option<f64>,
+    /// When the last one started.
+    #[serde(default)]
+    pub arrivals_to_s: Option<f64>,
+    /// Begin of the window of `window_utilisation` in `links`, in seconds; `None` without one.
+    #[serde(default)]
+    pub window_from_s: Option<f64>,
+    /// Its end.
+    #[serde(default)]
+    pub window_to_s: Option<f64>,
+    /// Links that are offered more than they can carry.
+    #[serde(default)]
+    pub offered_load: Vec<OfferedLoad>,
 }
 
 /// Most unfinished flows that a summary names; the others are counted, and every one is in the flow table.
@@ -155,6 +174,8 @@ impl Summary {
         let mut p99: Vec<f64> = switch_ports.iter().map(|l| l.queue.p99_bytes as f64).collect();
         p99.sort_unstable_by(f64::total_cmp);
         let unfinished = result.flows.iter().filter(|flow| meta.fct_kind.fct(flow).is_none());
+        let counts = |flow: &&FlowRow| meta.is_measured(flow) && past_warmup(flow, counted_from);
+        let starts = || result.flows.iter().filter(counts).filter_map(|flow| flow.start);
         let means: Vec<f64> = switch_ports.iter().map(|l| l.queue.mean_bytes).collect();
         Summary {
             scenario: meta.scenario.clone(),
@@ -185,6 +206,11 @@ impl Summary {
             flows_wait: meta.flows_wait,
             warmup_s: meta.warmup.as_seconds(),
             bytes_per_host: result.bytes_per_host,
+            arrivals_from_s: starts().min().map(Time::as_seconds),
+            arrivals_to_s: starts().max().map(Time::as_seconds),
+            window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),
+            window_to_s: result.window.as_ref().map(|window| window.to.as_seconds()),
+            offered_load: above_capacity(result, meta),
         }
     }
 
@@ -215,6 +241,14 @@ impl Summary {
             let more = if more > 0 { format!("; {more} more in the flow table") } else { String::new() };
             warnings.push(format!("Unfinished: {}{more}.", self.unfinished_named.join(", ")));
         }
+        for offered in &self.offered_load {
+            warnings.push(format!(
+                "The flows offer {:.0} % of what {} can carry: queues grow for as long as flows arrive, and the results depend on \
+                 how long that is.",
+                offered.load * 100.0,
+                offered.links
+            ));
+        }
         if flows.measured == 0 {
             warnings.push("No finished flow enters the statistics.".to_string());
         }
@@ -222,6 +256,13 @@ impl Summary {
             warnings.push("Packets or bytes were lost or invented: the conservation check failed.".to_string());
         }
         warnings
+    }
+
+    /// Data arrivals per ACK; `None` where no ACK was sent. The NACKs of trimmed packets, one per header that arrived, are
+    /// not counted (those of a RoCE receiver, which answers with nothing else, are).
+    pub fn packets_per_ack(&self) -> Option<f64> {
+        let acks = self.counters.acks.saturating_sub(self.conservation.headers.delivered);
+        (acks > 0).then(|| self.conservation.data_packets.delivered as f64 / acks as f64)
     }
 
     /// Share of data arrivals that came out of order; `None` where nothing arrived.

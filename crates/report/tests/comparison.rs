@@ -40,6 +40,7 @@ fn means_intervals_ratios_and_tests() {
     close(ecmp.ci95_low, -0.968);
     close(ecmp.ratio_to_baseline, 1.0);
     assert_eq!((ecmp.difference, ecmp.p_value, ecmp.significant, ecmp.best), (None, None, None, false));
+    assert_eq!(ecmp.p_holm, None);
     // prime - ecmp: -1, -2, -3: t = -2 / (1 / sqrt(3)) = -3.4641 with 2 degrees of freedom. For two degrees
     // p = 1 - |t| / sqrt(t^2 + 2) = 1 - sqrt(12 / 14) = 0.0742.
     let prime = row("prime");
@@ -56,22 +57,6 @@ fn means_intervals_ratios_and_tests() {
 }
 
 #[test]
-fn the_headline_names_the_best_and_how_sure_that_is() {
-    let runs = runs();
-    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime", "ops"]), "ecmp");
-    let headline = comparison.headline(&runs);
-    // Max FCT over ideal: prime 2, half of ecmp's 4; not significant with p = 0.074. Next ops and ecmp, both 4.
-    assert!(headline[0].starts_with("prime has the best slowest flow against the ideal"), "{headline:?}");
-    assert!(
-        headline[0]
-            .contains("50 % lower than ecmp (baseline); the difference is not significant (paired t-test, p = 0.074)")
-    );
-    let equal = [summary("ecmp", 1, 2.0), summary("prime", 1, 2.0)];
-    let comparison = Comparison::new(&equal, &names(&["ecmp", "prime"]), "ecmp");
-    assert!(comparison.headline(&equal)[0].starts_with("All schemes are equal"));
-}
-
-#[test]
 fn one_seed_has_neither_interval_nor_test() {
     let runs = [summary("ecmp", 1, 3.0), summary("prime", 1, 1.5)];
     let comparison = Comparison::new(&runs, &names(&["ecmp", "prime"]), "ecmp");
@@ -82,17 +67,35 @@ fn one_seed_has_neither_interval_nor_test() {
 }
 
 #[test]
-fn pairs_are_formed_by_seed() {
-    // prime lacks seed 1: the ratio is over seeds 2 and 3, 5 / 10.
+fn only_what_every_scheme_has_run_is_compared() {
+    // prime lacks seed 1: everything is over seeds 2 and 3, where ecmp has 4 and 6, prime 2 and 3.
     let mut runs = runs();
     runs.retain(|run| !(run.scheme == "prime" && run.seed == 1));
     runs.reverse();
-    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime"]), "ecmp");
-    let row = comparison.row(ALL, "prime", "slowdown_mean").unwrap();
-    assert_eq!(row.seeds, 2);
-    close(row.ratio_to_baseline, 0.5);
-    close(row.difference, -2.5);
-    assert_eq!(comparison.row(ALL, "ecmp", "slowdown_mean").unwrap().seeds, 3);
+    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime", "absent"]), "ecmp");
+    let row = |scheme| comparison.row(ALL, scheme, "slowdown_mean").unwrap();
+    assert_eq!((row("prime").seeds, row("ecmp").seeds), (2, 2));
+    close(row("ecmp").mean, 5.0);
+    close(row("prime").ratio_to_baseline, 0.5);
+    close(row("prime").difference, -2.5);
+    assert_eq!((&comparison.seeds, &comparison.compared_seeds), (&vec![1, 2, 3], &vec![2, 3]));
+    assert_eq!(comparison.missing(), [("prime", vec![1]), ("absent", vec![1, 2, 3])]);
+    let text = comparison.to_text();
+    assert!(text.contains("MISSING prime: 2 of 3 seeds; not run: seed 1"), "{text}");
+    assert!(text.contains("MISSING absent: 0 of 3 seeds"), "{text}");
+}
+
+#[test]
+fn without_a_common_seed_pairs_stand_on_what_they_share() {
+    let of = |scheme, seeds: &[u64]| seeds.iter().map(|s| summary(scheme, *s, *s as f64 + 1.0)).collect::<Vec<_>>();
+    let runs = [of("a", &[1, 2]), of("b", &[2, 3]), of("c", &[3, 4])].concat();
+    let comparison = Comparison::new(&runs, &names(&["a", "b", "c"]), "a");
+    assert!(comparison.compared_seeds.is_empty());
+    let row = |scheme| comparison.row(ALL, scheme, "slowdown_mean").unwrap();
+    // a and b share seed 2, where both have 3; a and c share none.
+    close(row("b").ratio_to_baseline, 1.0);
+    assert_eq!((row("c").ratio_to_baseline, row("c").difference), (None, None));
+    assert!(row("a").group.is_empty() && !row("a").leading);
 }
 
 #[test]

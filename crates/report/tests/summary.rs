@@ -96,6 +96,17 @@ fn statistics_by_hand() {
 }
 
 #[test]
+fn packets_per_ack_by_hand() {
+    // 900 arrivals; 310 answers, of which 10 are the NACKs of ten headers: 900 / 300.
+    let mut run = result(vec![flow(0, 300_000, at_us(0), 1.0)]);
+    run.counters.acks = 310;
+    run.conservation.headers.delivered = 10;
+    assert_eq!(Summary::new(&run, &meta("prime", 1)).packets_per_ack(), Some(3.0));
+    run.counters.acks = 0;
+    assert_eq!(Summary::new(&run, &meta("prime", 1)).packets_per_ack(), None);
+}
+
+#[test]
 fn the_acknowledgement_is_what_counts_where_it_is_asked_for() {
     // Ideal to the last acknowledgement: 10 + 4 us; FCT 20 + 4 us.
     let mut meta = meta("prime", 1);

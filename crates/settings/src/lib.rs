@@ -11,7 +11,7 @@ pub use setting::{Auto, Never, Raw, Setting, Wrong};
 
 use thiserror::Error;
 
-/// What is known of one parameter.
+/// Everything known about one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
     /// Its key in a scenario.
@@ -29,12 +29,12 @@ pub struct Parameter {
 /// Why a parameter could not be set.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetError {
-    /// There is no such parameter.
+    /// No parameter has this key.
     #[error("unknown key `{key}`; allowed are {}{}", allowed.join(", "), hint(nearest))]
     UnknownKey {
         /// The key as found.
         key: String,
-        /// All keys there are.
+        /// All valid keys.
         allowed: Vec<&'static str>,
         /// The nearest of them.
         nearest: Option<String>,
@@ -55,21 +55,22 @@ fn hint(nearest: &Option<String>) -> String {
 
 /// A set of parameters declared with [`parameters!`].
 pub trait Parameters {
-    /// What is known of each, in declaration order.
+    /// All about each parameter, in declaration order.
     fn documentation(&self) -> Vec<Parameter>;
-    /// Sets one.
+    /// Sets one parameter.
     ///
     /// # Errors
-    /// [`SetError`] where there is no such key or the value does not fit; nothing is changed then.
+    /// [`SetError`] for an unknown key or a value that does not fit; nothing is changed then.
     fn set(&mut self, key: &str, value: &Raw) -> Result<(), SetError>;
-    /// Every key with its present value.
+    /// Every key with its current value.
     fn entries(&self) -> Vec<(&'static str, Raw)>;
 }
 
 /// The `number` names nearest to `found`, whether near or not, nearest first; each once.
 pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<String> {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
-    let found = plain(found);
+    // A word this long is no slip of the pen, and the distance takes time with its length.
+    let found: String = plain(found).chars().take(200).collect();
     let mut near: Vec<(usize, &str)> =
         names.into_iter().map(|name| (strsim::damerau_levenshtein(&found, &plain(name)), name)).collect();
     near.sort();
@@ -77,8 +78,12 @@ pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, nu
     near.into_iter().take(number).map(|(_, name)| name.to_string()).collect()
 }
 
-/// The nearest of `names` to `found`, where one is near enough to be meant.
+/// The nearest of `names` to `found`, if any is close enough to have been meant.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    // A word this long is no slip of the pen, and the distance takes time with its length.
+    if found.len() > 200 {
+        return None;
+    }
     let found = found.to_lowercase().replace('_', "-");
     names
         .into_iter()
@@ -154,7 +159,7 @@ macro_rules! parameters {
     };
 }
 
-/// Declares a parameter type that is one of a few words.
+/// Declares a parameter type whose values are a few words.
 ///
 /// ```
 /// use anabranch_settings::{choices, Raw, Setting};

@@ -43,9 +43,9 @@ pub struct Wrong {
     pub found: String,
     /// What is allowed.
     pub expected: String,
-    /// More about why, where there is more to say.
+    /// Why not, where the type alone does not say it.
     pub why: Option<String>,
-    /// The nearest valid choice, where one is near.
+    /// The nearest valid choice, if one is close.
     pub nearest: Option<String>,
 }
 

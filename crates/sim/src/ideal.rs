@@ -1,7 +1,7 @@
 //! The flow completion time of a flow alone on the network.
 
 use crate::Setup;
-use anabranch_fabric::Quirks;
+use anabranch_fabric::IdealFct;
 use anabranch_topology::{BasePaths, LinkId};
 use anabranch_units::Time;
 use anabranch_workload::Flow;
@@ -18,7 +18,7 @@ pub(crate) fn ideal(setup: &Setup, paths: &mut BasePaths, flow: &Flow) -> (Time,
     let last = flow.size - (packets - 1) * mtu;
     let path = paths.path(topology, flow.src, flow.dst);
     let rx = topology.train_arrival(path, packets - 1, mtu + header, last + header);
-    if setup.fabric.quirks == Quirks::ConweaveNs3 {
+    if setup.fabric.ideal_fct == IdealFct::RttAndBytes {
         let rate = topology.link(topology.host_uplink(flow.src)).rate;
         return (rx, topology.rtt(path, mtu, 0) + rate.wire_time(flow.size + packets * header));
     }

@@ -104,6 +104,7 @@ fn results(setup: &Setup, output: Output) -> RunResult {
         series: output.series,
         uplink_counts: output.uplink_counts,
         bytes_per_host: output.bytes / u64::from(setup.topology.hosts.max(1)),
+        window: None,
     }
 }
 

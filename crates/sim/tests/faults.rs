@@ -86,6 +86,76 @@ fn detection_takes_a_dead_link_out_of_the_tables() {
 }
 
 #[test]
+fn the_load_of_a_dead_uplink_goes_where_remap_says() {
+    // One of leaf 0's four uplinks is dead from the start, and the tables know. Its four hosts send 300 packets each to
+    // other leaves. `mod` takes indices 0 to 3 modulo three: 0 and 3 share an uplink, which gets twice the load of the
+    // others (shares 1/2, 1/4, 1/4). `skip` tells the hosts, who leave the dead one out: a third each. CO-PRIME is exact
+    // to one pass per flow.
+    let topology = fat_tree(2, 8);
+    let set = permutation(&topology, 300 * 4096, 4);
+    let loads = |remap: &str| {
+        let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine1");
+        let fault = FaultParameters { detect_after: Never::Value(Time::ZERO), ..down };
+        let mut setup = with_fault(setup(topology.clone(), set.clone(), "co-prime"), fault);
+        setup.load_balancers[0].switch.parameters_mut().set("remap", &text(remap)).unwrap();
+        // Without marks and trims every packet is sent once.
+        let setup = unconstrained(setup);
+        let result = run(&setup);
+        let uplinks = result.links.iter().filter(|link| link.from == "leaf0" && link.direction == "up");
+        // With the acknowledgements of other flows: 64 B for every four packets.
+        let mut packets: Vec<u64> = uplinks.map(|link| link.bytes / 4160).collect();
+        packets.sort_unstable();
+        packets
+    };
+    for (remap, expected) in [("mod", [0, 300, 300, 600]), ("skip", [0, 400, 400, 400])] {
+        let packets = loads(remap);
+        let near = packets.iter().zip(expected).all(|(found, expected)| found.abs_diff(expected) <= 8);
+        assert!(near, "{remap}: {packets:?} packets, expected {expected:?}");
+    }
+}
+
+#[test]
+fn answers_with_an_entropy_value_of_their_own_get_round_a_dead_link() {
+    // One uplink of each leaf is dead for all packets, and nobody knows. Under `ar` a flow has one entropy value: where its
+    // answers meet the dead link they do so for ever. With fresh values three of four get through.
+    let topology = fat_tree(2, 8);
+    let set = permutation(&topology, 20 * 4096, 4);
+    let unfinished = |entropy: &str| {
+        let mut setup = setup(topology.clone(), set.clone(), "ar");
+        for leaf in 0..8 {
+            let down = link_fault(FaultKind::LinkDown, Time::ZERO, &format!("leaf{leaf}-spine1"));
+            setup = with_fault(setup, FaultParameters { detect_after: Never::Never, ..down });
+        }
+        uet(&mut setup).set("ack_entropy", &text(entropy)).unwrap();
+        setup.limits.time_limit = Time::from_ms(5);
+        run(&setup).flows.iter().filter(|flow| flow.fct_ack.is_none()).count()
+    };
+    assert!(unfinished("echo") > 0);
+    assert_eq!(unfinished("fresh"), 0);
+}
+
+#[test]
+fn trims_at_the_last_hop_need_blame_no_path() {
+    // Four hosts of four leaves send to one: the four links into its leaf carry one flow's worth each, and packets are
+    // trimmed at the host's own port alone. No path is to blame, and a PRIME that does not heed such trims sends what
+    // CO-PRIME sends.
+    let topology = fat_tree(2, 8);
+    let set = flows(&[4, 8, 12, 16].map(|src| (src, 0, 1 << 20, 0)));
+    let result = |scheme: &str, trims: &str| {
+        let mut setup = setup(topology.clone(), set.clone(), scheme);
+        setup.fabric.set("ecn", &Raw::Bool(false)).unwrap();
+        uet(&mut setup).set("last_hop_trims", &text(trims)).unwrap();
+        run(&setup)
+    };
+    let oblivious = result("co-prime", "blame");
+    let trims = |link: &&anabranch_outcome::LinkRow| link.trims > 0;
+    let trimming: Vec<&str> = oblivious.links.iter().filter(trims).map(|link| link.to.as_str()).collect();
+    assert_eq!(trimming, ["host0"]);
+    assert_eq!(result("prime", "ignore").fingerprint, oblivious.fingerprint);
+    assert_ne!(result("prime", "blame").fingerprint, oblivious.fingerprint);
+}
+
+#[test]
 fn a_lossy_link_loses_its_share() {
     // 20,000 packets at 2 %: 400 expected, standard deviation 19.8; five of them is 99.
     let mut fault = link_fault(FaultKind::PacketLoss, Time::ZERO, "leaf0->spine0");

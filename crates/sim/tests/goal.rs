@@ -29,6 +29,7 @@ fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
         host_key: (0..u64::from(hosts)).collect(),
         nic_rate: vec![Rate::gbps(400); hosts as usize],
         oversubscription: 1.0,
+        flow_memory: u64::MAX,
         low_diameter: None,
         classes: vec!["data".into()],
     };

@@ -12,7 +12,7 @@ fn fct_ns(setup: &Setup) -> Vec<u64> {
     run(setup).flows.iter().map(|flow| times(flow) / 1000).collect()
 }
 
-/// conweave-ns3 1.2: FCT = (n-1 + h-1) * 83 + w_last + 2000 h + 4 h ns for n packets over h hops, n >= 2; a single packet
+/// specification 17.2: FCT = (n-1 + h-1) * 83 + w_last + 2000 h + 4 h ns for n packets over h hops, n >= 2; a single packet
 /// takes h * w_last + 2000 h + 4 h; w_last = floor(8 (payload + 48) / 100).
 #[test]
 fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
@@ -81,6 +81,19 @@ fn pfc_loses_nothing() {
     let last = run(&setup).flows.iter().filter_map(|f| f.fct_ack).max().unwrap();
     let busy = 64 * 500 * 83_840 + 8_000_000 + 3 * 83_840 + 4 * 4_800;
     assert!(last.ps() >= busy && last.ps() < busy + 1_000_000, "{last} against {busy} ps");
+}
+
+/// Senders in the receiver's own rack and in all others: every port of its switch is an ingress.
+#[test]
+fn pfc_loses_nothing_from_every_port_of_a_switch() {
+    let list: Vec<_> = (1..128).map(|src| (src, 0, 400_000, 0)).collect();
+    for control in ["dcqcn", "none"] {
+        let mut setup = roce_setup(leaf_spine_128(), flows(&list), "ecmp", Profile::Lossless);
+        roce(&mut setup).set("congestion_control", &text(control)).unwrap();
+        let result = run(&setup);
+        assert_eq!((result.counters.dropped, result.counters.retransmitted), (0, 0), "{control}");
+        assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
+    }
 }
 
 #[test]
@@ -152,9 +165,23 @@ fn a_buffer_too_small_for_its_headroom_is_refused() {
     let mut setup = incast(4, 1000, Profile::Lossless);
     setup.fabric.shared_buffer = Bytes(500_000);
     let message = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap_err().to_string();
-    // 24 ports: headroom 2 * 12.5 B/ns * 1000 ns + 2 * 1048 = 27,096 B each, minimum 8 * 1048 B each.
-    assert!(message.contains("shared_buffer") && message.contains("650304") && message.contains("201216"), "{message}");
-    setup.fabric.pfc_headroom = Auto::Value(Bytes(1000));
+    // 24 ports: headroom 2 * 12.5 B/ns * 1000 ns + 3 * 1048 + 64 + 1 = 28,209 B each, minimum 8 * 1048 B each.
+    assert!(message.contains("shared_buffer") && message.contains("677016") && message.contains("201216"), "{message}");
+}
+
+#[test]
+fn what_would_make_pfc_lose_packets_is_refused() {
+    let refused = |change: &dyn Fn(&mut Setup)| {
+        let mut setup = incast(4, 1000, Profile::Lossless);
+        change(&mut setup);
+        anabranch_sim::run(&setup, 1, &mut |_| true).unwrap_err().to_string()
+    };
+    let headroom = refused(&|setup| setup.fabric.pfc_headroom = Auto::Value(Bytes(28_208)));
+    assert!(headroom.contains("pfc_headroom") && headroom.contains("28209B"), "{headroom}");
+    let pause = refused(&|setup| setup.fabric.pfc_pause = Never::Value(Time::from_ms(1)));
+    assert!(pause.contains("pfc_pause") && pause.contains("never"), "{pause}");
+    let mut setup = incast(4, 1000, Profile::Lossless);
+    setup.fabric.pfc_headroom = Auto::Value(Bytes(28_209));
     assert!(anabranch_sim::run(&setup, 1, &mut |_| true).is_ok());
 }
 
@@ -172,8 +199,55 @@ fn probes_are_real_packets() {
     assert_eq!(result.conservation.probes.delivered, 2 * counters.probes);
 }
 
+/// Where nothing is marked FlowBender moves at timeouts alone: NACKs of lost packets carry notifications, which say
+/// nothing of its path.
 #[test]
-fn hf2t_makes_flowlets_and_reorders_no_more_than_letflow() {
+fn flowbender_and_plb_move_for_marks_of_their_own_packets_alone() {
+    for scheme in ["flowbender", "plb"] {
+        let list: Vec<_> = (0..64).map(|i| (16 + i * 3 % 112, 0, 500_000, 0)).collect();
+        let mut setup = roce_setup(leaf_spine_128(), flows(&list), scheme, Profile::Irn);
+        setup.fabric.shared_buffer = Bytes(1_500_000);
+        setup.fabric.ecn = false;
+        let counters = run(&setup).counters;
+        assert!(counters.dropped > 0 && counters.retransmitted > 0 && counters.ecn_marked == 0, "{scheme}");
+        assert!(counters.path_switches <= counters.timeouts, "{scheme}: {counters:?}");
+    }
+}
+
+/// A cut that nobody notices: schemes that hold on to their path never end unless a timeout moves them; those that
+/// choose anew after a pause or for every packet get round it.
+#[test]
+fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
+    let topology = leaf_spine_128();
+    let list: Vec<_> = (0..64).map(|i| (i % 16, 16 + i, 200_000, 0)).collect();
+    let unfinished = |scheme: &str, on_timeout: Option<&str>| {
+        let mut setup = roce_setup(topology.clone(), flows(&list), scheme, Profile::Irn);
+        if let Some(value) = on_timeout {
+            setup.load_balancers[0].host.parameters_mut().set("on_timeout", &text(value)).unwrap();
+        }
+        let cut = anabranch_topology::FaultParameters {
+            links: vec!["leaf0-spine3".into()],
+            // An acknowledgement whose way back is cut is another matter: it takes no part in the choice of paths.
+            affects: anabranch_topology::Affects::Data,
+            ..anabranch_topology::FaultParameters::default()
+        };
+        setup.faults = cut.resolve(&setup.topology, 0, 1).unwrap();
+        setup.limits.time_limit = Time::from_ms(20);
+        run(&setup).flows.iter().filter(|flow| flow.status != FlowStatus::Finished).count()
+    };
+    for scheme in ["ecmp", "qp-spray", "hopper", "hf2t+ecmp"] {
+        assert!(unfinished(scheme, None) > 0, "{scheme}");
+        assert_eq!(unfinished(scheme, Some("move")), 0, "{scheme}");
+    }
+    for scheme in ["flowbender", "plb", "flowlet", "co-prime", "hf2t", "ops"] {
+        assert_eq!(unfinished(scheme, None), 0, "{scheme}");
+    }
+}
+
+/// HF2T makes flowlets, and those that it makes may overtake: a packet held for one timeout follows others that a paused
+/// link holds longer. So it reorders more than LetFlow alone.
+#[test]
+fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
     let tree = {
         let keys = [
             ("tiers", Raw::Int(3)),
@@ -184,12 +258,26 @@ fn hf2t_makes_flowlets_and_reorders_no_more_than_letflow() {
         topology("fat-tree", &keys)
     };
     let many = random_flows(&tree, 600, 2_000_000, 3_000_000_000, 4);
-    let run_of = |scheme: &str| run(&roce_setup(tree.clone(), many.clone(), scheme, Profile::Lossless));
+    let run_of = |scheme: &str| {
+        let mut setup = roce_setup(tree.clone(), many.clone(), scheme, Profile::Lossless);
+        let balancer = &mut setup.load_balancers[0];
+        balancer.switch.parameters_mut().set("flowlet_timeout", &text("100us")).unwrap();
+        if scheme == "hf2t" {
+            balancer.host.parameters_mut().set("flowlet_timeout", &text("100us")).unwrap();
+        }
+        run(&setup)
+    };
     let (letflow, hf2t) = (run_of("letflow"), run_of("hf2t"));
     // Every flow that leaves its rack is a flowlet at least.
     let leaves = |flow: &&anabranch_outcome::FlowRow| flow.src / 2 != flow.dst / 2;
     let crossing = letflow.flows.iter().filter(leaves).count() as u64;
     assert!(letflow.counters.flowlets >= crossing);
-    assert!(hf2t.counters.created_flowlets > 0 && hf2t.counters.added_delay_ns > 0, "{:?}", hf2t.counters);
     assert_eq!(letflow.counters.created_flowlets, 0);
+    let counters = hf2t.counters;
+    assert!(counters.created_flowlets > 0 && counters.added_delay_ns > 0, "{counters:?}");
+    assert!(counters.flowlets > letflow.counters.flowlets, "{counters:?}");
+    // It pays with packets that overtake, which go-back-N sends again, and with fewer packets in the network pauses less.
+    assert!(counters.out_of_order > letflow.counters.out_of_order, "{counters:?}");
+    assert!(counters.out_of_order * 50 < counters.data_packets, "{counters:?}");
+    assert!(counters.pfc_pauses < letflow.counters.pfc_pauses, "{counters:?}");
 }

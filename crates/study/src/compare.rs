@@ -5,6 +5,7 @@ pub use crate::entries::Request;
 use crate::{
     entries::Entries,
     error::ScenarioError,
+    hold::Hold,
     lock::{Lock, is_unsupported},
     results::{Destination, Found, RunError, look, provenance, run_unless},
     scenario::Scenario,
@@ -13,7 +14,7 @@ use crate::{
 use anabranch_report::{
     Comparison, Formats, Kind, Label, Member, Summary, gather_runs, run_directory, write_comparison,
 };
-use anabranch_sim::Progress;
+use anabranch_sim::{Progress, Setup};
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -154,14 +155,9 @@ impl Plan {
         observer: &dyn Observer,
     ) -> Result<Compared, RunError> {
         // Whatever is wrong with the graph, the traffic or a load balancer shows before anything is written.
-        if let Some(job) = self.jobs.first() {
-            let setup = job.scenario.setup(job.seed)?;
-            for other in &self.jobs[1..self.schemes.len().min(self.jobs.len())] {
-                match other.scenario.topology_text() == job.scenario.topology_text() {
-                    true => other.scenario.balancers(&setup.topology).map(drop)?,
-                    false => other.scenario.setup(other.seed).map(drop)?,
-                }
-            }
+        let mut first = None;
+        for job in &self.jobs[..self.schemes.len().min(self.jobs.len())] {
+            check(&job.scenario, &job.name, &mut first, observer)?;
         }
         self.ask(directory, permission)?;
         let _taken = take_directory(directory)?;
@@ -181,6 +177,8 @@ impl Plan {
                 written: None,
             }),
         };
+        // Marked as incomplete from the start: an interruption while fabrics are being built ends the process.
+        execution.mark(&execution.lock()).map_err(|error| directory_error(directory, &error))?;
         work_off(&execution, 0..self.jobs.len(), threads, observer);
         execution.finish()
     }
@@ -301,6 +299,7 @@ impl Execution<'_> {
     }
 
     fn keep(&self, number: usize, summary: Summary, reused: bool) -> Step {
+        let _hold = Hold::take();
         let mut done = self.lock();
         done.summaries[number] = Some(summary);
         done.reused += usize::from(reused);
@@ -308,7 +307,8 @@ impl Execution<'_> {
             return Step::Done;
         }
         done.written = Some(Instant::now());
-        let written = self.write(&done);
+        let marked = self.mark(&done).map_err(|error| directory_error(self.directory, &error).into());
+        let written = marked.and_then(|()| self.write(&done));
         drop(done);
         match written {
             Ok(_) => Step::Done,
@@ -329,6 +329,7 @@ impl Execution<'_> {
     }
 
     fn finish(self) -> Result<Compared, RunError> {
+        let _hold = Hold::take();
         let mut done = std::mem::replace(
             &mut *self.lock(),
             Done { summaries: Vec::new(), reused: 0, failed: Vec::new(), fatal: None, written: None },
@@ -343,7 +344,7 @@ impl Execution<'_> {
         self.gather(&done)?;
         let missing = done.summaries.iter().filter(|summary| summary.is_none()).count();
         let interrupted = missing > done.failed.len();
-        self.mark(&done, missing > 0).map_err(|error| directory_error(self.directory, &error))?;
+        self.mark(&done).map_err(|error| directory_error(self.directory, &error))?;
         done.failed.sort_by_key(|(number, _)| *number);
         let failed =
             done.failed.into_iter().map(|(number, error)| (self.plan.jobs[number].name.clone(), error)).collect();
@@ -372,9 +373,10 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn mark(&self, done: &Done, incomplete: bool) -> std::io::Result<()> {
+    /// Says which runs are missing; nothing where none is.
+    fn mark(&self, done: &Done) -> std::io::Result<()> {
         let path = self.directory.join(INTERRUPTED);
-        if !incomplete {
+        if done.summaries.iter().all(Option::is_some) {
             return match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
@@ -393,6 +395,34 @@ impl Execution<'_> {
         });
         std::fs::create_dir_all(self.directory)?;
         std::fs::write(path, format!("{text:#}\n"))
+    }
+}
+
+/// Whatever is wrong with the graph, the traffic or a load balancer of `scenario`. The setup of a scenario with the same
+/// network and traffic, which `first` keeps, is made once.
+pub(crate) fn check(
+    scenario: &Scenario,
+    name: &str,
+    first: &mut Option<(String, Setup)>,
+    observer: &dyn Observer,
+) -> Result<(), ScenarioError> {
+    let same = scenario.without_load_balancer();
+    match first {
+        Some((text, setup)) if *text == same => {
+            setup.load_balancers = scenario.balancers(&setup.topology)?;
+            scenario.check(setup)
+        }
+        _ => {
+            let setup = scenario.setup(scenario.seed)?;
+            scenario.check(&setup)?;
+            if first.is_none()
+                && let Some(warning) = scenario.foresight(&setup)
+            {
+                observer.note(&format!("{name}: {warning}"));
+            }
+            *first = Some((same, setup));
+            Ok(())
+        }
     }
 }
 

@@ -3,15 +3,13 @@
 use crate::{
     error::ScenarioError,
     library::READY_MADE,
-    scenario::{
-        CONGESTION_CONTROLS, CompareParameters, MeasureParameters, PROFILES, RunParameters, TRANSPORT_KINDS,
-        congestion_control, main_parameters, transport_named,
-    },
+    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
 };
 use anabranch_fabric::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
 use anabranch_settings::{Parameter, Parameters, Raw, nearest_few};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_transport::{TRANSPORTS, cc::About};
 use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
 use serde_json::{Value, json};
 
@@ -81,11 +79,10 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
             all.extend(TOPOLOGY_KINDS.iter().map(|about| entry(about.name, "topology", about.summary)));
         }
         Kind::Transports => {
-            all.extend(TRANSPORT_KINDS.iter().map(|(name, meaning)| entry(name, "transport", *meaning)));
-            let controls = CONGESTION_CONTROLS.iter();
-            all.extend(
-                controls.map(|(kind, name, meaning)| entry(name, "congestion control", format!("{meaning} ({kind})"))),
-            );
+            all.extend(TRANSPORTS.iter().map(|about| entry(about.name, "transport", about.summary)));
+            for (kind, control) in controls() {
+                all.push(entry(control.name, "congestion control", format!("{} ({kind})", control.summary)));
+            }
             all.extend(PROFILES.iter().map(|profile| entry(profile.name, "fabric profile", profile.meaning)));
         }
         Kind::Workloads => {
@@ -274,21 +271,26 @@ fn switch_part(name: &str) -> Option<Part> {
     })
 }
 
+/// Every congestion control, with the transport it belongs to.
+fn controls() -> impl Iterator<Item = (&'static str, &'static About)> {
+    TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| (about.name, control)))
+}
+
 fn transport_parts(name: &str) -> Vec<Part> {
     let mut parts = Vec::new();
-    if let Some((_, meaning)) = TRANSPORT_KINDS.iter().find(|(n, _)| *n == name) {
-        let parameters = main_parameters(&mut transport_named(name)).documentation();
+    if let Some(about) = TRANSPORTS.iter().find(|about| about.name == name) {
+        let parameters = transport_named(name).parameters_mut().documentation();
         parts.push(Part {
             table: format!("[transport] with kind = \"{name}\""),
-            meaning: (*meaning).into(),
+            meaning: about.summary.into(),
             parameters,
         });
     }
-    for (kind, control, meaning) in CONGESTION_CONTROLS.iter().filter(|(_, control, _)| *control == name) {
+    for (kind, control) in controls().filter(|(_, control)| control.name == name) {
         let mut transport = transport_named(kind);
-        let parameters = congestion_control(&mut transport, control).map(|p| p.documentation()).unwrap_or_default();
+        let parameters = transport.control_parameters_mut(name).map(|p| p.documentation()).unwrap_or_default();
         let table = format!("[transport.{name}] with kind = \"{kind}\", congestion_control = \"{name}\"");
-        parts.push(Part { table, meaning: (*meaning).into(), parameters });
+        parts.push(Part { table, meaning: control.summary.into(), parameters });
     }
     parts
 }
@@ -434,16 +436,7 @@ pub(crate) fn raw_json(raw: &Raw) -> Value {
 
 /// `text` in lines of at most 100 characters, each after `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
-    let (mut out, mut line) = (String::new(), String::new());
-    for word in text.split_whitespace() {
-        if !line.is_empty() && indent.len() + line.chars().count() + 1 + word.chars().count() > 100 {
-            out += &format!("{indent}{line}\n");
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line += word;
-    }
-    out + format!("{indent}{line}").trim_end() + "\n"
+    let options = textwrap::Options::new(100).initial_indent(indent).subsequent_indent(indent).break_words(false);
+    let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options).trim_end().to_string() + "\n"
 }

@@ -1,11 +1,8 @@
 //! A scenario to start from, with every parameter it could have, from the declarations that read it.
 
 use crate::{
-    scenario::{
-        CompareParameters, MeasureParameters, PROFILES, RunParameters, congestion_control, main_parameters,
-        transport_named,
-    },
-    toml_text,
+    document,
+    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
 };
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{Parameters, Raw};
@@ -56,7 +53,7 @@ pub fn scenario_to_start_from() -> String {
         let meaning = format!("Switches and NICs. `profile` names a set of defaults: {}.", profiles.join(", "));
         section("[fabric]", &meaning, &[("profile", "\"uet-lossy\"")], &[&fabric]);
         let mut transport = (profile.transport)();
-        let main = main_parameters(&mut transport).entries();
+        let main = transport.parameters_mut().entries();
         let control = main.iter().find_map(|(key, raw)| match raw {
             Raw::Text(word) if *key == "congestion_control" => Some(word.clone()),
             _ => None,
@@ -65,11 +62,11 @@ pub fn scenario_to_start_from() -> String {
             "[transport]",
             "Senders and receivers: uet or roce.",
             &[("kind", "\"uet\"")],
-            &[&*main_parameters(&mut transport)],
+            &[&*transport.parameters_mut()],
         );
         let mut of_control = transport_named("uet");
         let named = control.unwrap_or_else(|| "dctcp".into());
-        if let Some(parameters) = congestion_control(&mut of_control, &named) {
+        if let Some(parameters) = of_control.control_parameters_mut(&named) {
             section(&format!("[transport.{named}]"), "Parameters of the congestion control.", &[], &[&*parameters]);
         }
     }
@@ -126,7 +123,7 @@ fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)])
             // What has no default is left open.
             None => out.push_str(&format!("# {} =\n", parameter.name)),
             Some(Raw::Text(text)) if text.is_empty() => out.push_str(&format!("# {} =\n", parameter.name)),
-            Some(value) => out.push_str(&format!("# {} = {}\n", parameter.name, toml_text::value(value))),
+            Some(value) => out.push_str(&format!("# {} = {}\n", parameter.name, document::value(value))),
         }
     }
 }

@@ -5,9 +5,11 @@
 
 pub mod bench;
 pub mod compare;
+mod document;
 mod entries;
 mod error;
 pub mod explain;
+pub mod hold;
 pub mod init;
 pub mod library;
 mod lock;
@@ -21,9 +23,9 @@ mod section;
 mod store;
 pub mod stripped;
 pub mod sweep;
-mod toml_text;
 pub mod tree;
 
 pub use anabranch_sim::Progress;
 pub use error::ScenarioError;
+pub use lock::release_locks;
 pub use schedule::Observer;

@@ -45,6 +45,7 @@ macro_rules! ready_made {
 
 ready_made! {
     "first-run",
+    "web-search-128",
     "tiny",
     "incast",
     "all-to-all",

@@ -5,7 +5,23 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, Write},
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
+
+/// Lock files that this process holds.
+static HELD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn held() -> MutexGuard<'static, Vec<PathBuf>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the lock files of this process, which is about to end without going back: it was asked to, so nobody need
+/// think that it was killed.
+pub fn release_locks() {
+    for path in held().drain(..) {
+        let _ = fs::remove_file(path);
+    }
+}
 
 /// A lock file that this process holds; dropped, it is removed.
 #[derive(Debug)]
@@ -30,6 +46,7 @@ impl Lock {
             }
             // Its last holder may have removed the file between our opening and our locking it.
             if same_file(&file, path) {
+                held().push(path.to_path_buf());
                 return Ok(Some(Lock { path: path.to_path_buf(), file, stays: false }));
             }
         }
@@ -57,6 +74,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        held().retain(|path| *path != self.path);
         // Removed while it is held, so that whoever waits for it sees that it is another file now.
         if !self.stays {
             let _ = fs::remove_file(&self.path);

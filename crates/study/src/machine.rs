@@ -1,5 +1,7 @@
 //! What is known of this build and this machine.
 
+use crate::scenario::quoted;
+
 /// The version of the project.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -10,6 +12,25 @@ pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
 /// The largest memory this process has held so far, in bytes; `None` where the system does not say.
 pub fn peak_rss_bytes() -> Option<u64> {
     status_line(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// The memory that a process may have, in bytes, and what says so: the machine, the control group or the limit of the
+/// address space, whichever is least; `None` where the system does not say.
+pub fn memory() -> Option<(u64, &'static str)> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| status_line(&text, "MemTotal:"));
+    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let group = group.into_iter().find_map(|path| read(path)?.trim().parse().ok());
+    let space = read("/proc/self/limits").and_then(|text| address_space(&text));
+    let limits =
+        [(machine, "this machine's memory"), (group, "the control group"), (space, "the limit of the address space")];
+    limits.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).min()
+}
+
+/// The soft limit of the address space.
+fn address_space(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn status_line(status: &str, key: &str) -> Option<u64> {
@@ -46,6 +67,19 @@ pub fn machine() -> String {
     format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
 }
 
+/// The command line of this process, as a shell takes it; empty where the process is not the command.
+pub fn command() -> String {
+    let mut words = std::env::args();
+    let program = words.next().unwrap_or_default();
+    match std::path::Path::new(&program).file_stem() {
+        Some(name) if name == "anabranch" => std::iter::once("anabranch".to_string())
+            .chain(words.map(|word| quoted(&word)))
+            .collect::<Vec<_>>()
+            .join(" "),
+        _ => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +96,14 @@ mod tests {
     fn the_peak_is_read_in_bytes() {
         assert_eq!(status_line("Name:\tx\nVmHWM:\t    2048 kB\n", "VmHWM:"), Some(2 << 20));
         assert_eq!(status_line("Name:\tx\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn the_limit_of_the_address_space() {
+        let text = |limit: &str| {
+            format!("Limit  Soft Limit  Hard Limit  Units\nMax address space         {limit}  unlimited  bytes\n")
+        };
+        assert_eq!(address_space(&text("1048576")), Some(1 << 20));
+        assert_eq!(address_space(&text("unlimited")), None);
     }
 }

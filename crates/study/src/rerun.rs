@@ -99,10 +99,10 @@ struct Execution<'r> {
 
 impl Work for Execution<'_> {
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
-        let outcome = match simulate(&self.runs[job].scenario, threads, progress) {
+        let outcome = match simulate(&self.runs[job].scenario, threads, &|_| {}, progress) {
             Err(RunError::Interrupted) => return Step::Interrupted,
-            Ok((_, result)) if result.interrupted => return Step::Interrupted,
-            Ok((_, result)) => Ok(format!("{:016x}", result.fingerprint)),
+            Ok((_, result, _)) if result.interrupted => return Step::Interrupted,
+            Ok((_, result, _)) => Ok(format!("{:016x}", result.fingerprint)),
             Err(error) => Err(error),
         };
         self.found.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(outcome);

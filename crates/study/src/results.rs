@@ -2,15 +2,17 @@
 
 use crate::{
     error::ScenarioError,
+    hold::Hold,
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},
     scenario::Scenario,
 };
 use anabranch_fabric::FctKind;
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Formats, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, read_summary, write_run,
+    Formats, LinkFault, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, read_summary, write_run,
 };
 use anabranch_sim::{Progress, Setup, SimError};
+use anabranch_topology::{FaultAction, NodeId};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
@@ -35,7 +37,7 @@ pub enum RunError {
 }
 
 /// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into `directory`. What an
-/// interrupted run has so far is written too, and marked.
+/// interrupted run has so far is written too, and marked. `before` is shown the setup before the run begins.
 ///
 /// # Errors
 /// [`RunError`]; nothing is written then.
@@ -43,10 +45,11 @@ pub fn run_into(
     scenario: &Scenario,
     threads: usize,
     directory: &Path,
+    before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Summary, RunError> {
     let to = Destination { entry: scenario.scheme(), directory, formats: Formats::BOTH, started: Instant::now() };
-    let (setup, result) = simulate(scenario, threads, progress)?;
+    let (setup, result, _hold) = simulate(scenario, threads, before, progress)?;
     to.write(scenario, &setup, &result, threads)
 }
 
@@ -69,7 +72,7 @@ pub(crate) fn run_unless(
     to: &Destination<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Summary>, RunError> {
-    let (setup, result) = match simulate(scenario, threads, progress) {
+    let (setup, result, _hold) = match simulate(scenario, threads, &|_| {}, progress) {
         Err(RunError::Interrupted) => return Ok(None),
         simulated => simulated?,
     };
@@ -83,12 +86,23 @@ pub(crate) fn run_unless(
 pub(crate) fn simulate(
     scenario: &Scenario,
     threads: usize,
+    before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<(Setup, RunResult), RunError> {
+) -> Result<(Setup, RunResult, Hold), RunError> {
     let attempt = || {
         let setup = scenario.setup(scenario.seed)?;
-        let result = anabranch_sim::run(&setup, threads, progress).map_err(|error| broken(scenario, threads, error))?;
-        Ok((setup, result))
+        before(&setup);
+        // From the first events on there is something to keep.
+        let mut hold = None;
+        let mut progress = |at: &Progress| {
+            if at.packet_hops > 0 {
+                hold.get_or_insert_with(Hold::take);
+            }
+            progress(at)
+        };
+        let result =
+            anabranch_sim::run(&setup, threads, &mut progress).map_err(|error| broken(scenario, threads, error))?;
+        Ok((setup, result, hold.unwrap_or_else(Hold::take)))
     };
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<&str>().map(ToString::to_string);
@@ -118,12 +132,13 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
         scenario_hash: scenario.hash(),
         machine: machine(),
         wall_seconds: started.elapsed().as_secs_f64(),
+        command: crate::machine::command(),
     }
 }
 
 fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
     match error {
-        SimError::Setup(message) => RunError::Scenario(ScenarioError::new(message)),
+        SimError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
         SimError::Interrupted => RunError::Interrupted,
         SimError::Invariant(_) | SimError::Stalled(_) => RunError::Broken(format!(
             "{error}\n  scenario {} (hash {:016x}), load balancer {}, seed {}, threads {threads}, version {VERSION} ({COMMIT})\n  \
@@ -162,7 +177,28 @@ pub fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
                 && setup.flows.workloads[usize::from(flow.workload)].measured
         }),
         peak_rss_bytes: peak_rss_bytes(),
+        faults: faults(setup),
     }
+}
+
+/// The faults of every link, in the order of their times.
+fn faults(setup: &Setup) -> Vec<LinkFault> {
+    let name = |node: NodeId| setup.topology.node(node).name.clone();
+    let mut faults: Vec<LinkFault> = vec![];
+    for fault in &setup.faults {
+        let what = match fault.action {
+            FaultAction::Down => LinkFault::DOWN.to_string(),
+            FaultAction::Up => "up".to_string(),
+            FaultAction::Degrade(rate) => rate.to_string(),
+            FaultAction::Loss { per_billion } => format!("loses {} % of packets", per_billion as f64 / 1e7),
+        };
+        for link in &fault.links {
+            let link = &setup.topology.links[link.0 as usize];
+            faults.push(LinkFault { from: name(link.from), to: name(link.to), at: fault.at, what: what.clone() });
+        }
+    }
+    faults.sort_by_key(|fault| fault.at);
+    faults
 }
 
 /// What lies in the directory of a run.

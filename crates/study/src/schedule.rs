@@ -16,6 +16,8 @@ use std::{
 pub trait Observer: Sync {
     /// Run number `job` begins.
     fn started(&self, job: usize);
+    /// Something to know before it takes its time.
+    fn note(&self, message: &str);
     /// Where it stands; false interrupts it.
     fn progress(&self, job: usize, progress: &Progress) -> bool;
     /// It is done: its results are on disk, or were there already, or it failed.
@@ -246,6 +248,7 @@ mod tests {
     struct Silent;
     impl Observer for Silent {
         fn started(&self, _: usize) {}
+        fn note(&self, _: &str) {}
         fn progress(&self, _: usize, _: &Progress) -> bool {
             true
         }

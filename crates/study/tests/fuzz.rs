@@ -7,6 +7,7 @@ use std::path::Path;
 const SEEDS: &[&str] = &[
     include_str!("../../../scenarios/tiny.toml"),
     include_str!("../../../scenarios/first-run.toml"),
+    include_str!("../../../scenarios/web-search-128.toml"),
     include_str!("../../../scenarios/prime-mixed-wrr70.toml"),
     include_str!("../../../scenarios/prime-degraded-links.toml"),
     include_str!("../../../scenarios/prime-motivation.toml"),

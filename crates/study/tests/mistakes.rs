@@ -36,7 +36,7 @@ fn read(text: &str, changes: &[&str]) -> Result<Scenario, ScenarioError> {
 
 /// The error of the scenario or of the setup that it stands for.
 fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
-    match read(text, changes).and_then(|scenario| scenario.setup(1)) {
+    match read(text, changes).and_then(|scenario| scenario.setup(1).and_then(|setup| scenario.check(&setup))) {
         Ok(_) => panic!("accepted: {changes:?}\n{text}"),
         Err(error) => error,
     }
@@ -299,6 +299,8 @@ fn mistakes_of_roce_fabrics() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["fabric.pfc=true"], &["`pfc`", "recovery = \"irn\"", "roce-lossless"]),
         (&["fabric.profile=roce-lossless", "transport.recovery=irn"], &["`pfc`", "irn", "go-back-n"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_pause=20us"], &["`pfc_pause`", "20us", "never"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_headroom=1kB"], &["`pfc_headroom`", "1kB", "auto"]),
         (&["fabric.profile=roce-lossless", "fabric.shared_buffer=0B"], &["`pfc`", "shared_buffer"]),
         (&["fabric.trimming=true"], &["`trimming`", "shared buffer"]),
         (&["fabric.profile=uet-lossy"], &["`trimming`", "RoCE", "roce-irn"]),
@@ -307,7 +309,7 @@ fn mistakes_of_roce_fabrics() {
         (&["transport.recovery=gobackn"], &["gobackn", "did you mean `go-back-n`?"]),
         (&["transport.congestion_control=dcqn"], &["dcqn", "did you mean `dcqcn`?"]),
         (&["transport.congestion_control=tcp-like"], &["recovery", "go-back-n"]),
-        (&["transport.dcqcn.g=2.0"], &["`g`", "2", "up to 1"]),
+        (&["transport.dcqcn.g=2.0"], &["`dcqcn.g`", "2", "up to 1"]),
         (&["load_balancer.scheme=hoper"], &["hoper", "did you mean `hopper`?"]),
         (&["load_balancer.hopper.alpha=0.0"], &["alpha", "found 0", "up to 1"]),
         (&["load_balancer.hopper.th_prob=2"], &["th_prob", "did you mean `th_probe`?"]),
@@ -316,9 +318,28 @@ fn mistakes_of_roce_fabrics() {
             &["conweave", "swift", "congestion_control = \"dcqcn\""],
         ),
         (&["load_balancer.conga.q=0"], &["q", "found 0", "1 to 16"]),
+        // What only the plan of a run finds out.
+        (
+            &["fabric.profile=roce-lossless", "fabric.shared_buffer=50kB"],
+            &["`shared_buffer`", "50000 B", "leaf0", "or more"],
+        ),
+        (&["fabric.shared_buffer=10kB"], &["`shared_buffer`", "10000 B", "leaf0", "or more"]),
+        (&["transport.window=999B"], &["`window`", "found 999B", "smallest", "1000B"]),
+        (&["transport.window=0.001bdp"], &["`window`", "0.001bdp", "with a BDP of", "1000B"]),
+        (
+            &["transport.rate_on_path_change=fresh", "load_balancer.scheme=ops"],
+            &["`rate_on_path_change`", "`ops`", "hopper", "keep"],
+        ),
+        (&["transport.rate_on_path_change=frsh"], &["frsh", "did you mean `fresh`?"]),
+        (&["load_balancer.hopper.on_timeout=moves"], &["on_timeout", "moves", "did you mean `move`?"]),
+        (&["load_balancer.hopper.epoch_rtt=bse"], &["epoch_rtt", "did you mean `base`?"]),
+        (&["load_balancer.hf2t.max_added_delay=-1.0"], &["max_added_delay", "0 or more"]),
+        (&["load_balancer.hf2t.gaps=wired"], &["gaps", "did you mean `wire`?"]),
     ];
     for (changes, words) in cases {
-        assert_says(&error_of(ROCE, changes), words, &format!("{changes:?}"));
+        let error = error_of(ROCE, changes);
+        assert_says(&error, words, &format!("{changes:?}"));
+        assert!(error.line_column().is_some(), "{changes:?}: no place: {error}");
     }
     // Path schemes of leaves need a tree.
     let grouped =
@@ -334,7 +355,185 @@ fn a_transport_brings_its_profile_and_a_profile_its_transport() {
     assert_eq!(plain.profile.name, "roce-irn");
     let recorded = read(&without("kind = \"roce\""), &["fabric.profile=conweave-ns3-lossless"]).unwrap();
     let text = recorded.to_toml();
-    for line in ["kind = \"roce\"", "recovery = \"go-back-n\"", "conweave_quirks = true", "quirks = \"conweave-ns3\""] {
+    for line in [
+        "kind = \"roce\"",
+        "recovery = \"go-back-n\"",
+        "irn_rule = \"recorded\"",
+        "buffer_rules = \"recorded\"",
+        "flow_keys = \"udp-ports\"",
+    ] {
         assert!(text.contains(line), "no {line} in {text}");
+    }
+}
+
+/// What the plan of a run refuses is refused with its place; a section stands for a key that is not given.
+#[test]
+fn errors_of_the_plan_have_their_place() {
+    let lossless = ROCE.replace("roce-irn", "roce-lossless");
+    let text = lossless.replace("[transport]", "shared_buffer = \"50kB\"\n[transport]");
+    let error = error_of(&text, &[]);
+    let line = 1 + text[..text.find("shared_buffer").unwrap()].matches('\n').count();
+    assert_eq!(error.line_column().map(|place| place.0), Some(line), "{error}");
+    // A headroom that outgrows the default buffer: the section is to blame.
+    let error = error_of(&lossless, &["fabric.pfc_headroom=900MB"]);
+    assert_says(&error, &["[fabric]", "`shared_buffer`"], "headroom");
+    assert_eq!(error.line_column().map(|place| place.0), Some(7), "{error}");
+    for (changes, words) in [
+        (&["fabric.queue_limit=5GB"][..], &["`queue_limit`", "5000000000 B", "at most"][..]),
+        (&["fabric.ecn_kmax=5GB"], &["`ecn_kmax`", "5000000000 B"]),
+        (&["fabric.control_limit=5GB"], &["`control_limit`", "5000000000 B"]),
+        (&["transport.window=4159B"], &["`window`", "found 4159B", "4160B"]),
+    ] {
+        let error = error_of(GOOD, changes);
+        assert_says(&error, words, changes[0]);
+        assert_eq!(error.source_name(), Some("--set"), "{error}");
+    }
+    let dragonfly =
+        GOOD.replace("kind = \"fat-tree\"\ntiers = 2\nradix = 4", "kind = \"dragonfly\"\np = 1\na = 2\nh = 1");
+    let error = error_of(&dragonfly, &["load_balancer.scheme=ugal-g", "load_balancer.ugal.snapshot_interval=1ns"]);
+    assert_says(&error, &["[load_balancer.ugal]", "`snapshot_interval`", "1ns", "auto"], "ugal");
+    assert!(error.line_column().is_some());
+}
+
+/// A window of one packet is enough for everybody, whatever the congestion control starts with.
+#[test]
+fn the_smallest_window_that_works_works() {
+    let finishes = |text: &str, changes: &[&str]| {
+        let setup = read(text, changes).and_then(|scenario| scenario.setup(1)).unwrap();
+        let result =
+            anabranch_sim::run(&setup, 1, &mut |_| true).unwrap_or_else(|error| panic!("{changes:?}: {error}"));
+        assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()), "{changes:?}");
+    };
+    for control in ["dctcp", "smartt", "nscc", "none"] {
+        let control = format!("transport.congestion_control={control}");
+        finishes(GOOD, &["transport.window=4160B", &control]);
+    }
+    for control in ["dcqcn", "swift", "none"] {
+        let control = format!("transport.congestion_control={control}");
+        finishes(ROCE, &["transport.window=1000B", &control]);
+    }
+    for window in ["1000B", "1500B", "3000B"] {
+        let window = format!("transport.window={window}");
+        let tcp =
+            ["fabric.profile=roce-lossless", "transport.congestion_control=tcp-like", "load_balancer.scheme=ecmp"];
+        finishes(ROCE, &[tcp[0], tcp[1], tcp[2], &window]);
+    }
+}
+
+#[test]
+fn timers_as_long_as_time_itself() {
+    for timer in ["rp_timer", "alpha_interval", "decrease_interval"] {
+        let change = format!("transport.dcqcn.{timer}=18446744073709551615ps");
+        let setup = read(ROCE, &[&change]).and_then(|scenario| scenario.setup(1)).unwrap();
+        let result = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap();
+        assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()), "{change}");
+    }
+}
+
+/// Memory is reckoned before anything is built: figures, the limit, what to do.
+#[test]
+fn what_does_not_fit_into_memory_is_refused() {
+    // 32,768 hosts, three levels of links: 98,304 cables of 1440 B, 2560 * 2048 entries of 4 B... in all some 200 MB.
+    let large = ["topology.tiers=3", "topology.radix=64", "run.memory_limit=100MB"];
+    let error = error_of(GOOD, &large);
+    assert_says(&error, &["65536 hosts", "GB of memory", "`memory_limit` of [run] allows 0.1 GB"], "fabric");
+    assert!(error.line_column().is_some(), "{error}");
+    // 2^20 hosts in leaves of 512 under 2 spines.
+    let million = GOOD.replace(
+        "kind = \"fat-tree\"\ntiers = 2\nradix = 4",
+        "kind = \"leaf-spine\"\nleaves = 2048\nhosts_per_leaf = 512\nspines = 2",
+    );
+    let error = error_of(&million, &["run.memory_limit=1GB"]);
+    assert_says(&error, &["1048576 hosts", "1.5 GB of memory", "allows 1.0 GB"], "a million hosts");
+    // 8 hosts, 2^23 rounds: 67 million flows of 400 B.
+    let flows = [
+        "workload.0={ kind = \"permutation\", size = \"1B\", rounds = 8388608, max_flows = 100000000 }",
+        "run.memory_limit=16GB",
+    ];
+    let error = error_of(GOOD, &flows);
+    assert_says(&error, &["`rounds`", "67108864 flows", "26.8 GB", "16.0 GB", "memory_limit"], "flows");
+    assert!(error.line_column().is_some(), "{error}");
+    // Each of two workloads alone would fit.
+    let twice = format!(
+        "{GOOD}[[workload]]\nkind = \"permutation\"\nrounds = 2500\n[[workload]]\nkind = \"permutation\"\nrounds = 2500\n"
+    );
+    let error = error_of(&twice, &["run.memory_limit=20MB"]);
+    assert_says(&error, &["[[workload]] 3", "20000 flows"], "two workloads");
+}
+
+/// A flow file of one line without end: neither read where it is too large, nor quoted whole where it is not.
+#[test]
+fn a_flow_file_of_one_long_line() {
+    let folder = std::env::temp_dir().join(format!("anabranch-long-line-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("long.csv");
+    std::fs::write(&path, "src,".repeat(1 << 20)).unwrap();
+    let file = format!("workload.0={{ kind = \"file\", path = \"{}\" }}", path.display());
+    let error = error_of(GOOD, &[&file]);
+    assert_says(&error, &["long.csv:1"], "quoted");
+    assert!(error.to_string().len() < 2000, "{} bytes", error.to_string().len());
+    std::fs::write(&path, "x".repeat(4 << 20)).unwrap();
+    let error = error_of(GOOD, &[&file]);
+    assert!(error.to_string().len() < 2000, "{} bytes", error.to_string().len());
+    // 4 MiB, five times: more than the 20 MB less what the fabric takes.
+    let error = error_of(GOOD, &[&file, "run.memory_limit=20MB"]);
+    assert_says(&error, &["`path`", "memory while it is read", "memory_limit"], "too large");
+    assert!(error.line_column().is_some());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The limit decides whether a run begins, not what it gives.
+#[test]
+fn the_memory_limit_is_not_in_the_hash() {
+    let of = |changes: &[&str]| read(GOOD, changes).unwrap().hash();
+    assert_eq!(of(&[]), of(&["run.memory_limit=64GiB"]));
+    assert_ne!(of(&[]), of(&["run.time_limit=2s"]));
+    assert!(read(GOOD, &["run.memory_limit=64GiB"]).unwrap().to_toml().contains("memory_limit = \"64GiB\""));
+}
+
+/// As many workloads as there can be are read in a moment, one more is refused at once.
+#[test]
+fn seventy_thousand_workloads() {
+    let begun = std::time::Instant::now();
+    let of = |count: usize| {
+        format!(
+            "{}{}",
+            GOOD.split("[[workload]]").next().unwrap(),
+            "[[workload]]\nkind = \"permutation\"\n".repeat(count)
+        )
+    };
+    let error = error_of(&of(70_000), &[]);
+    assert_says(&error, &["[[workload]] 65537", "found 70000 workloads, at most 65536", "file"], "70,000");
+    assert!(error.line_column().is_some());
+    // Comparing every name with every other took minutes; this takes some seconds on a busy machine.
+    let scenario = read(&of(30_000), &[]).unwrap();
+    assert_eq!(scenario.setup(1).unwrap().flows.flows.len(), 30_000 * 8);
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+    /// Sizes and limits of any magnitude end in a setup or a mistake, never in a panic or the allocator.
+    #[test]
+    fn no_size_is_too_large(
+        kind in 0usize..4,
+        sizes in proptest::array::uniform4(proptest::prop_oneof![1u64..8, proptest::prelude::any::<u64>()]),
+        limit in 8_000_000u64..80_000_000,
+        size in proptest::prop_oneof![1u64..1 << 20, proptest::prelude::any::<u64>()],
+        rounds in proptest::prop_oneof![1u32..4, proptest::prelude::any::<u32>()],
+    ) {
+        let [a, b, c, d] = sizes.map(|size| size >> 1);
+        let topology = match kind {
+            0 => format!("kind = \"fat-tree\"\nradix = {}\ntiers = {}", a, 2 + b % 2),
+            1 => format!("kind = \"leaf-spine\"\nleaves = {a}\nspines = {b}\nhosts_per_leaf = {c}\nlinks_per_spine = {d}"),
+            2 => format!("kind = \"dragonfly\"\np = {a}\na = {b}\nh = {c}"),
+            _ => format!("kind = \"slim-fly\"\nq = {a}\np = {b}"),
+        };
+        let text = format!(
+            "[topology]\n{topology}\n[[workload]]\nkind = \"permutation\"\nsize = \"{}B\"\nrounds = {rounds}\n\
+             [run]\nmemory_limit = \"{limit}B\"\n",
+            size.max(1),
+        );
+        let _ = read(&text, &[]).and_then(|scenario| scenario.setup(1).map(|setup| scenario.foresight(&setup)));
     }
 }

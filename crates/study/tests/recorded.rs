@@ -81,28 +81,35 @@ fn the_permutation_takes_the_recorded_paths() {
     }
 }
 
+/// One recorded run is one draw of what marks packets and of who comes first: it must lie in the range of ours, which
+/// for twenty seeds is about two standard deviations to either side.
 #[test]
-fn mean_and_largest_times_lie_within_the_spread_over_seeds() {
+fn mean_and_largest_times_lie_in_the_range_of_the_seeds() {
     let Some(folder) = folder() else { return };
-    for (case, profile, scheme, suffix) in [
-        ("perm", "irn", "ecmp", "fecmp"),
-        ("perm", "lossless", "ecmp", "fecmp"),
-        ("perm", "irn", "conweave", "conweave"),
-        ("perm", "lossless", "conweave", "conweave"),
-        ("incast64", "irn", "ecmp", "fecmp"),
-        ("incast64", "lossless", "ecmp", "fecmp"),
+    for (case, profile, scheme, suffix, seeds) in [
+        ("pair", "irn", "ecmp", "fecmp", 64),
+        ("pair", "lossless", "ecmp", "fecmp", 64),
+        ("incast16", "irn", "ecmp", "fecmp", 32),
+        ("incast16", "lossless", "ecmp", "fecmp", 32),
+        ("perm", "irn", "ecmp", "fecmp", 20),
+        ("perm", "lossless", "ecmp", "fecmp", 20),
+        ("perm", "irn", "conweave", "conweave", 20),
+        ("perm", "lossless", "conweave", "conweave", 20),
+        ("incast64", "irn", "ecmp", "fecmp", 20),
+        ("incast64", "lossless", "ecmp", "fecmp", 12),
     ] {
         let recorded = all(&theirs(&folder, &format!("calibration/{case}_{profile}_{suffix}.fct")));
-        let runs: Vec<Vec<f64>> = (1..=8)
+        let runs: Vec<Vec<f64>> = (1..=seeds)
             .map(|seed| all(&ours(&folder, &format!("calibration/{case}.txt"), profile, scheme, seed)))
             .collect();
         let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
         for (what, of) in [("mean", &mean as &dyn Fn(&[f64]) -> f64), ("largest", &largest)] {
             let values: Vec<f64> = runs.iter().map(|run| of(run)).collect();
-            let (centre, there) = (mean(&values), of(&recorded));
-            let spread = (values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / 7.0).sqrt();
-            let allowed = (0.02 * there).max(3.0 * spread);
-            assert!((centre - there).abs() < allowed, "{case} {profile} {scheme}, {what}: {centre} against {there}");
+            let least = values.iter().copied().fold(f64::MAX, f64::min);
+            let (most, there) = (largest(&values), of(&recorded));
+            // A thousandth, since a range has no tail.
+            let inside = (0.999 * least..=1.001 * most).contains(&there);
+            assert!(inside, "{case} {profile} {scheme}, {what}: {there} is not between {least} and {most}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Adversarial pairs: default paths that share one link at its end (specification 12.3; Besta & Hoefler 2014).
+//! Adversarial pairs: flows whose default paths share one link (specification 12.3; Besta & Hoefler 2014).
 
 use crate::{Guide, LinkId, NodeId, Topology};
 use anabranch_random::{Stream, name_key};

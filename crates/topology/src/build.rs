@@ -1,8 +1,8 @@
-//! From nodes and cables to a topology with ports in order.
+//! Builds a topology, its ports in order, from nodes and cables.
 
 use crate::graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, TopologyError};
 use anabranch_units::{Rate, Time};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 /// Most hosts a topology may have.
 pub(crate) const MAX_HOSTS: u64 = 1 << 20;
@@ -22,7 +22,7 @@ pub(crate) struct Cable {
     pub(crate) class: LinkClass,
 }
 
-/// Nodes and cables as they are being laid.
+/// A topology under construction.
 #[derive(Default)]
 pub(crate) struct Builder {
     nodes: Vec<Node>,
@@ -31,7 +31,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Says which numbers the hosts have in their file.
+    /// Sets the hosts' numbers in the file they were read from.
     pub(crate) fn host_ids(&mut self, ids: Vec<u32>) {
         self.host_ids = ids;
     }
@@ -65,7 +65,7 @@ impl Builder {
     /// The topology.
     ///
     /// # Errors
-    /// A host without exactly one link, or a graph that falls apart.
+    /// A host without exactly one link, or a graph that is not connected.
     pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Topology, TopologyError> {
         let Builder { nodes, cables, host_ids } = self;
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
@@ -109,6 +109,7 @@ impl Builder {
             first,
             ports,
             parallel,
+            guide: OnceLock::new(),
         };
         topology.check()?;
         Ok(topology)

@@ -10,7 +10,7 @@ choices! {
     pub enum FaultKind {
         /// Links lose every packet that starts while they are down.
         LinkDown = "link-down",
-        /// Links work again, at their rate of the moment.
+        /// Links come back, at their current rate.
         LinkUp = "link-up",
         /// Links change their rate.
         LinkDegrade = "link-degrade",
@@ -26,7 +26,7 @@ choices! {
     pub enum Affects {
         /// Every packet.
         All = "all",
-        /// Data packets alone: headers of trimmed packets and acknowledgements pass.
+        /// Data packets only: headers of trimmed packets and acknowledgements pass.
         Data = "data",
     }
 }
@@ -35,27 +35,27 @@ parameters! {
     /// A fault. Links are chosen by `links`, `fraction` or `count` (switch-to-switch links), switches by `switches`.
     pub struct FaultParameters {
         /// When it happens.
-        at: Time = Time::ZERO, source "Spritz section V-D: from the start";
+        at: Time = Time::ZERO, source "Spritz §V-D: from the start";
         /// What happens.
         kind: FaultKind = FaultKind::LinkDown, source "specification 12.6";
         /// Links by name: a cable (leaf0-spine3) or one direction of it (leaf0->spine3).
         links: Vec<String> = vec![], source "ours";
         /// Switches by name, for switch-down.
         switches: Vec<String> = vec![], source "ours";
-        /// Share of the switch-to-switch cables (directed links where `directed`), chosen at random.
-        fraction: f64 = 0.0, source "Spritz section V-D: 0.02";
-        /// Number of them instead.
-        count: u64 = 0, source "PRIME section IV-A2: 2";
+        /// Share of the switch-to-switch cables (with `directed`, of the directed links), chosen at random.
+        fraction: f64 = 0.0, source "Spritz §V-D: 0.02";
+        /// Their number, instead of a share.
+        count: u64 = 0, source "PRIME §IV-A2: 2";
         /// Whether `fraction` and `count` choose single directions rather than cables.
         directed: bool = false, source "specification 12.6";
         /// Which packets are affected.
         affects: Affects = Affects::All, source "specification 12.6";
         /// Time until the forwarding tables know (link-down, link-up, switch-down).
-        detect_after: Never<Time> = Never::Never, source "PRIME section IV-A2: transient and steady phase";
+        detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
         /// New rate, for link-degrade.
-        rate: Option<Rate> = None, source "PRIME section IV-A2";
+        rate: Option<Rate> = None, source "PRIME §IV-A2";
         /// New rate as a share of the old one, for link-degrade.
-        factor: f64 = 0.0, source "PRIME section IV-A2";
+        factor: f64 = 0.0, source "PRIME §IV-A2";
         /// Share of packets lost, for packet-loss.
         loss: f64 = 0.0, source "ours";
     }
@@ -70,7 +70,7 @@ pub enum FaultAction {
     Up,
     /// They get this rate.
     Degrade(Rate),
-    /// They lose so many packets out of 10^9.
+    /// They lose packets at random.
     Loss {
         /// Packets lost out of 10^9.
         per_billion: u64,
@@ -86,7 +86,7 @@ pub struct Fault {
     pub action: FaultAction,
     /// Directed links, ascending.
     pub links: Vec<LinkId>,
-    /// Whether data packets alone are affected.
+    /// Whether only data packets are affected.
     pub data_only: bool,
     /// When the forwarding tables know; `None`: never.
     pub detect_at: Option<Time>,
@@ -97,7 +97,7 @@ impl FaultParameters {
     /// in the scenario. A degradation by `factor` of links with several rates gives several faults.
     ///
     /// # Errors
-    /// Unknown names, contradicting or missing keys, values out of range.
+    /// Unknown names, contradictory or missing keys, values out of range.
     pub fn resolve(&self, topology: &Topology, index: usize, seed: u64) -> Result<Vec<Fault>, TopologyError> {
         let mut links = self.links(topology, index, seed)?;
         links.sort_unstable();
@@ -138,7 +138,7 @@ impl FaultParameters {
         }
     }
 
-    /// A key that only another kind of fault reads would be passed over in silence.
+    /// Refuses keys that this kind of fault would silently ignore.
     fn check_keys(&self) -> Result<(), TopologyError> {
         let keys = [
             ("rate", self.rate.is_some(), FaultKind::LinkDegrade, "link-degrade"),

@@ -1,7 +1,8 @@
 //! The graph: hosts, switches and directed links.
 
-use crate::Guidance;
+use crate::{Guidance, Guide};
 use anabranch_units::{Rate, Time};
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 /// A node: hosts come first (`0..hosts`), then switches.
@@ -40,7 +41,7 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
-/// Which kind of cable a link is; overrides and tables speak of classes.
+/// The class of a link, by which overrides and tables address it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkClass {
     /// Between a host and its switch.
@@ -87,13 +88,13 @@ impl LinkClass {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct TopologyError {
-    /// The key of the scenario that is at fault, where there is one.
+    /// The key of the scenario at fault, if a single one is.
     pub key: Option<String>,
     /// What is wrong, what is allowed, what to do.
     pub message: String,
 }
 
-/// A fabric: nodes, directed links, and what every switch adds to a packet's way.
+/// A fabric: nodes, directed links, and the latency of every switch.
 #[derive(Clone, Debug)]
 pub struct Topology {
     /// Hosts first, then switches.
@@ -117,14 +118,16 @@ pub struct Topology {
     pub(crate) ports: Vec<LinkId>,
     /// Per directed link its number among parallel cables between the same nodes, from 0.
     pub(crate) parallel: Vec<u16>,
+    /// Made when it is first asked for: on a large Slim Fly it takes longer than the graph itself.
+    pub(crate) guide: OnceLock<Option<Arc<Guide>>>,
 }
 
 impl TopologyError {
-    /// An error of the key `key`.
+    /// An error in the key `key`.
     pub fn at(key: &str, message: impl Into<String>) -> Self {
         TopologyError { key: Some(key.to_string()), message: message.into() }
     }
-    /// An error of no single key.
+    /// An error that no single key causes.
     pub fn new(message: impl Into<String>) -> Self {
         TopologyError { key: None, message: message.into() }
     }
@@ -144,7 +147,7 @@ impl Topology {
     /// The node of this name.
     ///
     /// # Errors
-    /// Where there is none; names the nearest.
+    /// No such name; the message has the nearest.
     pub fn node_named(&self, name: &str) -> Result<NodeId, TopologyError> {
         if let Some(index) = self.nodes.iter().position(|node| node.name == name) {
             return Ok(NodeId(index as u32));
@@ -200,7 +203,7 @@ impl Topology {
     /// The directed links of this name: both of a cable (`leaf0-spine3`, `spine3-leaf0`), one of `leaf0->spine3`.
     ///
     /// # Errors
-    /// Where there is none; names the nearest.
+    /// No such name; the message has the nearest.
     pub fn link_named(&self, name: &str) -> Result<Vec<LinkId>, TopologyError> {
         let (ends, number) = match name.rsplit_once('#') {
             Some((ends, number)) => (ends, number.parse::<u16>().ok()),
@@ -275,7 +278,7 @@ impl Topology {
         self.uplinks_of(from).position(|l| l == link).map(|position| position as u16)
     }
 
-    /// The host that has this number in the file the topology was read from.
+    /// The host with this number in the file the topology was read from.
     pub fn host_with_id(&self, id: u32) -> Option<u32> {
         if self.host_ids.is_empty() {
             return (id < self.hosts).then_some(id);

@@ -20,7 +20,7 @@ pub use graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, Topol
 pub use guide::{Guidance, Guide, GuidedPath, PathType, guided_table_bytes, virtual_channel};
 pub use kinds::{
     Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, KindInfo, LeafSpineParameters,
-    SlimFlyParameters, TOPOLOGY_KINDS, TopologyParameters,
+    Scale, SlimFlyParameters, TOPOLOGY_KINDS, TopologyParameters,
 };
 pub use overrides::LinkOverride;
 pub use partition::partition;

@@ -26,7 +26,7 @@ pub fn partition(topology: &Topology, parts: usize) -> Vec<u16> {
     owner
 }
 
-/// The pod of each switch: switches below the top tier that hang together without it, numbered by their first switch;
+/// The pod of each switch: switches below the top tier that stay connected without it, numbered by their first switch;
 /// `None` for the top tier. A group is a pod: only global links, the longest, lead out of it. Without tiers and groups,
 /// every switch is a pod of its own.
 fn pods(topology: &Topology) -> Vec<Option<usize>> {

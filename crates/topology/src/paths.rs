@@ -50,7 +50,7 @@ impl Topology {
         u32::MAX
     }
 
-    /// The way a packet takes alone, host links included: the first of the shortest paths between two hosts. Where links
+    /// The path a packet takes on an empty network, host links included: the first of the shortest paths between two hosts. Where links
     /// are of unequal length by design (topologies with guided paths) it is the fastest, which may have more hops than
     /// the shortest, so that no path that a source can choose beats it.
     pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
@@ -70,13 +70,13 @@ impl Topology {
         path.push(self.host_uplink(dst).reverse());
     }
 
-    /// What each link adds to the length of a base path: its time where paths are guided, else one hop.
+    /// The cost of each link on a base path: its time where paths are guided, else one hop.
     fn base_costs(&self) -> Box<[u64]> {
         let time = |link| self.one_way(&[link], FULL_PACKET).ps();
         self.link_ids().map(|link| if self.guidance.is_some() { time(link) } else { 1 }).collect()
     }
 
-    /// Per switch the place in [`Topology::out_links`] of its link on the base path to a switch; the first that will do.
+    /// Per switch the place in [`Topology::out_links`] of its link on the base path to a switch; the first that qualifies.
     fn base_ports(&self, to: NodeId, costs: &[u64]) -> Box<[u16]> {
         let distance = if self.guidance.is_some() {
             self.least_costs(to, costs)
@@ -107,7 +107,7 @@ impl Topology {
             }
             for link in self.out_links(NodeId(self.hosts + switch)) {
                 let Some(other) = self.link(*link).to.0.checked_sub(self.hosts) else { continue };
-                // The way runs against the search.
+                // The search runs backwards.
                 let total = so_far + costs[link.reverse().0 as usize];
                 if total < least[other as usize] {
                     least[other as usize] = total;
@@ -159,7 +159,7 @@ impl Topology {
         let graph = SwitchGraph::of(self, |_| true);
         let rounds: Vec<Time> = self.link_ids().map(out).collect();
         let mut search = Search::default();
-        // Of every switch the first port that leads nearer to the goal, and the round trip from there to the goal.
+        // Per switch the first port that leads nearer to the goal, and the round trip from there.
         let mut port = vec![u32::MAX; self.switches() as usize];
         let mut between = vec![Time::ZERO; port.len()];
         let mut largest = Time::ZERO;
@@ -223,13 +223,13 @@ impl Topology {
     }
 
     /// Number of paths between two switches that `routes` offers, parallel cables counted one by one; `to` must have
-    /// hosts. 0 where there is no way; a number beyond 64 bits is `u64::MAX`.
+    /// hosts. 0 where there is none; `u64::MAX` where they exceed 64 bits.
     pub fn shortest_paths(&self, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
         let goal = to.0 - self.hosts;
         let mut ways = vec![0u64; self.switches() as usize];
         let mut level = vec![from.0 - self.hosts];
         ways[level[0] as usize] = 1;
-        // Every hop leads nearer by one, so a level is complete before the next is looked at.
+        // Every hop leads nearer by one, so a level is complete before the next begins.
         while !level.is_empty() && level[0] != goal {
             let mut next = Vec::new();
             for switch in level {
@@ -267,8 +267,8 @@ impl Topology {
     }
 
     /// Which of the paths that multi-part entropy values name between two edge switches lead over a `dead` link
-    /// (per directed link). Index: part 0 + U0 * part 1, over as many tiers as the way climbs; empty where there is
-    /// nothing to choose.
+    /// (per directed link). Index: part 0 + U0 * part 1, over as many tiers as the path climbs; empty where there is
+    /// no choice.
     pub fn dead_paths(&self, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
         let hops = self.switch_distance(from, to);
         if from == to || hops == u32::MAX || self.uplinks.is_empty() {
@@ -290,7 +290,7 @@ impl Topology {
             }
             at = self.link(link).to;
         }
-        // Downwards every step has at least one cable that lives, or the path is dead.
+        // Downwards every step needs at least one live cable, or the path is dead.
         for left in (0..levels).rev() {
             let downwards = |link: &&LinkId| {
                 let next = self.link(**link).to;
@@ -316,7 +316,7 @@ pub(crate) fn count_paths(graph: &SwitchGraph, goal: u32, search: &mut Search, w
     ways.clear();
     ways.resize(graph.switches(), 0);
     ways[goal as usize] = 1;
-    // A switch is looked at after all that are nearer to the goal, so its own number is complete by then.
+    // A switch comes after all that are nearer to the goal, so its own number is complete by then.
     graph.search(goal, search, |switch, way| {
         ways[way.from as usize] = ways[way.from as usize].saturating_add(ways[switch as usize]);
     });
@@ -343,7 +343,7 @@ impl Slowest {
     }
 }
 
-/// Base paths between hosts; what leads to an edge switch is worked out once.
+/// Base paths between hosts; the tree towards an edge switch is computed once.
 #[derive(Clone, Debug, Default)]
 pub struct BasePaths {
     /// Per edge switch every switch's port on the way there.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 pub struct Group {
     /// Index of the first link.
     pub first: u32,
-    /// How many there are; 0 where there is no way.
+    /// How many there are; 0 where there is no route.
     pub len: u16,
     /// Dense number of the set at its switch.
     pub local: u16,
@@ -20,7 +20,7 @@ pub struct Group {
 /// The next hops of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHops<'a> {
-    /// The links, in port order; empty where there is no way.
+    /// The links, in port order; empty where there is no route.
     pub links: &'a [LinkId],
     /// For each its position among the switch's uplinks when nothing has failed (0 for links downwards).
     pub positions: &'a [u16],
@@ -30,7 +30,7 @@ pub struct NextHops<'a> {
     pub group: u32,
 }
 
-/// Equal-cost shortest-path tables over the links that live. Switches are counted from the first switch.
+/// Equal-cost shortest-path tables over live links. Switches are counted from the first switch.
 #[derive(Clone, Debug)]
 pub struct Routes {
     hosts: u32,
@@ -128,6 +128,18 @@ impl Routes {
         }
     }
 
+    /// The set of next hops at switch number `switch` towards switch number `edge`, as [`Routes::towards`].
+    #[inline]
+    pub fn group(&self, switch: u32, edge: u32) -> Group {
+        self.groups[self.entry(switch, edge) as usize]
+    }
+
+    /// Link number `index` of a set.
+    #[inline]
+    pub fn link_of(&self, group: Group, index: u32) -> LinkId {
+        self.links[(group.first + index) as usize]
+    }
+
     /// Next hops at a switch towards a host: towards a host of this switch the one link down to it.
     pub fn next_hops(&self, topology: &Topology, switch: NodeId, host: u32) -> NextHops<'_> {
         let edge = topology.edge_switch(host);
@@ -151,7 +163,7 @@ impl Routes {
     }
 
     /// All entries, row by row: switch number times [`Routes::columns`] plus column of the destination's switch.
-    /// The entry of a switch towards itself means nothing.
+    /// The entry of a switch towards itself is meaningless.
     pub fn table(&self) -> &[u32] {
         &self.table
     }
@@ -191,18 +203,18 @@ impl Routes {
         u32::from(self.widest[(switch.0 - self.hosts) as usize])
     }
 
-    /// Ordered pairs (switch, other switch with hosts) between which there is no way: packets there have no route.
+    /// Ordered pairs (switch, other switch with hosts) without a route.
     pub fn unreachable(&self) -> u64 {
         self.unreachable
     }
 }
 
-/// Next hops of one switch towards up to 64 goals, as sets of ports, and the groups that such sets have become.
+/// Next hops of one switch towards up to 64 goals as sets of ports, and the group number of each such set.
 struct Sets {
     words: usize,
     /// Ports of the switch at hand that lead nearer to each of the 64 goals: a row of words per goal.
     rows: Vec<u64>,
-    /// Per switch the set that came last and its group: the likeliest to come again.
+    /// Per switch the last set and its group, the likeliest to come again.
     last: Vec<u64>,
     last_group: Vec<u32>,
     known: Vec<FxHashMap<Box<[u64]>, u32>>,
@@ -220,7 +232,7 @@ impl Sets {
         }
     }
 
-    /// Takes over what the search has found for a switch: there per port the goals, here per goal the ports.
+    /// Transposes what the search found for a switch, goals per port, into ports per goal.
     fn read(&mut self, graph: &SwitchGraph, search: &WideSearch, switch: u32) {
         self.rows.fill(0);
         for (port, goals) in search.goals_of_ports(graph, switch).iter().enumerate() {
@@ -282,7 +294,7 @@ fn port_numbers(topology: &Topology) -> Vec<u16> {
     port
 }
 
-/// Hops from every switch to switch `edge` over live links; `u32::MAX`: no way.
+/// Hops from every switch to switch `edge` over live links; `u32::MAX`: no route.
 pub(crate) fn distances(
     topology: &Topology,
     edge: u32,
@@ -299,7 +311,7 @@ pub(crate) fn distances(
         next += 1;
         for link in topology.out_links(NodeId(topology.hosts + switch)) {
             let to = topology.link(*link).to.0;
-            // The way runs against the search: the link from there to here must live.
+            // The search runs backwards: it is the link from there to here that must live.
             if to >= topology.hosts && live(link.reverse()) && distance[(to - topology.hosts) as usize] == u32::MAX {
                 distance[(to - topology.hosts) as usize] = distance[switch as usize] + 1;
                 queue.push(to - topology.hosts);

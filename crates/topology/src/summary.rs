@@ -1,4 +1,4 @@
-//! What there is to know of a topology at a glance.
+//! A topology at a glance: counts, distances, path counts.
 
 use crate::{
     LinkId, NodeId, NodeKind, PathType, Topology,
@@ -22,7 +22,7 @@ pub struct TierCount {
     pub oversubscription: Option<f64>,
 }
 
-/// Ordered pairs of switches with hosts that are so far apart.
+/// Ordered pairs of switches with hosts at one distance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathCount {
     /// Switch-to-switch links on a shortest path.
@@ -38,7 +38,7 @@ pub struct PathCount {
 pub struct TypeCount {
     /// Local and global links.
     pub kind: PathType,
-    /// Number of paths, over the ordered pairs of switches that were looked at.
+    /// Number of paths, over the ordered pairs of switches examined.
     pub paths: u64,
     /// Least latency of one: propagation and a wire time per hop (Spritz, Table I).
     pub latency: Time,
@@ -55,7 +55,7 @@ pub struct GuidedSummary {
     pub most: u64,
     /// Paths by type, in the order of Spritz's Table I.
     pub types: Vec<TypeCount>,
-    /// Bytes of an endpoint's table with as many paths to every switch as the most.
+    /// Bytes of an endpoint's table with `most` paths to every switch.
     pub table_bytes: u64,
     /// Largest round trip: data over the longest guided path, its acknowledgement over the longest default path.
     pub base_rtt: Time,

@@ -2,7 +2,7 @@
 
 use crate::{LinkId, NodeId, Topology};
 
-/// A way into a switch.
+/// A link into a switch, seen from its far end.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
     /// The switch it comes from, counted from the first switch.
@@ -11,7 +11,7 @@ pub(crate) struct Incoming {
     pub(crate) port: u32,
 }
 
-/// Links between switches that live.
+/// Live links between switches.
 pub(crate) struct SwitchGraph {
     into_first: Vec<u32>,
     into: Vec<Incoming>,
@@ -23,7 +23,7 @@ pub(crate) struct SwitchGraph {
 /// A search towards one switch: distances, and the switches in the order they were found.
 #[derive(Default)]
 pub(crate) struct Search {
-    /// Hops to the goal; `u32::MAX`: no way.
+    /// Hops to the goal; `u32::MAX`: unreachable.
     pub(crate) distance: Vec<u32>,
     pub(crate) order: Vec<u32>,
 }
@@ -64,12 +64,12 @@ impl SwitchGraph {
         self.out_first.len() - 1
     }
 
-    /// Live ways into a switch.
+    /// Live links into a switch.
     pub(crate) fn into(&self, switch: u32) -> &[Incoming] {
         &self.into[self.into_first[switch as usize] as usize..self.into_first[switch as usize + 1] as usize]
     }
 
-    /// Links of a switch to switches, in port order, whether they live or not.
+    /// Links of a switch to switches, in port order, dead ones included.
     pub(crate) fn out(&self, switch: u32) -> &[LinkId] {
         &self.out[self.out_first[switch as usize] as usize..self.out_first[switch as usize + 1] as usize]
     }
@@ -123,7 +123,7 @@ impl WideSearch {
         WideSearch { seen: switches.clone(), level: switches.clone(), next: switches, nearer: vec![0; graph.out.len()] }
     }
 
-    /// Searches; returns between how many pairs of a switch and a goal there is no way.
+    /// Searches; returns how many pairs of a switch and a goal are not connected.
     pub(crate) fn run(&mut self, graph: &SwitchGraph, goals: &[u32]) -> u64 {
         self.seen.fill(0);
         self.nearer.fill(0);

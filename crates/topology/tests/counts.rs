@@ -95,6 +95,23 @@ fn the_tree_of_sixteen_hosts() {
     assert_eq!(tree.paths(&routes, 0, 15, 100).len(), 4);
 }
 
+/// specification 17.1: fat_k4_100G_OS2 has 32 hosts; each of its 8 leaves has 4 hosts and 2 uplinks.
+#[test]
+fn an_oversubscribed_tree_has_more_hosts_per_leaf() {
+    let of = |oversubscription| {
+        let parameters = FatTreeParameters { tiers: 3, radix: 4, oversubscription, ..Default::default() };
+        build(TopologyParameters::FatTree(parameters))
+    };
+    let tree = of(2).unwrap();
+    assert_eq!((tree.hosts, tree.switches(), tree.links.len()), (32, 20, 2 * (32 + 16 + 16)));
+    for leaf in edges(&tree) {
+        assert_eq!(((0..32).filter(|&h| tree.edge_switch(h) == leaf).count(), tree.uplinks_of(leaf).count()), (4, 2));
+    }
+    assert_eq!(tree.uplinks, [2, 2]);
+    let error = of(0).unwrap_err();
+    assert!(error.to_string().contains("`oversubscription` is 0"), "{error}");
+}
+
 /// Specification 5.1, Table I: 2 tiers of radix 16 / 64 / 128, 3 tiers of radix 16; bits per part of an entropy value.
 #[test]
 fn the_four_sizes_of_table_one() {
@@ -149,7 +166,7 @@ fn leaf_spine_sizes() {
 
 #[test]
 fn oversubscription_counts_rates() {
-    // Hopper section 4.1.1: 16 hosts at 100 Gb/s over 8 uplinks at 100 Gb/s is 2 to 1.
+    // Hopper §4.1.1: 16 hosts at 100 Gb/s over 8 uplinks at 100 Gb/s is 2 to 1.
     let hopper = build(TopologyParameters::LeafSpine(LeafSpineParameters::default())).unwrap();
     assert_eq!((hopper.hosts, hopper.oversubscription()), (128, 2.0));
     // 16 hosts at 25 Gb/s over 4 spines with 2 cables at 100 Gb/s: 400 to 800.

@@ -72,7 +72,7 @@ fn switches_by_name() {
     assert_eq!((found.links.len(), found.links), (16, expected));
 }
 
-/// Spritz section V-D: 2 % of the directed links between switches; here of cables too. Hosts' links never.
+/// Spritz §V-D: 2 % of the directed links between switches; here of cables too. Hosts' links never.
 #[test]
 fn a_fraction_counts_links_between_switches() {
     let tree = fat_tree(3, 8);

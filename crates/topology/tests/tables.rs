@@ -243,7 +243,7 @@ fn htsim_keys_that_contradict_or_belong_elsewhere() {
     for (tier0, said) in [
         ("Oversubscribed 1", "oversubscribed is 1, but there are 8 ports down and 2 up"),
         ("Bundle 2", "a host has one link"),
-        ("Queue_Down 1001", "line 9: `Queue_Down` says nothing of the graph"),
+        ("Queue_Down 1001", "line 9: `Queue_Down` does not describe the graph"),
     ] {
         let error = read(tier0).unwrap_err();
         assert!(error.message.contains(said), "{error}");

@@ -6,12 +6,13 @@
 //! [`Receiver`] are what both look like from outside.
 
 pub mod cc;
+mod control;
 mod psn_set;
 pub mod roce;
 mod transport;
 pub mod uet;
 
-pub use transport::{Answer, Heard, Receiver, Sender, Transport, TransportParameters};
+pub use transport::{Answer, Heard, Receiver, Sender, TRANSPORTS, Transport, TransportAbout, TransportParameters};
 
 /// What the receiver tells the sender with an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

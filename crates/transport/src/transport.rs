@@ -2,11 +2,42 @@
 //! To add one, add a variant here; nobody else tells transports apart.
 
 use crate::{
-    Ack, Nack,
-    roce::{RoceConfig, RoceReceiver, RoceReply, RoceSender, RoceTransport, final_reply},
+    Ack, Nack, cc,
+    control::About,
+    roce::{
+        RateOnPathChange, Recovery, RoceConfig, RoceReceiver, RoceReply, RoceSender, RoceTransport, control,
+        final_reply,
+    },
     uet::{DataArrival, Network, Segment, UetConfig, UetReceiver, UetSender, UetTransport},
 };
-use anabranch_units::{Rate, Time};
+use anabranch_settings::{Auto, Parameters, SetError, Setting};
+use anabranch_units::{BytesOrBdp, Rate, Time};
+
+/// What the registry says of a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransportAbout {
+    /// The `kind` of a scenario.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Its congestion controls.
+    pub controls: &'static [About],
+}
+
+/// Every transport.
+pub const TRANSPORTS: &[TransportAbout] = &[
+    TransportAbout {
+        name: "uet",
+        summary: "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective \
+                  retransmission, NACKs for trimmed packets.",
+        controls: cc::CONTROLS,
+    },
+    TransportAbout {
+        name: "roce",
+        summary: "RoCEv2: a queue pair per flow with its own pacing, an acknowledgement per packet, go-back-N or IRN, DCQCN.",
+        controls: control::CONTROLS,
+    },
+];
 
 /// `[transport]` of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +50,94 @@ pub enum TransportParameters {
 }
 
 impl TransportParameters {
+    /// The transport of this kind with its defaults.
+    pub fn named(kind: &str) -> Option<Self> {
+        let all = [Self::Uet(UetTransport::default()), Self::Roce(RoceTransport::default())];
+        all.into_iter().find(|transport| transport.about().name == kind)
+    }
+
+    /// What the registry says of it.
+    pub fn about(&self) -> &'static TransportAbout {
+        match self {
+            TransportParameters::Uet(_) => &TRANSPORTS[0],
+            TransportParameters::Roce(_) => &TRANSPORTS[1],
+        }
+    }
+
+    /// What the registry says of the congestion control in use.
+    pub fn control(&self) -> &'static About {
+        match self {
+            TransportParameters::Uet(t) => t.uet.congestion_control.about(),
+            TransportParameters::Roce(t) => t.roce.congestion_control.about(),
+        }
+    }
+
+    /// The parameters of the transport itself, `[transport]`.
+    pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
+        match self {
+            TransportParameters::Uet(t) => &mut t.uet,
+            TransportParameters::Roce(t) => &mut t.roce,
+        }
+    }
+
+    /// The parameters of one of its congestion controls, `[transport.<name>]`, where that has any.
+    pub fn control_parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters> {
+        let parameters = match self {
+            TransportParameters::Uet(t) => t.cc.named_mut(name),
+            TransportParameters::Roce(t) => t.cc.named_mut(name),
+        };
+        parameters.filter(|parameters| !parameters.entries().is_empty())
+    }
+
+    /// Whether every value lies in the range where it has a meaning. The key of an error is relative to `[transport]`.
+    ///
+    /// # Errors
+    /// [`SetError::WrongValue`] of the first that does not.
+    pub fn check(&self) -> Result<(), SetError> {
+        match self {
+            TransportParameters::Uet(t) => t.check(),
+            TransportParameters::Roce(t) => t.check(),
+        }
+    }
+
+    /// The window, and the bytes that a full packet takes of it; `None`: it follows from the network, or there is none.
+    pub fn window(&self) -> Option<(BytesOrBdp, u64)> {
+        match self {
+            TransportParameters::Uet(t) => Some((t.uet.window, self.mtu() + self.header())),
+            TransportParameters::Roce(t) => match t.roce.window {
+                Auto::Auto => None,
+                // Payload alone counts.
+                Auto::Value(window) => Some((window, self.mtu())),
+            },
+        }
+    }
+
+    /// Data packets per acknowledgement, as long as nothing asks for one sooner.
+    pub fn packets_per_ack(&self) -> u64 {
+        match self {
+            TransportParameters::Uet(t) => u64::from(t.uet.ack_every),
+            TransportParameters::Roce(_) => 1,
+        }
+    }
+
+    /// Whether its receivers understand packets that were trimmed.
+    pub fn understands_trimming(&self) -> bool {
+        matches!(self, TransportParameters::Uet(_))
+    }
+
+    /// Whether a flow that changes its path starts its rate or window afresh.
+    pub fn restarts_on_path_change(&self) -> bool {
+        matches!(self, TransportParameters::Roce(t) if t.roce.rate_on_path_change == RateOnPathChange::Fresh)
+    }
+
+    /// Why it does not go with PFC: its parameter at fault as it stands, and what to do.
+    pub fn pfc_problem(&self) -> Option<(String, &'static str)> {
+        let TransportParameters::Roce(t) = self else { return None };
+        let help = "IRN does without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)";
+        let fits = t.roce.recovery == Recovery::GoBackN;
+        (!fits).then(|| (format!("recovery = {}", t.roce.recovery.write()), help))
+    }
+
     /// Payload bytes of a full packet.
     pub fn mtu(&self) -> u64 {
         match self {
@@ -69,6 +188,42 @@ impl Transport {
         }
     }
 
+    /// Whether an acknowledgement has an entropy value of its own.
+    #[inline]
+    pub fn fresh_acks(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.fresh_acks)
+    }
+
+    /// Whether a scheme hears of a packet that was trimmed at its last hop.
+    #[inline]
+    pub fn blames_last_hop(&self) -> bool {
+        matches!(self, Transport::Uet(config) if config.blames_last_hop)
+    }
+
+    /// Packets that may come early without harm (Hopper §4.1.1); `u64::MAX` where order does not matter.
+    pub fn early_packets(&self) -> u64 {
+        match self {
+            Transport::Uet(_) => u64::MAX,
+            Transport::Roce(config) => config.early_packets(),
+        }
+    }
+
+    /// Whether the timeouts leave time for an answer.
+    ///
+    /// # Errors
+    /// Where every packet would be sent again before its answer can be back.
+    pub fn check(&self, network: &Network) -> Result<(), String> {
+        let Transport::Uet(config) = self else { return Ok(()) };
+        if config.rto >= network.base_rtt {
+            return Ok(());
+        }
+        let (rto, rtt) = (config.rto, network.base_rtt);
+        Err(format!(
+            "transport.rto: found {rto}, expected the base round trip of {rtt} at least: every packet would be sent again before its \
+             answer can be back"
+        ))
+    }
+
     /// The shortest time from a packet's sending to the timeout that it may cause; `None`: there is no timeout.
     pub fn least_timeout(&self) -> Option<Time> {
         match self {
@@ -101,8 +256,10 @@ pub struct Answer {
     pub bitmap: u64,
     /// See `bitmap`.
     pub offset: u32,
-    /// The receiver heard of congestion: a mark, or a CNP.
+    /// The packet that it answers was marked.
     pub ecn: bool,
+    /// A congestion notification (`roce`): it was marked, or it came out of order and the NIC takes that for congestion.
+    pub cnp: bool,
     /// Something is missing: the packet came without its payload, or out of order where that matters.
     pub nack: bool,
 }
@@ -115,7 +272,7 @@ impl Answer {
     fn of_ack(ack: &Ack) -> Self {
         let offset = (ack.bitmap_base - ack.cumulative) as u32;
         let Ack { cumulative, bitmap, ecn, psn, tag, .. } = *ack;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn, nack: false }
+        Answer { psn, tag, cumulative, bitmap, offset, ecn, ..Answer::default() }
     }
 
     fn of_nack(nack: &Nack) -> Self {
@@ -124,8 +281,8 @@ impl Answer {
 
     fn of_reply(reply: &RoceReply) -> Self {
         let (bitmap, offset) = (reply.sack.unwrap_or(0), u32::from(reply.sack.is_some()));
-        let RoceReply { cumulative, nack, psn, tag, cnp, .. } = *reply;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn: cnp, nack }
+        let RoceReply { cumulative, nack, psn, tag, ecn, cnp, .. } = *reply;
+        Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack }
     }
 }
 
@@ -216,10 +373,17 @@ impl Sender {
         matches!(self, Sender::Uet(_)) && !ready
     }
 
-    /// An answer of its receiver.
+    /// Whether its next packet should follow the last one before another flow's turn comes.
     #[inline]
-    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer) -> Heard {
-        let Answer { psn, tag, cumulative, bitmap, offset, ecn, nack } = *answer;
+    pub fn keeps_turn(&self) -> bool {
+        matches!(self, Sender::Roce(sender) if sender.in_burst())
+    }
+
+    /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
+    /// is known.
+    #[inline]
+    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer, path_rtt: Option<Time>) -> Heard {
+        let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = *answer;
         match (self, transport) {
             (Sender::Uet(sender), Transport::Uet(config)) if nack => {
                 let done = sender.on_nack(config, now, &Nack { cumulative, psn, tag }).done;
@@ -227,11 +391,12 @@ impl Sender {
             }
             (Sender::Uet(sender), Transport::Uet(config)) => {
                 let bitmap_base = cumulative + u64::from(offset);
-                sender.on_ack(config, now, &Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn }).into()
+                let ack = Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn };
+                sender.on_ack_over(config, now, &ack, path_rtt).into()
             }
             (Sender::Roce(sender), Transport::Roce(config)) => {
                 let sack = (offset != 0).then_some(bitmap);
-                sender.on_reply(config, now, &RoceReply { cumulative, sack, nack, psn, tag, cnp: ecn }).into()
+                sender.on_reply(config, now, &RoceReply { cumulative, sack, nack, psn, tag, ecn, cnp }).into()
             }
             _ => unreachable!("one transport per run"),
         }

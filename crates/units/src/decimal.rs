@@ -18,22 +18,22 @@ pub enum UnitError {
     NoUnit {
         /// The text as found.
         found: String,
-        /// The units there are.
+        /// The units allowed.
         allowed: String,
         /// A valid value.
         example: &'static str,
     },
-    /// The unit is not one of those there are.
+    /// The unit is unknown.
     #[error("`{unit}` in `{found}` is not a unit here; allowed are {allowed}")]
     UnknownUnit {
         /// The text as found.
         found: String,
         /// The part read as a unit.
         unit: String,
-        /// The units there are.
+        /// The units allowed.
         allowed: String,
     },
-    /// More digits than the smallest unit can hold.
+    /// Finer than the smallest unit.
     #[error("`{found}` is not a whole number of {smallest}")]
     NotWhole {
         /// The text as found.
@@ -41,7 +41,7 @@ pub enum UnitError {
         /// The smallest unit.
         smallest: &'static str,
     },
-    /// Larger than 64 bits of the smallest unit.
+    /// More than 64 bits of the smallest unit.
     #[error("`{found}` is too large")]
     TooLarge {
         /// The text as found.
@@ -86,8 +86,8 @@ pub(crate) fn read(
     u64::try_from(scaled / divisor).map_err(|_| too_large())
 }
 
-/// Prints `value` in the largest unit that needs at most three decimals, else in the smallest.
-/// `units` runs from the smallest to the largest.
+/// Prints `value` in the largest unit that needs at most three decimals, else in the smallest. `units` go from small to
+/// large.
 pub(crate) fn write(value: u64, units: &[Unit], f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     let &(smallest, one) = units.first().expect("a unit");
     for &(name, scale) in units.iter().rev() {

@@ -33,14 +33,14 @@ impl Rate {
         let bits = u128::from(bytes) * u128::from(PS_BITS);
         Time::from_ps(bits.div_ceil(u128::from(self.0)) as u64)
     }
-    /// Wire time of `bytes` as the model behind the recorded runs has it (conweave-ns3 1.2): the seconds as a double,
-    /// those as a binary fraction of 64 bits, that cut to whole nanoseconds. 1048 B at 100 Gb/s take 83 ns. At least one
-    /// nanosecond, so that packets on a link keep their order (ours).
+    /// Wire time of `bytes` as the recorded model computes it (specification 17.2): seconds as a double, truncated to a
+    /// binary fraction of 64 bits, truncated to whole nanoseconds. 1048 B at 100 Gb/s take 83 ns. At least one nanosecond,
+    /// so that packets on a link keep their order (ours).
     ///
     /// # Panics
     /// Where the rate is zero, or slow enough for the time to reach a second.
     pub fn wire_time_in_ns(self, bytes: u64) -> Time {
-        assert!(self.0 > bytes * 8, "a packet of {bytes} B takes a second or more at {self}");
+        assert!(self.0 > bytes * 8, "{bytes} B take a second or more at {self}");
         let seconds = (bytes * 8) as f64 / self.0 as f64;
         // Multiplying by a power of two is exact, and the fraction is below 1.
         let fraction = (seconds * 2f64.powi(64)) as u64;
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn nanoseconds_are_cut_as_in_the_recorded_runs() {
-        // conweave-ns3 1.2: 83 ns for a full packet, 4 ns for an ACK; sizes that are multiples of 25 B lose one.
+        // specification 17.2: 83 ns for a full packet, 4 ns for an ACK; sizes that are multiples of 25 B lose one.
         for (bytes, ns) in [(1048, 83), (60, 4), (1000, 79), (64, 5), (43, 3), (1024, 81)] {
             assert_eq!(Rate::gbps(100).wire_time_in_ns(bytes), Time::from_ns(ns), "{bytes}");
         }

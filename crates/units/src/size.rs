@@ -59,9 +59,9 @@ fn part(millionths: u64, bdp: u64) -> u64 {
 /// A size in bytes, or as a multiple of the BDP in bytes (`"1.5bdp"`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BytesOrBdp {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many millionths of the BDP.
+    /// Millionths of the BDP.
     Bdp(u64),
 }
 
@@ -103,9 +103,9 @@ impl fmt::Display for BytesOrBdp {
 /// A number of packets, or a multiple of the BDP in packets (`"0.25bdp"`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketsOrBdp {
-    /// So many packets.
+    /// A number of packets.
     Packets(u64),
-    /// So many millionths of the BDP.
+    /// Millionths of the BDP.
     Bdp(u64),
 }
 

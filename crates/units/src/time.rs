@@ -16,7 +16,7 @@ const UNITS: &[Unit] = &[("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_0
 impl Time {
     /// Zero.
     pub const ZERO: Time = Time(0);
-    /// The largest time there is; stands for "never".
+    /// The largest time, which stands for "never".
     pub const MAX: Time = Time(u64::MAX);
 
     /// From picoseconds.

@@ -5,9 +5,9 @@ use std::fmt;
 /// A mistake in a workload's parameters or in a file it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadError {
-    /// The workload, by its position in the list given to [`crate::generate()`]; `None` where no single one is to blame.
+    /// The workload, by its position in the list given to [`crate::generate()`]; `None` if no single one is at fault.
     pub workload: Option<usize>,
-    /// The parameter, where one is to blame.
+    /// The parameter, if one is at fault.
     pub key: Option<String>,
     /// File and line, such as `flows.csv:12`, where the mistake is in a file.
     pub place: Option<String>,
@@ -26,14 +26,14 @@ impl WorkloadError {
     }
     /// A mistake in a file's line, counted from 1.
     pub(crate) fn in_line(path: &str, line: usize, message: impl Into<String>) -> Self {
-        WorkloadError { place: Some(format!("{path}:{line}")), ..Self::new(message) }
+        WorkloadError { place: Some(format!("{path}:{line}")), ..Self::new(shortened(message.into())) }
     }
-    /// The same, blamed on the parameter `key`.
+    /// The same, with the parameter `key` at fault.
     pub(crate) fn with_key(mut self, key: &str) -> Self {
         self.key = Some(key.to_string());
         self
     }
-    /// The same, blamed on this workload where none is blamed yet.
+    /// The same, with this workload at fault unless one is named already.
     pub(crate) fn of_workload(mut self, number: usize) -> Self {
         self.workload = self.workload.or(Some(number));
         self
@@ -42,6 +42,19 @@ impl WorkloadError {
     pub(crate) fn unless(valid: bool, key: &str, found: impl fmt::Display, expected: &str) -> Result<(), Self> {
         if valid { Ok(()) } else { Err(Self::of_key(key, format!("found {found}, expected {expected}"))) }
     }
+}
+
+/// Characters that are kept of the beginning and of the end of a long message.
+const KEPT: usize = 200;
+
+/// A message that quotes a line of any length, of which only beginning and end are shown.
+fn shortened(message: String) -> String {
+    if message.len() <= 3 * KEPT {
+        return message;
+    }
+    let head: String = message.chars().take(KEPT).collect();
+    let tail: Vec<char> = message.chars().rev().take(KEPT).collect();
+    format!("{head} ... {}", tail.into_iter().rev().collect::<String>())
 }
 
 /// ` (did you mean ...?)`, or nothing.

@@ -115,7 +115,7 @@ pub struct FileFailure {
     pub place: String,
 }
 
-/// A file to be read, and what its fields may be.
+/// A file to read, and what its fields may refer to.
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a str,
     pub(crate) content: &'a [u8],
@@ -179,7 +179,7 @@ impl Source<'_> {
         }
     }
 
-    /// Errors where a flow leads nowhere.
+    /// Refuses a flow from a host to itself.
     fn pair(&self, line: usize, src: u32, dst: u32) -> Result<(), WorkloadError> {
         if src == dst { Err(self.wrong(line, format!("host {src} sends to itself"))) } else { Ok(()) }
     }

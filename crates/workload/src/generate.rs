@@ -3,19 +3,23 @@
 use crate::{
     FileFailure, Flow, FlowSet, GeneratedAs, HostView, ReadFile, Start, TriggerId, WorkloadError, WorkloadInfo,
     WorkloadParameters,
-    view::{Context, NO_CLASS, Traffic},
+    view::{Context, FLOW_MEMORY, NO_CLASS, Traffic},
 };
 use anabranch_random::{Stream, mix, name_key};
+use std::collections::HashSet;
 
-/// Triggers there may be: the fabric needs two bits of their number.
+/// Most triggers: the fabric needs two bits of their number.
 const MAX_TRIGGERS: usize = 1 << 30;
 
-/// What a list of workloads makes.
+/// The most workloads, with their splits and the parts of flow files.
+pub const MOST_WORKLOADS: usize = 1 << 16;
+
+/// What a list of workloads generates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
     /// The flows, triggers and workloads.
     pub flows: FlowSet,
-    /// Failed links that flow files name; they are the caller's to apply or to refuse.
+    /// Failed links named in flow files, for the caller to apply or refuse.
     pub failures: Vec<FileFailure>,
 }
 
@@ -60,19 +64,20 @@ pub fn generate_all(
         merge.reserve_names(sent_as).map_err(|error| error.of_workload(number))?;
     }
     for (number, (kind, sent_as)) in list.iter().enumerate() {
-        let context = Context { view, seed, name: &sent_as.name, used: &merge.used, read_file };
+        let room = (view.flow_memory / FLOW_MEMORY).saturating_sub(merge.made.flows.flows.len() as u64);
+        let context = Context { view, seed, name: &sent_as.name, used: &merge.used, room, read_file };
         let made = kind.generate(&context);
         made.and_then(|traffic| merge.add(traffic, sent_as, seed)).map_err(|error| error.of_workload(number))?;
     }
     Ok(merge.finish())
 }
 
-/// What was made so far. Flows and triggers are numbered through the whole set, in the order of `list`.
+/// What has been generated so far. Flows and triggers are numbered through the whole set, in the order of `list`.
 #[derive(Default)]
 struct Merge {
     /// Names that the scenario gives, and those that files added.
-    names: Vec<String>,
-    /// Per host whether it sends or receives in what was made so far.
+    names: HashSet<String>,
+    /// Per host whether it sends or receives so far.
     used: Vec<bool>,
     made: Generated,
 }
@@ -91,19 +96,19 @@ impl Merge {
     }
 
     fn reserve(&mut self, name: &str) -> Result<(), WorkloadError> {
-        if self.names.iter().any(|taken| taken == name) {
+        if !self.names.insert(name.to_string()) {
             let message =
                 format!("two workloads are called `{name}`, expected a name for each: it keys its random draws");
             return Err(WorkloadError::of_key("name", message));
         }
-        self.names.push(name.to_string());
         Ok(())
     }
 
     /// A new workload's number.
     fn workload(&mut self, name: &str, measured: bool, sent_as: &GeneratedAs) -> Result<u16, WorkloadError> {
         let workloads = &mut self.made.flows.workloads;
-        let number = u16::try_from(workloads.len()).map_err(|_| WorkloadError::new("more than 65536 workloads"))?;
+        let number = u16::try_from(workloads.len())
+            .map_err(|_| WorkloadError::new(format!("more than {MOST_WORKLOADS} workloads")))?;
         workloads.push(WorkloadInfo {
             name: name.to_string(),
             measured: measured && sent_as.measured,
@@ -139,7 +144,7 @@ impl Merge {
             self.used[flow.src as usize] = true;
             self.used[flow.dst as usize] = true;
         }
-        // A part that is never measured takes no part in a split, which might be.
+        // An unmeasured part stays out of the split, which might be measured.
         let is_split = |flow: &Flow| flow.workload == 0 || traffic.labels[usize::from(flow.workload)].measured;
         let all =
             (first_flow as u32..).zip(&traffic.flows).filter(|(_, flow)| is_split(flow)).map(|(number, _)| number);
@@ -150,6 +155,7 @@ impl Merge {
             workload: workload_of[usize::from(flow.workload)],
             class: if flow.class == NO_CLASS { sent_as.class } else { flow.class },
             key: mix(entity ^ mix(ordinal as u64 + 1)),
+            listed: (first_flow + ordinal) as u32,
             start: match flow.start {
                 Start::On(trigger) => Start::On(beyond(trigger)),
                 at => at,

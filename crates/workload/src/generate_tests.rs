@@ -162,6 +162,8 @@ fn the_columns_of_a_csv_name_workloads_and_classes() {
     // Sorted by (start, src, dst), then as in the file.
     let seen: Vec<_> = set.flows.iter().map(|f| (f.size, f.workload, f.class)).collect();
     assert_eq!(seen, [(14, 0, 1), (11, 1, 1), (12, 0, 0), (13, 1, 0), (10, 0, 0)]);
+    // Each knows its line in the file.
+    assert_eq!(set.flows.iter().map(|f| f.listed).collect::<Vec<_>>(), [4, 1, 2, 3, 0]);
 }
 
 #[test]

@@ -18,15 +18,15 @@ use anabranch_settings::Parameters;
 
 /// A kind of workload with its parameters.
 pub(crate) trait Kind: Parameters {
-    /// Whether every parameter is within its limits, as far as that can be told without hosts and files.
+    /// Whether every parameter is within its limits, as far as hosts and files are not needed to tell.
     fn check(&self) -> Result<(), WorkloadError>;
     /// Makes the flows; `check` has passed.
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError>;
 }
 
-/// A flow with nothing that waits for it. The merge sets class and key.
+/// A flow that nothing waits for. The merge sets class and key.
 pub(crate) fn plain(src: u32, dst: u32, size: u64, start: Start) -> Flow {
-    Flow { src, dst, size, start, workload: 0, class: NO_CLASS, key: 0, on_sent: None, on_received: None }
+    Flow { src, dst, size, start, workload: 0, class: NO_CLASS, key: 0, listed: 0, on_sent: None, on_received: None }
 }
 
 #[cfg(test)]
@@ -51,6 +51,7 @@ pub(crate) mod testing {
             nic_rate: vec![Rate::gbps(100); hosts as usize],
             oversubscription: 1.0,
             classes: vec!["data".into(), "bulk".into()],
+            flow_memory: u64::MAX,
             low_diameter: None,
         }
     }
@@ -68,6 +69,7 @@ pub(crate) mod testing {
             seed: 1,
             name: "test",
             used: &used,
+            room: u64::MAX,
             read_file: &|_| Ok(content.as_ref().to_vec()),
         })
     }

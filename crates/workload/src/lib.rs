@@ -15,7 +15,7 @@ mod view;
 
 pub use error::WorkloadError;
 pub use files::{FailedSwitch, FileFailure, FileFormat, StartAt, StartUnit};
-pub use generate::{Generated, generate, generate_all};
+pub use generate::{Generated, MOST_WORKLOADS, generate, generate_all};
 pub use kinds::{
     adversarial::AdversarialParameters,
     all_to_all::{AllToAllParameters, Order, Placement, Ranks},
@@ -30,7 +30,7 @@ pub use kinds::{
 pub use pairs::Scope;
 pub use registry::{About, CommonParameters, UnknownWorkload, WORKLOAD_KINDS, WorkloadParameters, names};
 pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
-pub use view::{GeneratedAs, HostView, LowDiameter, Members, ReadFile};
+pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile};
 
 use anabranch_units::Time;
 
@@ -43,7 +43,7 @@ pub struct TriggerId(pub u32);
 pub enum Start {
     /// At this time.
     At(Time),
-    /// When this trigger says so.
+    /// When this trigger fires.
     On(TriggerId),
 }
 
@@ -64,6 +64,8 @@ pub struct Flow {
     pub class: u8,
     /// Stable key for random streams, from the workload's name and the flow's number within it.
     pub key: u64,
+    /// Its place among all flows as the workloads list them: in a flow file the order of the lines.
+    pub listed: u32,
     /// Fired when the sender has the last acknowledgement.
     pub on_sent: Option<TriggerId>,
     /// Fired when the receiver has the last byte.
@@ -81,7 +83,7 @@ pub enum TriggerKind {
     Barrier(u32),
 }
 
-/// A trigger: flows that wait for others, and other triggers that do.
+/// A trigger: starts flows, and activates other triggers, once others have come far enough.
 ///
 /// Once activated often enough it *begins*, and after [`Trigger::delay`] it *fires*: its targets start and the triggers
 /// of [`Trigger::next`] are activated. A `Multishot` begins at each activation and starts one target each time it fires.
@@ -91,7 +93,7 @@ pub struct Trigger {
     pub kind: TriggerKind,
     /// The flows it starts, by number, in order.
     pub targets: Vec<u32>,
-    /// The host where it keeps its state; `None`: the sender of its first target.
+    /// The host that keeps its state; `None`: the sender of its first target.
     pub home: Option<u32>,
     /// Activated once by itself, at this time.
     pub at: Option<Time>,

@@ -1,4 +1,4 @@
-//! Who may send to whom: hosts in parts (a leaf, a group), and receivers outside the sender's part.
+//! Who may send to whom: hosts divided into parts (leaves, groups), and receivers outside the sender's part.
 
 mod limit;
 
@@ -20,20 +20,20 @@ choices! {
     }
 }
 
-/// Hosts in parts; a flow leads from one part into another.
+/// Hosts divided into parts; a flow leads from one part into another.
 pub(crate) struct Parts {
     /// The hosts that take part, in order.
     members: Vec<u32>,
     /// The same, part after part.
     order: Vec<u32>,
-    /// The part of each host that takes part, numbered from 0; of no meaning for the others.
+    /// The part of each host that takes part, numbered from 0; meaningless for the others.
     part_of: Vec<u32>,
     /// Where each part begins in `order`, and the end.
     begin: Vec<u32>,
 }
 
 impl Parts {
-    /// The parts that `scope` means, of these hosts.
+    /// The parts into which `scope` divides these hosts.
     pub(crate) fn new(view: &HostView, scope: Scope, members: Vec<u32>) -> Self {
         let label = |host: u32| match scope {
             Scope::Any => host,
@@ -63,10 +63,10 @@ impl Parts {
         self.part_of[src as usize] != self.part_of[dst as usize]
     }
 
-    /// Errors where some host has nobody to send to.
+    /// Refuses hosts of which one has nobody to send to.
     pub(crate) fn check(&self, key: &str) -> Result<(), WorkloadError> {
         if self.begin.len() <= 2 {
-            return Err(WorkloadError::of_key(key, "all hosts are in one leaf or group, expected two at least"));
+            return Err(WorkloadError::of_key(key, "all hosts are in one leaf or group, expected at least two"));
         }
         Ok(())
     }

@@ -10,9 +10,10 @@ use crate::{
     view::{Context, Traffic},
 };
 use anabranch_settings::{Parameters, nearest, parameters};
+use std::collections::{BTreeMap, HashSet};
 use thiserror::Error;
 
-/// What the registry knows of a kind of workload.
+/// What the registry says about a kind of workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     /// The name scenarios use.
@@ -25,13 +26,13 @@ pub struct About {
     pub description: &'static str,
 }
 
-/// There is no kind of workload of this name.
+/// No kind of workload has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{found}` is not a kind of workload; there are {}{}", allowed.join(", "), hint(nearest.clone()))]
 pub struct UnknownWorkload {
     /// The name as found.
     pub found: String,
-    /// The names there are.
+    /// All names.
     pub allowed: Vec<&'static str>,
     /// What may have been meant.
     pub nearest: Option<String>,
@@ -55,7 +56,7 @@ macro_rules! kinds {
             /// The kind of this name with its default parameters.
             ///
             /// # Errors
-            /// [`UnknownWorkload`] names the nearest one there is.
+            /// [`UnknownWorkload`] names the nearest one.
             pub fn named(kind: &str) -> Result<Self, UnknownWorkload> {
                 $(
                     if kind == kinds::$module::ABOUT.name {
@@ -67,7 +68,7 @@ macro_rules! kinds {
                 Err(UnknownWorkload { found: kind.to_string(), allowed, nearest })
             }
 
-            /// What the registry knows of the kind.
+            /// What the registry says about the kind.
             pub fn about(&self) -> &'static About {
                 match self {
                     $(Self::$kind(_) => const { &kinds::$module::ABOUT },)*
@@ -88,7 +89,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether every parameter is within its limits, as far as that can be told without hosts and files.
+            /// Whether every parameter is within its limits, as far as hosts and files are not needed to tell.
             ///
             /// # Errors
             /// [`WorkloadError`] names the first that is not.
@@ -122,9 +123,9 @@ kinds! {
 }
 
 parameters! {
-    /// What every workload may have besides the parameters of its kind.
+    /// Keys that every workload takes beside the parameters of its kind.
     pub struct CommonParameters {
-        /// Name in the results; random draws are keyed by it. Left out: the kind, with a number where it comes again.
+        /// Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
         name: Option<String> = None, source "ours";
         /// Traffic class of the flows. Left out: the fabric's first.
         class: Option<String> = None, source "ours";
@@ -132,8 +133,8 @@ parameters! {
         measured: bool = true, source "ours";
         /// Load balancer of the flows. Left out: that of the scenario.
         load_balancer: Option<String> = None, source "ours";
-        /// Share of the flows (0 to 1, chosen at random) that is a second workload: the same flows, sent otherwise.
-        split_share: f64 = 0.0, source "PRIME VI: mixed traffic";
+        /// Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in another way.
+        split_share: f64 = 0.0, source "PRIME §IV-A2: mixed traffic";
         /// Name of the second workload. Left out: the first one's with `-split`.
         split_name: Option<String> = None, source "ours";
         /// Traffic class of the second workload. Left out: that of the first.
@@ -144,7 +145,7 @@ parameters! {
 }
 
 impl CommonParameters {
-    /// Whether every parameter is within its limits and goes with the others.
+    /// Whether every parameter is within its limits and consistent with the others.
     ///
     /// # Errors
     /// [`WorkloadError`] names the first that is not.
@@ -167,14 +168,18 @@ impl CommonParameters {
 
 /// The name of each workload of a list: its own, or its kind, with `-2`, `-3`, ... where that is taken.
 pub fn names(list: &[(&WorkloadParameters, &CommonParameters)]) -> Vec<String> {
-    let mut taken: Vec<String> = list.iter().filter_map(|(_, common)| common.name.clone()).collect();
-    let mut free = |kind: &str| {
-        let name = (1..)
-            .map(|number| if number == 1 { kind.to_string() } else { format!("{kind}-{number}") })
-            .find(|name| !taken.contains(name))
-            .unwrap_or_default();
-        taken.push(name.clone());
-        name
+    let taken: HashSet<&str> = list.iter().filter_map(|(_, common)| common.name.as_deref()).collect();
+    // Per kind the number that comes next.
+    let mut next: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut free = |kind: &'static str| {
+        let number = next.entry(kind).or_insert(1);
+        loop {
+            let name = if *number == 1 { kind.to_string() } else { format!("{kind}-{number}") };
+            *number += 1;
+            if !taken.contains(name.as_str()) {
+                return name;
+            }
+        }
     };
     list.iter().map(|(kind, common)| common.name.clone().unwrap_or_else(|| free(kind.about().name))).collect()
 }

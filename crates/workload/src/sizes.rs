@@ -25,7 +25,7 @@ impl SizeDistribution {
     /// `"64KiB"`, or the path of a file.
     ///
     /// # Errors
-    /// Where the text is none of these, or the file breaks a rule; with file and line.
+    /// A text that is none of these, or a file that breaks a rule, with file and line.
     pub fn named(text: &str, read_file: &ReadFile<'_>) -> Result<Self, WorkloadError> {
         if let Some(table) = SIZE_DISTRIBUTIONS.iter().find(|table| table.name == text) {
             return Self::parse(table.text, table.name);
@@ -50,7 +50,7 @@ impl SizeDistribution {
     /// Every flow has `size` bytes.
     ///
     /// # Errors
-    /// Where that is none.
+    /// A size of zero, or above 2^53 B.
     pub fn fixed(size: u64) -> Result<Self, WorkloadError> {
         if !(1..=LARGEST).contains(&size) {
             return Err(WorkloadError::new(format!("found {size} B, expected a size from 1 B to {LARGEST} B")));
@@ -63,7 +63,7 @@ impl SizeDistribution {
         self.points.windows(2).map(|pair| (pair[1].1 - pair[0].1) * (pair[0].0 + pair[1].0) / 2.0).sum()
     }
 
-    /// The largest size there is, in bytes.
+    /// The largest size, in bytes.
     pub fn largest(&self) -> u64 {
         self.points.iter().rev().take_while(|point| point.1 == 1.0).last().map_or(1, |point| whole(point.0))
     }

@@ -17,6 +17,7 @@ fn view(hosts: u32) -> HostView {
         nic_rate: vec![Rate::gbps(400); hosts as usize],
         oversubscription: 1.0,
         classes: vec!["data".into()],
+        flow_memory: u64::MAX,
         low_diameter: None,
     }
 }

@@ -4,7 +4,6 @@ use crate::{
     arguments::{Bench, Format},
     failure::Failure,
     printing::{count, millions, note, print, print_json, table},
-    progress::end_at_interruption,
 };
 use anabranch_sim::SimError;
 use anabranch_study::{
@@ -15,8 +14,6 @@ use serde_json::{Value, json};
 
 /// `anabranch bench`.
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
-    // Nothing is kept of a case that is not measured to its end.
-    end_at_interruption();
     let cases = match arguments.small {
         true => SMALL,
         false => CASES,

@@ -4,7 +4,7 @@ use super::load;
 use crate::{
     arguments::{Check, Format},
     failure::Failure,
-    printing::{print, print_json},
+    printing::{note, print, print_json},
 };
 use serde_json::json;
 
@@ -13,6 +13,9 @@ pub(crate) fn check(arguments: &Check) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
     let setup = scenario.setup(scenario.seed)?;
     let text = scenario.to_toml();
+    scenario.check(&setup)?;
+    let foresight = scenario.foresight(&setup);
+    foresight.iter().for_each(|warning| note(&format!("warning: {warning}")));
     let hash = format!("{:016x}", scenario.hash());
     match arguments.format {
         Format::Json => print_json(&json!({
@@ -21,7 +24,7 @@ pub(crate) fn check(arguments: &Check) -> Result<(), Failure> {
             "text": text,
             "hosts": setup.topology.hosts,
             "flows": setup.flows.flows.len(),
-            "warnings": scenario.warnings(),
+            "warnings": scenario.warnings().into_iter().chain(foresight).collect::<Vec<_>>(),
         })),
         Format::Table => {
             let (hosts, flows) = (setup.topology.hosts, setup.flows.flows.len());

@@ -5,9 +5,12 @@ use crate::{
     arguments::{Compare, Format},
     failure::Failure,
     printing::{note, print, print_json},
-    progress::{Watch, listen_for_interruption},
+    progress::Watch,
 };
-use anabranch_study::compare::{Compared, Permission, Plan};
+use anabranch_study::{
+    compare::{Compared, Permission, Plan},
+    hold::Hold,
+};
 use serde_json::{Value, json};
 
 /// `anabranch compare`.
@@ -15,7 +18,6 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
     let plan = Plan::new(&scenario, &request(&arguments.entries))?;
     let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), scenario.hash())?;
-    listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
     let permission = Permission { again: arguments.again, replace: arguments.replace };
     let compared = plan.execute(&scenario, &directory, threads(&arguments.options), permission, &watch);
@@ -25,6 +27,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     if compared.reused > 0 {
         note(&format!("{} of {runs} runs were finished before and not repeated", compared.reused));
     }
+    let _hold = Hold::take();
     let failed: Vec<(String, String)> =
         compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect();
     let Some(comparison) = &compared.comparison else {

@@ -5,6 +5,7 @@ use crate::{
     failure::Failure,
     printing::{print, print_json},
 };
+use anabranch_study::hold::Hold;
 use serde_json::json;
 
 /// `anabranch report`.
@@ -15,7 +16,11 @@ pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
             "there is no directory {dir}; give one that `--out` of run or compare named"
         )));
     }
-    let page = anabranch_report::report(&arguments.dir)?;
+    let _hold = Hold::take();
+    let page = match arguments.all_flows {
+        true => anabranch_report::report_pooled(&arguments.dir)?,
+        false => anabranch_report::report(&arguments.dir)?,
+    };
     match arguments.format {
         Format::Json => print_json(&json!({ "report": page.to_string_lossy() })),
         Format::Table => print(&format!("{}\n", page.display())),

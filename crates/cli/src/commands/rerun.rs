@@ -4,7 +4,7 @@ use crate::{
     arguments::{Format, Rerun},
     failure::Failure,
     printing::{note, print, print_json, table},
-    progress::{Watch, listen_for_interruption},
+    progress::Watch,
 };
 use anabranch_study::{
     Observer,
@@ -21,7 +21,6 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
     if let Some(build) = runs.iter().find_map(|run| run.other_build.as_ref()) {
         note(&format!("warning: done with another build, {build}: where results differ, that may be why"));
     }
-    listen_for_interruption();
     let watch = Watch::new(arguments.progress, runs.iter().map(|run| run.name.clone()).collect());
     let threads =
         arguments.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);

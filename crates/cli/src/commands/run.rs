@@ -5,10 +5,12 @@ use crate::{
     arguments::{Format, Run},
     failure::Failure,
     printing::{count, millions, note, print, print_json, table},
-    progress::{Watch, listen_for_interruption},
+    progress::Watch,
 };
 use anabranch_report::{FlowSummary, Manifest, Summary};
-use anabranch_study::{Observer, ScenarioError, compare::take_directory, results::run_into, scenario::Scenario};
+use anabranch_study::{
+    Observer, ScenarioError, compare::take_directory, hold::Hold, results::run_into, scenario::Scenario,
+};
 use std::path::Path;
 
 /// `anabranch run`.
@@ -17,13 +19,14 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let directory = directory(&arguments.options, &scenario.stem, scenario.hash())?;
     free_for_a_run(&directory, &scenario, arguments.replace)?;
     let _taken = take_directory(&directory)?;
-    listen_for_interruption();
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
-    let ran =
-        run_into(&scenario, threads_of_run(&arguments.options, &scenario), &directory, &mut |p| watch.progress(0, p));
+    let threads = threads_of_run(&arguments.options, &scenario);
+    let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
+    let ran = run_into(&scenario, threads, &directory, &before, &mut |p| watch.progress(0, p));
     watch.close();
     let summary = ran?;
+    let _hold = Hold::take();
     let page = anabranch_report::report(&directory)?;
     for warning in summary.warnings() {
         note(&format!("warning: {warning}"));
@@ -68,10 +71,11 @@ pub(super) fn where_it_lies(directory: &Path, page: &Path) {
 
 /// Flow statistics per workload, then what happened on the way.
 fn text(summary: &Summary) -> String {
-    let mut rows = vec![row("all", &summary.all)];
-    if summary.workloads.len() > 1 {
-        rows.extend(summary.workloads.iter().map(|(name, flows)| row(name, flows)));
-    }
+    // Workloads are not pooled: the flows of one would drown those of another.
+    let rows: Vec<Vec<String>> = match summary.workloads.len() {
+        0 | 1 => vec![row("all", &summary.all)],
+        _ => summary.workloads.iter().map(|(name, flows)| row(name, flows)).collect(),
+    };
     let kind = serde_json::to_value(summary.all.fct_kind).unwrap_or_default();
     let mut out = format!("{}, {}, seed {}\n\n", summary.scenario, summary.scheme, summary.seed);
     let header =

@@ -5,7 +5,7 @@ use crate::{
     arguments::{self, Format, Sweep},
     failure::Failure,
     printing::{note, print, print_json, table},
-    progress::{INTERRUPTED, Watch, listen_for_interruption},
+    progress::{INTERRUPTED, Watch},
 };
 use anabranch_report::Sweep as Table;
 use anabranch_study::{
@@ -30,7 +30,6 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
     for warning in sweep.warnings() {
         note(&format!("warning: {warning}"));
     }
-    listen_for_interruption();
     let threads = threads(&arguments.options);
     if arguments.dry_run {
         let interrupted = || INTERRUPTED.load(Ordering::Relaxed);
@@ -117,6 +116,9 @@ struct Numbered {
 impl Observer for Numbered {
     fn started(&self, job: usize) {
         self.watch.started(self.places[job]);
+    }
+    fn note(&self, message: &str) {
+        self.watch.note(message);
     }
     fn progress(&self, job: usize, progress: &Progress) -> bool {
         self.watch.progress(self.places[job], progress)

@@ -6,7 +6,7 @@ use crate::{
     failure::Failure,
     printing::{count, print, print_json, table},
 };
-use anabranch_study::ScenarioError;
+use anabranch_study::{ScenarioError, hold::Hold};
 use anabranch_topology::{
     GuidedPath, GuidedSummary, LinkId, PathCount, Routes, Summary, TierCount, Topology as Graph, TypeCount,
 };
@@ -244,6 +244,7 @@ fn export(graph: &Graph, file: &Path) -> Result<(), ScenarioError> {
         let link = &cable[0];
         text += &format!("{} {} {}bps {}ps 0\n", link.from.0, link.to.0, link.rate.0, link.delay.ps());
     }
+    let _hold = Hold::take();
     std::fs::write(file, text).map_err(|error| {
         ScenarioError::new(format!("--export: {} cannot be written: {error}", file.display()))
             .help("give a file in a directory that can be written")

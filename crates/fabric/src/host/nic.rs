@@ -263,7 +263,12 @@ impl Partition<'_> {
         };
         if !rested {
             flow.in_round = true;
-            nic.join_round(slot);
+            // Segmentation offload hands a NIC whole bursts, which leave unbroken.
+            if flow.sender.keeps_turn() {
+                nic.round.push_front(slot);
+            } else {
+                nic.join_round(slot);
+            }
         }
         if sent {
             self.arm_timer(slot);

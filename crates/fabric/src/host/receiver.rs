@@ -4,7 +4,7 @@ use super::Received;
 use crate::{
     event::Event,
     ids::{FlowId, HostId, PacketId, Slot},
-    packet::{ACK_REQUEST, Kind, MARKED, Packet},
+    packet::{ACK_REQUEST, Kind, LAST_HOP, MARKED, Packet},
     partition::Partition,
 };
 use anabranch_transport::{Answer, Receiver, uet::DataArrival};
@@ -111,6 +111,11 @@ impl Partition<'_> {
     fn send_answer(&mut self, host: HostId, id: PacketId, data: &Packet, answer: &Answer, now: u64) {
         let mut reply = self.reply(data, Kind::Ack);
         reply.set_answer(answer);
+        reply.flags |= data.flags & LAST_HOP;
+        if self.plan.transport.fresh_acks() && self.plan.hashed[usize::from(data.balancer)] {
+            // The time of sending: another entropy value for every answer, the same in every run.
+            reply.payload = (now ^ now >> 16) as u16;
+        }
         self.send_control(host, id, reply, now);
     }
 

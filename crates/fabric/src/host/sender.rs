@@ -4,12 +4,13 @@ use super::Hosts;
 use crate::{
     event::Event,
     ids::{FlowId, HostId, Slot},
-    packet::{MARKED, Packet},
+    packet::{LAST_HOP, MARKED, Packet},
     partition::Partition,
 };
-use anabranch_lb::{Feedback, FlowInfo, HostScheme, PathSpace};
+use anabranch_lb::{Feedback, FlowInfo, GuidedPaths, HostScheme, PathSpace, registry::TagKind};
 use anabranch_transport::Sender;
 use anabranch_units::Time;
+use std::sync::Arc;
 
 /// An open flow at its sender.
 #[derive(Debug)]
@@ -37,6 +38,9 @@ pub(crate) struct SenderFlow {
     pub(crate) last_sent: u64,
     /// Base round trip of its pair.
     pub(crate) base_rtt: u64,
+    /// The list that its tags number, where they do, and the base round trip over the first of it.
+    paths: Option<Arc<GuidedPaths>>,
+    shortest_rtt: Time,
     pub(crate) path_switches: u64,
 }
 
@@ -48,10 +52,8 @@ impl Partition<'_> {
         let (src, time) = (HostId(flow.src), Time::from_ps(now));
         self.advance_nic(src, self.ports.before(now));
         let path = self.hosts.base_paths.path(plan.topology, flow.src, flow.dst);
-        let base_rtt = match plan.longest_rtt {
-            Some(rtt) => rtt,
-            None => plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size)),
-        };
+        let shortest_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
+        let base_rtt = plan.longest_rtt.unwrap_or(shortest_rtt);
         // Half of the hops between switches lead upwards; that is where entropy values choose.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
         let sender = Sender::new(&plan.transport, plan.nic_rate(flow.src), base_rtt, flow.size, time);
@@ -70,8 +72,11 @@ impl Partition<'_> {
             base_rtt,
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
+            early_packets: plan.transport.early_packets(),
             paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
         };
+        let numbered = plan.balancers[usize::from(balancer)].host.about().tags == TagKind::Guided;
+        let paths = list.filter(|_| numbered).map(Arc::clone);
         let scheme_slot = self.hosts.schemes[src.at()][usize::from(balancer)].open(time, &info);
         let slot = Slot(self.hosts.senders.insert(SenderFlow {
             sender,
@@ -89,6 +94,8 @@ impl Partition<'_> {
             last_tag: None,
             last_sent: u64::MAX,
             base_rtt: base_rtt.ps(),
+            paths,
+            shortest_rtt,
             path_switches: 0,
         }) as u32);
         self.hosts.sender_of[number.at()] = slot;
@@ -126,11 +133,15 @@ impl Partition<'_> {
         self.advance_nic(host, self.ports.before(now));
         let time = Time::from_ps(now);
         let flow = &mut self.hosts.senders[slot.at()];
-        let heard = flow.sender.on_answer(&self.plan.transport, time, &packet.answer());
+        let detour = |paths: &Arc<GuidedPaths>| paths.detour(packet.tag >> 16, self.plan.topology.switch_latency);
+        let path_rtt = flow.paths.as_ref().and_then(detour).map(|detour| flow.shortest_rtt + detour);
+        let heard = flow.sender.on_answer(&self.plan.transport, time, &packet.answer(), path_rtt);
         flow.waits = false;
         let scheme = &mut self.hosts.schemes[host.at()][usize::from(flow.balancer)].scheme;
         if heard.trimmed {
-            scheme.on_nack(time, flow.scheme_slot, packet.tag);
+            if packet.flags & LAST_HOP == 0 || self.plan.transport.blames_last_hop() {
+                scheme.on_nack(time, flow.scheme_slot, packet.tag);
+            }
         } else {
             let feedback = Feedback {
                 tag: packet.tag,

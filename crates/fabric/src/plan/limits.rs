@@ -1,6 +1,6 @@
 //! `[fabric]` with every size in bytes.
 
-use super::{FabricParameters, MarkAt, Quirks, Scheduling, Trim};
+use super::{FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, Trim, WireTimes};
 use crate::port::{Marking, quanta};
 use anabranch_settings::Never;
 
@@ -39,7 +39,6 @@ impl Limits {
         };
         let weights =
             if fabric.class_weights.is_empty() { vec![1; fabric.classes.len()] } else { fabric.class_weights.clone() };
-        let reference = fabric.quirks == Quirks::ConweaveNs3;
         Ok(Limits {
             queue_limit: bytes("queue_limit", fabric.queue_limit.bytes(bdp))?,
             control_limit: bytes("control_limit", fabric.control_limit.bytes(bdp))?,
@@ -48,7 +47,10 @@ impl Limits {
                 kmin: bytes("ecn_kmin", fabric.ecn_kmin.bytes(bdp))?,
                 kmax: bytes("ecn_kmax", fabric.ecn_kmax.bytes(bdp))?,
                 pmax: fabric.ecn_pmax,
-                beyond: if reference { wire_mtu + 1 } else { 0 },
+                beyond: match fabric.marked_bytes {
+                    MarkedBytes::All => 0,
+                    MarkedBytes::BeyondMinimum => wire_mtu + 1,
+                },
             },
             mark_at: fabric.ecn_mark_at,
             trimming: fabric.trimming,
@@ -63,8 +65,8 @@ impl Limits {
                 Never::Value(time) => Some(time.ps()),
             },
             pfc_frame: fabric.pfc_frame.0 as u16,
-            whole_nanoseconds: reference,
-            arrivals_first: reference,
+            whole_nanoseconds: fabric.wire_times == WireTimes::WholeNanoseconds,
+            arrivals_first: fabric.simultaneous == Simultaneous::Arrival,
         })
     }
 }

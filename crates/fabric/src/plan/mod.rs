@@ -7,7 +7,10 @@ mod parameters;
 mod tables;
 
 pub(crate) use links::LinkPlan;
-pub use parameters::{FabricParameters, FctKind, MarkAt, Quirks, Scheduling, Trim};
+pub use parameters::{
+    BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Scheduling, Simultaneous,
+    SwitchHash, Trim, WireTimes,
+};
 pub(crate) use tables::Tables;
 
 use crate::error::FabricError;
@@ -17,13 +20,14 @@ use crate::{
     port::SharedBuffer,
     switch::Guided,
 };
-use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters};
+use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_transport::{Transport, TransportParameters, uet::Network};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;
 use limits::Limits;
+use std::ops::Range;
 use tables::Stopped;
 
 /// A load balancer in use: its two sides.
@@ -58,6 +62,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) cells: CellPlan,
     /// Per directed link its port in the partition it belongs to.
     ports: Vec<u32>,
+    /// Per partition the links of its ports, in their order.
+    links_of: Vec<Vec<u32>>,
+    /// Per cell its ports.
+    ports_of_cell: Vec<Range<u32>>,
     /// Switch (by number) that each host attaches to.
     pub(crate) leaf: Vec<u32>,
     pub(crate) host_up: Vec<u32>,
@@ -86,10 +94,14 @@ pub(crate) struct Plan<'a> {
     pub(crate) balancers: Vec<Balancer>,
     /// Per balancer: which packets its switch scheme is asked about.
     pub(crate) sees: Vec<Sees>,
-    /// Per balancer: its host scheme leaves the tag alone, so that the reference model's ports stay what they are.
+    /// Per balancer: its tags are entropy values to be hashed.
+    pub(crate) hashed: Vec<bool>,
+    /// Per balancer: its host scheme leaves the tag alone, so that UDP ports stay what they are.
     pub(crate) plain_host: Vec<bool>,
-    /// Whether switches behave as those of the model behind the recorded runs.
-    pub(crate) reference: bool,
+    /// Switches tell flows apart by their UDP ports.
+    pub(crate) udp_ports: bool,
+    /// The hash of the switches is that of the recorded runs.
+    pub(crate) murmur3: bool,
     /// The link of each rank of arrivals.
     pub(crate) link_of_rank: Vec<u32>,
     pub(crate) faults: &'a [Fault],
@@ -169,9 +181,16 @@ impl<'a> Plan<'a> {
                 "transport.mtu and header make {wire_mtu} B packets; at most {most} B fit"
             )));
         }
-        let reference = setup.fabric.quirks == Quirks::ConweaveNs3;
-        // The reference model counts the payload out and propagation alone back (conweave-ns3 1.1).
-        let (out, back) = if reference { (setup.transport.mtu(), 0) } else { (wire_mtu, ack_size) };
+        let (out, back) = match setup.fabric.base_rtt {
+            BaseRtt::PacketAndAck => (wire_mtu, ack_size),
+            BaseRtt::PayloadAndPropagation => (setup.transport.mtu(), 0),
+        };
+        let (udp_ports, murmur3) =
+            (setup.fabric.flow_keys == FlowKeys::UdpPorts, setup.fabric.switch_hash == SwitchHash::Murmur3);
+        if murmur3 && !udp_ports {
+            let message = "fabric.switch_hash = \"murmur3\" reads UDP ports; give fabric.flow_keys = \"udp-ports\"";
+            return Err(FabricError::Setup(message.into()));
+        }
         let base_rtt = topology.window_rtt(out, back);
         let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
         let bdp = nic_rate.bytes_in(base_rtt);
@@ -181,16 +200,15 @@ impl<'a> Plan<'a> {
             return Err(FabricError::Setup(message.into()));
         }
         let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
-        let transport = Transport::new(
-            setup.transport,
-            &Network {
-                base_rtt,
-                bdp,
-                queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
-                trimming: fabric.trimming,
-                nic_rate,
-            },
-        );
+        let network = Network {
+            base_rtt,
+            bdp,
+            queue_drain: slowest.wire_time(u64::from(fabric.queue_limit)),
+            trimming: fabric.trimming,
+            nic_rate,
+        };
+        let transport = Transport::new(setup.transport, &network);
+        transport.check(&network).map_err(FabricError::Setup)?;
         let links = links::links(topology, setup.seed).map_err(FabricError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
         let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.trigger_latency.ps());
@@ -202,19 +220,29 @@ impl<'a> Plan<'a> {
             _ => Some(SharedBuffer::new(topology, &links, setup.fabric, wire_mtu).map_err(FabricError::Setup)?),
         };
         let guided = Guided::new(topology, &setup.balancers).map_err(FabricError::Setup)?;
+        let trigger_home = trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
             let rate = &mut fastest[(link.from - hosts) as usize];
             *rate = (*rate).max(link.rate);
         }
         let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
-        let mut counts = vec![0u32; cells.partitions];
-        let ports = links.iter().map(|link| {
-            let count = &mut counts[usize::from(cells.owner_of(NodeId(link.from)))];
-            *count += 1;
-            *count - 1
-        });
-        let ports = ports.collect();
+        // Ports of a cell lie side by side.
+        let cell_of = |link: u32| cells.of_node[links[link as usize].from as usize];
+        let mut by_cell: Vec<u32> = (0..links.len() as u32).collect();
+        by_cell.sort_by_key(|&link| (cell_of(link), link));
+        let mut links_of = vec![Vec::new(); cells.partitions];
+        let mut ports = vec![0; links.len()];
+        let mut ports_of_cell = vec![0..0; cells.cells()];
+        for link in by_cell {
+            let cell = usize::from(cell_of(link));
+            let mine: &mut Vec<u32> = &mut links_of[usize::from(cells.owner[cell])];
+            let port = mine.len() as u32;
+            ports[link as usize] = port;
+            let range: &mut Range<u32> = &mut ports_of_cell[cell];
+            *range = if range.end == 0 { port } else { range.start }..port + 1;
+            mine.push(link);
+        }
         let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
         faults_by_time.sort_unstable();
         let eager = setup.timing == Timing::Eager;
@@ -228,12 +256,12 @@ impl<'a> Plan<'a> {
             host_up,
             fastest,
             tables: tables::tables(topology, setup.faults, go_on).map_err(|Stopped| FabricError::Interrupted)?,
-            flow_keys: if reference {
-                reference_ports(setup.flows, hosts)
+            flow_keys: if udp_ports {
+                udp_ports_of(setup.flows, hosts)
             } else {
                 setup.flows.flows.iter().map(|f| f.key).collect()
             },
-            trigger_home: trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?,
+            trigger_home,
             trigger_latency: setup.trigger_latency.ps(),
             flows: setup.flows,
             // What a switch hears of its buffer must be said when it happens.
@@ -248,9 +276,11 @@ impl<'a> Plan<'a> {
             guided,
             longest_rtt: topology.guidance.map(|_| base_rtt),
             sees: setup.balancers.iter().map(|b| b.switch.about().sees).collect(),
-            plain_host: setup.balancers.iter().map(|b| reference && b.host.name() == "ecmp").collect(),
+            hashed: setup.balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
+            plain_host: setup.balancers.iter().map(|b| udp_ports && b.host.capabilities().leaves_choice()).collect(),
             balancers: setup.balancers.clone(),
-            reference,
+            udp_ports,
+            murmur3,
             shared,
             link_of_rank,
             faults: setup.faults,
@@ -259,13 +289,21 @@ impl<'a> Plan<'a> {
             links,
             cells,
             ports,
+            links_of,
+            ports_of_cell,
             topology,
         })
     }
 
     /// Links that leave the nodes of partition `me`, in the order of their ports.
-    pub(crate) fn links_of(&self, me: u16) -> impl Iterator<Item = u32> {
-        (0..self.links.len() as u32).filter(move |&link| self.owner_of_link(link) == me)
+    pub(crate) fn links_of(&self, me: u16) -> &[u32] {
+        &self.links_of[usize::from(me)]
+    }
+
+    /// The ports of a cell.
+    #[inline]
+    pub(crate) fn ports_of_cell(&self, cell: u32) -> Range<u32> {
+        self.ports_of_cell[cell as usize].clone()
     }
 
     /// The port that sends over a directed link, in its partition.
@@ -339,16 +377,23 @@ impl<'a> Plan<'a> {
 }
 
 /// UDP ports of every flow as the reference model hands them out (conweave-ns3 1.1): sources count from 10,000 per
-/// sending host, destinations from 100 per receiving host; source in the lower 16 bits, destination above.
-fn reference_ports(flows: &FlowSet, hosts: u32) -> Vec<u64> {
+/// sending host, destinations from 100 per receiving host, among flows of one start in the order of the flow file;
+/// source in the lower 16 bits, destination above.
+fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     let (mut source, mut destination) = (vec![10_000u16; hosts as usize], vec![100u16; hosts as usize]);
     let next = |port: &mut u16| {
         let this = *port;
         *port = port.wrapping_add(1);
         u64::from(this)
     };
-    let ports = flows.flows.iter();
-    ports.map(|f| next(&mut source[f.src as usize]) | next(&mut destination[f.dst as usize]) << 16).collect()
+    let mut order: Vec<usize> = (0..flows.flows.len()).collect();
+    order.sort_by_key(|&i| (start_time(flows.flows[i].start).unwrap_or(u64::MAX), flows.flows[i].listed));
+    let mut ports = vec![0; order.len()];
+    for i in order {
+        let flow = &flows.flows[i];
+        ports[i] = next(&mut source[flow.src as usize]) | next(&mut destination[flow.dst as usize]) << 16;
+    }
+    ports
 }
 
 /// A trigger keeps its state at its home, else at the sender of its first target.
@@ -382,5 +427,33 @@ pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
         TriggerKind::Oneshot => Some(1),
         TriggerKind::Barrier(count) => Some(count),
         TriggerKind::Multishot => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_workload::Flow;
+
+    #[test]
+    fn flows_of_one_start_count_their_ports_in_file_order() {
+        // Lines of the recorded incast: 16, 33 and 23 to host 0 at once; sorted by source 23 stands before 33. Recorded
+        // destination ports: 100, 101 and, for the last line, 102. A later flow counts on, whatever its line.
+        let flow = |src, start, listed| Flow {
+            src,
+            dst: 0,
+            size: 1,
+            start: Start::At(Time::from_ns(start)),
+            workload: 0,
+            class: 0,
+            key: 0,
+            listed,
+            on_sent: None,
+            on_received: None,
+        };
+        let list = vec![flow(16, 0, 1), flow(23, 0, 3), flow(33, 0, 2), flow(16, 5, 0)];
+        let set = FlowSet { flows: list, ..FlowSet::default() };
+        let ports: Vec<(u64, u64)> = udp_ports_of(&set, 40).iter().map(|p| (p & 0xffff, p >> 16)).collect();
+        assert_eq!(ports, [(10_000, 100), (10_000, 102), (10_000, 101), (10_001, 103)]);
     }
 }

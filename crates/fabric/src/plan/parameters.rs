@@ -44,12 +44,86 @@ choices! {
 }
 
 choices! {
-    /// Whose peculiarities the fabric follows.
-    pub enum Quirks {
-        /// Nobody's: times to the picosecond, buffers as their parameters say.
-        None = "none",
-        /// Those of the model behind the recorded ConWeave runs: whole nanoseconds, its hash, its buffer pools.
-        ConweaveNs3 = "conweave-ns3",
+    /// How long a packet is on the wire.
+    pub enum WireTimes {
+        /// Exactly as long as its bytes take; remainders are carried over.
+        Exact = "exact",
+        /// Cut to whole nanoseconds.
+        WholeNanoseconds = "whole-nanoseconds",
+    }
+}
+
+choices! {
+    /// What comes first where a packet arrives at the very time at which its port becomes free.
+    pub enum Simultaneous {
+        /// The port chooses among those that were there before.
+        Departure = "departure",
+        /// The packet joins the queue, and then the port chooses.
+        Arrival = "arrival",
+    }
+}
+
+choices! {
+    /// What the base round trip is made of, from which windows and the bandwidth-delay product follow.
+    pub enum BaseRtt {
+        /// A full packet out and its acknowledgement back.
+        PacketAndAck = "packet-and-ack",
+        /// The payload of a full packet out and propagation alone back.
+        PayloadAndPropagation = "payload-and-propagation",
+    }
+}
+
+choices! {
+    /// How switches tell flows apart.
+    pub enum FlowKeys {
+        /// By a stable key of each flow.
+        Stable = "stable",
+        /// By UDP ports: sources count from 10,000 per sender, destinations from 100 per receiver, in the order of the
+        /// flow file. Tables of flowlets see the receiver and the ports alone and mix some flows up, DRILL remembers per receiver,
+        /// and ECMP leaves the ports as they are.
+        UdpPorts = "udp-ports",
+    }
+}
+
+choices! {
+    /// The hash of equal-cost forwarding.
+    pub enum SwitchHash {
+        /// A keyed hash of source, destination, flow and path tag.
+        Mix = "mix",
+        /// MurmurHash3 of addresses and UDP ports, with the switch's number as its seed; needs `flow_keys = "udp-ports"`.
+        Murmur3 = "murmur3",
+    }
+}
+
+choices! {
+    /// Which bytes of a queue count for marking.
+    pub enum MarkedBytes {
+        /// All.
+        All = "all",
+        /// Those beyond the minimum that each queue of a shared buffer has for itself.
+        BeyondMinimum = "beyond-minimum",
+    }
+}
+
+choices! {
+    /// How a shared buffer is divided.
+    pub enum BufferRules {
+        /// With PFC nothing can be dropped: headroom for all that can still arrive, pause frames before other control
+        /// packets, no threshold at the egress.
+        Lossless = "lossless",
+        /// As in the recorded ConWeave runs: one port's headroom is not counted, the egress threshold acts with PFC too, and
+        /// a pause frame waits its turn.
+        Recorded = "recorded",
+    }
+}
+
+choices! {
+    /// What a flow's ideal completion time is, of which its slowdown is a multiple.
+    pub enum IdealFct {
+        /// That of the flow alone on the network.
+        LoneFlow = "lone-flow",
+        /// The base round trip and all bytes at the NIC's rate, one packet too many, to the last acknowledgement.
+        RttAndBytes = "rtt-and-bytes",
     }
 }
 
@@ -85,24 +159,41 @@ parameters! {
         /// Bytes of packet memory that the ports of a switch share; 0: every port has a `queue_limit` of its own. With a
         /// shared buffer `queue_limit` has no effect and trimming is off.
         shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
-        /// A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped.
+        /// A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped. With
+        /// PFC it has no effect (but for `buffer_rules = "recorded"`): whatever is admitted, ingresses are paused before the buffer is full.
         buffer_alpha: f64 = 1.0, source "specification 7.2: dynamic threshold, egress alpha 1";
         /// Whether a switch pauses its upstream neighbours before it would drop (PFC); needs a shared buffer.
         pfc: bool = false, source "specification 7.2";
         /// An ingress (port and class) is paused when it holds more than this many times what is still free.
         pfc_alpha: f64 = 0.0625, source "specification 7.2: ingress alpha 1/16";
         /// How long a pause frame pauses. A finite pause is sent again for every packet that arrives above the threshold
-        /// and ends by itself; with "never" it lasts until the frame that resumes.
+        /// and ends by itself, which loses packets and is refused under `buffer_rules = "lossless"`; with "never" it lasts until the
+        /// frame that resumes.
         pfc_pause: Never<Time> = Never::Never, source "ours: a switch refreshes its pauses in time";
-        /// Buffer per ingress kept for packets that arrive after the pause was sent; auto: twice rate times delay of its
-        /// link, and two full packets.
-        pfc_headroom: Auto<Bytes> = Auto::Auto, source "specification 7.2";
+        /// Buffer per ingress and class kept for packets that arrive after the pause was sent; auto: all that can, which is
+        /// twice rate times delay of its link, three full packets and a pause frame. Less is refused under
+        /// `buffer_rules = "lossless"`; else auto is a full packet and the frame less.
+        pfc_headroom: Auto<Bytes> = Auto::Auto, source "ours, so that nothing is dropped; specification 7.2 and 17.4 for the recorded model";
         /// Bytes of a pause frame.
         pfc_frame: Bytes = Bytes(64), source "IEEE 802.1Qbb: the least Ethernet frame";
-        /// Whose peculiarities the fabric follows: `none` or `conweave-ns3`.
-        quirks: Quirks = Quirks::None, source "conweave-ns3";
+        /// How long a packet is on the wire.
+        wire_times: WireTimes = WireTimes::Exact, source "ours; specification 17.2 for the recorded model";
+        /// What comes first where a packet arrives at the very time at which its port becomes free.
+        simultaneous: Simultaneous = Simultaneous::Departure, source "ours; specification 17.2 for the recorded model";
+        /// What the base round trip is made of, from which windows and the bandwidth-delay product follow.
+        base_rtt: BaseRtt = BaseRtt::PacketAndAck, source "specification 1; 17.1 for the recorded model";
+        /// How switches tell flows apart.
+        flow_keys: FlowKeys = FlowKeys::Stable, source "ours; specification 17.1 and 17.5 for the recorded model";
+        /// The hash of equal-cost forwarding.
+        switch_hash: SwitchHash = SwitchHash::Mix, source "ours; specification 17.5 for the recorded model";
+        /// Which bytes of a queue count for marking.
+        marked_bytes: MarkedBytes = MarkedBytes::All, source "PRIME section III-B; specification 17.4 for the recorded model";
+        /// How a shared buffer is divided.
+        buffer_rules: BufferRules = BufferRules::Lossless, source "specification 7.2; 17.4 for the recorded model";
+        /// What a flow's ideal completion time is, of which its slowdown is a multiple.
+        ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model";
         /// Which flow completion time feeds the statistics.
-        fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received";
+        fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received; specification 1: `ack` in the other profiles";
     }
 }
 
@@ -122,6 +213,26 @@ impl FabricParameters {
         }
     }
 
+    /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz' artifact).
+    pub fn spritz() -> Self {
+        FabricParameters { fct_kind: FctKind::Ack, ..FabricParameters::default() }
+    }
+
+    /// The same with everything that is particular to the model behind the recorded ConWeave runs.
+    fn recorded(self) -> Self {
+        FabricParameters {
+            wire_times: WireTimes::WholeNanoseconds,
+            simultaneous: Simultaneous::Arrival,
+            base_rtt: BaseRtt::PayloadAndPropagation,
+            flow_keys: FlowKeys::UdpPorts,
+            switch_hash: SwitchHash::Murmur3,
+            marked_bytes: MarkedBytes::BeyondMinimum,
+            buffer_rules: BufferRules::Recorded,
+            ideal_fct: IdealFct::RttAndBytes,
+            ..self
+        }
+    }
+
     /// Defaults of the profile `roce-irn`.
     pub fn roce_irn() -> Self {
         FabricParameters::roce(false)
@@ -134,16 +245,15 @@ impl FabricParameters {
 
     /// Defaults of the profile `conweave-ns3-irn`.
     pub fn conweave_irn() -> Self {
-        FabricParameters { quirks: Quirks::ConweaveNs3, ..FabricParameters::roce(false) }
+        FabricParameters::roce(false).recorded()
     }
 
     /// Defaults of the profile `conweave-ns3-lossless`.
     pub fn conweave_lossless() -> Self {
         FabricParameters {
-            quirks: Quirks::ConweaveNs3,
             pfc_pause: Never::Value(Time::from_us(5)),
             pfc_frame: Bytes(43),
-            ..FabricParameters::roce(true)
+            ..FabricParameters::roce(true).recorded()
         }
     }
 }

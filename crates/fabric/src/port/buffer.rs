@@ -1,11 +1,21 @@
 //! A switch's shared buffer: dynamic thresholds at the egress, and at the ingress what PFC counts (specification 7.2,
 //! conweave-ns3 1.4).
+//!
+//! **With PFC nothing is dropped**, whatever the fan-in (the reference model's peculiarities apart). Let L be what all
+//! ingresses may hold before they use their headroom, and H what the switch holds. A packet that joins while H > L is
+//! counted as headroom of its ingress (per class), its sender is told to pause, and is not told to go on before all of
+//! that headroom is free again. So the headroom in use of an ingress is at most that packet and what arrives before the
+//! pause takes effect: [`least_headroom`]. Since every packet that joined after H last was L or less is counted there,
+//! H <= L + the sum of all headroom, which is the whole buffer less the minimum of the queues. For this to hold the egress
+//! threshold must not act, pause frames must not wait behind other control packets, and pauses must not end by themselves.
 
 use crate::{
     ids::{PacketId, SwitchId},
-    plan::{FabricParameters, LinkPlan, Quirks},
+    plan::{BufferRules, FabricParameters, LinkPlan},
 };
-use anabranch_topology::{NodeId, Topology};
+use anabranch_settings::{Auto, Never};
+use anabranch_topology::{LinkId, NodeId, Topology};
+use anabranch_units::Time;
 
 /// The limits of one switch's buffer, in bytes.
 #[derive(Clone, Debug, Default)]
@@ -32,14 +42,59 @@ pub(crate) struct SharedBuffer {
     pub(crate) queue_minimum: u32,
     /// What an ingress holds before it draws on the pool.
     ingress_minimum: u64,
-    alpha_egress: f64,
+    /// `None`: no threshold at the egress, since PFC keeps the buffer from overflowing.
+    alpha_egress: Option<f64>,
     alpha_ingress: f64,
+    /// Whether the peculiarities of the reference model are followed.
+    pub(crate) recorded: bool,
 }
 
 /// Queues per port in the reference model; each has a full packet of its own.
 const QUEUES: u64 = 8;
 /// Bytes less headroom than a port needs that the reference model keeps for a switch's first port, whatever its link.
 const FIRST_PORT: u64 = 12_500;
+
+/// Bytes of one class that can join a switch over `link` from the packet on that makes it pause its sender, that packet
+/// included, for packets of `full` bytes and pause frames of `frame` bytes: the frame waits for a packet that is being
+/// sent, travels, finds another packet being sent, and what is on the link arrives.
+pub(crate) fn least_headroom(topology: &Topology, link: LinkId, full: u64, frame: u64) -> u64 {
+    let delay = |link: LinkId| {
+        let to_switch = topology.link(link).to.0 >= topology.hosts;
+        topology.link(link).delay + if to_switch { topology.switch_latency } else { Time::ZERO }
+    };
+    let back = topology.link(link.reverse()).rate;
+    let until_paused = back.wire_time(full) + back.wire_time(frame) + delay(link.reverse()) + delay(link);
+    // Rounded up: the trigger, the packet that the pause finds on its way out, and a picosecond's worth.
+    topology.link(link).rate.bytes_in(until_paused) + 2 * full + 1
+}
+
+/// What would make a fabric with PFC lose packets, where anything does: key, what is wrong with it, and the remedy.
+pub fn lossless_problem(
+    topology: &Topology,
+    fabric: &crate::FabricParameters,
+    full: u64,
+) -> Option<(&'static str, String, String)> {
+    if !fabric.pfc || fabric.buffer_rules == BufferRules::Recorded {
+        return None;
+    }
+    if let Never::Value(pause) = fabric.pfc_pause {
+        let message =
+            format!("a pause of {pause} ends by itself while the buffer may still be full, and packets are lost");
+        let help = "give pfc_pause = \"never\", or the profile conweave-ns3-lossless, whose pauses end";
+        return Some(("pfc_pause", message, help.into()));
+    }
+    let Auto::Value(given) = fabric.pfc_headroom else { return None };
+    let into_switches =
+        (0..topology.links.len() as u32).map(LinkId).filter(|l| topology.link(*l).to.0 >= topology.hosts);
+    let (least, link) = into_switches.map(|l| (least_headroom(topology, l, full, fabric.pfc_frame.0), l)).max()?;
+    (given.0 < least).then(|| {
+        let name = topology.link_name(link);
+        let message = format!(
+            "{given} do not hold what still arrives over {name} after a pause was sent ({least}B): packets are lost"
+        );
+        ("pfc_headroom", message, format!("give pfc_headroom = \"auto\", or {least}B or more"))
+    })
+}
 
 impl SharedBuffer {
     /// The buffers of `topology` whose switches have `size` bytes each, for packets of `full` bytes.
@@ -52,24 +107,27 @@ impl SharedBuffer {
         fabric: &FabricParameters,
         full: u64,
     ) -> Result<Self, String> {
-        let reference = fabric.quirks == Quirks::ConweaveNs3;
+        let recorded = fabric.buffer_rules == BufferRules::Recorded;
+        if let Some((key, message, help)) = lossless_problem(topology, fabric, full) {
+            return Err(format!("fabric.{key}: {message}; {help}"));
+        }
         let size = fabric.shared_buffer.0;
-        let needed = |link: &LinkPlan| match fabric.pfc_headroom {
-            anabranch_settings::Auto::Value(bytes) => bytes.0,
-            anabranch_settings::Auto::Auto => {
-                2 * link.rate.bytes_in(anabranch_units::Time::from_ps(link.delay)) + 2 * full
-            }
+        let needed = |(number, link): (u32, &LinkPlan)| match fabric.pfc_headroom {
+            Auto::Value(bytes) => bytes.0,
+            Auto::Auto if recorded => 2 * link.rate.bytes_in(Time::from_ps(link.delay)) + 2 * full,
+            Auto::Auto => least_headroom(topology, LinkId(number), full, fabric.pfc_frame.0),
         };
-        let headroom: Vec<u64> = links.iter().map(needed).collect();
+        let headroom: Vec<u64> = (0..).zip(links).map(needed).collect();
         let mut pools = Vec::new();
         for switch in 0..topology.switches() {
             let node = NodeId(topology.hosts + switch);
             let into: Vec<u64> = topology.out_links(node).iter().map(|l| headroom[l.reverse().0 as usize]).collect();
             let minimum = QUEUES * full * into.len() as u64;
-            let kept: u64 = match (reference, fabric.pfc) {
+            let kept: u64 = match (recorded, fabric.pfc) {
                 // The last port's is not counted, and the first one's is a constant.
                 (true, _) => FIRST_PORT + 2 * full + into.iter().rev().skip(1).sum::<u64>(),
-                (false, true) => into.iter().sum(),
+                // Every class has its own pauses.
+                (false, true) => into.iter().sum::<u64>() * fabric.classes.len().max(1) as u64,
                 (false, false) => 0,
             };
             if kept + minimum + full > size {
@@ -88,10 +146,11 @@ impl SharedBuffer {
             size,
             pools,
             headroom,
-            queue_minimum: if reference { full as u32 + 1 } else { full as u32 },
+            queue_minimum: if recorded { full as u32 + 1 } else { full as u32 },
             ingress_minimum: 2 * full,
-            alpha_egress: fabric.buffer_alpha,
+            alpha_egress: (recorded || !fabric.pfc).then_some(fabric.buffer_alpha),
             alpha_ingress: fabric.pfc_alpha,
+            recorded,
         })
     }
 }
@@ -163,8 +222,12 @@ impl Buffers {
         let (pool, held) = (&shared.pools[guest.switch.at()], self.held[guest.switch.at()]);
         let queue = u64::from(guest.queue.saturating_sub(shared.queue_minimum));
         let size = u64::from(guest.size);
+        if held.bytes + size > pool.total {
+            return Admission::Drop;
+        }
+        let Some(alpha) = shared.alpha_egress else { return Admission::Admit };
         let free = pool.egress_limit.saturating_sub(held.shared) as f64;
-        if (queue + size) as f64 > shared.alpha_egress * free || held.bytes + size > pool.total {
+        if (queue + size) as f64 > alpha * free {
             return Admission::Drop;
         }
         if held.bytes + size > pool.ingress_limit {
@@ -238,6 +301,10 @@ impl Buffers {
         passing: u32,
     ) -> bool {
         let state = &self.ingress[ingress as usize * self.classes + class as usize];
+        // A packet that passes takes no room; and nothing of an ingress that holds nothing leaves, to say that it may go on.
+        if state.bytes == 0 && !shared.recorded {
+            return false;
+        }
         let used = (state.bytes + u64::from(passing)) as f64 - shared.ingress_minimum as f64;
         state.headroom > 0 || used > self.threshold(shared, switch, u64::from(passing))
     }
@@ -261,5 +328,73 @@ impl Buffers {
 
     pub(crate) fn memory(&self) -> usize {
         self.ingress.capacity() * size_of::<Ingress>() + self.came_by.capacity() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FULL: u64 = 1048;
+
+    /// One switch with so many ingresses, each with this much headroom, and `shared` bytes beside headroom and minima.
+    fn one_switch(ingresses: u64, headroom: u64, shared: u64) -> (SharedBuffer, Buffers) {
+        let (kept, minimum) = (ingresses * headroom, ingresses * QUEUES * FULL);
+        let total = kept + minimum + shared;
+        let pool = Pool { total, ingress_limit: shared, egress_limit: total - minimum };
+        let buffer = SharedBuffer {
+            size: total,
+            pools: vec![pool],
+            headroom: vec![headroom; ingresses as usize],
+            queue_minimum: FULL as u32,
+            ingress_minimum: 2 * FULL,
+            alpha_egress: None,
+            alpha_ingress: 0.0625,
+            recorded: false,
+        };
+        let ingress = vec![Ingress::default(); ingresses as usize];
+        let state = Buffers { held: vec![Held::default()], ingress, classes: 1, came_by: vec![], pfc: true };
+        (buffer, state)
+    }
+
+    proptest! {
+        /// Whatever sends and whatever leaves, at every fan-in: as long as a paused ingress sends no more than its headroom
+        /// from the packet on that had it paused, every packet finds room.
+        #[test]
+        fn with_pfc_every_packet_finds_room(
+            ingresses in 1u64..64, headroom in 3 * FULL..30_000, shared in FULL..400_000,
+            steps in prop::collection::vec((any::<u32>(), 1..=FULL as u32, 0u8..8), 100..3000),
+        ) {
+            let (buffer, mut state) = one_switch(ingresses, headroom, shared);
+            // Per ingress what it may still send; the packets that wait: id, ingress, size.
+            let mut credit = vec![u64::MAX; ingresses as usize];
+            let (mut waiting, mut queue) = (std::collections::VecDeque::new(), 0u32);
+            for (id, (draw, size, leave)) in steps.into_iter().enumerate() {
+                let ingress = draw % ingresses as u32;
+                if credit[ingress as usize] >= u64::from(size) {
+                    let guest = Guest { switch: SwitchId(0), ingress, class: 0, size, queue };
+                    prop_assert_eq!(state.admits(&buffer, &guest), Admission::Admit);
+                    state.join(&buffer, &guest, PacketId(id as u32));
+                    waiting.push_back((PacketId(id as u32), size));
+                    queue += size;
+                    if state.pauses(&buffer, SwitchId(0), ingress, 0, 0) && !state.set_paused(ingress, 0, true) {
+                        credit[ingress as usize] = headroom;
+                    }
+                    if credit[ingress as usize] != u64::MAX {
+                        credit[ingress as usize] -= u64::from(size);
+                    }
+                }
+                // The port serves an eighth of what arrives.
+                if leave == 0 && let Some((id, size)) = waiting.pop_front() {
+                    queue -= size;
+                    let guest = Guest { switch: SwitchId(0), ingress: u32::MAX, class: 0, size, queue };
+                    if let Some(ingress) = state.leave(&buffer, &guest, id) {
+                        state.set_paused(ingress, 0, false);
+                        credit[ingress as usize] = u64::MAX;
+                    }
+                }
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ mod ports;
 mod wire_time;
 
 pub(crate) use buffer::SharedBuffer;
+pub use buffer::lossless_problem;
 pub(crate) use classes::quanta;
 pub(crate) use marking::Marking;
 pub(crate) use ports::Ports;

@@ -14,8 +14,9 @@ use crate::{
     ids::{HostId, PacketId, PortId, SwitchId},
     measure::{Balances, Histograms, Sample, Series},
     message::Message,
-    packet::{Fifo, Kind, MARKED, Packets},
+    packet::{Fifo, Kind, LAST_HOP, MARKED, Packet, Packets},
     plan::{MarkAt, Plan, Trim},
+    prefetch::prefetch,
 };
 use anabranch_engine::Cells;
 use anabranch_random::Stream;
@@ -71,10 +72,29 @@ pub(crate) struct Ports<'a> {
     tie: u64,
 }
 
+/// A packet leaves a plain port at `start`. Where the link leads into another partition, the rest is the caller's: the
+/// end of the transmission is returned.
+#[inline(always)]
+fn depart(state: &mut Port, packet: &mut Packet, id: PacketId, start: u64, cells: &mut Cells) -> Option<u64> {
+    let size = u32::from(packet.size);
+    let end = start + u64::from(size) * u64::from(state.ps_per_byte);
+    state.free_at = end;
+    state.sending = size;
+    state.account.sent_bytes += u64::from(size);
+    state.account.sent_packets += 1;
+    if state.to_cell == REMOTE {
+        return Some(end);
+    }
+    packet.next = state.to;
+    let arrival = anabranch_engine::Event { time: end + state.delay, order: state.order, payload: id.0 };
+    cells.push(u32::from(state.to_cell), arrival);
+    None
+}
+
 impl<'a> Ports<'a> {
     /// The ports of partition `me`.
     pub(crate) fn new(plan: &'a Plan<'a>, me: u16) -> Self {
-        let links: Vec<u32> = plan.links_of(me).collect();
+        let links: Vec<u32> = plan.links_of(me).to_vec();
         let (count, fabric) = (links.len(), &plan.fabric);
         let sampled = plan.measure.series_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
         let series = Series::new(plan.measure.series_interval, sampled.map(|link| plan.port_of(link.0)));
@@ -188,14 +208,43 @@ impl<'a> Ports<'a> {
         if self.ports[port.at()].flags & PLAIN == 0 {
             return self.join_any(port, id, now, ingress);
         }
-        self.advance_plain(port, now);
-        if self.ports[port.at()].free_at <= now {
-            self.start_plain(port, id, now);
-        } else if self.packets[id].is_control() {
-            self.queue_control(port, id, now);
-        } else {
-            self.queue_data(port, id, now);
+        self.join_plain(port, id, now);
+    }
+
+    fn join_plain(&mut self, port: PortId, id: PacketId, now: u64) {
+        let mut state = &mut self.ports[port.at()];
+        if state.free_at <= now && state.backlogged() {
+            self.advance_backlog(port, now);
+            state = &mut self.ports[port.at()];
         }
+        let packet = &mut self.packets[id];
+        if state.free_at <= now {
+            self.hops += 1;
+            if let Some(end) = depart(state, packet, id, now, &mut self.cells) {
+                self.start_remote(port, id, end);
+            }
+            return;
+        }
+        if packet.is_control() {
+            return self.queue_control(port, id, now);
+        }
+        let (bytes, waiting) = (u32::from(packet.size), state.waiting_bytes);
+        if waiting + bytes > self.queue_limit {
+            return self.overflow(port, id, now);
+        }
+        let span = state.account.held(waiting, state.waiting_packets, now);
+        self.histograms.record(port, waiting, state.waiting_packets, span);
+        state.waiting_bytes += bytes;
+        state.waiting_packets += 1;
+        state.account.max_bytes = state.account.max_bytes.max(state.waiting_bytes);
+        state.account.max_packets = state.account.max_packets.max(state.waiting_packets);
+        packet.next = PacketId::NONE.0;
+        packet.queued_at = now;
+        state.data.push(&mut self.packets, id);
+        if waiting > self.marks_joining {
+            self.mark(port, id, waiting);
+        }
+        self.list(port);
     }
 
     /// The same for ports with classes, a shared buffer, a fault, a series or another clock.
@@ -272,7 +321,12 @@ impl<'a> Ports<'a> {
         packet.next = PacketId::NONE.0;
         packet.queued_at = now;
         state.control_bytes += size;
-        state.control.push(&mut self.packets, id);
+        // A pause frame goes before other control packets (IEEE 802.1Qbb: it passes the queues), behind other frames.
+        if packet.kind == Kind::Pause && !self.plan.shared.as_ref().is_some_and(|shared| shared.recorded) {
+            state.control.push_behind(&mut self.packets, id, |other| other.kind == Kind::Pause);
+        } else {
+            state.control.push(&mut self.packets, id);
+        }
         self.list(port);
     }
 
@@ -333,6 +387,9 @@ impl<'a> Ports<'a> {
         self.counters[port.at()].trimmed += 1;
         self.books.trimmed(packet);
         packet.kind = Kind::Header;
+        if self.ports[port.at()].to < self.plan.hosts {
+            packet.flags |= LAST_HOP;
+        }
         packet.size = fabric.trimmed_size;
         self.books.born(packet);
         self.queue_control(port, id, now);
@@ -406,30 +463,41 @@ impl<'a> Ports<'a> {
 
     #[inline]
     fn advance_plain(&mut self, port: PortId, until: u64) {
+        let state = &self.ports[port.at()];
+        if state.free_at <= until && state.backlogged() {
+            self.advance_backlog(port, until);
+        }
+    }
+
+    fn advance_backlog(&mut self, port: PortId, until: u64) {
         loop {
             let state = &mut self.ports[port.at()];
             let start = state.free_at;
             if start > until || !state.backlogged() {
                 return;
             }
-            let id = if state.control.is_empty() {
-                let id = state.data.pop(&self.packets);
-                let packet = &self.packets[id];
-                let size = u32::from(packet.size);
+            let control = !state.control.is_empty();
+            let id = if control { state.pop_control(&self.packets) } else { state.data.pop(&self.packets) };
+            // It has waited for long; the next one will have waited as long.
+            self.packets.prefetch(state.data.first());
+            let packet = &mut self.packets[id];
+            if !control {
                 let (bytes, packets) = (state.waiting_bytes, state.waiting_packets);
                 let span = state.account.held(bytes, packets, start);
                 state.account.waited += start - packet.queued_at;
-                state.waiting_bytes = bytes - size;
+                state.waiting_bytes = bytes - u32::from(packet.size);
                 state.waiting_packets = packets - 1;
                 self.histograms.record(port, bytes, packets, span);
-                if bytes - size > self.marks_leaving {
-                    self.mark(port, id, bytes - size);
+                let behind = state.waiting_bytes;
+                if behind > self.marks_leaving {
+                    self.mark(port, id, behind);
                 }
-                id
-            } else {
-                state.pop_control(&self.packets)
-            };
-            self.start_plain(port, id, start);
+            }
+            let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
+            self.hops += 1;
+            if let Some(end) = depart(state, packet, id, start, &mut self.cells) {
+                self.start_remote(port, id, end);
+            }
         }
     }
 
@@ -501,21 +569,11 @@ impl<'a> Ports<'a> {
     /// A packet starts at `start`: works out when it arrives.
     #[inline]
     fn start_plain(&mut self, port: PortId, id: PacketId, start: u64) {
-        let state = &mut self.ports[port.at()];
-        let packet = &mut self.packets[id];
-        let size = u32::from(packet.size);
-        let end = start + u64::from(size) * u64::from(state.ps_per_byte);
-        state.free_at = end;
-        state.sending = size;
-        state.account.sent_bytes += u64::from(size);
-        state.account.sent_packets += 1;
+        let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
         self.hops += 1;
-        if state.to_cell == REMOTE {
-            return self.start_remote(port, id, end);
+        if let Some(end) = depart(state, packet, id, start, &mut self.cells) {
+            self.start_remote(port, id, end);
         }
-        packet.next = state.to;
-        let arrival = anabranch_engine::Event { time: end + state.delay, order: state.order, payload: id.0 };
-        self.cells.push(u32::from(state.to_cell), arrival);
     }
 
     /// The same for any port.
@@ -646,6 +704,23 @@ impl<'a> Ports<'a> {
     /// The ports that have more to send, in the order in which they were listed.
     pub(crate) fn listed(&self, index: usize) -> Option<PortId> {
         self.listed.get(index).copied()
+    }
+
+    /// Asks the processor to fetch the ports of a cell.
+    pub(crate) fn fetch_cell(&self, cell: u32) {
+        let ports = self.plan.ports_of_cell(cell);
+        for port in &self.ports[ports.start as usize..ports.end as usize] {
+            prefetch(port);
+            prefetch(&port.account);
+        }
+    }
+
+    /// Asks the processor to fetch what will be needed of a port that comes up in the list.
+    #[inline]
+    pub(crate) fn fetch_listed(&self, index: usize) {
+        if let Some(port) = self.listed.get(index) {
+            prefetch(&self.ports[port.at()]);
+        }
     }
 
     /// The list, at the end of the cell's turn.

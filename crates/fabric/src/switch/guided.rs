@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// What guided schemes need beyond the links.
 #[derive(Debug)]
 pub(crate) struct Guided {
-    pub(crate) guide: Guide,
+    pub(crate) guide: Arc<Guide>,
     /// Per balancer: its host scheme is given lists of paths.
     pub(crate) lists: Vec<bool>,
     pub(crate) snapshots: Option<Snapshots>,
@@ -92,6 +92,7 @@ fn paths(plan: &Plan<'_>, guide: &Guide, from: u32, to: u32) -> Vec<(GuidedPath,
             minimal: path.minimal,
             latency: path.latency,
             propagation: path.propagation,
+            hops: path.links().len() as u8,
         };
         (entry, path.links().iter().map(|link| link.0).collect())
     };
@@ -106,7 +107,7 @@ impl Plan<'_> {
     /// Which paths from `src` to `dst` are known to be dead, as entropy values name them, or by their place in the list of
     /// guided paths; empty: none.
     pub(crate) fn dead_paths(&self, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
-        if !tables.any_dead {
+        if !tables.any_dead || !self.balancers[usize::from(balancer)].switch.capabilities().tells_dead_paths() {
             return Vec::new();
         }
         let (from, to) = (self.leaf[src as usize], self.leaf[dst as usize]);

@@ -32,6 +32,11 @@ pub(crate) struct Schemes {
 }
 
 impl Schemes {
+    #[inline]
+    fn get(&self, switch: SwitchId, balancer: u8) -> &Switch {
+        self.schemes[switch.at() * self.balancers + usize::from(balancer)].as_ref().expect("a switch of this partition")
+    }
+
     /// A scheme of this partition.
     #[inline]
     pub(super) fn of(&mut self, switch: SwitchId, balancer: u8) -> &mut Switch {
@@ -113,8 +118,10 @@ fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
         switches: plan.topology.switches(),
         ports: plan.topology.out_links(node).len() as u32,
         uplinks: plan.topology.uplinks.clone(),
-        reference: plan.reference.then_some(node.0),
+        murmur3: plan.murmur3.then_some(node.0),
+        udp_ports: plan.udp_ports,
         hop_delay: plan.hop_delay(),
+        queue_limit: u64::from(plan.fabric.queue_limit),
         lossless: plan.fabric.pfc,
         tags: TagKind::Entropy,
     }
@@ -130,7 +137,7 @@ impl Plan<'_> {
             src_leaf: self.leaf[packet.src as usize],
             dst_leaf: self.leaf[packet.dst as usize],
             flow: self.flow_keys[packet.flow as usize],
-            tag: packet.tag,
+            tag: packet.tag ^ u32::from(packet.fresh_entropy()) << 16,
             bytes: u32::from(packet.size),
             control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
             marked: packet.flags & MARKED != 0,
@@ -187,38 +194,44 @@ impl Partition<'_> {
                 None => return self.ports.discard(id),
             }
         } else {
-            let hops = self.tables.routes.towards(switch.0, leaf);
-            match hops.links {
+            let routes = &self.tables.routes;
+            let group = routes.group(switch.0, leaf);
+            match u32::from(group.len) {
                 // There is no way.
-                [] => return self.ports.discard(id),
-                [only] if !every_hop => only.0,
-                several => {
-                    let candidates = Candidates {
-                        count: several.len() as u32,
-                        group: hops.group,
-                        position: hops.positions,
-                        port: hops.ports,
-                        uplinks: self.switches.uplinks[switch.at()],
-                    };
-                    let scheme = self.switches.schemes.of(switch, balancer);
-                    let index = match scheme.by_tag(packet.tag, &candidates) {
-                        Some(index) => index,
-                        None => {
-                            let (view, mut header) = (plan.view(packet), packet.head);
-                            let mut queues = Queues { ports: &mut self.ports, plan, links: several, now };
-                            let index =
-                                scheme.forward(Time::from_ps(now), &view, &mut header, &candidates, &mut queues);
-                            self.ports.packets[id].head = header;
-                            index
-                        }
-                    };
-                    let link = several[index as usize].0;
+                0 => return self.ports.discard(id),
+                1 if !every_hop => routes.link_of(group, 0).0,
+                count => {
+                    let tag = packet.tag;
+                    let Switches { schemes, uplinks, .. } = &self.switches;
+                    let by_tag = schemes.get(switch, balancer).by_tag(tag, count, uplinks[switch.at()]);
+                    let index = by_tag.unwrap_or_else(|| self.choose(switch, leaf, id, now));
+                    let link = self.tables.routes.link_of(group, index).0;
                     self.count_uplink(id, link);
                     link
                 }
             }
         };
         self.ports.join(plan.port_of(link), id, now, ingress);
+    }
+
+    /// Asks the scheme which of the next hops towards `leaf` a packet takes.
+    #[inline(never)]
+    fn choose(&mut self, switch: SwitchId, leaf: u32, id: PacketId, now: u64) -> u32 {
+        let (plan, packet) = (self.plan, &self.ports.packets[id]);
+        let hops = self.tables.routes.towards(switch.0, leaf);
+        let candidates = Candidates {
+            count: hops.links.len() as u32,
+            group: hops.group,
+            position: hops.positions,
+            port: hops.ports,
+            uplinks: self.switches.uplinks[switch.at()],
+        };
+        let (view, mut header, balancer) = (plan.view(packet), packet.head, packet.balancer);
+        let mut queues = Queues { ports: &mut self.ports, plan, links: hops.links, now };
+        let scheme = self.switches.schemes.of(switch, balancer);
+        let index = scheme.forward(Time::from_ps(now), &view, &mut header, &candidates, &mut queues);
+        self.ports.packets[id].head = header;
+        index
     }
 
     /// A packet leaves a switch by choice.

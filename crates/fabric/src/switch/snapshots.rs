@@ -24,7 +24,7 @@ impl Snapshots {
         let between = topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts);
         let longest = between.map(|l| l.delay + topology.switch_latency).max().unwrap_or_default();
         let longest = longest.max(Time::from_ps(1));
-        let interval = balancers.iter().filter_map(|b| Some((b.switch.name(), b.switch.snapshots()?)));
+        let interval = balancers.iter().filter_map(|b| Some((b.switch.name(), b.switch.capabilities().snapshots()?)));
         let interval = interval.map(|(name, interval)| match interval {
             Auto::Auto => (longest, name),
             Auto::Value(time) => (time, name),
@@ -67,7 +67,7 @@ impl Partition<'_> {
         let plan = self.plan;
         let Some(snapshots) = plan.guided.as_ref().and_then(|guided| guided.snapshots.as_ref()) else { return };
         let slot = snapshots.slot(now / snapshots.interval);
-        for link in plan.links_of(self.me) {
+        for &link in plan.links_of(self.me) {
             let ends = &plan.links[link as usize];
             if ends.from.min(ends.to) >= plan.hosts {
                 let waiting = self.ports.backlog(plan.port_of(link), now).min(u64::from(u32::MAX)) as u32;

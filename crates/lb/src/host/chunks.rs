@@ -24,14 +24,14 @@ pub(crate) struct Chunks {
     outstanding: usize,
     /// First PSN of the next chunk.
     next: u64,
-    /// Chunks on their way: the PSN after their last, and when they began.
+    /// Chunks in flight: the PSN after their last, and when they began.
     open: VecDeque<(u64, Time)>,
     /// Time of a chunk on the empty network.
     pub(crate) ideal: Time,
 }
 
 impl Chunks {
-    /// Chunks of `bytes` payload, `outstanding` at most on their way.
+    /// Chunks of `bytes` payload, at most `outstanding` in flight.
     pub(crate) fn new(flow: &FlowInfo<'_>, bytes: u64, outstanding: u32) -> Self {
         let payload = flow.size.div_ceil(flow.packets.max(1)).max(1);
         let packets = bytes.div_ceil(payload).clamp(1, flow.packets.max(1));
@@ -68,7 +68,7 @@ impl Chunks {
         self.open.push_back((self.next, now));
     }
 
-    /// Everything below `cumulative` is acknowledged: how long the chunk took that is complete now, if one is. A flow's
+    /// Everything below `cumulative` is acknowledged: the time of the chunk that this completes, if any. A flow's
     /// last chunk may be shorter; nothing is decided after it.
     pub(crate) fn acknowledged(&mut self, now: Time, cumulative: u64) -> Option<Time> {
         let mut took = None;

@@ -47,7 +47,7 @@ impl CoPrime {
     }
 }
 
-/// Takes dead paths out; where all are dead, none is taken out, since packets must go somewhere.
+/// Takes dead paths out, unless all are dead: packets must go somewhere.
 fn set_dead(generator: &mut Generator, dead: &[bool]) {
     let is_dead = |path: u32| dead.get(path as usize).copied().unwrap_or(false);
     let paths = generator.shape().paths();

@@ -1,7 +1,7 @@
 //! Flow-level ECMP on the host (specification 3.5): every packet of a flow carries the same tag, so that every
 //! hashing switch sends the whole flow the same way. The tag is a keyed hash of the flow's key.
 
-use super::Slots;
+use super::{OnTimeout, Slots};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     registry::{About, Check, Sees, TagKind},
@@ -22,23 +22,31 @@ pub const ABOUT: About = About {
 };
 
 parameters! {
-    /// Flow-level ECMP has no parameters.
-    pub struct EcmpParameters {}
+    /// Flow-level ECMP.
+    pub struct EcmpParameters {
+        /// What a retransmission timeout does.
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "RFC 2992: a flow's hash is fixed; move: ours, as Linux' rehash of the flow label";
+    }
 }
 
-impl Check for EcmpParameters {}
+impl Check for EcmpParameters {
+    fn leaves_choice(&self) -> bool {
+        true
+    }
+}
 
 /// ECMP for all flows of a host.
 #[derive(Debug)]
 pub struct Ecmp {
+    parameters: EcmpParameters,
     host_key: u64,
     flows: Slots<Tag>,
 }
 
 impl Ecmp {
     /// The scheme on the host named by `host_key`.
-    pub fn new(_parameters: EcmpParameters, seed: u64, host_key: u64) -> Self {
-        Ecmp { host_key: key(seed, host_key, "ecmp"), flows: Slots::new() }
+    pub fn new(parameters: EcmpParameters, seed: u64, host_key: u64) -> Self {
+        Ecmp { parameters, host_key: key(seed, host_key, "ecmp"), flows: Slots::new() }
     }
 }
 
@@ -53,6 +61,12 @@ impl HostScheme for Ecmp {
     fn select(&mut self, _now: Time, slot: u32, _packet: &Outgoing) -> Decision {
         Decision::Send(self.flows.get(slot).map_or(0, |tag| *tag))
     }
+    fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
+        if let Some(tag) = self.flows.get(slot).filter(|_| self.parameters.on_timeout == OnTimeout::Move) {
+            // A hash of the last one; it never comes back to where it was within any run.
+            *tag = (key(self.host_key, u64::from(*tag), "timeout") >> 32) as Tag;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -63,7 +77,7 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         // Whatever happens, the tag stays; another flow and another host have others.
-        let mut s = Ecmp::new(EcmpParameters {}, 1, 2);
+        let mut s = Ecmp::new(EcmpParameters::default(), 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
         let tag = send(&mut s);
         mark(&mut s, tag);
@@ -71,8 +85,16 @@ mod tests {
         assert_eq!(send(&mut s), tag);
         s.open(Time::ZERO, 0, &FlowInfo { key: 43, ..flow(&[8]) });
         assert_ne!(send(&mut s), tag);
-        let mut other = Ecmp::new(EcmpParameters {}, 1, 3);
+        let mut other = Ecmp::new(EcmpParameters::default(), 1, 3);
         other.open(Time::ZERO, 0, &flow(&[8]));
         assert_ne!(send(&mut other), tag);
+        // Unless it is told to move.
+        let mut moving = Ecmp::new(EcmpParameters { on_timeout: OnTimeout::Move }, 1, 3);
+        moving.open(Time::ZERO, 0, &flow(&[8]));
+        let tags = [0, 1, 2].map(|_| {
+            moving.on_timeout(Time::ZERO, 0, 0);
+            send(&mut moving)
+        });
+        assert!(!tags.contains(&send(&mut other)) && tags[0] != tags[1] && tags[1] != tags[2]);
     }
 }

@@ -17,7 +17,7 @@ pub const ABOUT: About = About {
     summary: "one path at a time, drawn by weight, left when a round trip was congested",
     source: "Flier, INFOCOM 2017, as Spritz' artifact has it (specification 3.6)",
     description: "After a grace of one base round trip on a new path, whose feedback counts for nothing, the share of \
-        marked ACKs is looked at every base round trip; above `ecn_share`, or at a NACK or a timeout, the next packet \
+        marked ACKs is checked every base round trip; above `ecn_share`, or at a NACK or a timeout, the next packet \
         draws another path.",
     tags: TagKind::Guided,
     sees: Sees::Choices,
@@ -73,7 +73,7 @@ impl Flicr {
 }
 
 impl Flow {
-    /// Feedback arrives: false where it counts for nothing.
+    /// Feedback arrives: false if it does not count.
     fn counts(&mut self, now: Time) -> bool {
         if self.grace && now > self.since + self.base_rtt {
             (self.grace, self.acks, self.marked, self.since) = (false, 0, 0, now);
@@ -160,7 +160,7 @@ mod tests {
         Time::from_us(n)
     }
 
-    /// Paths that are drawn where the present one is left: of 200 flows, how many are on another path then.
+    /// Paths drawn after the current one is left: of 200 flows, how many are on another path then.
     fn moved(events: impl Fn(&mut Flicr)) -> usize {
         let paths = four_paths();
         (0..200)

@@ -3,7 +3,7 @@
 //! A timeout changes V at once.
 
 use super::{
-    Slots,
+    OnTimeout, Slots,
     chunks::{Chunks, Granularity},
     times,
 };
@@ -62,7 +62,7 @@ parameters! {
         /// What counts as congestion.
         variant: FlowBenderVariant = FlowBenderVariant::Ecn, source "FlowBender; rtt: Hopper's testbed";
         /// Round trip above which an ACK counts as congested in variant rtt, in base round trips.
-        rtt_threshold: f64 = 1.5, source "ours: Hopper's probing threshold (specification 2.2)";
+        rtt_threshold: f64 = 2.5, source "ours: Hopper's own test of congestion (its Table 1); §4.2 says no more than round trips that increase";
         /// The unit: packets, or chunks as in Hopper's testbed, where a chunk that took longer than `rtt_threshold` times
         /// its ideal makes the next one bend.
         granularity: Granularity = Granularity::Packet, source "Hopper §4.2";
@@ -81,6 +81,10 @@ impl Check for FlowBenderParameters {
         Invalid::unless(self.chunk.0 > 0, "chunk", self.chunk, "1B or more")?;
         Invalid::unless(self.outstanding > 0, "outstanding", self.outstanding, "1 or more")?;
         Invalid::unless(self.rtt_threshold >= 0.0, "rtt_threshold", self.rtt_threshold, "at least 0")
+    }
+
+    fn keeps_path(&self) -> bool {
+        true
     }
 }
 
@@ -182,12 +186,7 @@ impl Flow {
         self.congested_epochs = 0;
         self.tag = match value {
             NextValue::Next => space.after(self.tag),
-            // One of the others: draw among one less and leave the present one out.
-            NextValue::Random if space.values() > 1 => {
-                let other = EntropySpace::new(space.values() - 1).draw(&mut self.stream);
-                other + Tag::from(other >= self.tag)
-            }
-            NextValue::Random => self.tag,
+            NextValue::Random => OnTimeout::another(space, &mut self.stream, self.tag),
         };
     }
 }
@@ -200,7 +199,8 @@ mod tests {
     /// Acknowledges packets `from..to` in order, `marked` of them marked; `to` ends the epoch.
     fn epoch(s: &mut FlowBender, from: u64, to: u64, marked: u64) {
         for psn in from..to {
-            let rtt = Some(Time::from_us(if psn - from < marked { 16 } else { 15 }));
+            // Late is above 2.5 x 10 us.
+            let rtt = Some(Time::from_us(if psn - from < marked { 26 } else { 25 }));
             s.on_ack(
                 Time::ZERO,
                 0,

@@ -38,6 +38,10 @@ impl Check for FlowletParameters {
         Invalid::unless(self.gap >= 0.0, "gap", self.gap, "at least 0")?;
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")
     }
+
+    fn keeps_path(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]

@@ -36,7 +36,7 @@ pub(crate) fn limited(
     (Arc::new(paths.subset(&kept)), kept)
 }
 
-/// Which paths of a cut list are dead, of those of the whole one that are.
+/// The dead paths of a cut list, from those of the whole list.
 pub(crate) fn dead_of(kept: &[u32], dead: &[bool]) -> Vec<bool> {
     match kept {
         [] => dead.to_vec(),
@@ -60,14 +60,14 @@ pub(crate) struct Sampler {
     /// Weight of path 0, as it was and as it is.
     first: (f64, f64),
     blocked: Vec<u32>,
-    /// Number of the timer's interval in which the blocks were made.
+    /// The timer interval in which the blocks were set.
     epoch: u64,
     interval: Option<Time>,
     dead: Vec<bool>,
     pub(crate) stream: Stream,
 }
 
-/// Draws that may hit a blocked path before the weights are added up path by path.
+/// Draws that may hit a blocked path before weights are added up path by path.
 const TRIES: u32 = 16;
 
 impl Sampler {
@@ -125,7 +125,7 @@ impl Sampler {
         self.first.1 = weight.unwrap_or(self.first.0);
     }
 
-    /// Blocks a path until the timer strikes next.
+    /// Blocks a path until the timer fires next.
     pub(crate) fn block(&mut self, now: Time, index: u32) {
         self.restore(now);
         if index < self.len() && !self.blocked.contains(&index) {
@@ -143,7 +143,7 @@ impl Sampler {
         self.blocked.contains(&index) || self.dead.get(index as usize).copied().unwrap_or(false)
     }
 
-    /// The timer may have struck since.
+    /// The timer may have fired since.
     fn restore(&mut self, now: Time) {
         let epoch = self.interval.map_or(0, |interval| now.ps() / interval.ps().max(1));
         if epoch != self.epoch {

@@ -2,13 +2,13 @@
 //! packet whose gap is nearly long enough is held back a little, so that the switch sees a new flowlet and may choose a
 //! new path. Which gaps are worth it follows from the distribution of the host's own gaps.
 
-use super::Slots;
+use super::{OnTimeout, Slots, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, Tag,
     registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::key;
-use anabranch_settings::{Auto, choices, parameters};
+use anabranch_settings::{Auto, Never, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
@@ -34,6 +34,16 @@ choices! {
     }
 }
 
+choices! {
+    /// From where to where a gap is measured.
+    pub enum Hf2tGaps {
+        /// From packet to packet as they leave the host: what a switch sees.
+        Wire = "wire",
+        /// From the last packet to when pacing and window would let the next one go, had the NIC been idle.
+        Eligible = "eligible",
+    }
+}
+
 parameters! {
     /// HF2T.
     pub struct Hf2tParameters {
@@ -43,6 +53,8 @@ parameters! {
         dynamic: bool = true, source "HF2T slides";
         /// Where T comes from.
         threshold: Hf2tThreshold = Hf2tThreshold::Quantile, source "ours: how T is computed is not given (specification 11.2)";
+        /// From where to where a gap is measured.
+        gaps: Hf2tGaps = Hf2tGaps::Wire, source "HF2T slides: the time between adjacent packets of a flow";
         /// Share of the gaps that reach T.
         p: f64 = 0.01, source "specification 11.3";
         /// T with `threshold = "fixed"`.
@@ -55,10 +67,12 @@ parameters! {
         alpha_min: f64 = 0.25, source "specification 11.3";
         /// Bounds of alpha.
         alpha_max: f64 = 4.0, source "specification 11.3";
-        /// The longest time that one packet is held back, in flowlet timeouts.
-        dmax: f64 = 0.5, source "specification 11.3: minor compared to the timeout";
+        /// The longest time that one packet is held back, in flowlet timeouts; 1: as long as it takes.
+        dmax: f64 = 1.0, source "ours: no bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows below 168 Mb/s are ever held";
         /// A flow may be held back altogether by this share of its ideal completion time and one flowlet timeout.
-        max_added_delay: f64 = 0.01, source "specification 11.3";
+        max_added_delay: Never<f64> = Never::Never, source "ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds where the slides' numbers need 15 per large flow";
+        /// What a retransmission timeout does to the flow's tag; with a flowlet switch the pause lets it move as it is.
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "HF2T slides: the host changes no path; move: ours";
     }
 }
 
@@ -75,7 +89,14 @@ impl Check for Hf2tParameters {
         Invalid::unless(self.alpha_min > 0.0, "alpha_min", self.alpha_min, "a number above 0")?;
         Invalid::unless(self.alpha_max >= self.alpha_min, "alpha_max", self.alpha_max, "alpha_min or more")?;
         Invalid::unless((0.0..=1.0).contains(&self.dmax), "dmax", self.dmax, "a share from 0 to 1")?;
-        Invalid::unless(self.max_added_delay >= 0.0, "max_added_delay", self.max_added_delay, "0 or more")
+        match self.max_added_delay {
+            Never::Value(share) => Invalid::unless(share >= 0.0, "max_added_delay", share, "0 or more, or \"never\""),
+            Never::Never => Ok(()),
+        }
+    }
+
+    fn keeps_path(&self) -> bool {
+        true
     }
 }
 
@@ -205,14 +226,17 @@ impl HostScheme for Hf2t {
             Auto::Auto => flow.base_rtt,
         };
         let ideal = flow.base_rtt + flow.rate.wire_time(flow.packets * u64::from(flow.full_packet));
-        let share = Time::from_ps((ideal.ps() as f64 * self.parameters.max_added_delay) as u64);
+        let budget = match self.parameters.max_added_delay {
+            Never::Never => Time::MAX,
+            Never::Value(share) => times(ideal, share) + timeout,
+        };
         let state = Flow {
             tag: (key(self.host_key, flow.key, "tag") >> 32) as Tag,
             timeout,
             margin: flow.rate.wire_time(u64::from(flow.full_packet)),
             last_sent: None,
             length: 0,
-            budget: share + timeout,
+            budget,
             held_since: None,
         };
         self.flows.put(slot, state);
@@ -232,7 +256,10 @@ impl HostScheme for Hf2t {
             flow.budget = flow.budget.saturating_sub(now - since);
             flow.length = 0;
         } else if let Some(last) = flow.last_sent {
-            let gap = packet.eligible_at.max(last) - last;
+            let gap = match p.gaps {
+                Hf2tGaps::Wire => now - last,
+                Hf2tGaps::Eligible => packet.eligible_at.max(last) - last,
+            };
             self.gaps.add(gap);
             if gap >= flow.timeout {
                 flow.length = 0;
@@ -257,6 +284,12 @@ impl HostScheme for Hf2t {
         flow.length += u64::from(packet.bytes);
         flow.last_sent = Some(now);
         Decision::Send(flow.tag)
+    }
+
+    fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
+        if let Some(flow) = self.flows.get(slot).filter(|_| self.parameters.on_timeout == OnTimeout::Move) {
+            flow.tag = (key(self.host_key, u64::from(flow.tag), "timeout") >> 32) as Tag;
+        }
     }
 
     fn counters(&self) -> SchemeCounters {
@@ -304,7 +337,13 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         // F = 10 us (the base round trip), T fixed at 6 us, alpha = 1, packets of 4160 B at 400 Gb/s take 83.2 ns.
-        let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, ..Default::default() };
+        let p = Hf2tParameters {
+            threshold: Hf2tThreshold::Fixed,
+            dynamic: false,
+            dmax: 0.5,
+            max_added_delay: Never::Value(0.01),
+            ..Default::default()
+        };
         let mut s = Hf2t::new(p, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
         let Decision::Send(tag) = ask(&mut s, 0.0, 0.0) else { panic!() };
@@ -332,6 +371,36 @@ mod tests {
     }
 
     #[test]
+    fn by_default_nothing_bounds_what_a_flow_is_held() {
+        // Gaps of 6 us of 10 miss 4 us: twenty holds of 4.0832 us, of a flow that takes 93 us alone.
+        let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, ..Default::default() };
+        let mut s = Hf2t::new(p, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        let mut last = us(0.0);
+        s.select(last, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: last });
+        for psn in 1..=20 {
+            let packet = Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: last };
+            let Decision::Hold(until) = s.select(last + us(6.0), 0, &packet) else { panic!("{psn}") };
+            assert_eq!(until, last + us(10.0832));
+            assert!(matches!(s.select(until, 0, &packet), Decision::Send(_)));
+            last = until;
+        }
+        assert_eq!((s.counters().created_flowlets, s.counters().added_delay_ps), (20, 20 * 4_083_200));
+    }
+
+    #[test]
+    fn gaps_are_measured_on_the_wire_or_before_the_nics_queue() {
+        // Ready after 1 us, sent after 7 us, since other flows of the NIC went first.
+        for (gaps, held) in [(Hf2tGaps::Wire, true), (Hf2tGaps::Eligible, false)] {
+            let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, gaps, ..Default::default() };
+            let mut s = Hf2t::new(p, 1, 2);
+            s.open(Time::ZERO, 0, &flow(&[8]));
+            ask(&mut s, 0.0, 0.0);
+            assert_eq!(matches!(ask(&mut s, 7.0, 1.0), Decision::Hold(_)), held, "{gaps:?}");
+        }
+    }
+
+    #[test]
     fn long_flowlets_are_split_sooner_than_short_ones() {
         // alpha = 64 kB / length: after one packet of 4096 B it is 4 (the bound), after 40 packets 0.39.
         let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, ..Default::default() };
@@ -350,7 +419,8 @@ mod tests {
         /// Whatever the gaps: the tag never changes, no packet is held twice, and the added delay stays in its bound.
         #[test]
         fn it_reorders_nothing_and_adds_little(gaps in prop::collection::vec(0u64..30_000_000, 1..300), dynamic: bool, seed: u64) {
-            let p = Hf2tParameters { dynamic, refresh: Time::from_us(50), p: 0.2, ..Default::default() };
+            let max_added_delay = Never::Value(0.01);
+            let p = Hf2tParameters { dynamic, refresh: Time::from_us(50), p: 0.2, max_added_delay, ..Default::default() };
             let mut s = Hf2t::new(p, seed, 2);
             let info = flow(&[8]);
             s.open(Time::ZERO, 0, &info);

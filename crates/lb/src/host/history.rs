@@ -23,7 +23,7 @@ struct Entry {
     previous: u16,
 }
 
-/// What feedback a penalty stems from.
+/// The feedback behind a penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// An ECN mark: penalises a path that is not penalised already.
@@ -86,7 +86,7 @@ impl History {
         }
     }
 
-    /// Penalises a path. True where it did not wait before and does now.
+    /// Penalises a path. True if it waits from now on and did not before.
     pub(crate) fn penalise(&mut self, path: u16, signal: Signal, penalty: u32) -> bool {
         let entry = self.entries[path as usize];
         let stamp = self.clock.wrapping_add(penalty.min(LARGEST));
@@ -141,7 +141,7 @@ impl History {
         (0..self.paths).filter(|&path| self.waits(path))
     }
 
-    /// Tells which paths are dead (an empty list: none; if all are, none is treated so, since packets must go
+    /// Says which paths are dead (an empty list: none; if all are, none is treated so, since packets must go
     /// somewhere). A path that dies or returns has no penalty. `set` is called with every path and whether it
     /// may be used now.
     pub(crate) fn set_dead(&mut self, dead: &[bool], mut set: impl FnMut(u16, bool)) {
@@ -172,7 +172,7 @@ impl History {
         }
     }
 
-    /// Bytes this takes beyond its own size.
+    /// Heap bytes.
     pub(crate) fn heap(&self) -> usize {
         size_of_val(&*self.entries)
     }

@@ -3,7 +3,7 @@
 //! waiting as long as it takes for what is in flight on the old path to arrive first.
 
 use super::{
-    Slots,
+    OnTimeout, Slots,
     chunks::{Chunks, Granularity},
     times,
 };
@@ -23,8 +23,8 @@ pub const ABOUT: About = About {
     source: "Hopper §3, Appendix A; specification 2",
     description: "Per flow: the round trip (a moving average) is compared with `th_probe` and `th_cong` base round trips, \
         at most once per epoch each. Above the first, two random paths are probed with real packets; above the second \
-        the flow moves to the best path probed within `ttl_probe`, if that is below `delta_rtt` of its own. The move is \
-        delayed by the extrapolated difference, so that order is kept.",
+        the flow moves to the better of the two, if that is below `delta_rtt` of its own. The move is delayed by the \
+        extrapolated difference, so that no more packets come early than the receiver takes.",
     tags: TagKind::Entropy,
     sees: Sees::Choices,
 };
@@ -40,9 +40,19 @@ choices! {
 }
 
 choices! {
+    /// What one round trip of an epoch is.
+    pub enum HopperEpoch {
+        /// The larger of the measured one and the base: an epoch ends with the first answer to a packet sent in it.
+        Measured = "measured",
+        /// The base round trip.
+        Base = "base",
+    }
+}
+
+choices! {
     /// What happens until a move takes place.
     pub enum HopperDelay {
-        /// The sender pauses: nothing overtakes.
+        /// Packets of the new path wait, but for as many as may come early: nothing overtakes to harm.
         Hold = "hold",
         /// The sender goes on over the old path.
         Continue = "continue",
@@ -74,16 +84,21 @@ parameters! {
         delta_rtt: f64 = 0.8, source "Hopper Table 1";
         /// Paths probed at a time.
         probes: u32 = 2, source "Hopper §3.2: power of two choices";
-        /// Length of an epoch in base round trips.
-        epoch: f64 = 1.0, source "Hopper Table 1";
+        /// Length of an epoch in round trips.
+        epoch: f64 = 1.0, source "Hopper §3: one RTT";
+        /// Which round trip that is.
+        epoch_rtt: HopperEpoch = HopperEpoch::Measured, source "Hopper §3 says RTT, Table 1 says base RTT where it means it (specification 2.3, point 6)";
         /// Which probe results count.
-        candidates: HopperCandidates = HopperCandidates::Ttl, source "specification 2.3, point 1";
+        candidates: HopperCandidates = HopperCandidates::Epoch, source "Hopper Alg. 1 and §1: the two paths just probed (specification 2.3, point 1)";
         /// Whether an epoch's chance to move is spent even where there is no result (Algorithm 1, literally).
         consume_on_no_result: bool = false, source "specification 2.3, point 1";
         /// The move is delayed by this many times the difference of the round trips.
         kappa: f64 = 1.0, source "ours: the paper says proportional (specification 2.4)";
         /// What happens until the move takes place.
         delay: HopperDelay = HopperDelay::Hold, source "specification 2.4";
+        /// With `delay = "hold"`, packets that may be in flight, the new path's first ones included, without waiting; auto: as
+        /// many as the receiver takes early (`transport.ooo_window` with `irn-extended`, else none).
+        hold_beyond: Auto<u32> = Auto::Auto, source "Hopper §4.1.1: a packet that is early by up to 30 is acknowledged normally";
         /// What the entropy values are.
         ports: HopperPorts = HopperPorts::Random, source "specification 2.3, point 5";
         /// Number of entropy values with `ports = "random"`.
@@ -96,6 +111,8 @@ parameters! {
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
         /// Chunks on their way at most.
         outstanding: u32 = 1, source "ours: not given";
+        /// What a retransmission timeout does.
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "Hopper §3 knows round trips alone; move: ours";
     }
 }
 
@@ -118,6 +135,10 @@ impl Check for HopperParameters {
             Some((key, x)) => Invalid::unless(false, key, x, "a number, 0 or more"),
             None => Ok(()),
         }
+    }
+
+    fn keeps_path(&self) -> bool {
+        true
     }
 }
 
@@ -184,6 +205,11 @@ struct Flow {
     wanted: Vec<Tag>,
     /// The path to move to, and when.
     pending: Option<(Tag, Time)>,
+    /// The flow has moved; before this time no packet goes that would be early by more than `early` packets.
+    held_until: Time,
+    early: u64,
+    /// Every PSN below is acknowledged.
+    cumulative: u64,
     chunks: Option<Chunks>,
 }
 
@@ -204,8 +230,12 @@ impl Hopper {
 
 impl Flow {
     /// A new epoch, where one is due: both chances are there again.
-    fn turn_epoch(&mut self, p: &HopperParameters, now: Time) {
-        if self.started && now < self.epoch_start + times(self.base, p.epoch) {
+    fn turn_epoch(&mut self, p: &HopperParameters, now: Time, measured: Time) {
+        let round_trip = match p.epoch_rtt {
+            HopperEpoch::Measured => self.base.max(measured),
+            HopperEpoch::Base => self.base,
+        };
+        if self.started && now < self.epoch_start + times(round_trip, p.epoch) {
             return;
         }
         self.started = true;
@@ -215,7 +245,7 @@ impl Flow {
     }
 
     fn sample(&mut self, p: &HopperParameters, now: Time, rtt: Time, in_flight: u64) {
-        self.turn_epoch(p, now);
+        self.turn_epoch(p, now, rtt);
         let rtt = rtt.ps() as f64;
         // The first sample of an epoch starts the average anew (Algorithm 1 resets it).
         self.average = if self.line.n == 0.0 { rtt } else { p.alpha * rtt + (1.0 - p.alpha) * self.average };
@@ -224,7 +254,9 @@ impl Flow {
         if self.average > p.th_probe * base && self.may_probe {
             self.probe(p, now);
         }
-        if self.average > p.th_cong * base && self.may_move && self.pending.is_none() {
+        // One move at a time.
+        let moving = self.pending.is_some() || now < self.held_until;
+        if self.average > p.th_cong * base && self.may_move && !moving {
             self.consider(p, now, in_flight);
         }
     }
@@ -277,13 +309,25 @@ impl Flow {
             Some(_) => 0.0,
             None => p.kappa * (self.line.estimate(in_flight as f64) - found).max(0.0),
         };
-        self.pending = Some((tag, now + Time::from_ps(delay as u64)));
+        let at = now + Time::from_ps(delay as u64);
+        if self.chunks.is_none() && p.delay == HopperDelay::Hold {
+            self.move_to(tag);
+            self.held_until = at;
+        } else {
+            self.pending = Some((tag, at));
+        }
     }
 
     fn move_to(&mut self, tag: Tag) {
         self.path = tag;
         self.pending = None;
         self.line = Line::default();
+    }
+
+    /// Whether a packet must still wait, since it would be early by more than the receiver takes.
+    #[inline]
+    fn waits(&self, now: Time, psn: u64) -> bool {
+        now < self.held_until && psn.saturating_sub(self.cumulative) > self.early
     }
 }
 
@@ -311,6 +355,12 @@ impl HostScheme for Hopper {
             probed: Vec::new(),
             wanted: Vec::new(),
             pending: None,
+            held_until: Time::ZERO,
+            early: match p.hold_beyond {
+                Auto::Value(packets) => u64::from(packets),
+                Auto::Auto => flow.early_packets,
+            },
+            cumulative: 0,
             chunks,
         };
         self.flows.put(slot, state);
@@ -334,12 +384,15 @@ impl HostScheme for Hopper {
             }
             return Decision::Send(flow.path);
         }
-        match flow.pending {
-            Some((tag, at)) if at <= now => flow.move_to(tag),
-            Some((_, at)) if self.parameters.delay == HopperDelay::Hold => return Decision::Hold(at),
-            _ => {}
+        if let Some((tag, _)) = flow.pending.filter(|(_, at)| *at <= now) {
+            flow.move_to(tag);
         }
-        Decision::Send(flow.path)
+        match flow.waits(now, packet.psn) {
+            false => Decision::Send(flow.path),
+            true if flow.early == 0 => Decision::Hold(flow.held_until),
+            // Any acknowledgement may let it go, and some will come, since packets are in flight.
+            true => Decision::Wait,
+        }
     }
 
     #[inline]
@@ -351,9 +404,19 @@ impl HostScheme for Hopper {
             }
             return;
         }
+        flow.cumulative = feedback.cumulative;
         if let Some(rtt) = feedback.rtt.filter(|_| feedback.tag == flow.path) {
             let in_flight = feedback.next_psn.saturating_sub(feedback.cumulative);
             flow.sample(&self.parameters, now, rtt, in_flight);
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
+        let Some(flow) = self.flows.get(slot) else { return };
+        if self.parameters.on_timeout == OnTimeout::Move {
+            let tag = OnTimeout::another(flow.space, &mut flow.stream, flow.path);
+            flow.move_to(tag);
+            flow.held_until = Time::ZERO;
         }
     }
 
@@ -420,22 +483,95 @@ mod tests {
         let old = path(&mut s, 0.0);
         ack(&mut s, 9.0, old, 10.0);
         assert!(probes(&mut s, 9.0).is_empty(), "10 us: no congestion");
-        ack(&mut s, 18.0, old, 13.0);
-        let asked = probes(&mut s, 18.0);
+        // A packet sent at 9 us comes back: the first epoch ends and the second begins.
+        ack(&mut s, 18.0, old, 9.0);
+        ack(&mut s, 19.0, old, 13.0);
+        let asked = probes(&mut s, 19.0);
         assert_eq!(asked.len(), 2, "13 us: two paths are probed");
         assert!(asked[0] != asked[1] && !asked.contains(&old));
-        ack(&mut s, 19.0, old, 13.5);
-        assert!(probes(&mut s, 19.0).is_empty(), "once per epoch");
-        s.on_probe_reply(us(27.0), 0, asked[0], us(9.0));
-        s.on_probe_reply(us(30.0), 0, asked[1], us(12.0));
-        // 15 us, above 14: the best probed path has 9 us, below 80 % of 15 = 12. One sample in this epoch, so the
-        // estimate is the sample itself: the move waits for 15 - 9 = 6 us.
-        ack(&mut s, 31.0, old, 15.0);
-        assert_eq!(select(&mut s, 31.0), Decision::Hold(us(37.0)));
-        assert_eq!(path(&mut s, 37.0), asked[0]);
+        ack(&mut s, 20.0, old, 13.5);
+        assert!(probes(&mut s, 20.0).is_empty(), "once per epoch");
+        s.on_probe_reply(us(28.0), 0, asked[0], us(9.0));
+        s.on_probe_reply(us(31.0), 0, asked[1], us(12.0));
+        // 15 us, above 14, of a packet sent at 17 us: still the same epoch. The best probed path has 9 us, below 80 % of
+        // 15 = 12. The line through 9, 13, 13.5, 15 rises by (4 * 85 - 6 * 50.5) / (4 * 14 - 36) = 1.85 us per packet from
+        // 9.85 us; ten packets on it says 9.85 + 13 * 1.85 = 33.9 us: the move waits for 33.9 - 9 = 24.9 us.
+        ack(&mut s, 32.0, old, 15.0);
+        let Decision::Hold(until) = select(&mut s, 32.0) else { panic!() };
+        assert!(until.ps().abs_diff(us(56.9).ps()) < 10, "{until}");
+        assert_eq!(path(&mut s, 57.0), asked[0]);
         // Acknowledgements of the old path say nothing of the new one.
-        ack(&mut s, 40.0, old, 40.0);
-        assert_eq!(path(&mut s, 40.0), asked[0]);
+        ack(&mut s, 60.0, old, 40.0);
+        assert_eq!(path(&mut s, 60.0), asked[0]);
+    }
+
+    #[test]
+    fn an_epoch_lasts_a_measured_round_trip() {
+        // 20 us are measured, 8 us are the base: probes at 20 us and, at the earliest, when a packet sent then comes back.
+        for (epoch_rtt, second) in [(HopperEpoch::Measured, 40.0), (HopperEpoch::Base, 28.0)] {
+            let mut s = hopper(HopperParameters { epoch_rtt, ..Default::default() });
+            let old = path(&mut s, 0.0);
+            ack(&mut s, 20.0, old, 20.0);
+            assert_eq!(probes(&mut s, 20.0).len(), 2);
+            ack(&mut s, second - 0.1, old, 20.0);
+            assert!(probes(&mut s, second).is_empty(), "{epoch_rtt:?}");
+            ack(&mut s, second, old, 20.0);
+            assert_eq!(probes(&mut s, second).len(), 2, "{epoch_rtt:?}");
+        }
+    }
+
+    #[test]
+    fn the_two_paths_just_probed_count() {
+        // A good result of the epoch before is a candidate by its age alone (10 us of 32).
+        for (candidates, moves) in [(HopperCandidates::Epoch, false), (HopperCandidates::Ttl, true)] {
+            let mut s = hopper(HopperParameters { candidates, ..Default::default() });
+            let old = path(&mut s, 0.0);
+            ack(&mut s, 20.0, old, 15.0);
+            let asked = probes(&mut s, 20.0);
+            s.on_probe_reply(us(30.0), 0, asked[0], us(10.0));
+            ack(&mut s, 40.0, old, 19.9);
+            assert!(s.flows.get(0).unwrap().path == old, "a new epoch, whose probes are on their way");
+            ack(&mut s, 41.0, old, 21.0);
+            assert_eq!(s.flows.get(0).unwrap().path != old, moves, "{candidates:?}");
+        }
+    }
+
+    #[test]
+    fn packets_within_the_receivers_window_need_not_wait() {
+        // 20 packets in flight, up to 30 may be early: the first ten of the new path go at once, then one per packet that
+        // arrives, and all of them when the time is over.
+        let info = FlowInfo { base_rtt: Time::from_us(8), early_packets: 30, ..flow(&[8]) };
+        let mut s = Hopper::new(HopperParameters { th_cong: 1.75, ..Default::default() }, 1, 2);
+        s.open(Time::ZERO, 0, &info);
+        let ask = |s: &mut Hopper, now: f64, psn| {
+            s.select(us(now), 0, &Outgoing { psn, bytes: 1000, retransmission: false, eligible_at: us(now) })
+        };
+        let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
+        let ack = |s: &mut Hopper, now: f64, rtt: f64, cumulative| {
+            s.on_ack(us(now), 0, &Feedback { rtt: Some(us(rtt)), cumulative, next_psn: 40, ..feedback(old, false) });
+        };
+        ack(&mut s, 15.0, 15.0, 20);
+        let asked = probes(&mut s, 15.0);
+        s.on_probe_reply(us(24.0), 0, asked[0], us(9.0));
+        ack(&mut s, 25.0, 15.0, 20);
+        // The move waits for 15 - 9 = 6 us, until 31 us.
+        assert_eq!(ask(&mut s, 25.0, 40), Decision::Send(asked[0]));
+        assert_eq!(ask(&mut s, 25.5, 50), Decision::Send(asked[0]));
+        assert_eq!(ask(&mut s, 26.0, 51), Decision::Wait);
+        ack(&mut s, 26.5, 16.0, 21);
+        assert_eq!(ask(&mut s, 26.5, 51), Decision::Send(asked[0]));
+        assert_eq!(ask(&mut s, 30.9, 90), Decision::Wait);
+        assert_eq!(ask(&mut s, 31.0, 90), Decision::Send(asked[0]));
+    }
+
+    #[test]
+    fn a_timeout_moves_a_flow_if_it_is_told_to() {
+        for (on_timeout, moves) in [(OnTimeout::Ignore, false), (OnTimeout::Move, true)] {
+            let mut s = hopper(HopperParameters { on_timeout, ..Default::default() });
+            let old = path(&mut s, 0.0);
+            s.on_timeout(us(300.0), 0, old);
+            assert_eq!(path(&mut s, 300.0) != old, moves);
+        }
     }
 
     #[test]

@@ -25,9 +25,11 @@ mod spritz;
 pub mod spritz_coarse;
 pub mod spritz_scout;
 pub mod spritz_spray;
+pub mod timeouts;
 
 use anabranch_units::Time;
 pub(crate) use slots::Slots;
+pub use timeouts::OnTimeout;
 
 /// `factor` times `time`, rounded down; negative factors give zero. For thresholds given in base round trips.
 pub(crate) fn times(time: Time, factor: f64) -> Time {
@@ -53,6 +55,7 @@ pub(crate) mod testing {
             base_rtt: Time::from_us(10),
             rate: Rate(400_000_000_000),
             full_packet: 4160,
+            early_packets: 0,
             paths: PathSpace { uplinks, ..PathSpace::default() },
         }
     }
@@ -94,6 +97,7 @@ pub(crate) mod testing {
             minimal: kind == 3,
             latency: Time::from_ps(ps),
             propagation: Time::from_ps(ps - 200_000),
+            hops: 2,
         };
         let list = [(0x0001, 3, 691_400), (0x0100, 7, 1_382_800), (0x0101, 7, 1_382_800), (0x0203, 8, 1_491_000)];
         Arc::new(GuidedPaths::new(list.map(|(ev, kind, ps)| path(ev, kind, ps))))

@@ -2,7 +2,7 @@
 //! (PRIME §III-D and Alg. 2, specification 5.3).
 //!
 //! Each part names an uplink of one tier, part 0 the leaf's. Part 0 runs through a fresh random permutation of the
-//! uplinks; when it is through, part 1 moves on by one, and so forth. The Fisher-Yates shuffle of a permutation is
+//! uplinks; when that pass is over, part 1 moves on by one, and so forth. The Fisher-Yates shuffle of a permutation is
 //! spread over its pass: step j (from the last position down) fixes position j for good, so the value is sent right
 //! then, and no packet pays for a whole shuffle.
 //!
@@ -153,7 +153,7 @@ impl Generator {
         Some(Pick { path: self.first + value, tag: self.prefix | Tag::from(value) })
     }
 
-    /// Takes a path in or out.
+    /// Puts a path in or takes it out.
     pub fn set(&mut self, path: u16, inside: bool) {
         let parts = self.shape.parts as usize;
         let (mut child, mut base) = (path as usize, 0);
@@ -179,7 +179,7 @@ impl Generator {
         }
     }
 
-    /// The pass of part 0 is through: moves the higher parts on and starts the next pass. False where nothing is in.
+    /// The pass of part 0 is over: moves the higher parts on and starts the next pass. False where nothing is in.
     fn turn(&mut self) -> bool {
         let parts = self.shape.parts as usize;
         self.groups[self.current[0] as usize] = self.row;
@@ -220,7 +220,7 @@ impl Generator {
         true
     }
 
-    /// Bytes this takes.
+    /// Heap bytes.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.seats) + size_of_val(&*self.groups)
     }

@@ -28,7 +28,7 @@ parameters! {
     pub struct PlbParameters {
         /// Share of marked bytes above which a round trip is congested (Linux: 0.5).
         k: f64 = 0.25, source "REPS artifact (specification 3.2)";
-        /// Congested round trips in a row that are borne; one more moves the flow.
+        /// Congested round trips in a row that are tolerated; one more moves the flow.
         n: u32 = 1, source "REPS artifact (specification 3.2)";
         /// Least time between two moves: one retransmission timeout.
         min_wait: Time = Time::from_us(100), source "ours: the timeout of specification 7.10";
@@ -43,6 +43,10 @@ impl Check for PlbParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless((0.0..=1.0).contains(&self.k), "k", self.k, "a share from 0 to 1")?;
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")
+    }
+
+    fn keeps_path(&self) -> bool {
+        true
     }
 }
 

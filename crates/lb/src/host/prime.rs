@@ -69,13 +69,13 @@ parameters! {
         /// Penalty of a path after a NACK or a timeout, in packets (or a share of the BDP).
         p_nack: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours (specification 5.2)";
         /// How much every penalty falls per packet.
-        decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME III-D)";
+        decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)";
         /// What counts as a packet for the decay.
-        decay_on: DecayOn = DecayOn::Sent, source "PRIME III-D (III-C differs)";
+        decay_on: DecayOn = DecayOn::Sent, source "PRIME §III-D (III-C differs)";
         /// What shares one round robin and one congestion history.
-        scope: Scope = Scope::Flow, source "ours (specification 5.4 f)";
+        scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)";
         /// Packets that are sent before the history is heeded.
-        history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME III-C";
+        history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME §III-C";
     }
 }
 
@@ -85,7 +85,7 @@ impl Check for PrimeParameters {
     }
 }
 
-/// Round robin and history of a flow, or of what `scope` says.
+/// Round robin and history of a flow, or of whatever shares them under `scope`.
 #[derive(Debug)]
 struct Context {
     generator: Generator,
@@ -96,7 +96,7 @@ struct Context {
     p_nack: u32,
 }
 
-/// What a shared context is known by: destination (if it matters), uplinks, dead paths (if they differ by flow).
+/// The key of a shared context: destination (if it matters), uplinks, dead paths (if they differ by flow).
 type Sharing = (Option<u32>, Vec<u32>, Vec<bool>);
 
 /// PRIME for all flows of a host.
@@ -105,15 +105,15 @@ pub struct Prime {
     parameters: PrimeParameters,
     decay: u32,
     host_key: u64,
-    /// Slot -> what its context is shared by and its number; unused with scope = flow.
+    /// Per slot the key of its context and its number; unused with scope = flow.
     shared_by: Slots<(u32, SharedFlow)>,
     /// With scope = flow by slot, else in order of creation.
     contexts: Slots<Context>,
-    /// Sorted by what they are known by; the number in `contexts`.
+    /// Sorted by key; the number in `contexts`.
     shared: Vec<(Sharing, u32)>,
 }
 
-/// What a flow that shares a context must remember to find another one.
+/// What a flow with a shared context must remember to find another one.
 #[derive(Debug)]
 struct SharedFlow {
     key: u64,
@@ -130,7 +130,7 @@ impl Prime {
         Prime { parameters, decay, host_key, shared_by: Slots::new(), contexts: Slots::new(), shared: Vec::new() }
     }
 
-    /// Bytes held for flows, contexts and their paths.
+    /// Heap bytes of flows, contexts and their paths.
     pub fn memory(&self) -> usize {
         let heap = |c: &Context| c.generator.memory() - size_of::<Generator>() + c.history.heap();
         self.contexts.bytes() + self.shared_by.bytes() + self.contexts.iter().map(heap).sum::<usize>()

@@ -1,7 +1,7 @@
 //! Static spraying over queue pairs, as collective libraries do it (NCCL): a connection has a few queue pairs, each on a
 //! path of its own, and chunks go over them in turn, whatever their paths look like.
 
-use super::{Slots, chunks::Chunks};
+use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
@@ -33,6 +33,8 @@ parameters! {
         outstanding: u32 = 1, source "ours: as many as keep the order of one sequence";
         /// Number of entropy values.
         values: u32 = 65_536, source "UDP source ports";
+        /// What a retransmission timeout does: with "move" the queue pair in use gets another port.
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "NCCL: a queue pair keeps its port, and its error ends the job; move: ours";
     }
 }
 
@@ -43,10 +45,15 @@ impl Check for QpSprayParameters {
         Invalid::unless(self.outstanding > 0, "outstanding", self.outstanding, "1 or more")?;
         Invalid::unless(self.values > 0, "values", self.values, "1 or more")
     }
+
+    fn keeps_path(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug)]
 struct Flow {
+    stream: Stream,
     chunks: Chunks,
     tags: Box<[Tag]>,
     tag: Tag,
@@ -73,7 +80,7 @@ impl HostScheme for QpSpray {
         let (mut stream, space) = (Stream::keyed(self.host_key, flow.key, "ports"), EntropySpace::new(p.values));
         let tags: Box<[Tag]> = (0..p.qps.max(1)).map(|_| space.draw(&mut stream)).collect();
         let chunks = Chunks::new(flow, p.chunk.0, p.outstanding);
-        self.flows.put(slot, Flow { chunks, tag: tags[0], tags });
+        self.flows.put(slot, Flow { stream, chunks, tag: tags[0], tags });
     }
     fn close(&mut self, slot: u32) {
         self.flows.take(slot);
@@ -93,6 +100,13 @@ impl HostScheme for QpSpray {
         if let Some(flow) = self.flows.get(slot) {
             flow.chunks.acknowledged(now, feedback.cumulative);
         }
+    }
+    fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
+        let Some(flow) = self.flows.get(slot).filter(|_| self.parameters.on_timeout == OnTimeout::Move) else { return };
+        let space = EntropySpace::new(self.parameters.values);
+        let other = OnTimeout::another(space, &mut flow.stream, flow.tag);
+        flow.tags.iter_mut().filter(|tag| **tag == flow.tag).for_each(|tag| *tag = other);
+        flow.tag = other;
     }
 }
 
@@ -118,5 +132,15 @@ mod tests {
         assert!(second != first && (11..20).all(|psn| ask(&mut s, psn) == second));
         s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 20, ..feedback(0, false) });
         assert_eq!(ask(&mut s, 20), first, "in turn");
+        s.on_timeout(Time::ZERO, 0, 0);
+        assert_eq!(ask(&mut s, 21), first, "a timeout changes nothing");
+        s.parameters.on_timeout = OnTimeout::Move;
+        s.on_timeout(Time::ZERO, 0, 0);
+        let third = ask(&mut s, 21);
+        assert_ne!(third, first);
+        s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 30, ..feedback(0, false) });
+        assert_eq!(ask(&mut s, 30), second, "the other queue pair keeps its port");
+        s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 40, ..feedback(0, false) });
+        assert_eq!(ask(&mut s, 40), third);
     }
 }

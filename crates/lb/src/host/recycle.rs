@@ -2,7 +2,7 @@
 
 use crate::Tag;
 
-/// First in, first out, of fixed size: the newest value is left out where there is no room.
+/// First in, first out, of fixed size: where there is no room the newest value is dropped.
 #[derive(Debug)]
 pub(crate) struct Recycle {
     ring: Box<[Tag]>,
@@ -11,7 +11,7 @@ pub(crate) struct Recycle {
 }
 
 impl Recycle {
-    /// Room for at least `room` values.
+    /// A queue for at least `room` values.
     pub(crate) fn new(room: u64) -> Self {
         let room = room.clamp(8, 1 << 16).next_power_of_two() as usize;
         Recycle { ring: vec![0; room].into(), front: 0, len: 0 }

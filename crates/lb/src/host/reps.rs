@@ -48,10 +48,10 @@ parameters! {
         usable_lifetime: u32 = 1, source "REPS artifact (specification 6.1)";
         /// Whether switches trim: then every timeout freezes, else one without signs of congestion.
         with_trimming: bool = true, source "REPS artifact (specification 6.1)";
-        /// Largest round trip seen up to which a timeout is not put down to congestion (without trimming), in base
-        /// round trips.
+        /// Without trimming: while no round trip was larger than this, in base round trips, a timeout is no sign of
+        /// congestion.
         freeze_below: f64 = 1.65, source "REPS artifact (specification 6.1)";
-        /// How long the buffer stays frozen at least.
+        /// Least time that the buffer stays frozen.
         freeze_time: Time = Time::from_ms(10), source "REPS artifact (specification 6.1)";
         /// Packets that explore after the buffer thaws.
         explore: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "REPS artifact; Ultra Ethernet's model: 16";

@@ -1,6 +1,6 @@
 //! State per flow, indexed by the dense slots of [`crate::HostScheme`].
 
-/// A slab: what stands in a slot stays at its index until it is taken.
+/// A slab: the value in a slot keeps its index until it is taken.
 #[derive(Debug)]
 pub(crate) struct Slots<T>(Vec<Option<T>>);
 
@@ -8,7 +8,7 @@ impl<T> Slots<T> {
     pub(crate) const fn new() -> Self {
         Slots(Vec::new())
     }
-    /// Puts `value` into `slot`, whatever was there.
+    /// Puts `value` into `slot`, replacing what was there.
     pub(crate) fn put(&mut self, slot: u32, value: T) {
         let index = slot as usize;
         if index >= self.0.len() {
@@ -16,7 +16,7 @@ impl<T> Slots<T> {
         }
         self.0[index] = Some(value);
     }
-    /// What stands in `slot`; `None` where nothing does, so that feedback that comes late is no error.
+    /// The value in `slot`; `None` if it is empty, so that late feedback is no error.
     #[inline]
     pub(crate) fn get(&mut self, slot: u32) -> Option<&mut T> {
         self.0.get_mut(slot as usize)?.as_mut()
@@ -25,7 +25,7 @@ impl<T> Slots<T> {
     pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
         self.0.get_mut(slot as usize)?.take()
     }
-    /// Everything there is, in the order of slots.
+    /// All values, in the order of slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flatten()
     }

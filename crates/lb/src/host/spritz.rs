@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::{collections::BTreeMap, sync::Arc};
 
 choices! {
-    /// Whose the buffer of good paths is.
+    /// Who owns a buffer of good paths.
     pub enum Buffer {
         /// Each flow has its own.
         Flow = "flow",
@@ -73,7 +73,7 @@ choices! {
     }
 }
 
-/// What the three schemes are made of.
+/// What sets the three schemes apart.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub(crate) name: &'static str,
@@ -115,7 +115,7 @@ struct GoodPaths {
     pair: Option<u32>,
 }
 
-/// What the indices of a connection stand for.
+/// The meaning of the indices of a connection.
 #[derive(Debug)]
 enum Paths {
     List(Arc<GuidedPaths>),
@@ -160,12 +160,12 @@ struct Connection {
     paths: Paths,
     /// Number of paths.
     len: u32,
-    /// Where the list was cut: what is left of the whole one.
+    /// If the list was cut: what is left of the whole one.
     kept: Vec<u32>,
     sampler: Sampler,
     good: u32,
     packets: u32,
-    /// Marks per path, as many as any path has needed.
+    /// Marks per path, up to the last path marked.
     marks: Vec<u16>,
     acks: u32,
     marked: f64,
@@ -321,7 +321,7 @@ impl HostScheme for Spritz {
         let Some(connection) = self.flows.take(slot) else { return };
         let buffer = &mut self.buffers[connection.good as usize];
         buffer.flows -= 1;
-        // That of a pair lives on.
+        // A pair's buffer lives on.
         if buffer.flows == 0 && buffer.pair.is_none() {
             self.free.push(connection.good);
         }
@@ -418,7 +418,7 @@ impl HostScheme for Spritz {
 }
 
 impl Connection {
-    /// Counts a mark; true where the path has had too many.
+    /// Counts a mark; true if the path has had too many.
     fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: Entry) -> bool {
         if rules.ecn_counter == EcnCounter::Buffer {
             good.marks += 1;

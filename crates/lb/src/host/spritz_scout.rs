@@ -38,7 +38,7 @@ parameters! {
         explore_count: Count = Count::Every, source "Spritz Algorithm 1; buffered: the artifact";
         /// Good paths that are kept.
         buffer_size: u32 = 8, source "Spritz §IV; the artifact keeps 9";
-        /// Whose the good paths are.
+        /// Who owns a buffer of good paths.
         buffer: Buffer = Buffer::Flow, source "Spritz §IV: may be cached between identical connections";
         /// A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long.
         buffer_reset: Never<Time> = Never::Value(Time::from_us(100)), source "ours; the artifact: one base round trip";
@@ -130,7 +130,7 @@ mod tests {
         clean(&mut s, T[0]);
         clean(&mut s, T[0]);
         assert_eq!([send(&mut s), send(&mut s)], [T[0]; 2]);
-        // Eight marks are borne, the ninth removes the path (more than ecn_threshold = 8).
+        // Eight marks are tolerated, the ninth removes the path (more than ecn_threshold = 8).
         (0..8).for_each(|_| mark(&mut s, T[0]));
         assert_eq!(send(&mut s), T[0]);
         mark(&mut s, T[0]);
@@ -162,6 +162,7 @@ mod tests {
             minimal: i == 0,
             latency: Time::from_ns(100 + u64::from(i)),
             propagation: Time::from_ns(50),
+            hops: 2,
         })));
         let mut s = SpritzScout::new(SpritzScoutParameters { explore_threshold: 0, ..Default::default() }, 1, 2);
         s.open(Time::ZERO, 0, &guided_flow(&paths));

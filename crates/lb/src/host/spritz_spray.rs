@@ -37,7 +37,7 @@ parameters! {
         explore_count: Count = Count::Every, source "Spritz Algorithm 1; buffered: the artifact";
         /// Good paths that are kept.
         buffer_size: u32 = 8, source "Spritz §IV; the artifact keeps 9";
-        /// Whose the good paths are.
+        /// Who owns a buffer of good paths.
         buffer: Buffer = Buffer::Flow, source "Spritz §IV: may be cached between identical connections";
         /// A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long.
         buffer_reset: Never<Time> = Never::Value(Time::from_us(100)), source "ours; the artifact: one base round trip";

@@ -30,7 +30,7 @@ impl Alias {
         Alias { fixed, ..self }
     }
 
-    /// Sets what the name fixes.
+    /// Sets the parameters that the name fixes.
     pub fn fix(&self, host: &mut HostParameters, switch: &mut SwitchParameters) {
         for (key, word) in self.fixed {
             let word = Raw::Text((*word).to_string());
@@ -40,6 +40,9 @@ impl Alias {
         }
     }
 }
+
+/// The alias of a scenario that names none.
+pub const DEFAULT_ALIAS: &str = "ecmp";
 
 /// Every alias.
 pub const ALIASES: &[Alias] = &[
@@ -88,7 +91,7 @@ pub const ALIASES: &[Alias] = &[
 /// The pair that an alias (`prime`) or both names (`ops+drill`) stand for, with default parameters.
 ///
 /// # Errors
-/// [`SchemeError`]: a name that does not exist, or a pair that cannot work together.
+/// [`SchemeError`]: an unknown name, or a pair that cannot work together.
 pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters), SchemeError> {
     let text = name_or_pair.trim();
     if let Some((host, switch)) = text.split_once('+') {
@@ -106,13 +109,14 @@ pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters),
 fn unknown(found: &str) -> UnknownScheme {
     let allowed: Vec<_> = ALIASES.iter().map(|alias| alias.name).collect();
     // One side alone has a name but is no alias: complete it with a partner.
-    let of_host = |kind| HOST_SCHEMES.iter().find(|about| about.tags == kind).map_or("ecmp", |about| about.name);
-    let of_switch = |kind| SWITCH_SCHEMES.iter().find(|about| about.tags == kind).map_or("ecmp", |about| about.name);
+    let first = |all: &'static [super::About], kind| {
+        all.iter().find(|about| about.tags == kind).map_or(all[0].name, |about| about.name)
+    };
     let switch = SWITCH_SCHEMES.iter().find(|about| about.name == found);
     let host = HOST_SCHEMES.iter().find(|about| about.name == found);
     let nearest = match (host, switch) {
-        (Some(host), _) => Some(format!("{found}+{}", of_switch(host.tags))),
-        (None, Some(switch)) => Some(format!("{}+{found}", of_host(switch.tags))),
+        (Some(host), _) => Some(format!("{found}+{}", first(SWITCH_SCHEMES, host.tags))),
+        (None, Some(switch)) => Some(format!("{}+{found}", first(HOST_SCHEMES, switch.tags))),
         (None, None) => nearest(found, allowed.iter().copied()),
     };
     UnknownScheme { what: "load balancer", found: found.to_string(), allowed, nearest }
@@ -232,7 +236,11 @@ mod tests {
         assert_eq!(message, "bitmap: `paths`: found 48, expected a power of two from 2 to 65536");
         let (prime, _) = resolve("prime").unwrap();
         assert_eq!(prime.check_uplinks(&[64, 64]), Ok(()));
-        assert_eq!(prime.check_uplinks(&[]), Err(SchemeError::NoTiers { scheme: "prime" }));
+        let error = prime.check_uplinks(&[]).unwrap_err();
+        assert!(
+            matches!(&error, SchemeError::NoTiers { scheme: "prime", others } if others.contains(&"reps")),
+            "{error}"
+        );
         assert!(matches!(prime.check_uplinks(&[256, 256]), Err(SchemeError::TooManyPaths { paths: 65536, .. })));
         assert_eq!(host.check_uplinks(&[256, 256]), Ok(()));
         let (_, conga) = resolve("conga").unwrap();

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use thiserror::Error;
 
-/// There is no scheme of this name.
+/// No scheme has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{found}` is not a {what}; there are {}{}", allowed.join(", "), hint(nearest))]
 pub struct UnknownScheme {
@@ -11,7 +11,7 @@ pub struct UnknownScheme {
     pub what: &'static str,
     /// The name as found.
     pub found: String,
-    /// The names there are.
+    /// All names.
     pub allowed: Vec<&'static str>,
     /// What may have been meant.
     pub nearest: Option<String>,
@@ -34,19 +34,19 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    /// An error unless the value is `valid`.
+    /// Refuses a value that is not `valid`.
     ///
     /// # Errors
-    /// Where it is not.
+    /// The value is not valid.
     pub fn unless(valid: bool, key: &'static str, found: impl Display, expected: &'static str) -> Result<(), Self> {
         if valid { Ok(()) } else { Err(Invalid { key, found: found.to_string(), expected }) }
     }
 }
 
-/// Why a load balancer cannot be had.
+/// Why a load balancer cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchemeError {
-    /// There is no such scheme.
+    /// Unknown scheme.
     #[error(transparent)]
     Unknown(#[from] UnknownScheme),
     /// The switch scheme does not understand the tags of the host scheme.
@@ -96,18 +96,21 @@ pub enum SchemeError {
     },
     /// The host scheme names uplinks tier by tier and the topology has no tiers.
     #[error(
-        "host scheme `{scheme}` names uplinks tier by tier, and this topology has no tiers; take a scheme that hashes, \
-         such as `ops` or `reps`"
+        "host scheme `{scheme}` names uplinks tier by tier, and this topology has no tiers; take a scheme whose entropy \
+         values are hashed: {}",
+        others.join(", ")
     )]
     NoTiers {
         /// The scheme.
         scheme: &'static str,
+        /// Schemes that need no tiers.
+        others: Vec<&'static str>,
     },
-    /// The switch scheme chooses whole paths at the leaf and the topology is not one whose paths it can number.
+    /// The switch scheme chooses whole paths at the leaf, and cannot number those of this topology.
     #[error(
         "switch scheme `{scheme}` chooses paths at the sender's leaf: it needs a leaf-spine or a fat tree, with at most \
-         {most} paths between leaves; this topology has {tiers} tiers with uplinks and {paths} paths; take `ecmp`, \
-         `drill` or `ar`"
+         {most} paths between leaves; this topology has {tiers} tiers with uplinks and {paths} paths; others: {}",
+        others.join(", ")
     )]
     NotATree {
         /// The scheme.
@@ -118,14 +121,19 @@ pub enum SchemeError {
         paths: u64,
         /// Most it can number.
         most: u64,
+        /// Schemes that work on any topology.
+        others: Vec<&'static str>,
     },
     /// The switch scheme guides packets over a Dragonfly or a Slim Fly, and the topology is neither.
     #[error(
-        "switch scheme `{scheme}` needs a topology of kind dragonfly or slim-fly; on others take `ecmp`, `ops` or `ar`"
+        "switch scheme `{scheme}` needs a topology of kind dragonfly or slim-fly; on any other take one of {}",
+        others.join(", ")
     )]
     NotGuided {
         /// The scheme.
         scheme: &'static str,
+        /// Schemes that work on any topology.
+        others: Vec<&'static str>,
     },
     /// A part of an entropy value has 8 bits.
     #[error(

@@ -1,5 +1,9 @@
 //! Adaptive routing as PRIME compares with it (PRIME §IV, specification 4.3): every data packet takes the next hop with
-//! the least bytes in its local queue, ties broken at random. Control packets take plain hash ECMP.
+//! the shortest local queue, ties broken at random. Control packets take plain hash ECMP.
+//!
+//! Queues are compared by levels, as hardware and Ultra Ethernet's public simulator do. Exact lengths are an option:
+//! hosts that start together send at a fixed rhythm, and the port a flow took last is just the one that has become idle
+//! when its next packet comes, so that flows stay on ports and their collisions further down persist.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -7,31 +11,46 @@ use crate::{
     registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::Stream;
-use anabranch_settings::parameters;
-use anabranch_units::{Bytes, Time};
+use anabranch_settings::{choices, parameters};
+use anabranch_units::Time;
 
 /// What the registry says of this scheme.
 pub const ABOUT: About = About {
     name: "ar",
     summary: "adaptive routing: the least local queue of all next hops",
     source: "PRIME §IV; specification 4.3 (random ties: ours)",
-    description: "Every data packet takes the next hop whose queue at this switch is the shortest; equal queues are \
-        drawn among at random. It cannot see congestion further on.",
+    description: "Every data packet takes the next hop whose queue at this switch is the shortest, by levels of its \
+        filling or exactly; equal queues are drawn among at random. It cannot see congestion further on.",
     tags: TagKind::Entropy,
     sees: Sees::Choices,
 };
 
+choices! {
+    /// How queues are compared.
+    pub enum Compare {
+        /// By the level of their filling that `levels` says.
+        Levels = "levels",
+        /// By their bytes.
+        Exact = "exact",
+    }
+}
+
 parameters! {
     /// Adaptive routing.
     pub struct ArParameters {
-        /// Queue lengths are compared in whole multiples of this many bytes; 1 compares them exactly.
-        unit: Bytes = Bytes(1), source "ours: the paper says queue size, no more; htsim compares coarse levels";
+        /// How queues are compared.
+        compare: Compare = Compare::Levels, source "ours: PRIME says queue size, no more; levels as hardware and Ultra Ethernet's public simulator";
+        /// Where each level ends, in percent of `fabric.queue_limit`; one more level lies above the last. No effect with `compare = "exact"`.
+        levels: Vec<u64> = vec![5, 10, 20], source "Ultra Ethernet's public simulator";
     }
 }
 
 impl Check for ArParameters {
     fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(self.unit.0 > 0, "unit", self.unit, "at least 1B")
+        let ascending = self.levels.windows(2).all(|pair| pair[0] < pair[1]);
+        let fine = ascending && !self.levels.is_empty() && self.levels.iter().all(|level| (1..=100).contains(level));
+        let found = format!("{:?}", self.levels);
+        Invalid::unless(fine, "levels", found, "ascending percentages from 1 to 100, for example [5, 10, 20]")
     }
 }
 
@@ -39,9 +58,10 @@ impl Check for ArParameters {
 #[derive(Debug)]
 pub struct Ar {
     hasher: Hasher,
-    unit: u64,
+    /// Bytes at which each level ends; `None`: exact lengths are compared.
+    levels: Option<Vec<u64>>,
     stream: Stream,
-    /// The shortest queues found so far for the packet at hand.
+    /// The shortest queues found so far for the current packet.
     shortest: Vec<u32>,
 }
 
@@ -50,7 +70,9 @@ impl Ar {
     pub fn new(parameters: ArParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let shortest = Vec::with_capacity(switch.widest as usize);
         Ar {
-            unit: parameters.unit.0.max(1),
+            levels: (parameters.compare == Compare::Levels).then(|| {
+                parameters.levels.iter().map(|&percent| switch.queue_limit.saturating_mul(percent) / 100).collect()
+            }),
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "ar"),
             shortest,
@@ -74,12 +96,16 @@ impl SwitchScheme for Ar {
         self.shortest.clear();
         let mut least = u64::MAX;
         for index in 0..candidates.count {
-            let bytes = queues.bytes(index) / self.unit;
-            if bytes < least {
-                least = bytes;
+            let bytes = queues.bytes(index);
+            let length = match &self.levels {
+                Some(levels) => levels.iter().filter(|&&end| bytes >= end).count() as u64,
+                None => bytes,
+            };
+            if length < least {
+                least = length;
                 self.shortest.clear();
             }
-            if bytes == least {
+            if length == least {
                 self.shortest.push(index);
             }
         }
@@ -97,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        let mut s = Ar::new(ArParameters::default(), 1, &LEAF);
+        let mut s = Ar::new(ArParameters { compare: Compare::Exact, ..Default::default() }, 1, &LEAF);
         // The shortest of all, each queue read once.
         let mut q = Queues::new(&[9, 8, 7, 3, 4, 5, 6, 7]);
         assert_eq!(choose(&mut s, &data(1, 0), &POSITIONS, &mut q), 3);
@@ -118,5 +144,31 @@ mod tests {
             assert_eq!(choose(&mut s, &ack(1, tag), &POSITIONS, &mut q), expected);
         }
         assert_eq!(q.reads, [0; 8]);
+    }
+
+    #[test]
+    fn levels_are_shares_of_the_queue_limit() {
+        // A limit of 1000 B: levels end at 50, 100 and 200 B. Queues of 49 and 0 B are alike, 50 B is a level more, and
+        // all from 200 B on are alike again.
+        let mut s = Ar::new(ArParameters::default(), 1, &SwitchInfo { queue_limit: 1000, ..LEAF });
+        let mut chosen = |bytes: &[u64]| {
+            let mut q = Queues::new(bytes);
+            let mut seen: Vec<u32> =
+                (0..200).map(|_| choose(&mut s, &data(1, 0), &POSITIONS[..bytes.len()], &mut q)).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            seen
+        };
+        assert_eq!(chosen(&[49, 0, 50, 900]), [0, 1]);
+        assert_eq!(chosen(&[99, 100, 50, 900]), [0, 2]);
+        assert_eq!(chosen(&[199, 200, 900, 5000]), [0]);
+        assert_eq!(chosen(&[200, 5000, 900, 1000]), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn levels_must_ascend() {
+        let refused = |levels: &[u64]| ArParameters { levels: levels.to_vec(), ..Default::default() }.check().is_err();
+        assert!(refused(&[]) && refused(&[5, 5]) && refused(&[20, 10]) && refused(&[0, 5]) && refused(&[101]));
+        assert!(!refused(&[50]) && ArParameters::default().check().is_ok());
     }
 }

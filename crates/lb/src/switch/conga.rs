@@ -2,7 +2,7 @@
 //! packet gathers the worst link of its path on the way and packets in the other direction carry that back. Each
 //! flowlet takes the path whose worst link is best.
 
-use super::leaf::{FlowKey, FlowTable, Flowlet, PathNumbers};
+use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
@@ -35,13 +35,13 @@ parameters! {
         alpha: f64 = 0.2, source "specification 4.2";
         /// Bits of a congestion metric.
         q: u32 = 3, source "specification 4.2";
-        /// Whether a metric ends at 2^q - 1; auto: yes, but for the `conweave-ns3` profiles.
+        /// Whether a metric is at most 2^q - 1; auto: yes, except in the `conweave-ns3` profiles.
         clamp: Auto<bool> = Auto::Auto, source "specification 4.2";
-        /// Age at which what was heard of a path is forgotten.
+        /// Age at which reports on a path are forgotten.
         aging: Time = Time::from_us(500), source "specification 4.2";
-        /// Paths that a new flowlet compares: so many consecutive ones from a random first; 0: all.
+        /// Consecutive paths that a new flowlet compares, from a random first one; 0: all.
         candidates: u32 = 4, source "specification 4.2: as in Hopper's comparison; CONGA's paper compares all";
-        /// Whether a flowlet keeps its path where that is among the best, as CONGA's paper has it.
+        /// Whether a flow keeps its path if that is among the best, as CONGA's paper has it.
         keep_on_tie: bool = false, source "specification 4.2";
     }
 }
@@ -55,6 +55,10 @@ impl Check for CongaParameters {
             Some((key, time)) => Invalid::unless(false, key, time, "a time above zero"),
             None => Ok(()),
         }
+    }
+
+    fn most_leaf_paths(&self) -> Option<u64> {
+        Some(MOST_LEAF_PATHS)
     }
 }
 
@@ -75,7 +79,7 @@ impl Dre {
     }
 }
 
-/// What is known of a path, and since when.
+/// A report on a path, and its time.
 #[derive(Clone, Copy, Debug)]
 struct Metric {
     value: u32,
@@ -96,11 +100,11 @@ pub struct Conga {
     hasher: Hasher,
     stream: Stream,
     number: u32,
-    reference: bool,
+    udp_ports: bool,
     paths: PathNumbers,
     dre: Vec<Dre>,
     flowlets: FlowTable<Flowlet>,
-    /// Per leaf and path: how congested the way there is; how congested the way from there was.
+    /// Per leaf and path: how congested the path there is, and how congested the path back was.
     to_leaf: Vec<Vec<Option<Metric>>>,
     from_leaf: Vec<Vec<Option<Metric>>>,
     best: Vec<u32>,
@@ -110,16 +114,16 @@ pub struct Conga {
 impl Conga {
     /// The scheme at this switch.
     pub fn new(parameters: CongaParameters, seed: u64, switch: &SwitchInfo) -> Self {
-        let reference = switch.reference.is_some();
+        let udp_ports = switch.udp_ports;
         Conga {
             clamp: match parameters.clamp {
                 Auto::Value(clamp) => clamp,
-                Auto::Auto => !reference,
+                Auto::Auto => !udp_ports,
             },
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "conga"),
             number: switch.number,
-            reference,
+            udp_ports,
             paths: PathNumbers::of(switch),
             dre: vec![Dre::default(); switch.ports as usize],
             flowlets: FlowTable::new(Time::from_ps(20 * parameters.flowlet_timeout.ps())),
@@ -143,7 +147,7 @@ impl Conga {
         if self.clamp { metric.min(levels - 1) } else { metric }
     }
 
-    /// What is still remembered: an entry is dropped at the first multiple of the aging time at which it is older.
+    /// The report, if still remembered: an entry is dropped at the first multiple of the aging time at which it is older.
     fn fresh(&self, metric: Option<Metric>, now: Time) -> Option<u32> {
         let aging = self.parameters.aging.ps();
         let sweep = now.ps() / aging * aging;
@@ -189,7 +193,7 @@ impl Conga {
         chosen
     }
 
-    /// One of the metrics known of the way from `leaf`, at random.
+    /// A random one of the metrics of paths from `leaf`.
     fn feedback(&mut self, now: Time, leaf: u32) -> Option<(u32, u32)> {
         let known = |conga: &Self, path: u32| {
             let table = conga.from_leaf.get(leaf as usize);
@@ -205,7 +209,7 @@ impl Conga {
         Some((path, known(self, path)?))
     }
 
-    /// Notes what a header says of a path; a path that does not exist is no path of ours.
+    /// Stores a report from a header; reports on paths that do not exist are ignored.
     fn note(tables: &mut [Vec<Option<Metric>>], leaf: u32, paths: u32, path: u32, metric: Metric) {
         let Some(table) = tables.get_mut(leaf as usize).filter(|_| path < paths) else { return };
         if table.is_empty() {
@@ -233,7 +237,7 @@ impl SwitchScheme for Conga {
             header.0[CE] = header.0[CE].max(metric);
             return index;
         }
-        let key = FlowKey::of(packet, self.reference);
+        let key = FlowKey::of(packet, self.udp_ports);
         let timeout = self.parameters.flowlet_timeout;
         let known = self.flowlets.get(key).map(|flowlet| {
             let going = now - flowlet.last <= timeout;

@@ -6,7 +6,7 @@
 //! is good and the next packet starts the next epoch. If not, the next packet is the TAIL on the old path and what follows
 //! is phase 1, on a new path. The receiver's leaf answers the TAIL with CLEAR, and the next epoch may begin.
 
-use super::leaf::{Entry, FlowKey, FlowTable, PathNumbers};
+use super::leaf::{Entry, FlowKey, FlowTable, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
@@ -38,7 +38,7 @@ parameters! {
         path_pause: Time = Time::from_us(16), source "specification 4.4";
         /// Time beyond the expected arrival of the TAIL that held packets wait; auto: 16 us, 64 us on three lossless tiers.
         voq_flush_extra: Auto<Time> = Auto::Auto, source "specification 4.4";
-        /// How long held packets wait where nothing is known of the old path; auto: 200 us, on three tiers 300 or 600 us.
+        /// How long held packets wait if nothing is known about the old path; auto: 200 us, on three tiers 300 or 600 us.
         default_voq_wait: Auto<Time> = Auto::Auto, source "specification 4.4";
         /// A flow silent for longer starts anew; auto: 300 us, 1000 us on three tiers.
         tx_expiry: Auto<Time> = Auto::Auto, source "specification 4.4";
@@ -50,9 +50,18 @@ impl Check for ConweaveParameters {
         let expiry = self.tx_expiry;
         Invalid::unless(expiry != Auto::Value(Time::ZERO), "tx_expiry", "0us", "a time above zero")
     }
+
+    fn most_leaf_paths(&self) -> Option<u64> {
+        Some(MOST_LEAF_PATHS)
+    }
+
+    /// Its reordering queues do (specification 4.4).
+    fn distorts_round_trips(&self) -> bool {
+        true
+    }
 }
 
-/// What word 4 of the header says: the path in 10 bits, then phase, kind (2 bits) and the epoch in 19 bits.
+/// Word 4 of the header: the path in 10 bits, then phase, kind (2 bits) and the epoch in 19 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     path: u32,
@@ -103,9 +112,9 @@ struct Source {
     epoch: u32,
     phase: bool,
     active: Time,
-    /// Until when the answer must come; `None`: none is awaited.
+    /// Deadline of the answer; `None`: none is expected.
     deadline: Option<Time>,
-    /// The answer came, or CLEAR did.
+    /// The answer, or CLEAR, has come.
     stable: bool,
     /// When the TAIL was sent.
     tail: Time,
@@ -253,7 +262,7 @@ impl Conweave {
         mark.path
     }
 
-    /// Hands out a reordering queue for a flow.
+    /// Reserves a reordering queue for a flow.
     fn open_queue(&mut self, key: FlowKey) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.queues.push(None);
@@ -331,7 +340,7 @@ impl SwitchScheme for Conweave {
         if !mark.phase
             && let Some((queue, _)) = flow.held
         {
-            // Something of the old path passes: what waits will go on after the TAIL.
+            // A packet of the old path passes: what waits goes on after the TAIL.
             let at = if is_tail { now + Time::from_ns(1) } else { now + gap + flush_extra };
             flow.held = Some((queue, at));
             out.wake.push((at, queue));
@@ -373,7 +382,7 @@ impl SwitchScheme for Conweave {
     fn on_timer(&mut self, now: Time, number: u32, out: &mut Effects) {
         let Some(key) = self.queues.get(number as usize).copied().flatten() else { return };
         let Some(flow) = self.sinks.get(key) else { return };
-        // The time may have been moved since, and then another wake stands for it.
+        // The flush may have been moved since; then another wake-up serves it.
         if flow.held.is_none_or(|(queue, at)| queue != number || at > now) {
             return;
         }

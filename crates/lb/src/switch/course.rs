@@ -3,12 +3,12 @@
 
 use crate::{GuidedSwitch, SwitchHeader};
 
-/// The word of the header that is used; hosts use others of probes.
+/// The header word used here; hosts use others in probes.
 const WORD: usize = 4;
 const OVER_LOCAL: u32 = 1 << 8;
 const GUIDED: u32 = 1 << 9;
 
-/// Where a packet is on its way.
+/// Progress of a packet along its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Course(u32);
 
@@ -42,13 +42,13 @@ impl Course {
         self.0 = self.0 & 0xffff | GUIDED | u32::from(ev) << 16;
     }
 
-    /// Takes its entropy value away.
+    /// Clears its entropy value.
     #[inline]
     pub(crate) fn clear_ev(&mut self) {
         self.0 &= 0xffff & !GUIDED;
     }
 
-    /// The port by its entropy value, the default one without.
+    /// The port named by its entropy value, or the default one.
     #[inline]
     pub(crate) fn port<G: GuidedSwitch>(self, at: &G) -> u32 {
         match self.ev() {
@@ -57,7 +57,7 @@ impl Course {
         }
     }
 
-    /// It leaves by this port: notes the hop.
+    /// Records the hop through this port.
     #[inline]
     pub(crate) fn leave<G: GuidedSwitch>(mut self, at: &G, port: u32, header: &mut SwitchHeader) -> u32 {
         let local = if at.is_local(at.here(), port) { OVER_LOCAL } else { 0 };

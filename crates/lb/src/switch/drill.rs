@@ -2,7 +2,7 @@
 //! random and of the `m` that were the shortest last time, and takes the shortest. The memory is kept per set of next
 //! hops. Control packets take plain hash ECMP.
 //!
-//! In the `conweave-ns3` profiles, as in the model behind the recorded runs (conweave-ns3 1.5), the memory is kept per
+//! In the `conweave-ns3` profiles, as in the recorded model (specification 17.5), the memory is kept per
 //! destination host, the next hops are drawn whether or not they are remembered, and of equal queues a remembered one
 //! wins.
 
@@ -57,9 +57,9 @@ pub struct Drill {
     memory: Vec<u32>,
     /// The memory is per destination host, and grows with them.
     per_host: bool,
-    /// The next hops drawn for the packet at hand, where they are drawn apart from the memory.
+    /// The next hops drawn for the current packet, if drawn independently of the memory.
     drawn: Vec<u32>,
-    /// The next hops looked at for the packet at hand, with their queues.
+    /// The next hops compared for the current packet, with their queues.
     sample: Vec<(u64, u32)>,
 }
 
@@ -72,8 +72,8 @@ impl Drill {
             m,
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "drill"),
-            memory: if switch.reference.is_some() { Vec::new() } else { vec![NONE; m * switch.groups as usize] },
-            per_host: switch.reference.is_some(),
+            memory: if switch.udp_ports { Vec::new() } else { vec![NONE; m * switch.groups as usize] },
+            per_host: switch.udp_ports,
             drawn: Vec::with_capacity(d),
             sample: Vec::with_capacity(d + m),
         }
@@ -103,7 +103,7 @@ impl SwitchScheme for Drill {
         sample.clear();
         let mut look = |index: u32, sample: &mut Vec<(u64, u32)>| {
             if sample.iter().all(|&(_, other)| other != index) {
-                // Sorted; of equal queues the first looked at wins.
+                // Sorted; of equal queues the first one wins.
                 let bytes = queues.bytes(index);
                 sample.insert(sample.partition_point(|&(other, _)| other <= bytes), (bytes, index));
             }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_recorded_runs_remember_per_destination_host() {
-        let info = SwitchInfo { reference: Some(128), ..LEAF };
+        let info = SwitchInfo { udp_ports: true, ..LEAF };
         let mut s = Drill::new(DrillParameters::default(), 1, &info);
         let to = |s: &mut Drill, dst, q: &mut Queues| {
             let packet = crate::PacketView { dst, ..data(1, 0) };

@@ -25,7 +25,12 @@ parameters! {
     pub struct EcmpParameters {}
 }
 
-impl Check for EcmpParameters {}
+impl Check for EcmpParameters {
+    /// Source-guided switches hash to all paths and not to the shortest alone (Spritz §V-A).
+    fn guided_form(&self) -> Option<&'static str> {
+        Some(super::source_guided::ABOUT.name)
+    }
+}
 
 /// ECMP of one switch.
 #[derive(Debug)]

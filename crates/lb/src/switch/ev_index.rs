@@ -1,6 +1,6 @@
 //! The switch side of PRIME (PRIME §III-C, specification 5.3): the part of the multi-part entropy value that belongs to
-//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says what becomes
-//! of the index. Control packets are forwarded in the same way.
+//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says which
+//! one is taken instead. Control packets are forwarded in the same way.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
@@ -15,18 +15,19 @@ pub const ABOUT: About = About {
     summary: "this tier's part of the multi-part entropy value names the uplink",
     source: "PRIME §III-C, Fig. 4; specification 5.3",
     description: "The switch reads its tier's part of the multi-part entropy value and takes the uplink of that index. \
-        After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some), \
-        or it names the uplink as before and only those of dead uplinks are remapped (remap = \"skip\").",
+        After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some; hosts \
+        are told nothing), or it names the uplink as before, only those of dead uplinks are remapped, and hosts that \
+        know leave them out (remap = \"skip\").",
     tags: TagKind::MultiPart,
     sees: Sees::Choices,
 };
 
 choices! {
-    /// What becomes of an index where uplinks have failed.
+    /// Which uplink an index means where some have failed.
     pub enum Remap {
-        /// Index modulo the number of live uplinks.
+        /// Index modulo the number of live uplinks. Hosts are not told which paths are dead: the numbers mean others now.
         Mod = "mod",
-        /// The uplink of that position; if it is dead, as with `mod`.
+        /// The uplink of that position; if it is dead, as with `mod`. Hosts are told, and leave it out.
         Skip = "skip",
     }
 }
@@ -34,12 +35,18 @@ choices! {
 parameters! {
     /// Multi-part entropy value to uplink.
     pub struct EvIndexParameters {
-        /// What becomes of an index where uplinks have failed.
+        /// Which uplink an index means where some have failed.
         remap: Remap = Remap::Mod, source "ours (specification 5.3)";
     }
 }
 
-impl Check for EvIndexParameters {}
+impl Check for EvIndexParameters {
+    /// Where the switches renumber their live uplinks an entropy value no longer means the path it meant, and a host that
+    /// left one out would leave out a live path.
+    fn tells_dead_paths(&self) -> bool {
+        self.remap != Remap::Mod
+    }
+}
 
 /// Forwarding by index at one switch.
 #[derive(Debug)]
@@ -74,8 +81,12 @@ impl EvIndex {
 
 impl SwitchScheme for EvIndex {
     #[inline]
-    fn by_tag(&self, tag: Tag, candidates: &Candidates<'_>) -> Option<u32> {
-        Some(self.choose(tag, candidates))
+    fn by_tag(&self, tag: Tag, count: u32, uplinks: u32) -> Option<u32> {
+        if self.skip && count != uplinks {
+            return None;
+        }
+        let index = tag >> self.shift & self.mask;
+        Some(if index < count { index } else { index % count })
     }
 
     #[inline]

@@ -4,6 +4,9 @@ use crate::{Candidates, PacketView, SwitchInfo};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
+/// Paths between two leaves that they can number (10 bits of ConWeave's header).
+pub(crate) const MOST_LEAF_PATHS: u64 = 1024;
+
 /// Paths of a tree as its leaves number them: uplink at the leaf, then uplink at the switch above.
 #[derive(Clone, Debug)]
 pub(crate) struct PathNumbers {
@@ -49,8 +52,8 @@ impl FlowKey {
     /// By sender, receiver and flow; in the reference model by receiver, source port and the destination port with
     /// the bits of the priority group set, so that some flows share an entry (conweave-ns3, "What the runs showed").
     #[inline]
-    pub(crate) fn of(packet: &PacketView, reference: bool) -> Self {
-        if reference {
+    pub(crate) fn of(packet: &PacketView, udp_ports: bool) -> Self {
+        if udp_ports {
             let (source, destination) = (packet.flow & 0xffff, packet.flow >> 16 & 0xffff | 3);
             return FlowKey(u64::from(packet.dst), source << 16 | destination);
         }

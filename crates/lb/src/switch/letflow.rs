@@ -1,7 +1,7 @@
 //! LetFlow (specification 4.1; NSDI 2017): the sender's leaf gives every flowlet a path at random. A flowlet ends where
 //! its flow pauses for longer than a timeout; the elasticity of flowlets does the rest.
 
-use super::leaf::{FlowKey, FlowTable, Flowlet, PathNumbers};
+use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
@@ -34,6 +34,10 @@ impl Check for LetflowParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.flowlet_timeout > Time::ZERO, "flowlet_timeout", self.flowlet_timeout, "a time above zero")
     }
+
+    fn most_leaf_paths(&self) -> Option<u64> {
+        Some(MOST_LEAF_PATHS)
+    }
 }
 
 /// LetFlow of one switch.
@@ -43,7 +47,7 @@ pub struct Letflow {
     hasher: Hasher,
     stream: Stream,
     number: u32,
-    reference: bool,
+    udp_ports: bool,
     paths: PathNumbers,
     flowlets: FlowTable<Flowlet>,
     count: u64,
@@ -58,7 +62,7 @@ impl Letflow {
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "letflow"),
             number: switch.number,
-            reference: switch.reference.is_some(),
+            udp_ports: switch.udp_ports,
             paths: PathNumbers::of(switch),
             flowlets: FlowTable::new(Time::from_ps(20 * timeout.ps())),
             count: 0,
@@ -81,7 +85,7 @@ impl SwitchScheme for Letflow {
         if packet.src_leaf != self.number {
             return self.paths.candidate(header.0[0], candidates);
         }
-        let key = FlowKey::of(packet, self.reference);
+        let key = FlowKey::of(packet, self.udp_ports);
         let path = match self.flowlets.get(key) {
             Some(flowlet) if now - flowlet.last <= self.timeout => {
                 flowlet.last = now;
@@ -159,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_reference_model_mixes_some_flows_up() {
-        let info = SwitchInfo { reference: Some(128), ..leaf() };
+        let info = SwitchInfo { udp_ports: true, ..leaf() };
         let ports = |source: u64, destination: u64| data(source | destination << 16, 0);
         let mut s = Letflow::new(LetflowParameters::default(), 1, &info);
         let path = at(&mut s, 0, &ports(10_005, 101));

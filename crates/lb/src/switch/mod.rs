@@ -59,8 +59,10 @@ pub(crate) mod testing {
         switches: 16,
         ports: 24,
         uplinks: Vec::new(),
-        reference: None,
+        murmur3: None,
+        udp_ports: false,
         hop_delay: Time::from_us(1),
+        queue_limit: 400_000,
         lossless: false,
         tags: TagKind::Entropy,
     };
@@ -104,6 +106,7 @@ pub(crate) mod testing {
                 minimal: ns < 1000,
                 latency: Time::from_ns(ns),
                 propagation: Time::from_ns(ns - 200),
+                hops: 2,
             };
             let paths = GuidedPaths::new([path(0x0001, 691), path(0x0100, 1382)]);
             Little { here, to, queues: vec![0; 2], snapshots: BTreeMap::new(), paths }

@@ -152,6 +152,7 @@ mod tests {
             minimal: false,
             latency: Time::from_ps((ns * 1000.0) as u64),
             propagation: Time::ZERO,
+            hops: 2,
         };
         let paths = crate::GuidedPaths::new([path(1, 799.6), path(2, 1491.0)]);
         let share = |weights, scale| {

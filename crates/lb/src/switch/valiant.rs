@@ -178,4 +178,83 @@ mod tests {
             assert!(hops <= 5);
         }
     }
+
+    /// A switch of the Dragonfly (4, 8, 4): ports 0 to 6 lead to the others of the group, 7 to 10 over global links, the
+    /// k-th of a group (counted over its switches) to the group k + 1 further on.
+    struct Large {
+        here: u32,
+        to: u32,
+    }
+
+    impl GuidedSwitch for Large {
+        fn shape(&self) -> Shape {
+            Shape::Dragonfly
+        }
+        fn here(&self) -> u32 {
+            self.here
+        }
+        fn destination(&self) -> u32 {
+            self.to
+        }
+        fn ports(&self, _: u32) -> u32 {
+            11
+        }
+        fn peer(&self, switch: u32, port: u32) -> u32 {
+            let (group, own) = (switch / 8, switch % 8);
+            if port < 7 {
+                return group * 8 + port + u32::from(port >= own);
+            }
+            let k = own * 4 + port - 7;
+            (group + k + 1) % 33 * 8 + (31 - k) / 4
+        }
+        fn is_local(&self, _: u32, port: u32) -> bool {
+            port < 7
+        }
+        fn group(&self, switch: u32) -> u32 {
+            switch / 8
+        }
+        fn minimal(&self, _: u32) -> u32 {
+            0
+        }
+        fn named(&self, _: u8, _: bool, _: u16) -> u32 {
+            0
+        }
+        fn queue(&mut self, _: u32) -> u64 {
+            0
+        }
+        fn snapshot(&self, _: u32, _: u32) -> u64 {
+            0
+        }
+        fn paths(&mut self) -> &crate::GuidedPaths {
+            const { &crate::GuidedPaths::EMPTY }
+        }
+    }
+
+    #[test]
+    fn the_two_readings_differ_on_a_full_dragonfly() {
+        // From switch 2 of group 0 to group 20. By port: 11 ports alike, so each of its own 4 global links has 1/11, and each
+        // of the 28 of its neighbours 1/11 * 1/4 = 1/44. By switch: 8 switches alike with 4 links each, 1/32 throughout.
+        // 176,000 draws: standard deviations are sqrt(n p (1 - p)); 4.5 of them are exceeded by one of 64 with 4e-4.
+        const DRAWS: u32 = 176_000;
+        let at = Large { here: 2, to: 160 };
+        for (first_hop, own, other) in [(FirstHop::Port, 1.0 / 11.0, 1.0 / 44.0), (FirstHop::Switch, 0.03125, 0.03125)]
+        {
+            let mut stream = Stream::keyed(1, 2, "test");
+            let mut taken = std::collections::BTreeMap::new();
+            for _ in 0..DRAWS {
+                let (first, second) = draw(first_hop, &mut stream, &at);
+                assert_eq!(at.is_local(2, first), second.is_some(), "a second draw after a local hop alone");
+                let link = second.map_or((2, first), |port| (at.peer(2, first), port));
+                assert!(link.0 < 8 && !at.is_local(link.0, link.1), "{link:?} leaves the group");
+                *taken.entry(link).or_insert(0u32) += 1;
+            }
+            assert_eq!(taken.len(), 32, "{first_hop:?}");
+            for (link, count) in taken {
+                let p: f64 = if link.0 == 2 { own } else { other };
+                let (expected, deviation) = (f64::from(DRAWS) * p, (f64::from(DRAWS) * p * (1.0 - p)).sqrt());
+                let off = (f64::from(count) - expected).abs() / deviation;
+                assert!(off < 4.5, "{first_hop:?}, {link:?}: {count}, expected {expected}");
+            }
+        }
+    }
 }

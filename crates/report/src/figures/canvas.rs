@@ -18,14 +18,32 @@ pub(crate) struct Style {
     pub(crate) bold: bool,
     pub(crate) paint: Paint,
     pub(crate) anchor: Anchor,
+    /// The scheme it names: pressed on the page, it isolates that scheme.
+    pub(crate) series: Option<usize>,
+}
+
+/// A point of a figure that the page tells about when the pointer is near.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Hit {
+    /// Where it is drawn.
+    pub(crate) at: (f64, f64),
+    /// Whose it is.
+    pub(crate) series: Option<usize>,
+    /// Its numbers.
+    pub(crate) text: String,
 }
 
 /// Texts of the figures' parts.
-pub(crate) const TITLE: Style = Style { size: 16.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start };
-pub(crate) const SUBTITLE: Style = Style { size: 12.0, bold: false, paint: Paint::Muted, anchor: Anchor::Start };
-pub(crate) const PANEL: Style = Style { size: 13.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start };
-pub(crate) const LABEL: Style = Style { size: 12.0, bold: false, paint: Paint::Ink, anchor: Anchor::Start };
-pub(crate) const TICK: Style = Style { size: 11.0, bold: false, paint: Paint::Muted, anchor: Anchor::Middle };
+pub(crate) const TITLE: Style =
+    Style { size: 16.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start, series: None };
+pub(crate) const SUBTITLE: Style =
+    Style { size: 12.0, bold: false, paint: Paint::Muted, anchor: Anchor::Start, series: None };
+pub(crate) const PANEL: Style =
+    Style { size: 13.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start, series: None };
+pub(crate) const LABEL: Style =
+    Style { size: 12.0, bold: false, paint: Paint::Ink, anchor: Anchor::Start, series: None };
+pub(crate) const TICK: Style =
+    Style { size: 11.0, bold: false, paint: Paint::Muted, anchor: Anchor::Middle, series: None };
 
 impl Style {
     pub(crate) fn anchor(self, anchor: Anchor) -> Self {
@@ -36,6 +54,9 @@ impl Style {
     }
     pub(crate) fn bold(self) -> Self {
         Style { bold: true, ..self }
+    }
+    pub(crate) fn naming(self, series: usize) -> Self {
+        Style { series: Some(series), ..self }
     }
     /// About how wide `text` is: the figures need room for it, not the exact width.
     pub(crate) fn width(&self, text: &str) -> f64 {
@@ -62,6 +83,7 @@ pub(crate) struct Canvas {
     width: f64,
     height: f64,
     body: String,
+    hits: Vec<Hit>,
 }
 
 /// A coordinate with the precision that shows.
@@ -70,7 +92,8 @@ fn px(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-fn escape(text: &str) -> String {
+/// Text for XML.
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -79,14 +102,28 @@ fn class(stroke: Paint, fill: Paint) -> String {
         .into_iter()
         .flatten()
         .collect();
-    if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) }
+    let class = if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
+    match (stroke, fill) {
+        (Paint::Series(series), _) | (_, Paint::Series(series)) => format!("{class} data-s=\"{series}\""),
+        _ => class,
+    }
 }
 
 impl Canvas {
     pub(crate) fn new(width: f64, height: f64) -> Self {
-        let mut canvas = Canvas { width, height, body: String::new() };
+        let mut canvas = Canvas { width, height, body: String::new(), hits: vec![] };
         canvas.rectangle((0.0, 0.0), (width, height), Paint::Paper);
         canvas
+    }
+
+    /// Marks a point that the page tells about.
+    pub(crate) fn hit(&mut self, at: (f64, f64), series: Option<usize>, text: String) {
+        self.hits.push(Hit { at, series, text });
+    }
+
+    /// The points marked so far.
+    pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
+        std::mem::take(&mut self.hits)
     }
 
     /// The sheet as an SVG document that describes itself.
@@ -158,6 +195,16 @@ impl Canvas {
         );
     }
 
+    /// A cross, the sign of a link that failed.
+    pub(crate) fn cross(&mut self, (x, y): (f64, f64), radius: f64, paint: Paint) {
+        // A light rim keeps it visible on every ground.
+        for (paint, width) in [(Paint::Paper, 2.8), (paint, 1.6)] {
+            for (dx, dy) in [(radius, radius), (radius, -radius)] {
+                self.line((x - dx, y - dy), (x + dx, y + dy), paint, width);
+            }
+        }
+    }
+
     pub(crate) fn rectangle(&mut self, at: (f64, f64), size: (f64, f64), fill: Paint) {
         self.cells(&[at], size, fill);
     }
@@ -207,9 +254,10 @@ impl Canvas {
         } else {
             format!(" transform=\"rotate({} {} {})\"", px(degrees), px(x), px(y))
         };
+        let naming = style.series.map_or(String::new(), |series| format!(" data-s=\"{series}\" data-key=\"{series}\""));
         let _ = writeln!(
             self.body,
-            "<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{anchor}{weight}{turn}{}>{}</text>",
+            "<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{anchor}{weight}{turn}{}{naming}>{}</text>",
             px(x),
             px(y),
             px(style.size),

@@ -1,18 +1,17 @@
-//! Schemes side by side: max FCT over ideal, tail and mean slowdown, each with its confidence interval.
+//! Schemes side by side: max FCT over ideal, tail and mean slowdown, each with its confidence interval and the groups that
+//! cannot be told apart.
 
 use super::{
-    Figure,
+    Figure, View,
     canvas::{Anchor, LABEL, PANEL, TICK},
     palette::Paint,
+    panel::{Axis, BELOW, horizontal},
     scale::{Scale, plain},
     sheet::{Grid, Sheet, column, names},
 };
 use crate::{
-    comparison::{ALL, Metric},
-    dataset::{Dataset, SchemeRuns},
-    numbers::significant_digits,
-    statistics::Estimate,
-    summary::Summary,
+    comparison::{ComparisonRow, Metric},
+    numbers::{letters, significant_digits},
 };
 
 /// Name of its files.
@@ -26,79 +25,99 @@ const PANELS: [(&str, &str); 3] = [
 
 const ROW: f64 = 24.0;
 
-fn estimate(scheme: &SchemeRuns, metric: &str) -> Option<Estimate> {
-    let metric = Metric::named(metric)?;
-    let value = |summary: &Summary| metric.value(summary, ALL);
-    Estimate::of(&scheme.runs.iter().filter_map(|run| value(&run.summary)).collect::<Vec<_>>())
-}
-
 /// `None` where there is only one scheme, or no flow counts.
-pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
-    let shown: Vec<(&str, &str, Vec<Option<Estimate>>)> = PANELS
+pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+    let Some(comparison) = view.comparison else { return Ok(None) };
+    let names = names(view.data);
+    let of = |metric: &str| names.iter().map(|name| comparison.row(view.key(), name, metric)).collect::<Vec<_>>();
+    let shown: Vec<(&str, &str, Vec<Option<&ComparisonRow>>)> = PANELS
         .iter()
-        .map(|(metric, heading)| (*metric, *heading, data.schemes.iter().map(|s| estimate(s, metric)).collect()))
-        .filter(|(_, _, estimates): &(_, _, Vec<_>)| estimates.iter().any(Option::is_some))
+        .map(|(metric, heading)| (*metric, *heading, of(metric)))
+        .filter(|(_, _, rows)| rows.iter().flatten().any(|row| row.mean.is_some()))
         .collect();
-    if data.schemes.len() < 2 || shown.is_empty() {
-        return None;
+    if names.len() < 2 || shown.is_empty() {
+        return Ok(None);
     }
-    let names = names(data);
     let beside = names.iter().map(|name| LABEL.width(name)).fold(40.0, f64::max) + 16.0;
     let height = ROW * names.len() as f64 + 8.0;
-    let grid = Grid { columns: shown.len(), width: 226.0, height, beside, below: 26.0, panels: shown.len() };
-    let many = data.seeds().len();
-    let interval = match many {
-        1 => "one seed, so no confidence interval".to_string(),
-        _ => format!("mean over {many} seeds with its 95 % confidence interval"),
+    let grid = Grid { columns: shown.len(), width: 226.0, height, beside, below: BELOW, panels: shown.len() };
+    let many = view.data.seeds().len();
+    let tested = shown.iter().flat_map(|(_, _, rows)| rows).flatten().any(|row| !row.group.is_empty());
+    let subtitle = match (many, tested) {
+        (1, _) => {
+            "Distance from the ideal (1); one seed, so no confidence interval and no test. Less is better".to_string()
+        }
+        (_, false) => format!(
+            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; too few seeds to tell schemes apart. Less is better"
+        ),
+        (_, true) => format!(
+            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; schemes that share a letter cannot be told apart. Less is better"
+        ),
     };
-    let subtitle = format!("Distance from the ideal (1), {interval}; less is better");
-    let mut sheet = Sheet::new("How far from ideal: slowest flow, tail and mean", &subtitle, &grid, &[]);
+    let mut sheet = Sheet::new(&view.titled("How far from ideal: slowest flow, tail and mean"), &subtitle, &grid, &[]);
+    let upper = |row: &ComparisonRow| row.ci95_high.or(row.mean).unwrap_or(1.0);
+    let lower = |row: &ComparisonRow| row.ci95_low.or(row.mean).unwrap_or(1.0);
+    let all = || shown.iter().flat_map(|(_, _, rows)| rows).flatten().filter(|row| row.mean.is_some());
+    let largest = all().map(|row| upper(row)).fold(1.0, f64::max);
+    // One scale for all panels, so that they can be compared.
+    let least = all().map(|row| lower(row)).fold(1.0, f64::min).max(0.5);
+    let scale = Scale::fitting(least, 1.0 + (largest - 1.0).max(0.01) * 1.05, 5.0);
     let mut rows = vec![];
-    for (panel, (metric, heading, estimates)) in shown.iter().enumerate() {
+    for (panel, (metric, heading, cells)) in shown.iter().enumerate() {
         let (left, top) = grid.place(panel);
         let canvas = &mut sheet.canvas;
-        let upper = |e: &Estimate| e.mean + e.half_width.unwrap_or(0.0);
-        let largest = estimates.iter().flatten().map(upper).fold(1.0, f64::max);
-        // Values stand right of their marks, so the marks leave room.
-        let scale = Scale::exact(1.0, 1.0 + (largest - 1.0).max(0.01) * 1.22);
         let at = |value: f64| left + scale.share(value) * grid.width;
         canvas.text((left, top - 10.0), heading, PANEL);
-        let ticks = scale.ticks();
-        let first = (!ticks.contains(&1.0)).then_some(1.0);
-        for tick in first.into_iter().chain(ticks) {
-            canvas.line((at(tick), top), (at(tick), top + height), Paint::Grid, 1.0);
-            canvas.text((at(tick), top + height + 16.0), &plain(tick), TICK);
-        }
-        canvas.line((left, top), (left, top + height), Paint::Muted, 1.0);
-        let best = estimates.iter().flatten().map(|e| e.mean).fold(f64::INFINITY, f64::min);
-        for (series, (name, estimate)) in names.iter().zip(estimates).enumerate() {
+        let axis = Axis { scale, title: "times the ideal", format: plain };
+        horizontal(canvas, (left, top), (grid.width, height), &axis);
+        canvas.line((at(1.0), top), (at(1.0), top + height), Paint::Muted, 1.0);
+        for (series, (name, row)) in names.iter().zip(cells).enumerate() {
             let y = top + 4.0 + ROW * (series as f64 + 0.5);
-            canvas.text((left - 10.0, y + 4.0), name, LABEL.anchor(Anchor::End));
-            let Some(e) = estimate else {
+            canvas.text((left - 10.0, y + 4.0), name, LABEL.anchor(Anchor::End).naming(series));
+            let Some((row, mean)) = row.and_then(|row| Some((row, row.mean?))) else {
                 canvas.text((left + 6.0, y + 4.0), "n/a: not all flows finished", TICK.anchor(Anchor::Start));
                 continue;
             };
-            canvas.rectangle((left, y - 5.0), (at(e.mean) - left, 10.0), Paint::Series(series));
-            if let Some((low, high)) = e.interval() {
-                // A light rim keeps the interval visible on a dark bar.
-                for (paint, width) in [(Paint::Paper, 3.6), (Paint::Ink, 1.4)] {
-                    canvas.line((at(low), y), (at(high), y), paint, width);
-                    for end in [low, high] {
-                        canvas.line((at(end), y - 4.0), (at(end), y + 4.0), paint, width);
-                    }
+            let paint = Paint::Series(series);
+            let ranks = Metric::named(metric).is_some_and(|m| row.ranks(m));
+            canvas.line((at(lower(row)), y), (at(upper(row)), y), paint, 2.0);
+            if row.ci95_low.is_some() {
+                for end in [lower(row), upper(row)] {
+                    canvas.line((at(end), y - 4.0), (at(end), y + 4.0), paint, 2.0);
                 }
             }
-            let style = LABEL.paint(if e.mean == best { Paint::Ink } else { Paint::Muted });
-            let style = if e.mean == best { style.bold() } else { style };
-            canvas.text((at(upper(e)) + 9.0, y + 4.0), &significant_digits(e.mean, 3), style);
+            canvas.marker((at(mean), y), series, 4.6, paint);
+            let number = significant_digits(mean, 3);
+            let label =
+                if row.group.is_empty() { number.clone() } else { format!("{number}  {}", letters(&row.group)) };
+            let label = if ranks { label } else { format!("{label} !") };
+            let style = LABEL.paint(if row.leading { Paint::Ink } else { Paint::Muted });
+            let style = if row.leading { style.bold() } else { style };
+            // Right of the interval, or left of it where the panel ends.
+            let right = at(upper(row)) + 9.0;
+            match right + style.width(&label) > left + grid.width + 10.0 {
+                false => canvas.text((right, y + 4.0), &label, style),
+                true => canvas.text((at(lower(row)) - 9.0, y + 4.0), &label, style.anchor(Anchor::End)),
+            }
+            let interval = match (row.ci95_low, row.ci95_high) {
+                (Some(low), Some(high)) => {
+                    format!(", 95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
+                }
+                _ => ", no interval".to_string(),
+            };
+            let group = if row.group.is_empty() { String::new() } else { format!(", group {}", letters(&row.group)) };
+            let unfinished = if ranks { "" } else { "; flows did not finish, not ranked" };
+            let words = format!("{name}: {heading} {}{interval}{group}{unfinished}", significant_digits(mean, 4));
+            canvas.hit((at(mean), y), Some(series), words);
             let end = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
             rows.push(vec![
                 metric.to_string(),
                 name.clone(),
-                e.mean.to_string(),
-                end(e.interval().map(|i| i.0)),
-                end(e.interval().map(|i| i.1)),
-                e.seeds.to_string(),
+                mean.to_string(),
+                end(row.ci95_low),
+                end(row.ci95_high),
+                row.seeds.to_string(),
+                row.group.clone(),
             ]);
         }
     }
@@ -109,6 +128,7 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
         column("ci95_low", "real", "", "lower end of its 95 % confidence interval; empty below two seeds"),
         column("ci95_high", "real", "", "upper end"),
         column("seeds", "integer", "", "seeds with a value"),
+        column("group", "text", "", "schemes that share a letter cannot be told apart; empty where too few seeds tell"),
     ];
-    Some(sheet.finish(NAME, data, columns, rows))
+    Ok(Some(sheet.finish(NAME, view, columns, rows)))
 }

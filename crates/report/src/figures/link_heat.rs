@@ -1,14 +1,14 @@
 //! Where the load is: a cell per link, a row per sending switch, so that a hot or dead link and an uneven switch show.
 
 use super::{
-    Figure,
+    Figure, View,
     canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
     link_utilisation::capital,
-    palette::heat,
+    palette::{Paint, heat},
     scale::{Scale, percent},
     sheet::{Grid, Sheet, column, names},
 };
-use crate::dataset::{Dataset, LinkPoint};
+use crate::dataset::LinkPoint;
 
 /// Name of its files.
 pub(crate) const NAME: &str = "link_heat";
@@ -32,15 +32,39 @@ fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l Link
     rows
 }
 
-/// The largest utilisation of each cell of at most `rows` by `columns` cells; `None` where no link falls into a cell.
-fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec<Vec<Option<f64>>> {
+/// What falls into a cell.
+#[derive(Clone, Debug, PartialEq)]
+struct Content {
+    /// Of the busiest link.
+    utilisation: f64,
+    /// Whether a fault struck a link.
+    failed: bool,
+    /// The busiest link, its fault, and how many others share the cell.
+    words: String,
+    links: usize,
+}
+
+/// The busiest link of each cell of at most `rows` by `columns` cells; `None` where no link falls into a cell.
+fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec<Vec<Option<Content>>> {
     let widest = matrix.iter().map(|row| row.1.len()).max().unwrap_or(0);
     let (high, wide) = (matrix.len().min(rows), widest.min(columns));
     let mut cells = vec![vec![None; wide]; high];
     for (i, (_, links)) in matrix.iter().enumerate() {
         for (j, link) in links.iter().enumerate() {
-            let cell: &mut Option<f64> = &mut cells[i * high / matrix.len()][j * wide / widest];
-            *cell = Some(cell.unwrap_or(0.0).max(link.utilisation));
+            let cell: &mut Option<Content> = &mut cells[i * high / matrix.len()][j * wide / widest];
+            let fault = if link.fault.is_empty() { String::new() } else { format!(" ({})", link.fault) };
+            let words = format!("{} \u{2192} {}: {}{fault}", link.from, link.to, percent(link.utilisation()));
+            let (links, failed) = cell.as_ref().map_or((0, false), |cell| (cell.links, cell.failed));
+            match cell {
+                Some(cell) if cell.utilisation >= link.utilisation() => {
+                    cell.links += 1;
+                    cell.failed |= link.failed();
+                }
+                cell => {
+                    let failed = failed || link.failed();
+                    *cell = Some(Content { utilisation: link.utilisation(), failed, words, links: links + 1 });
+                }
+            }
         }
     }
     cells
@@ -62,28 +86,45 @@ fn block(
     (left, top): (f64, f64),
     width: f64,
     height: f64,
-    cells: &[Vec<Option<f64>>],
+    cells: &[Vec<Option<Content>>],
     scale: Scale,
 ) {
+    // The signs on the page tell each cell's numbers; beyond so many they would weigh more than the page.
+    const TOLD: usize = 4000;
     let columns = cells.first().map_or(1, Vec::len).max(1);
     let (w, h) = (width / columns as f64, height / cells.len().max(1) as f64);
     let gap = if w.min(h) > 5.0 { 1.0 } else { 0.0 };
     let mut levels: Vec<Vec<(f64, f64)>> = vec![vec![]; LEVELS + 1];
+    let mut failed = vec![];
     for (i, row) in cells.iter().enumerate() {
-        for (j, utilisation) in row.iter().enumerate() {
-            if let Some(utilisation) = utilisation {
-                let level = (scale.share(*utilisation) * LEVELS as f64).round() as usize;
-                levels[level].push((left + j as f64 * w, top + i as f64 * h));
+        for (j, content) in row.iter().enumerate() {
+            let Some(content) = content else { continue };
+            let (x, y) = (left + j as f64 * w, top + i as f64 * h);
+            levels[(scale.share(content.utilisation) * LEVELS as f64).round() as usize].push((x, y));
+            let middle = (x + (w - gap) / 2.0, y + (h - gap) / 2.0);
+            if content.failed {
+                failed.push(middle);
+            }
+            if cells.len() * columns <= TOLD {
+                let others = match content.links {
+                    1 => String::new(),
+                    links => format!("; busiest of {links}"),
+                };
+                canvas.hit(middle, None, format!("{}{others}", content.words));
             }
         }
     }
     for (level, places) in levels.iter().enumerate() {
         canvas.cells(places, (w - gap, h - gap), heat(level as f64 / LEVELS as f64));
     }
+    for place in failed {
+        canvas.cross(place, (w.min(h) * 0.32).clamp(2.0, 5.0), Paint::Fixed([226, 35, 26]));
+    }
 }
 
 /// `None` where there are no links.
-pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
+pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+    let data = view.data;
     let all = data.link_groups();
     let between: Vec<&String> = all.iter().filter(|group| *group != "switch to host").collect();
     let groups: Vec<&String> = if between.is_empty() { all.iter().collect() } else { between };
@@ -91,14 +132,14 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     let largest = first_runs
         .iter()
         .flat_map(|links| links.iter().filter(|link| groups.contains(&&link.group())))
-        .map(|link| link.utilisation)
+        .map(|link| link.utilisation())
         .fold(0.0, f64::max);
     if groups.is_empty() || largest <= 0.0 {
-        return None;
+        return Ok(None);
     }
     let scale = Scale::exact(0.0, Scale::linear(0.0, largest).ends().1);
     let names = names(data);
-    let matrices: Vec<Vec<Vec<Vec<Option<f64>>>>> = first_runs
+    let matrices: Vec<Vec<Vec<Vec<Option<Content>>>>> = first_runs
         .iter()
         .map(|links| groups.iter().map(|group| cells(&matrix(links, group), MOST.0, MOST.1)).collect())
         .collect();
@@ -108,17 +149,25 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
         .map(|rows| (rows as f64 * 11.0).clamp(22.0, 200.0))
         .collect();
     let height: f64 = heights.iter().sum::<f64>() + 22.0 * groups.len() as f64 - 12.0;
+    let failed = first_runs.iter().flat_map(|links| links.iter()).any(LinkPoint::failed);
     let columns = names.len().clamp(1, 3);
     let width = [720.0, 400.0, 290.0][columns - 1];
-    let grid = Grid { columns, width, height, beside: 4.0, below: 10.0, panels: names.len() };
+    let grid = Grid { columns, width, height, beside: 14.0, below: 30.0, panels: names.len() };
+    let shown = cells_shown(&first_runs, &groups);
     let subtitle = format!(
-        "A row per sending switch, a cell per link; seed {}. One colour is an even load, dark cells carry little or nothing",
-        data.schemes[0].runs[0].summary.seed
+        "Utilisation over {}, seed {}. {shown}. One colour is an even load, dark cells carry little or nothing{}",
+        data.window_words(),
+        data.schemes[0].runs[0].summary.seed,
+        if failed { "; a red cross marks a link that a fault struck" } else { "" }
     );
     let mut sheet = Sheet::new("Where the load is: utilisation of every link", &subtitle, &grid, &[]);
     for (panel, ((name, blocks), links)) in names.iter().zip(&matrices).zip(&first_runs).enumerate() {
         let (left, mut top) = grid.place(panel);
-        sheet.canvas.text((left, top - 10.0), name, PANEL);
+        sheet.canvas.text((left, top - 10.0), name, PANEL.naming(panel));
+        let axes = (left + width / 2.0, top + height + 20.0);
+        sheet.canvas.text(axes, "links of a switch, in order", TICK);
+        let turned = (left - 5.0, top + height / 2.0);
+        sheet.canvas.turned_text(turned, "sending switches", TICK, -90.0);
         for ((group, cells), height) in groups.iter().zip(blocks).zip(&heights) {
             let words = format!("{}: {}", capital(group), senders(links, group));
             sheet.canvas.text((left, top + 8.0), &words, TICK.anchor(Anchor::Start));
@@ -130,7 +179,14 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     let mut rows = vec![];
     for (name, links) in names.iter().zip(&first_runs) {
         for link in links.iter().filter(|link| groups.contains(&&link.group())) {
-            let words = [name.clone(), link.group(), link.from.clone(), link.to.clone(), link.utilisation.to_string()];
+            let words = [
+                name.clone(),
+                link.group(),
+                link.from.clone(),
+                link.to.clone(),
+                link.utilisation().to_string(),
+                link.fault.clone(),
+            ];
             rows.push(words.to_vec());
         }
     }
@@ -139,15 +195,36 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
         column("links", "text", "", "tier and direction"),
         column("from", "text", "", "sending switch"),
         column("to", "text", "", "receiving switch"),
-        column("utilisation", "real", "", "bytes sent over rate times time, of the first seed"),
+        column(
+            "utilisation",
+            "real",
+            "",
+            &format!("bytes sent over rate times time, over {}, of the first seed", data.window_words()),
+        ),
+        column("fault", "text", "", "what faults did to the link; empty where none struck or the rows do not say"),
     ];
-    Some(sheet.finish(NAME, data, columns, rows))
+    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+}
+
+/// How many links share a cell, at most.
+fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
+    let over = |group: &&&String| {
+        runs.iter().any(|links| {
+            let matrix = matrix(links, group);
+            matrix.len() > MOST.0 || matrix.iter().any(|row| row.1.len() > MOST.1)
+        })
+    };
+    match groups.iter().any(|group| over(&group)) {
+        true => "A row per sending switch, a cell per link; where they are too many, neighbours share a cell, which shows the busiest".to_string(),
+        false => "A row per sending switch, a cell per link".to_string(),
+    }
 }
 
 /// The colours and what they stand for, right-aligned below the title.
 fn colour_bar(canvas: &mut Canvas, right: f64, scale: Scale) {
-    let (width, top) = (140.0, 16.0);
+    let (width, top) = (140.0, 19.0);
     let left = right - width - 44.0;
+    canvas.text((left - 6.0 - SUBTITLE.width("100 %"), top + 8.5), "utilisation", SUBTITLE.anchor(Anchor::End));
     for i in 0..LEVELS {
         let x = left + width * i as f64 / LEVELS as f64;
         canvas.cells(&[(x, top)], (width / LEVELS as f64 + 0.3, 9.0), heat((i as f64 + 0.5) / LEVELS as f64));
@@ -167,13 +244,8 @@ mod tests {
             to: "spine".to_string(),
             tier: "tier0-1".to_string(),
             direction: "up".to_string(),
-            utilisation,
-            queue_mean_bytes: 0.0,
-            queue_p99_bytes: 0.0,
-            queue_max_bytes: 0.0,
-            drops: 0,
-            trims: 0,
-            ecn_marks: 0,
+            whole: utilisation,
+            ..LinkPoint::default()
         }
     }
 
@@ -182,7 +254,18 @@ mod tests {
         let links = [link("a", 0.1), link("b", 0.3), link("a", 0.2), link("b", 0.4), link("a", 0.9)];
         let rows = matrix(&links, "tier 0\u{2013}1, up");
         assert_eq!(rows.iter().map(|row| (row.0, row.1.len())).collect::<Vec<_>>(), [("a", 3), ("b", 2)]);
-        assert_eq!(cells(&rows, 9, 9), [vec![Some(0.1), Some(0.2), Some(0.9)], vec![Some(0.3), Some(0.4), None]]);
-        assert_eq!(cells(&rows, 1, 1), [vec![Some(0.9)]]);
+        let shown = |cells: Vec<Vec<Option<Content>>>| -> Vec<Vec<Option<f64>>> {
+            cells.into_iter().map(|row| row.into_iter().map(|cell| cell.map(|c| c.utilisation)).collect()).collect()
+        };
+        assert_eq!(
+            shown(cells(&rows, 9, 9)),
+            [vec![Some(0.1), Some(0.2), Some(0.9)], vec![Some(0.3), Some(0.4), None]]
+        );
+        assert_eq!(shown(cells(&rows, 1, 1)), [vec![Some(0.9)]]);
+        // A failed link marks the cell that it shares with busier ones.
+        let mut links = links;
+        links[0].fault = "down at 0us".to_string();
+        let all = cells(&matrix(&links, "tier 0\u{2013}1, up"), 1, 1);
+        assert_eq!(all[0][0].as_ref().map(|cell| (cell.failed, cell.links)), Some((true, 5)));
     }
 }

@@ -1,13 +1,14 @@
 //! Utilisation of links, busiest first, per tier and direction: how evenly a scheme spreads the load.
 
 use super::{
-    Figure,
+    Figure, View,
+    palette::Paint,
     panel::{Axis, Panel},
     scale::{Scale, percent},
     seeds,
     sheet::{Grid, Sheet, column, names},
 };
-use crate::dataset::{Dataset, SchemeRuns};
+use crate::dataset::SchemeRuns;
 
 /// Name of its files.
 pub(crate) const NAME: &str = "link_utilisation";
@@ -15,54 +16,76 @@ pub(crate) const NAME: &str = "link_utilisation";
 /// Panels drawn at most; further tiers are in the rows.
 const PANELS: usize = 6;
 
+/// A link of a rank, over the seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Rank {
+    /// Mean over seeds.
+    utilisation: f64,
+    /// Seeds in which a fault struck the link of this rank.
+    failed: usize,
+}
+
 /// Utilisation of the links of `group`, descending, place by place the mean over seeds.
-fn descending(scheme: &SchemeRuns, group: &str) -> Vec<f64> {
-    let mut sums: Vec<f64> = vec![];
+fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
+    let mut sums: Vec<Rank> = vec![];
     for run in &scheme.runs {
-        let mut of_run: Vec<f64> = run.links.iter().filter(|l| l.group() == group).map(|l| l.utilisation).collect();
-        of_run.sort_unstable_by(|a, b| b.total_cmp(a));
-        sums.resize(sums.len().max(of_run.len()), 0.0);
-        for (sum, utilisation) in sums.iter_mut().zip(of_run) {
-            *sum += utilisation;
+        let links = run.links.iter().filter(|link| link.group() == group);
+        let mut of_run: Vec<(f64, bool)> = links.map(|link| (link.utilisation(), link.failed())).collect();
+        // Of equally idle links the failed ones come last.
+        of_run.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        sums.resize(sums.len().max(of_run.len()), Rank::default());
+        for (sum, (utilisation, failed)) in sums.iter_mut().zip(of_run) {
+            sum.utilisation += utilisation / scheme.runs.len() as f64;
+            sum.failed += usize::from(failed);
         }
     }
-    sums.iter().map(|sum| sum / scheme.runs.len() as f64).collect()
+    sums
 }
 
 /// At most about this many points of a curve are drawn.
 const POINTS: usize = 250;
 
 /// `None` where there are no links.
-pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
+pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+    let data = view.data;
     let all = data.link_groups();
     // How switch-to-host links are used is the traffic's matter, not the load balancer's, where there are others.
     let between: Vec<&String> = all.iter().filter(|group| *group != "switch to host").collect();
     let groups: Vec<&String> = if between.is_empty() { all.iter().collect() } else { between };
     if groups.is_empty() {
-        return None;
+        return Ok(None);
     }
     let names = names(data);
     let mut rows = vec![];
-    let curves: Vec<Vec<Vec<f64>>> = groups
+    let curves: Vec<Vec<Vec<Rank>>> = groups
         .iter()
         .map(|group| data.schemes.iter().map(|scheme| descending(scheme, group)).collect::<Vec<_>>())
         .collect();
     for (group, curves) in groups.iter().zip(&curves) {
         for (name, curve) in names.iter().zip(curves) {
-            let row = |(i, u): (usize, &f64)| vec![group.to_string(), name.clone(), (i + 1).to_string(), u.to_string()];
+            let row = |(i, rank): (usize, &Rank)| {
+                let [place, utilisation, failed] =
+                    [(i + 1).to_string(), rank.utilisation.to_string(), rank.failed.to_string()];
+                vec![group.to_string(), name.clone(), place, utilisation, failed]
+            };
             rows.extend(curve.iter().enumerate().map(row));
         }
     }
     let drawn = groups.len().min(PANELS);
     let grid = Grid::pairs(drawn, if drawn > 2 { 220.0 } else { 280.0 });
+    let failed = curves.iter().flatten().flatten().any(|rank| rank.failed > 0);
     let subtitle = format!(
-        "Links of a tier sorted by bytes sent over rate times time, {}; a flat line is an even load",
-        seeds(data, "mean over ", "")
+        "Links of a tier sorted by bytes sent over rate times time, over {}, {}; a flat line is an even load{}",
+        data.window_words(),
+        seeds(data, "mean over ", ""),
+        if failed { "; a cross marks links that faults struck" } else { "" }
     );
     let mut sheet = Sheet::new("Link utilisation, busiest link first", &subtitle, &grid, &names);
+    // One scale for all panels, so that they can be compared.
+    let largest = curves.iter().take(drawn).flatten().flatten().map(|rank| rank.utilisation).fold(0.01, f64::max);
+    let y = Scale::linear(0.0, largest);
     for (panel, (group, curves)) in groups.iter().zip(&curves).take(drawn).enumerate() {
         let links = curves.iter().map(Vec::len).max().unwrap_or(0);
-        let largest = curves.iter().flatten().copied().fold(0.0, f64::max);
         let (left, top) = grid.place(panel);
         let area = Panel {
             left,
@@ -70,7 +93,7 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
             width: grid.width,
             height: grid.height,
             x: Axis { scale: Scale::exact(0.0, 1.0), title: "Links, busiest first", format: percent },
-            y: Axis { scale: Scale::linear(0.0, largest.max(0.01)), title: "Utilisation", format: percent },
+            y: Axis { scale: y, title: "Utilisation", format: percent },
         };
         area.frame(&mut sheet.canvas, &format!("{} ({links} links)", capital(group)));
         for (series, curve) in curves.iter().enumerate() {
@@ -80,9 +103,25 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
                 .iter()
                 .enumerate()
                 .filter(|(i, _)| i % every == 0 || i + 1 == curve.len())
-                .map(|(i, utilisation)| (i as f64 / last, *utilisation))
+                .map(|(i, rank)| (i as f64 / last, rank.utilisation))
                 .collect();
             area.line(&mut sheet.canvas, &points, series, curve.len() <= 12);
+            for (i, rank) in curve.iter().enumerate() {
+                let place = area.at((i as f64 / last, rank.utilisation));
+                if rank.failed > 0 {
+                    sheet.canvas.cross(place, 3.5, Paint::Series(series));
+                }
+                if i % every == 0 || rank.failed > 0 {
+                    let name = &names[series];
+                    let fault = match rank.failed {
+                        0 => String::new(),
+                        seeds => format!(", struck by a fault in {seeds} seed{}", if seeds == 1 { "" } else { "s" }),
+                    };
+                    let words =
+                        format!("{name}: link {} of {}, {}{fault}", i + 1, curve.len(), percent(rank.utilisation));
+                    sheet.canvas.hit(place, Some(series), words);
+                }
+            }
         }
     }
     sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>());
@@ -91,8 +130,9 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
         column("scheme", "text", "", "load balancer"),
         column("rank", "integer", "", "1 is the busiest link"),
         column("utilisation", "real", "", "bytes sent over rate times time, mean over seeds of the links of this rank"),
+        column("failed_seeds", "integer", "", "seeds in which a fault struck the link of this rank"),
     ];
-    Some(sheet.finish(NAME, data, columns, rows))
+    Ok(Some(sheet.finish(NAME, view, columns, rows)))
 }
 
 /// The first letter large.

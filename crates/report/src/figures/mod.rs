@@ -1,4 +1,4 @@
-//! Figures: each in a file of its own, as SVG, PNG and the rows it shows.
+//! Figures: each in a file of its own, as SVG, PDF, PNG and the rows it shows.
 
 mod canvas;
 mod fct_ratio;
@@ -6,6 +6,7 @@ mod link_heat;
 mod link_utilisation;
 mod palette;
 mod panel;
+mod pdf;
 mod png;
 mod queue_depth;
 mod queue_occupancy;
@@ -14,20 +15,27 @@ mod sheet;
 mod slowdown_by_size;
 mod slowdown_cdf;
 
-pub(crate) use canvas::{Anchor, Canvas, LABEL, PANEL, SUBTITLE, TICK, TITLE};
+pub(crate) use canvas::{Anchor, Canvas, Hit, LABEL, PANEL, SUBTITLE, TICK, TITLE};
 pub(crate) use palette::{Paint, SERIES, dash, heat};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
-pub(crate) use png::{BOLD, REGULAR, to_png};
+pub(crate) use pdf::to_pdf;
+pub(crate) use png::{shapes, to_png, to_svg};
 pub(crate) use scale::{Scale, plain};
 pub(crate) use sheet::column;
 
-use crate::{dataset::Dataset, manifest::ColumnEntry};
+use crate::{
+    comparison::{ALL, Comparison},
+    dataset::{Dataset, FlowPoint, RunRows},
+    manifest::ColumnEntry,
+};
 
 /// A figure and the rows it shows.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Name of its files, without the extension.
+    /// What kind of figure it is.
     pub name: &'static str,
+    /// The workload it is about, where there are several.
+    pub workload: Option<String>,
     /// What it shows.
     pub title: String,
     /// What a reader should know of it.
@@ -38,9 +46,20 @@ pub struct Figure {
     pub columns: Vec<ColumnEntry>,
     /// The rows it shows.
     pub rows: Vec<Vec<String>>,
+    /// Points that the page tells about.
+    pub(crate) hits: Vec<Hit>,
 }
 
 impl Figure {
+    /// Name of its files, without the extension.
+    pub fn file(&self) -> String {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "+-_.".contains(c) { c } else { '_' };
+        match &self.workload {
+            Some(workload) => format!("{}-{}", self.name, workload.chars().map(safe).collect::<String>()),
+            None => self.name.to_string(),
+        }
+    }
+
     /// The rows as CSV.
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(vec![]);
@@ -53,29 +72,136 @@ impl Figure {
     }
 }
 
-/// Draws a figure; `None` where the data has nothing to show for it.
-type Draw = fn(&Dataset) -> Option<Figure>;
-
-/// Every figure there is: its name and how it is drawn.
-const FIGURES: &[(&str, Draw)] = &[
-    (fct_ratio::NAME, fct_ratio::draw),
-    (slowdown_by_size::NAME, slowdown_by_size::draw),
-    (slowdown_cdf::NAME, slowdown_cdf::draw),
-    (link_heat::NAME, link_heat::draw),
-    (link_utilisation::NAME, link_utilisation::draw),
-    (queue_depth::NAME, queue_depth::draw),
-    (queue_occupancy::NAME, queue_occupancy::draw),
-];
-
-/// Every figure that the data has something to show for.
-pub(crate) fn draw_all(data: &Dataset) -> Vec<Figure> {
-    FIGURES.iter().filter_map(|(_, draw)| draw(data)).collect()
+/// What a figure is drawn from: the rows, and which workload it is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'d> {
+    pub(crate) data: &'d Dataset,
+    pub(crate) comparison: Option<&'d Comparison>,
+    /// Number and name of the workload; `None`: all that count.
+    pub(crate) workload: Option<(u16, &'d str)>,
 }
 
-/// Files that figures may have, drawn or not.
-pub(crate) fn file_names() -> Vec<String> {
-    let extensions = ["svg", "png", "csv"];
-    FIGURES.iter().flat_map(|(name, _)| extensions.map(|extension| format!("{name}.{extension}"))).collect()
+impl View<'_> {
+    /// The flows of a run that the figure is about.
+    pub(crate) fn flows<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r FlowPoint> + use<'r> {
+        let workload = self.workload.map(|(number, _)| number);
+        run.flows.iter().filter(move |flow| workload.is_none_or(|number| flow.workload == number))
+    }
+    /// Its name in the rows of the comparison.
+    pub(crate) fn key(&self) -> &str {
+        self.workload.map_or(ALL, |(_, name)| name)
+    }
+    /// `title`, with the workload's name where there are several.
+    pub(crate) fn titled(&self, title: &str) -> String {
+        self.workload.map_or_else(|| title.to_string(), |(_, name)| format!("{title} · {name}"))
+    }
+}
+
+/// Draws a figure; `Ok(None)` where the data has nothing to show for it, an error with the reason where it is left out
+/// although one would look for it.
+type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
+
+/// A kind of figure.
+struct Kind {
+    name: &'static str,
+    draw: Draw,
+    /// Whether there is one per workload.
+    of_flows: bool,
+    /// Table and columns it is drawn from.
+    needs: (&'static str, &'static [&'static str]),
+}
+
+/// Every kind of figure.
+const FIGURES: &[Kind] = &[
+    Kind { name: fct_ratio::NAME, draw: fct_ratio::draw, of_flows: true, needs: ("flows", &[]) },
+    Kind {
+        name: slowdown_by_size::NAME,
+        draw: slowdown_by_size::draw,
+        of_flows: true,
+        needs: ("flows", &["size_bytes", "slowdown", "measured"]),
+    },
+    Kind {
+        name: slowdown_cdf::NAME,
+        draw: slowdown_cdf::draw,
+        of_flows: true,
+        needs: ("flows", &["size_bytes", "slowdown", "measured"]),
+    },
+    Kind {
+        name: link_heat::NAME,
+        draw: link_heat::draw,
+        of_flows: false,
+        needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
+    },
+    Kind {
+        name: link_utilisation::NAME,
+        draw: link_utilisation::draw,
+        of_flows: false,
+        needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
+    },
+    Kind {
+        name: queue_depth::NAME,
+        draw: queue_depth::draw,
+        of_flows: false,
+        needs: ("links", &["tier", "direction", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes"]),
+    },
+    Kind {
+        name: queue_occupancy::NAME,
+        draw: queue_occupancy::draw,
+        of_flows: false,
+        needs: ("occupancy", &["tier", "direction", "queue_packets", "time_ps"]),
+    },
+];
+
+/// All figures of a directory, and what is left out and why.
+#[derive(Debug)]
+pub(crate) struct Drawn {
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Every figure that the data has something to show for: those of flows per workload (and over all of them together only
+/// `with_all`), then those of the network.
+pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all: bool) -> Drawn {
+    let mut drawn = Drawn { figures: vec![], left_out: vec![] };
+    let measured = data.measured_workloads();
+    let mut views: Vec<Option<(u16, &str)>> = match measured.as_slice() {
+        [] | [_] => vec![None],
+        several => several.iter().map(|(number, name)| Some((*number, name.as_str()))).collect(),
+    };
+    if with_all && measured.len() > 1 {
+        views.push(None);
+    }
+    for kind in FIGURES {
+        let (table, columns) = kind.needs;
+        let workload: &[&str] = if kind.of_flows && measured.len() > 1 { &["workload"] } else { &[] };
+        let lacks = columns.iter().chain(workload).copied().filter(|column| data.lacks(table, column));
+        let lacks: Vec<&str> = lacks.collect();
+        if !lacks.is_empty() {
+            drawn.left_out.push(format!("`{}`: the rows of `{table}` have no column {}", kind.name, quoted(&lacks)));
+            continue;
+        }
+        for workload in if kind.of_flows { views.as_slice() } else { &[None] } {
+            match (kind.draw)(&View { data, comparison, workload: *workload }) {
+                Ok(figure) => drawn.figures.extend(figure),
+                Err(reason) => {
+                    let of = workload.map_or(String::new(), |(_, name)| format!(" of {name}"));
+                    drawn.left_out.push(format!("`{}`{of}: {reason}", kind.name));
+                }
+            }
+        }
+    }
+    drawn
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a file in `figures` may be a figure's, of these results or of earlier ones.
+pub(crate) fn is_figure(file: &str) -> bool {
+    let Some((stem, extension)) = file.rsplit_once('.') else { return false };
+    let is = |kind: &Kind| stem == kind.name || stem.strip_prefix(kind.name).is_some_and(|rest| rest.starts_with('-'));
+    ["svg", "pdf", "png", "csv"].contains(&extension) && FIGURES.iter().any(is)
 }
 
 /// `seed 1`, or `10 seeds` after `before` and before `after`.

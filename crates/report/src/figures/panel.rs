@@ -35,27 +35,14 @@ pub(crate) const ABOVE: f64 = 26.0;
 impl Panel<'_> {
     /// Draws heading, grid, ticks and titles of the axes.
     pub(crate) fn frame(&self, canvas: &mut Canvas, heading: &str) {
-        let (bottom, right) = (self.top + self.height, self.left + self.width);
+        let right = self.left + self.width;
         canvas.text((self.left, self.top - 10.0), heading, PANEL);
-        let mut free_from = f64::NEG_INFINITY;
-        for tick in self.x.scale.ticks() {
-            let x = self.at_x(tick);
-            canvas.line((x, self.top), (x, bottom), Paint::Grid, 1.0);
-            let text = (self.x.format)(tick);
-            let half = TICK.width(&text) / 2.0;
-            if x - half > free_from {
-                canvas.line((x, bottom), (x, bottom + 4.0), Paint::Muted, 1.0);
-                canvas.text((x, bottom + 17.0), &text, TICK);
-                free_from = x + half + 6.0;
-            }
-        }
         for tick in self.y.scale.ticks() {
             let y = self.at_y(tick);
             canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
             canvas.text((self.left - 7.0, y + 4.0), &(self.y.format)(tick), TICK.anchor(Anchor::End));
         }
-        canvas.line((self.left, bottom), (right, bottom), Paint::Muted, 1.0);
-        canvas.text((self.left + self.width / 2.0, bottom + 37.0), self.x.title, LABEL.anchor(Anchor::Middle));
+        horizontal(canvas, (self.left, self.top), (self.width, self.height), &self.x);
         let middle = (self.left - 48.0, self.top + self.height / 2.0);
         canvas.turned_text(middle, self.y.title, LABEL.anchor(Anchor::Middle), -90.0);
     }
@@ -84,6 +71,25 @@ impl Panel<'_> {
     }
 }
 
+/// Draws grid, ticks and title of a horizontal axis below a plot's area.
+pub(crate) fn horizontal(canvas: &mut Canvas, (left, top): (f64, f64), (width, height): (f64, f64), axis: &Axis<'_>) {
+    let bottom = top + height;
+    let mut free_from = f64::NEG_INFINITY;
+    for tick in axis.scale.ticks() {
+        let x = left + axis.scale.share(tick) * width;
+        canvas.line((x, top), (x, bottom), Paint::Grid, 1.0);
+        let text = (axis.format)(tick);
+        let half = TICK.width(&text) / 2.0;
+        if x - half > free_from {
+            canvas.line((x, bottom), (x, bottom + 4.0), Paint::Muted, 1.0);
+            canvas.text((x, bottom + 17.0), &text, TICK);
+            free_from = x + half + 6.0;
+        }
+    }
+    canvas.line((left, bottom), (left + width, bottom), Paint::Muted, 1.0);
+    canvas.text((left + width / 2.0, bottom + 37.0), axis.title, LABEL.anchor(Anchor::Middle));
+}
+
 /// Names at the right end of lines, moved apart where they would touch, with a thin line to where each belongs.
 pub(crate) fn end_labels(
     canvas: &mut Canvas,
@@ -97,7 +103,7 @@ pub(crate) fn end_labels(
     spread(&mut places, height, top - 6.0, bottom + 6.0);
     for ((y, name, series), place) in ends.iter().zip(places) {
         canvas.line((right + 3.0, *y), (right + 16.0, place), Paint::Series(*series), 1.0);
-        canvas.text((right + 20.0, place + 4.0), name, LABEL.paint(Paint::Ink));
+        canvas.text((right + 20.0, place + 4.0), name, LABEL.paint(Paint::Ink).naming(*series));
     }
 }
 
@@ -121,7 +127,7 @@ pub(crate) fn legend(canvas: &mut Canvas, left: f64, top: f64, entries: &[(Strin
     for (i, (name, series)) in entries.iter().enumerate() {
         let y = top + 18.0 * i as f64;
         canvas.dashed_line((left, y), (left + 22.0, y), Paint::Series(*series), 2.2, dash(*series));
-        canvas.text((left + 29.0, y + 4.0), name, LABEL);
+        canvas.text((left + 29.0, y + 4.0), name, LABEL.naming(*series));
     }
 }
 

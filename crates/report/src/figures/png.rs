@@ -1,16 +1,17 @@
-//! SVG to PNG, with the embedded font and nothing from the machine, so that a figure looks the same everywhere.
+//! Drawings as files: SVG without texts and PNG, drawn with the embedded font and nothing from the machine, so that a figure looks the same everywhere.
 
+use super::canvas::escape;
 use crate::error::ReportError;
 use resvg::{
     tiny_skia::{Pixmap, Transform},
-    usvg::{Options, Tree, fontdb},
+    usvg::{Indent, Options, Tree, WriteOptions, fontdb},
 };
 use std::sync::{Arc, OnceLock};
 
 /// Inter, regular.
-pub(crate) const REGULAR: &[u8] = include_bytes!("../../fonts/Inter-Regular.otf");
+const REGULAR: &[u8] = include_bytes!("../../fonts/Inter-Regular.otf");
 /// Inter, semi-bold.
-pub(crate) const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.otf");
+const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.otf");
 
 /// Pixels of the picture per pixel of the drawing.
 const SCALE: f32 = 2.0;
@@ -27,18 +28,42 @@ fn fonts() -> Arc<fontdb::Database> {
     FONTS.get_or_init(load).clone()
 }
 
-/// Draws `svg`; `description` is kept in the picture.
+/// Reads a drawing; its texts become shapes.
 ///
 /// # Errors
-/// [`ReportError::Drawing`] where the drawing is not valid or has no area.
-pub(crate) fn to_png(name: &str, svg: &str, description: &str) -> Result<Vec<u8>, ReportError> {
-    let wrong = |message: String| ReportError::drawing(name, message);
+/// [`ReportError::Drawing`] where the drawing is not valid.
+pub(crate) fn shapes(name: &str, svg: &str) -> Result<Tree, ReportError> {
     let options = Options { fontdb: fonts(), font_family: "Inter".to_string(), ..Options::default() };
-    let tree = Tree::from_str(svg, &options).map_err(|error| wrong(error.to_string()))?;
-    let size = tree.size();
+    Tree::from_str(svg, &options).map_err(|error| ReportError::drawing(name, error))
+}
+
+/// The drawing as an SVG that needs no font: texts are shapes. `description` is kept in it.
+pub(crate) fn to_svg(shapes: &Tree, title: &str, description: &str) -> String {
+    let options = WriteOptions {
+        preserve_text: false,
+        coordinates_precision: 2,
+        transforms_precision: 4,
+        indent: Indent::None,
+        ..WriteOptions::default()
+    };
+    let svg = shapes.to_string(&options);
+    let words = format!("<title>{}</title><desc>{}</desc>", escape(title), escape(description));
+    match svg.find("<svg").and_then(|at| Some(at + svg[at..].find('>')? + 1)) {
+        Some(at) => format!("{}{words}{}", &svg[..at], &svg[at..]),
+        None => svg,
+    }
+}
+
+/// The drawing as a picture; `description` is kept in it.
+///
+/// # Errors
+/// [`ReportError::Drawing`] where it has no area.
+pub(crate) fn to_png(name: &str, shapes: &Tree, description: &str) -> Result<Vec<u8>, ReportError> {
+    let wrong = |message: String| ReportError::drawing(name, message);
+    let size = shapes.size();
     let (width, height) = ((size.width() * SCALE).ceil() as u32, (size.height() * SCALE).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).ok_or_else(|| wrong("the drawing has no area".to_string()))?;
-    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
+    resvg::render(shapes, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
     // Figures have an opaque ground, so colours need no division by their alpha.
     let rgb: Vec<u8> = pixels.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
     let mut picture = Vec::new();

@@ -1,16 +1,17 @@
 //! Queue depth at switch ports per tier and scheme: mean, 99th percentile, largest.
 
 use super::{
-    Figure,
-    canvas::{Anchor, LABEL, PANEL, SUBTITLE, TICK},
+    Figure, View,
+    canvas::{Anchor, LABEL, PANEL, SUBTITLE},
     link_utilisation::capital,
     palette::Paint,
+    panel::{Axis, BELOW, horizontal},
     scale::Scale,
     seeds,
     sheet::{Grid, Sheet, column, names},
 };
 use crate::{
-    dataset::{Dataset, LinkPoint, SchemeRuns},
+    dataset::{LinkPoint, SchemeRuns},
     numbers::bytes,
     statistics::mean,
 };
@@ -37,24 +38,42 @@ fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
 
 const ROW: f64 = 20.0;
 
+/// Values that may be cut off with the empty decades above them: one in so many.
+const CUT: usize = 6;
+
+/// The least value that an axis needs to show. Where a decade or more stands empty and few values lie below it, these few
+/// are put on the edge.
+fn least_shown(values: &mut [f64]) -> Option<f64> {
+    values.sort_unstable_by(|a, b| b.total_cmp(a));
+    let gap = |pair: &[f64]| pair[1].log10().floor() < pair[0].log10().floor() - 1.0;
+    let below = |at: &usize| (values.len() - at - 1) * CUT <= values.len();
+    let cut = (0..values.len().saturating_sub(1)).find(|at| gap(&values[*at..at + 2]) && below(at));
+    cut.map(|at| values[at]).or(values.last().copied())
+}
+
 /// `None` where there are no switch ports or no packet ever waited.
-pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
+pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+    let data = view.data;
     let groups = data.link_groups();
     let names = names(data);
     let depths: Vec<Vec<Option<[f64; 3]>>> = groups
         .iter()
         .map(|group| data.schemes.iter().map(|scheme| depths(scheme, group)).collect::<Vec<_>>())
         .collect();
-    let waiting: Vec<f64> = depths.iter().flatten().flatten().flatten().copied().filter(|d| *d > 0.0).collect();
-    let largest = waiting.iter().copied().reduce(f64::max)?;
-    let least = waiting.iter().copied().fold(largest, f64::min).max(largest / 1e6).max(1.0).min(largest);
-    let scale = Scale::logarithmic(least, largest);
+    let mut waiting: Vec<f64> = depths.iter().flatten().flatten().flatten().copied().filter(|d| *d > 0.0).collect();
+    let Some(least) = least_shown(&mut waiting) else { return Ok(None) };
+    let scale = Scale::logarithmic(least, waiting[0]);
+    let edge = scale.ends().0;
+    let cut = depths.iter().flatten().flatten().flatten().any(|depth| *depth < edge * 0.999);
     let beside = names.iter().map(|name| LABEL.width(name)).fold(40.0, f64::max) + 16.0;
     let (columns, height) = (groups.len().clamp(1, 2), ROW * names.len() as f64 + 8.0);
     let width = if columns == 1 { 620.0 } else { 330.0 };
-    let grid = Grid { columns, width, height, beside, below: 26.0, panels: groups.len() };
-    let subtitle =
-        format!("Waiting data per port, {}; less is better. The axis is logarithmic", seeds(data, "mean over ", ""));
+    let grid = Grid { columns, width, height, beside, below: BELOW, panels: groups.len() };
+    let subtitle = format!(
+        "Waiting data per switch port, {}; less is better. The axis is logarithmic{}",
+        seeds(data, "mean over ", ""),
+        if cut { format!("; signs at its left edge stand for less than {}", bytes(edge)) } else { String::new() }
+    );
     let mut sheet = Sheet::new("Queue depth at switch ports", &subtitle, &grid, &[]);
     let mut rows = vec![];
     for (panel, (group, depths)) in groups.iter().zip(&depths).enumerate() {
@@ -62,31 +81,23 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
         let canvas = &mut sheet.canvas;
         let at = |value: f64| left + scale.share(value) * width;
         canvas.text((left, top - 10.0), &capital(group), PANEL);
-        let mut free_from = f64::NEG_INFINITY;
-        for tick in scale.ticks() {
-            let (x, text) = (at(tick), bytes(tick));
-            canvas.line((x, top), (x, top + height), Paint::Grid, 1.0);
-            let half = TICK.width(&text) / 2.0;
-            if x - half > free_from {
-                canvas.text((x, top + height + 16.0), &text, TICK);
-                free_from = x + half + 8.0;
-            }
-        }
-        canvas.line((left, top + height), (left + width, top + height), Paint::Muted, 1.0);
+        let axis = Axis { scale, title: "Waiting data per port", format: bytes };
+        horizontal(canvas, (left, top), (width, height), &axis);
         for (series, (name, depth)) in names.iter().zip(depths).enumerate() {
             let y = top + 4.0 + ROW * (series as f64 + 0.5);
-            canvas.text((left - 10.0, y + 4.0), name, LABEL.anchor(Anchor::End));
+            canvas.text((left - 10.0, y + 4.0), name, LABEL.anchor(Anchor::End).naming(series));
             let Some([mean, p99, max]) = *depth else { continue };
             let paint = Paint::Series(series);
             canvas.line((at(mean), y), (at(max), y), paint, 2.0);
-            for (value, shape) in [(max, 1), (p99, 3), (mean, 0)] {
+            for (value, shape, what) in [(max, 1, "most"), (p99, 3, "99th percentile"), (mean, 0, "mean of ports")] {
                 canvas.marker((at(value), y), shape, 4.6, paint);
+                canvas.hit((at(value), y), Some(series), format!("{name}: {what} {}", bytes(value)));
             }
             let values = [mean, p99, max].map(|value| value.to_string());
             rows.push([&[group.clone(), name.clone()], &values[..]].concat());
         }
     }
-    let mut x = (grid.right() - 330.0).max(16.0);
+    let mut x = (grid.right() - 340.0).max(230.0);
     for (shape, name) in [(0, "mean of ports"), (3, "99th percentile"), (1, "max (worst port)")] {
         sheet.canvas.marker((x, 23.0), shape, 4.6, Paint::Muted);
         sheet.canvas.text((x + 9.0, 27.0), name, SUBTITLE);
@@ -99,5 +110,20 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
         column("queue_p99_bytes", "real", "bytes", "99th percentile over time of the worst port, mean over seeds"),
         column("queue_max_bytes", "real", "bytes", "most at the worst port, mean over seeds"),
     ];
-    Some(sheet.finish(NAME, data, columns, rows))
+    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_decades_are_cut() {
+        // 12 B lies three decades below the next value, alone among seven: the axis begins at 30 kB.
+        assert_eq!(least_shown(&mut [30e3, 200e3, 12.0, 4e5, 5e4, 6e4, 9e4]), Some(30e3));
+        // Neighbouring decades are kept, and a gap that a third of the values lie below.
+        assert_eq!(least_shown(&mut [15.0, 900.0, 3e3]), Some(15.0));
+        assert_eq!(least_shown(&mut [15.0, 1e5, 3e5]), Some(15.0));
+        assert_eq!(least_shown(&mut []), None);
+    }
 }

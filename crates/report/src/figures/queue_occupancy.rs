@@ -1,14 +1,14 @@
 //! How long how many packets wait: the share of time with more than so many, per tier; only where occupancy was measured.
 
 use super::{
-    Figure,
+    Figure, View,
     link_utilisation::capital,
     panel::{Axis, Panel},
     scale::{Scale, percent, plain},
     seeds,
     sheet::{Grid, Sheet, column, names},
 };
-use crate::dataset::{Dataset, SchemeRuns};
+use crate::dataset::SchemeRuns;
 use std::collections::BTreeMap;
 
 /// Name of its files.
@@ -31,13 +31,14 @@ fn at_least(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
 }
 
 /// `None` where occupancy was not measured.
-pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
+pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+    let data = view.data;
     let measured = |group: &String| {
         data.schemes.iter().flat_map(|s| &s.runs).any(|run| run.occupancy.iter().any(|o| o.group == *group))
     };
     let groups: Vec<String> = data.link_groups().into_iter().filter(measured).collect();
     if groups.is_empty() {
-        return None;
+        return Ok(None);
     }
     let names = names(data);
     let drawn = groups.len().min(6);
@@ -45,18 +46,20 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     let subtitle = format!("Ports of a tier together, {}; further left and lower is better", seeds(data, "", ""));
     let mut sheet = Sheet::new("Share of time with at least so many packets waiting", &subtitle, &grid, &names);
     let mut rows = vec![];
-    for (panel, group) in groups.iter().enumerate() {
-        let curves: Vec<Vec<(u64, f64)>> = data.schemes.iter().map(|scheme| at_least(scheme, group)).collect();
-        for (name, curve) in names.iter().zip(&curves) {
+    let all: Vec<Vec<Vec<(u64, f64)>>> =
+        groups.iter().map(|group| data.schemes.iter().map(|scheme| at_least(scheme, group)).collect()).collect();
+    // One pair of scales for all panels, so that they can be compared.
+    let points = || all.iter().flatten().flatten();
+    let most = points().map(|point| point.0).max().unwrap_or(1) as f64;
+    let least = points().map(|point| point.1).filter(|share| *share > 0.0).fold(0.1, f64::min).max(1e-6);
+    for (panel, (group, curves)) in groups.iter().zip(&all).enumerate() {
+        for (name, curve) in names.iter().zip(curves) {
             let row = |(n, share): &(u64, f64)| vec![group.clone(), name.clone(), n.to_string(), share.to_string()];
             rows.extend(curve.iter().map(row));
         }
         if panel >= drawn {
             continue;
         }
-        let points = || curves.iter().flatten();
-        let most = points().map(|point| point.0).max().unwrap_or(1) as f64;
-        let least = points().map(|point| point.1).filter(|share| *share > 0.0).fold(0.1, f64::min).max(1e-6);
         let (left, top) = grid.place(panel);
         let area = Panel {
             left,
@@ -71,6 +74,10 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
             let points: Vec<(f64, f64)> =
                 curve.iter().filter(|point| point.1 >= least).map(|&(n, share)| (n as f64, share)).collect();
             area.line(&mut sheet.canvas, &points, series, false);
+            for &(packets, share) in &points {
+                let words = format!("{}: {} of the time {packets} packets or more", names[series], percent(share));
+                sheet.canvas.hit(area.at((packets, share)), Some(series), words);
+            }
         }
     }
     sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>());
@@ -80,5 +87,5 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
         column("packets", "integer", "packets", "waiting data packets"),
         column("share_of_time", "real", "", "share of time with at least so many, ports and seeds together"),
     ];
-    Some(sheet.finish(NAME, data, columns, rows))
+    Ok(Some(sheet.finish(NAME, view, columns, rows)))
 }

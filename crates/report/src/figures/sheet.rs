@@ -1,14 +1,14 @@
 //! The common layout of figures: title, subtitle, panels in a grid, legend on the right.
 
 use super::{
-    Figure,
+    Figure, View,
     canvas::{Canvas, SUBTITLE, TITLE},
     panel::{ABOVE, BELOW, BESIDE, legend, legend_width},
 };
 use crate::{dataset::Dataset, manifest::ColumnEntry};
 
-/// Height of title and subtitle.
-const HEAD: f64 = 58.0;
+/// Height of title and subtitle, which has up to two lines.
+const HEAD: f64 = 72.0;
 /// Free space at the right and bottom edges.
 const EDGE: f64 = 16.0;
 
@@ -62,13 +62,17 @@ pub(crate) struct Sheet {
 impl Sheet {
     /// For panels in `grid`; `names` get room on the right where there are several.
     pub(crate) fn new(title: &str, subtitle: &str, grid: &Grid, names: &[String]) -> Self {
-        let side = if names.len() > 1 { legend_width(names.iter().map(String::as_str)) + 14.0 } else { 0.0 };
-        let text = SUBTITLE.width(subtitle).max(TITLE.width(title)) + 2.0 * EDGE;
+        let side = if names.len() > 1 { legend_width(names.iter().map(String::as_str)) + 14.0 } else { 10.0 };
+        let room = (grid.right() + side - EDGE).max(TITLE.width(title)).max(420.0);
+        let lines = wrap(subtitle, room);
+        let text = lines.iter().map(|line| SUBTITLE.width(line)).fold(TITLE.width(title), f64::max) + 2.0 * EDGE;
         let width = (grid.right() + side + EDGE).max(text);
         let height = grid.bottom().max(HEAD + ABOVE + 18.0 * names.len() as f64) + 6.0;
         let mut canvas = Canvas::new(width.round(), height.round());
         canvas.text((EDGE, 27.0), title, TITLE);
-        canvas.text((EDGE, 46.0), subtitle, SUBTITLE);
+        for (line, y) in lines.iter().zip([46.0, 62.0]) {
+            canvas.text((EDGE, y), line, SUBTITLE);
+        }
         Sheet { canvas, title: title.to_string(), subtitle: subtitle.to_string() }
     }
 
@@ -81,15 +85,29 @@ impl Sheet {
 
     /// The finished figure.
     pub(crate) fn finish(
-        self,
+        mut self,
         name: &'static str,
-        data: &Dataset,
+        view: &View<'_>,
         columns: Vec<ColumnEntry>,
         rows: Vec<Vec<String>>,
     ) -> Figure {
-        let svg = self.canvas.into_svg(&self.title, &self.subtitle, &data.provenance());
-        Figure { name, title: self.title, caption: self.subtitle, svg, columns, rows }
+        let hits = self.canvas.take_hits();
+        let svg = self.canvas.into_svg(&self.title, &self.subtitle, &view.data.provenance());
+        let workload = view.workload.map(|(_, name)| name.to_string());
+        Figure { name, workload, title: self.title, caption: self.subtitle, svg, columns, rows, hits }
     }
+}
+
+/// Breaks `text` at spaces into two lines at most, about equally long where one has no room.
+fn wrap(text: &str, room: f64) -> Vec<String> {
+    let full = SUBTITLE.width(text);
+    if full <= room {
+        return vec![text.to_string()];
+    }
+    // As much as fits; the second line holds the rest.
+    let breaks = text.match_indices(' ').map(|(at, _)| at).filter(|at| SUBTITLE.width(&text[..*at]) <= room);
+    let at = breaks.max().unwrap_or(text.len());
+    [text[..at].trim(), text[at..].trim()].into_iter().filter(|line| !line.is_empty()).map(str::to_string).collect()
 }
 
 /// Names of the schemes, in order.

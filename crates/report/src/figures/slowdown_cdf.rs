@@ -1,16 +1,16 @@
 //! The distribution of the slowdown: its body as shares of flows below, its tail as shares above on a logarithmic axis.
+//! Each curve is the mean over seeds of the seeds' quantiles, so that its 99th percentile is that of the table.
 
 use super::{
-    Figure,
+    Figure, View,
     panel::{Axis, Panel},
     scale::{Scale, percent, plain},
     seeds,
     sheet::{Grid, Sheet, column, names},
 };
 use crate::{
-    dataset::Dataset,
     numbers::{significant_digits, thousands},
-    statistics::quantile,
+    statistics::{mean, quantile},
 };
 
 /// Name of its files.
@@ -26,27 +26,29 @@ fn shares(flows: usize) -> Vec<f64> {
 }
 
 /// `None` where no flow counts.
-pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
+pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let mut curves = vec![];
     let mut rows = vec![];
-    let (mut largest, mut most, mut body) = (1.0f64, 0, 1.0f64);
-    for (series, scheme) in data.schemes.iter().enumerate() {
-        let mut slowdowns: Vec<f64> = scheme.flows().map(|flow| flow.slowdown).collect();
-        slowdowns.sort_unstable_by(f64::total_cmp);
-        let Some(p99) = quantile(&slowdowns, 0.99) else { continue };
-        let at = |share: f64| quantile(&slowdowns, share).map(|slowdown| (slowdown, share));
-        let points: Vec<(f64, f64)> = shares(slowdowns.len()).into_iter().filter_map(at).collect();
+    let names = names(view.data);
+    let (mut largest, mut most) = (1.0f64, 0);
+    for (series, scheme) in view.data.schemes.iter().enumerate() {
+        let mut per_seed: Vec<Vec<f64>> =
+            scheme.runs.iter().map(|run| view.flows(run).map(|flow| flow.slowdown).collect()).collect();
+        per_seed.retain(|slowdowns| !slowdowns.is_empty());
+        per_seed.iter_mut().for_each(|slowdowns| slowdowns.sort_unstable_by(f64::total_cmp));
+        let at = |share: f64| mean(&per_seed.iter().filter_map(|of| quantile(of, share)).collect::<Vec<_>>());
+        let (Some(p99), Some(fewest)) = (at(0.99), per_seed.iter().map(Vec::len).min()) else { continue };
+        let points: Vec<(f64, f64)> =
+            shares(fewest).into_iter().filter_map(|share| Some((at(share)?, share))).collect();
         rows.extend(points.iter().map(|(x, share)| vec![scheme.name.clone(), share.to_string(), x.to_string()]));
-        largest = largest.max(quantile(&slowdowns, 1.0).unwrap_or(1.0));
-        body = body.max(p99);
-        most = most.max(slowdowns.len());
+        largest = largest.max(at(1.0).unwrap_or(1.0));
+        most = most.max(fewest);
         curves.push((series, points, p99));
     }
     if curves.is_empty() {
-        return None;
+        return Ok(None);
     }
     let grid = Grid::pairs(2, 300.0);
-    let names = names(data);
     let mut entries: Vec<(String, usize, f64)> = curves
         .iter()
         .map(|(series, _, p99)| (format!("{} · p99 {}", names[*series], significant_digits(*p99, 3)), *series, *p99))
@@ -54,19 +56,21 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
     entries.sort_by(|a, b| b.2.total_cmp(&a.2));
     let entries: Vec<(String, usize)> = entries.into_iter().map(|(name, series, _)| (name, series)).collect();
     let labels: Vec<String> = entries.iter().map(|entry| entry.0.clone()).collect();
-    let number = thousands(&most.to_string());
     let subtitle = format!(
-        "Flows of {}, up to {number} per scheme; left: share of flows at or below; right: share above, to the slowest flow",
-        seeds(data, "", " together")
+        "Quantiles per seed of up to {} flows, {}; left: share of flows at or below; right: share above, to the slowest flow",
+        thousands(&most.to_string()),
+        seeds(view.data, "mean over ", "")
     );
-    let mut sheet = Sheet::new("Distribution of the FCT slowdown: body and tail", &subtitle, &grid, &labels);
+    let title = view.titled("Distribution of the FCT slowdown: body and tail");
+    let mut sheet = Sheet::new(&title, &subtitle, &grid, &labels);
     let least = (1.0 / most as f64).clamp(1e-6, 0.1);
-    let tail: fn(f64) -> String = percent;
+    // Both panels share the axis of the slowdown.
+    let x = Scale::fitting(1.0, largest, 5.0);
     let panels = [
-        ("Share of flows at or below", Scale::fitting(1.0, body, 6.0), Scale::exact(0.0, 1.0)),
-        ("Share of flows above (tail)", Scale::fitting(1.0, largest, 6.0), Scale::logarithmic(least, 1.0)),
+        ("Share of flows at or below", "Share of flows at or below", Scale::exact(0.0, 1.0)),
+        ("Share of flows above (tail)", "Share of flows above", Scale::logarithmic(least, 1.0)),
     ];
-    for (panel, (heading, x, y)) in panels.into_iter().enumerate() {
+    for (panel, (heading, title, y)) in panels.into_iter().enumerate() {
         let (left, top) = grid.place(panel);
         let area = Panel {
             left,
@@ -74,26 +78,35 @@ pub(crate) fn draw(data: &Dataset) -> Option<Figure> {
             width: grid.width,
             height: grid.height,
             x: Axis { scale: x, title: "FCT slowdown", format: plain },
-            y: Axis { scale: y, title: "Share of flows", format: tail },
+            y: Axis { scale: y, title, format: percent },
         };
         area.frame(&mut sheet.canvas, heading);
         for (series, points, _) in &curves {
+            let above = |&(slowdown, share): &(f64, f64)| (slowdown, 1.0 - share);
             let shown: Vec<(f64, f64)> = match panel {
-                0 => points.iter().copied().filter(|point| point.0 <= x.ends().1).collect(),
-                _ => points
-                    .iter()
-                    .map(|&(slowdown, share)| (slowdown, 1.0 - share))
-                    .filter(|point| point.1 >= least * 0.999)
-                    .collect(),
+                0 => points.clone(),
+                _ => points.iter().map(above).filter(|point| point.1 >= least * 0.999).collect(),
             };
             area.line(&mut sheet.canvas, &shown, *series, false);
+            for (at, &point) in shown.iter().enumerate() {
+                // Every fifth point is near enough to any place on the curve.
+                if at % 5 == 0 {
+                    let words = format!(
+                        "{}: {} of flows at or below a slowdown of {}",
+                        names[*series],
+                        percent(if panel == 0 { point.1 } else { 1.0 - point.1 }),
+                        significant_digits(point.0, 3)
+                    );
+                    sheet.canvas.hit(area.at(point), Some(*series), words);
+                }
+            }
         }
     }
     sheet.legend(&grid, &entries);
     let columns = vec![
         column("scheme", "text", "", "load balancer"),
         column("share", "real", "", "share of flows at or below"),
-        column("slowdown", "real", "", "slowdown that this share does not exceed"),
+        column("slowdown", "real", "", "slowdown that this share does not exceed, mean over seeds"),
     ];
-    Some(sheet.finish(NAME, data, columns, rows))
+    Ok(Some(sheet.finish(NAME, view, columns, rows)))
 }

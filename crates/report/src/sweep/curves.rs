@@ -7,6 +7,7 @@ use crate::{
         Anchor, BELOW, BESIDE, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, column, dash, legend,
         legend_width, plain,
     },
+    numbers::significant_digits,
 };
 
 /// Name of its files.
@@ -155,13 +156,25 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         area.frame(&mut canvas, panel, &axis.values, &x, &axis.key);
         for (series, curve) in panel.curves.iter().enumerate() {
             area.curve(&mut canvas, curve, series, &x);
+            for point in curve {
+                let interval = point.interval.map_or(String::new(), |(low, high)| {
+                    format!(", 95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
+                });
+                let value = &axis.values[point.place];
+                let mean = significant_digits(point.mean, 4);
+                let text = format!("{}, {} = {value}: {mean}{interval}", plan.entries[series], axis.key);
+                canvas.hit(area.at((x[point.place], point.mean)), Some(series), text);
+            }
         }
     }
     let entries: Vec<(String, usize)> = names.iter().cloned().enumerate().map(|(i, name)| (name, i)).collect();
     legend(&mut canvas, left(columns - 1) + WIDTH + 18.0, TOP + 8.0, &entries);
+    let hits = canvas.take_hits();
     let svg = canvas.into_svg(&heading, &subtitle, &sweep.provenance());
     Some(Figure {
         name: NAME,
+        workload: None,
+        hits,
         title: heading,
         caption: subtitle,
         svg,

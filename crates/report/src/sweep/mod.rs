@@ -10,9 +10,9 @@ mod tables;
 
 use crate::{
     comparison::{ALL, Comparison},
-    directory::{gather_runs, read_summary},
+    directory::{FigureFiles, gather_runs, read_summary},
     error::ReportError,
-    figures::{Figure, to_png},
+    figures::Figure,
     manifest::{FileEntry, MANIFEST, Manifest, read_json, to_json},
     staging::Staging,
     summary::Summary,
@@ -229,8 +229,11 @@ impl Sweep {
     /// The metric that the points are told by: that of most of their comparisons.
     pub fn main_metric(&self) -> &'static str {
         let mut votes: BTreeMap<&'static str, usize> = BTreeMap::new();
+        let workloads = self.workloads();
         for comparison in self.comparisons.iter().flatten() {
-            *votes.entry(comparison.main_metric).or_default() += 1;
+            for workload in &workloads {
+                *votes.entry(comparison.main_metric_of(workload)).or_default() += 1;
+            }
         }
         votes.into_iter().max_by_key(|(_, votes)| *votes).map_or("slowdown_p99", |(metric, _)| metric)
     }
@@ -239,14 +242,11 @@ impl Sweep {
     pub fn workloads(&self) -> Vec<String> {
         let mut names: Vec<String> = vec![];
         for comparison in self.comparisons.iter().flatten() {
-            for name in comparison.workloads() {
+            for name in comparison.shown(false) {
                 if !names.iter().any(|known| known == name) {
                     names.push(name.to_string());
                 }
             }
-        }
-        if names.len() > 1 {
-            names.retain(|name| name != ALL);
         }
         names
     }
@@ -296,19 +296,18 @@ pub fn report_sweep(dir: &Path, rows: bool) -> Result<(Sweep, PathBuf), ReportEr
     }
     let figures: Vec<Figure> = [curves::draw(&sweep), heat::draw(&sweep)].into_iter().flatten().collect();
     let mut staging = Staging::new(&dir.join("figures"))?;
-    for figure in &figures {
-        staging.write_all(&format!("{}.svg", figure.name), &figure.svg)?;
-        staging.write_all(&format!("{}.png", figure.name), to_png(figure.name, &figure.svg, &sweep.provenance())?)?;
-        staging.write_all(&format!("{}.csv", figure.name), figure.to_csv())?;
-    }
+    let provenance = sweep.provenance();
+    let drawn: Vec<FigureFiles> =
+        figures.iter().map(|figure| FigureFiles::stage(figure, &provenance, &mut staging)).collect::<Result<_, _>>()?;
     let names = [curves::NAME, heat::NAME];
+    let extensions = ["svg", "pdf", "png", "csv"];
     let possible: Vec<String> =
-        names.iter().flat_map(|name| ["svg", "png", "csv"].map(|extension| format!("{name}.{extension}"))).collect();
+        names.iter().flat_map(|name| extensions.map(|extension| format!("{name}.{extension}"))).collect();
     staging.publish(&possible)?;
     let mut staging = Staging::new(dir)?;
     staging.write_all("sweep.csv", sweep.to_csv())?;
     staging.write_all("runs.csv", sweep.runs_csv())?;
-    staging.write_all("report.html", page::render(&sweep, &figures)?)?;
+    staging.write_all("report.html", page::render(&sweep, &figures, &drawn)?)?;
     staging.write_all(MANIFEST, manifest(&sweep, &figures).to_json())?;
     staging.publish(&[])?;
     if rows {
@@ -339,7 +338,8 @@ fn manifest(sweep: &Sweep, figures: &[Figure]) -> Manifest {
         FileEntry::new("starts.log", "a line per start of a run: hash, computer, process", vec![]),
     ];
     for figure in figures {
-        for (extension, columns) in [("svg", vec![]), ("png", vec![]), ("csv", figure.columns.clone())] {
+        for (extension, columns) in [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", figure.columns.clone())]
+        {
             files.push(FileEntry::new(format!("figures/{}.{extension}", figure.name), &figure.title, columns));
         }
     }

@@ -3,23 +3,21 @@
 use super::{Standing, Sweep, curves::capital};
 use crate::{
     comparison::Metric,
+    directory::FigureFiles,
     error::ReportError,
-    figures::{BOLD, Figure, REGULAR, SERIES},
+    figures::{Figure, SERIES},
+    page::{FIGURES, SORT, STYLE, figure, fonts},
 };
-use base64::{Engine, prelude::BASE64_STANDARD};
 use minijinja::{AutoEscape, Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("../page/sweep.html.jinja");
-const STYLE: &str = include_str!("../page/style.css");
-const SCRIPT: &str = include_str!("../page/sort.js");
-
 /// Rows of the table that the page shows; all are in `sweep.csv`.
 const MOST_ROWS: usize = 400;
 /// Failures listed; all are in `runs.csv`.
 const MOST_FAILURES: usize = 12;
 
 /// The page over `sweep`.
-pub(super) fn render(sweep: &Sweep, figures: &[Figure]) -> Result<String, ReportError> {
+pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -> Result<String, ReportError> {
     let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -28,14 +26,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure]) -> Result<String, Report
     let (header, mut rows) = sweep.table(2);
     let all = rows.len();
     rows.truncate(MOST_ROWS);
-    let figures: Vec<Value> = figures
-        .iter()
-        .map(|f| context! { name => f.name, title => &f.title, caption => &f.caption, svg => Value::from_safe_string(f.svg.clone()) })
-        .collect();
-    let fonts = [(REGULAR, 400), (BOLD, 600)].map(|(font, weight)| {
-        let source = format!("url(data:font/otf;base64,{})", BASE64_STANDARD.encode(font));
-        context! { weight => weight, source => Value::from_safe_string(source) }
-    });
+    let figures: Vec<Value> = figures.iter().zip(files).map(|(f, files)| figure(f, files)).collect();
     let axes: Vec<Value> =
         plan.axes.iter().map(|axis| context! { key => &axis.key, values => axis.values.join(", ") }).collect();
     let entries: Vec<Value> = plan
@@ -46,8 +37,8 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure]) -> Result<String, Report
         .collect();
     let page = context! {
         style => Value::from_safe_string(STYLE.to_string()),
-        script => Value::from_safe_string(SCRIPT.to_string()),
-        fonts => fonts,
+        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
+        fonts => fonts(),
         title => &plan.name,
         entries => entries,
         baseline => &plan.baseline,
@@ -72,8 +63,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure]) -> Result<String, Report
     environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
 }
 
-/// At how many points each scheme has the least mean of the main metric. Whether that is more than chance, the table
-/// says point by point.
+/// At how many points each scheme leads in the main metric, alone or together with others that cannot be told apart.
 fn headline(sweep: &Sweep) -> Vec<String> {
     let Some(metric) = Metric::named(sweep.main_metric()) else { return vec![] };
     if sweep.plan.entries.len() < 2 {
@@ -82,36 +72,37 @@ fn headline(sweep: &Sweep) -> Vec<String> {
     let mut sentences = vec![];
     let workloads = sweep.workloads();
     for workload in &workloads {
-        let mut least = vec![0usize; sweep.plan.entries.len()];
+        let (mut alone, mut together) =
+            (vec![0usize; sweep.plan.entries.len()], vec![0usize; sweep.plan.entries.len()]);
         let mut points = 0;
         for comparison in sweep.comparisons.iter().flatten() {
-            let means: Vec<Option<f64>> = sweep
-                .plan
-                .entries
-                .iter()
-                .map(|entry| comparison.row(workload, entry, metric.name).filter(|row| row.unfinished_flows == 0)?.mean)
-                .collect();
-            let Some(best) = means.iter().flatten().copied().min_by(f64::total_cmp) else { continue };
-            points += 1;
-            for (count, mean) in least.iter_mut().zip(&means) {
-                *count += usize::from(*mean == Some(best));
+            let row = |entry: &String| comparison.row(workload, entry, metric.name);
+            let leads = |entry: &String| row(entry).is_some_and(|row| row.leading);
+            let leading: Vec<bool> = sweep.plan.entries.iter().map(leads).collect();
+            let several = leading.iter().filter(|leads| **leads).count() > 1;
+            points += usize::from(leading.contains(&true));
+            for (number, _) in leading.iter().enumerate().filter(|(_, leads)| **leads) {
+                if several { together[number] += 1 } else { alone[number] += 1 }
             }
         }
-        let mut counts: Vec<(usize, &String)> =
-            least.into_iter().zip(&sweep.plan.entries).filter(|(n, _)| *n > 0).collect();
-        counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-        let parts: Vec<String> = counts.iter().map(|(count, name)| format!("{name} at {count}")).collect();
-        if parts.is_empty() {
+        if points == 0 {
             continue;
         }
+        let words = |name: &String, alone: usize, together: usize| match (alone, together) {
+            (0, 0) => None,
+            (alone, 0) => Some(format!("{name} leads alone at {alone}")),
+            (0, together) => Some(format!("{name} ties for the lead at {together}")),
+            (alone, together) => Some(format!("{name} leads alone at {alone} and ties for the lead at {together}")),
+        };
+        let parts: Vec<String> = sweep
+            .plan
+            .entries
+            .iter()
+            .zip(alone.iter().zip(&together))
+            .filter_map(|(name, (alone, together))| words(name, *alone, *together))
+            .collect();
         let of = if workloads.len() > 1 { format!(" of {workload}") } else { String::new() };
-        let ties =
-            if counts.iter().map(|(count, _)| count).sum::<usize>() > points { " (ties count for each)" } else { "" };
-        sentences.push(format!(
-            "{}{of}: least at how many of {points} points: {}{ties}.",
-            capital(metric.title),
-            parts.join(", ")
-        ));
+        sentences.push(format!("{}{of}, at {points} points: {}.", capital(metric.title), parts.join("; ")));
     }
     sentences
 }

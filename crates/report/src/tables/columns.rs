@@ -104,6 +104,11 @@ const LINKS: &[Column] = columns! {
     trims: Integer, "packets", "data packets cut to their header here", |c, at| whole(link(c, at).trims);
     drops: Integer, "packets", "dropped in the queue or lost on the link", |c, at| whole(link(c, at).drops);
     pauses: Integer, "frames", "PFC pause frames received", |c, at| whole(link(c, at).pauses);
+    window_utilisation: Real optional, "",
+        "bytes sent in the window (window_from_s to window_to_s of the summary) over rate times its length; empty without one",
+        |c, at| c.result.window_utilisation(at.0).into();
+    fault: Text, "", "what faults did to the link, such as down at 20us; empty where none struck it",
+        |c, at| Value::Text(c.meta.faults_of(&link(c, at).from, &link(c, at).to).into());
     seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 

@@ -35,14 +35,16 @@ impl Cells {
 pub struct Frame {
     columns: Vec<(&'static str, Cells)>,
     rows: usize,
+    missing: Vec<String>,
 }
 
 impl Frame {
     /// Reads `columns` of `table` (`flows`, `links`, ...) from `dir`: from Parquet where it is there, else from CSV.
-    /// `None` where neither is there.
+    /// `None` where neither is there. Columns that the file lacks, since another version wrote it, are left empty and
+    /// named by [`Frame::missing`].
     ///
     /// # Errors
-    /// [`ReportError`] where the file cannot be read or lacks a column.
+    /// [`ReportError`] where the file cannot be read.
     pub fn read(dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Self>, ReportError> {
         let Some(declared) = TABLES.iter().find(|t| t.name == table) else { return Ok(None) };
         let (parquet, csv) = (dir.join(format!("{table}.parquet")), dir.join(format!("{table}.csv")));
@@ -52,6 +54,10 @@ impl Frame {
         if csv.exists() { read_csv(&csv, declared, columns).map(Some) } else { Ok(None) }
     }
 
+    /// Columns asked for that the file does not have.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -77,31 +83,28 @@ impl Frame {
     }
 }
 
-const WRITE_AGAIN: &str = "run the scenario again, or remove the file";
+const WRITE_AGAIN: &str = "run the scenario again, or restore the file; nothing was written";
 
-/// The declarations of `columns` and where each stands in the file's header.
-fn places(
-    path: &Path,
-    table: &Table,
-    columns: &[&str],
-    header: &[&str],
-) -> Result<Vec<(&'static str, Kind, usize)>, ReportError> {
-    columns
-        .iter()
-        .map(|&name| {
-            let missing = || ReportError::content(path, format!("there is no column `{name}`"), WRITE_AGAIN);
-            let column = table.column(name).ok_or_else(missing)?;
-            let place = header.iter().position(|&found| found == name).ok_or_else(missing)?;
-            Ok((column.name, column.kind, place))
-        })
-        .collect()
+/// A column's name, kind and place in the file's header.
+type Place = (&'static str, Kind, usize);
+
+/// The declarations of `columns` and where each stands in the file's header; beside them the names of those it lacks.
+fn places(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<Place>, Vec<String>) {
+    let (mut places, mut missing) = (vec![], vec![]);
+    for &name in columns {
+        match (table.column(name), header.iter().position(|&found| found == name)) {
+            (Some(column), Some(place)) => places.push((column.name, column.kind, place)),
+            _ => missing.push(name.to_string()),
+        }
+    }
+    (places, missing)
 }
 
 fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
     let wrong = |error: csv::Error| ReportError::content(path, error, WRITE_AGAIN);
     let mut reader = csv::Reader::from_path(path).map_err(wrong)?;
     let header = reader.headers().map_err(wrong)?.clone();
-    let places = places(path, table, columns, &header.iter().collect::<Vec<_>>())?;
+    let (places, missing) = places(table, columns, &header.iter().collect::<Vec<_>>());
     let mut cells: Vec<Cells> = places.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
@@ -123,7 +126,7 @@ fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, Repor
             }
         }
     }
-    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows })
+    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows, missing })
 }
 
 fn read_parquet(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
@@ -132,7 +135,7 @@ fn read_parquet(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, R
     let reader = SerializedFileReader::new(file).map_err(wrong)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let header: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
-    let places = places(path, table, columns, &header)?;
+    let (places, missing) = places(table, columns, &header);
     let mut cells: Vec<Cells> = places.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(wrong)?;
@@ -141,7 +144,7 @@ fn read_parquet(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, R
         }
     }
     let rows = reader.metadata().file_metadata().num_rows() as usize;
-    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows })
+    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows, missing })
 }
 
 /// Appends the cells of one column of a row group.

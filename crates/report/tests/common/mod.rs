@@ -44,6 +44,7 @@ pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
         warmup: Time::ZERO,
         flows_wait: false,
         peak_rss_bytes: Some(48 << 20),
+        faults: vec![],
     }
 }
 
@@ -55,6 +56,7 @@ pub(crate) fn provenance() -> Provenance {
         scenario_hash: 0x0123_4567_89ab_cdef,
         machine: "linux x86_64, two cores".to_string(),
         wall_seconds: 12.5,
+        command: "anabranch compare web.toml --schemes ecmp,prime".to_string(),
     }
 }
 
@@ -108,6 +110,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunResult {
         series: vec![],
         uplink_counts: vec![],
         bytes_per_host: 4096,
+        window: None,
     }
 }
 

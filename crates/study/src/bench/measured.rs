@@ -3,7 +3,6 @@
 use super::{BenchError, Case};
 use anabranch_outcome::RunResult;
 use anabranch_sim::Setup;
-use anabranch_units::Time;
 
 /// One run of the simulator or of the stripped loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,15 +57,13 @@ pub struct Measured {
     pub two_threads: Vec<Timed>,
     /// Packet-hops of one run of the simulator.
     pub packet_hops: u64,
-    /// Simulated time.
-    pub simulated: Time,
     /// Fingerprint of the simulator's results, the same for every run; `None` before the first.
     pub fingerprint: Option<u64>,
     /// Bytes of the simulator's own structures per host when a run ends.
     pub bytes_per_host: u64,
     /// The same where nobody sends.
     pub bytes_per_idle_host: u64,
-    /// What half a run takes more than that, per packet then under way, the records of its flows included.
+    /// What a run takes more than that after two round trips, per packet then under way, the records of its flows included.
     pub bytes_per_packet_in_flight: Option<u64>,
     /// Largest memory of the process during the simulator's runs, with the flows and results; `None` where the system
     /// does not say.
@@ -86,7 +83,6 @@ impl Measured {
             simulator: Vec::new(),
             two_threads: Vec::new(),
             packet_hops: 0,
-            simulated: Time::ZERO,
             fingerprint: None,
             bytes_per_host: 0,
             bytes_per_idle_host: 0,
@@ -101,7 +97,6 @@ impl Measured {
         self.same(result, threads)?;
         self.simulator.push(timed);
         self.packet_hops = result.packet_hops;
-        self.simulated = result.simulated;
         self.fingerprint = Some(result.fingerprint);
         self.bytes_per_host = result.bytes_per_host;
         Ok(())

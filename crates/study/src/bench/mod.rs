@@ -102,7 +102,7 @@ fn simulate(setup: &Setup, threads: usize) -> Result<(RunResult, Timed), BenchEr
 }
 
 /// Finds out what a host without flows takes, and what a packet under way adds: from a run with no flows and from one
-/// that stops halfway.
+/// that stops after two round trips, when every window is full.
 fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
     let mut idle = setup.clone();
     let workloads = idle.flows.workloads.clone();
@@ -110,13 +110,14 @@ fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
     let idle = anabranch_sim::run(&idle, 1, &mut |_| true)?;
     measured.bytes_per_idle_host = idle.bytes_per_host;
 
-    let mut half = setup.clone();
-    half.limits.until_all_done = false;
-    half.limits.time_limit = Time::from_ps(measured.simulated.ps() / 2);
-    let half = anabranch_sim::run(&half, 1, &mut |_| true)?;
-    let c = &half.conservation;
+    let mut early = setup.clone();
+    early.limits.until_all_done = false;
+    let (data, ack) = (setup.transport.mtu() + setup.transport.header(), setup.transport.ack_size());
+    early.limits.time_limit = Time::from_ps(2 * setup.topology.window_rtt(data, ack).ps());
+    let early = anabranch_sim::run(&early, 1, &mut |_| true)?;
+    let c = &early.conservation;
     let under_way = c.data_packets.in_flight + c.headers.in_flight + c.acks.in_flight;
-    let more = half.bytes_per_host.saturating_sub(idle.bytes_per_host) * u64::from(setup.topology.hosts);
+    let more = early.bytes_per_host.saturating_sub(idle.bytes_per_host) * u64::from(setup.topology.hosts);
     measured.bytes_per_packet_in_flight = more.checked_div(under_way);
     Ok(())
 }
@@ -128,11 +129,11 @@ mod tests {
     /// Everything that is reported, on the smallest case made tiny.
     #[test]
     fn a_case_is_measured() {
-        let case = Case { changes: &["topology.radix=4", "workload.0.size=64KiB"], ..CASES[0] };
+        let case = Case { changes: &["topology.radix=4", "workload.0.size=1MiB"], ..CASES[0] };
         let measured = measure(&case, 1, 2).unwrap();
         assert_eq!((measured.hosts, measured.stripped.len(), measured.simulator.len()), (8, 2, 2));
-        // 8 flows of 16 packets over 4 hops; acknowledgements come on top.
-        assert!(measured.packet_hops >= 8 * 16 * 4, "{}", measured.packet_hops);
+        // 8 flows of 256 packets over 4 hops; acknowledgements come on top.
+        assert!(measured.packet_hops >= 8 * 256 * 4, "{}", measured.packet_hops);
         assert!(measured.first_event_seconds() > 0.0 && measured.ratio().unwrap() > 0.0);
         assert!(measured.bytes_per_idle_host > 0 && measured.bytes_per_packet_in_flight.is_some());
         assert!(measured.two_threads.is_empty(), "too few hosts");

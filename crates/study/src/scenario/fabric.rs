@@ -1,13 +1,14 @@
 //! `[fabric]`: a profile's defaults, single keys over them, and whether they fit together.
 
-use crate::{error::ScenarioError, section::Section, tree::Tree};
+use crate::{
+    error::ScenarioError,
+    section::Section,
+    tree::{Place, Tree},
+};
 use anabranch_fabric::{FabricParameters, Scheduling, TransportParameters};
 use anabranch_settings::Setting;
 use anabranch_topology::Affects;
-use anabranch_transport::{
-    roce::{Recovery, RoceTransport},
-    uet::UetTransport,
-};
+use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
 use anabranch_units::BytesOrBdp;
 
 /// A named set of defaults.
@@ -36,8 +37,8 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "spritz",
-        meaning: "The fabric and the transport of Spritz' study: as uet-lossy, with DCTCP (QuickAdapt, FastIncrease), an ACK per packet, a timeout of 100 us; failed links lose data only.",
-        fabric: FabricParameters::default,
+        meaning: "The fabric and the transport of Spritz' study: as uet-lossy, with DCTCP (QuickAdapt, FastIncrease), an ACK per packet, a timeout of 100 us, completion by the sender's clock; failed links lose data only.",
+        fabric: FabricParameters::spritz,
         transport: || TransportParameters::Uet(UetTransport::spritz()),
         faults: Affects::Data,
     },
@@ -80,13 +81,20 @@ pub(crate) fn read(
     transport: Option<&str>,
 ) -> Result<(&'static Profile, FabricParameters), ScenarioError> {
     let names: Vec<&'static str> = PROFILES.iter().map(|p| p.name).collect();
-    let default = if transport == Some("roce") { "roce-irn" } else { names[0] };
+    let fits = |profile: &&Profile| transport.is_none_or(|kind| (profile.transport)().about().name == kind);
+    let default = PROFILES.iter().find(fits).map_or(names[0], |profile| profile.name);
     let mut section = section.unwrap_or_else(|| Section::absent("[fabric]"));
     let name = section.word("profile", &names)?.unwrap_or(default);
     let profile = PROFILES.iter().find(|p| p.name == name).unwrap_or(&PROFILES[0]);
     let mut fabric = (profile.fabric)();
     section.fill(&mut fabric, &["profile"])?;
     Ok((profile, fabric))
+}
+
+/// Where a key stands, or the section where it is not given.
+fn place(tree: &Tree, key: &str) -> Option<Place> {
+    let own = tree.find(&format!("fabric.{key}")).map(|node| node.place.clone());
+    own.or_else(|| tree.find("fabric").map(|node| node.key.clone()))
 }
 
 /// Whether the values fit together and to the packets of `transport`.
@@ -96,8 +104,7 @@ pub(crate) fn check(
     tree: &Tree,
 ) -> Result<(), ScenarioError> {
     let wrong = |key: &str, message: String| {
-        ScenarioError::new(format!("[fabric]: `{key}`: {message}"))
-            .maybe_at(tree.find(&format!("fabric.{key}")).map(|node| node.place.clone()))
+        ScenarioError::new(format!("[fabric]: `{key}`: {message}")).maybe_at(place(tree, key))
     };
     let packet = transport.mtu() + transport.header();
     if above(fabric.ecn_kmin, fabric.ecn_kmax) {
@@ -138,16 +145,12 @@ fn check_transport(
         let message = "a switch with a shared buffer drops or pauses, it does not trim".to_string();
         return Err(wrong("trimming", message).help("leave out `trimming`, or give shared_buffer = \"0B\""));
     }
-    let TransportParameters::Roce(roce) = transport else { return Ok(()) };
-    if fabric.trimming {
-        let message = "RoCE receivers do not understand trimmed packets".to_string();
+    if fabric.trimming && !transport.understands_trimming() {
+        let message = format!("receivers of `{}` do not understand trimmed packets", transport.about().name);
         return Err(wrong("trimming", message).help("use the profile roce-irn or roce-lossless, or trimming = false"));
     }
-    if fabric.pfc && roce.roce.recovery != Recovery::GoBackN {
-        let message = format!("PFC stands beside transport.recovery = {}", roce.roce.recovery.write());
-        return Err(wrong("pfc", message).help(
-            "IRN does without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)",
-        ));
+    if let Some((parameter, help)) = transport.pfc_problem().filter(|_| fabric.pfc) {
+        return Err(wrong("pfc", format!("PFC stands beside transport.{parameter}")).help(help));
     }
     for (key, value) in [("buffer_alpha", fabric.buffer_alpha), ("pfc_alpha", fabric.pfc_alpha)] {
         if !(value > 0.0 && value.is_finite()) {
@@ -207,6 +210,21 @@ fn above(a: BytesOrBdp, b: BytesOrBdp) -> bool {
     }
 }
 
+/// Whether a fabric with PFC is sure to lose nothing on this topology, for packets of `packet` bytes.
+pub(crate) fn check_lossless(
+    fabric: &FabricParameters,
+    topology: &anabranch_topology::Topology,
+    packet: u64,
+    tree: &Tree,
+) -> Result<(), ScenarioError> {
+    match anabranch_fabric::lossless_problem(topology, fabric, packet) {
+        Some((key, message, help)) => Err(ScenarioError::new(format!("[fabric]: `{key}`: {message}"))
+            .maybe_at(tree.find(&format!("fabric.{key}")).map(|node| node.place.clone()))
+            .help(help)),
+        None => Ok(()),
+    }
+}
+
 /// Whether the thresholds fit together once the BDP is known; called when the topology stands.
 pub(crate) fn check_with_bdp(
     fabric: &FabricParameters,
@@ -218,13 +236,13 @@ pub(crate) fn check_with_bdp(
     let (kmin, kmax) = (fabric.ecn_kmin.bytes(bdp), fabric.ecn_kmax.bytes(bdp));
     if kmin > kmax {
         let message = format!("[fabric]: ecn_kmin ({kmin}B) is above ecn_kmax ({kmax}B) with a BDP of {bdp}B");
-        return Err(ScenarioError::new(message).maybe_at(at("ecn_kmin").or(at("ecn_kmax"))));
+        return Err(ScenarioError::new(message).maybe_at(at("ecn_kmin").or(place(tree, "ecn_kmax"))));
     }
     let limit = fabric.queue_limit.bytes(bdp);
     if limit < packet {
         let message =
             format!("[fabric]: `queue_limit` is {limit}B with a BDP of {bdp}B: no full packet ({packet}B) fits");
-        return Err(ScenarioError::new(message).maybe_at(at("queue_limit")));
+        return Err(ScenarioError::new(message).maybe_at(place(tree, "queue_limit")));
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! `[[fault]]`: what fails and when.
 
-use crate::{error::ScenarioError, section::Section, toml_text, tree::Tree};
+use crate::{document, error::ScenarioError, section::Section, tree::Tree};
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{Affects, Fault, FaultAction, FaultParameters, LinkId, NodeId, Topology};
 use anabranch_units::Time;
 use anabranch_workload::{FailedSwitch, FileFailure};
+use toml::Table;
 
 /// Reads all faults; what a fault harms where it does not say comes from the profile.
 pub(crate) fn read(sections: Vec<Section<'_>>, affects: Affects) -> Result<Vec<FaultParameters>, ScenarioError> {
@@ -18,12 +19,12 @@ pub(crate) fn read(sections: Vec<Section<'_>>, affects: Affects) -> Result<Vec<F
 }
 
 /// A fault with every default filled in; what is not given at all is left out.
-pub(crate) fn print(out: &mut String, fault: &FaultParameters) {
-    for (key, raw) in fault.entries() {
-        if raw != Raw::Text(String::new()) && raw != Raw::List(Vec::new()) {
-            toml_text::line(out, key, &raw);
-        }
-    }
+pub(crate) fn table(fault: &FaultParameters) -> Table {
+    let given = |(key, raw): (&str, Raw)| {
+        let nothing = raw == Raw::Text(String::new()) || raw == Raw::List(Vec::new());
+        (!nothing).then(|| (key.to_string(), document::value(&raw)))
+    };
+    fault.entries().into_iter().filter_map(given).collect()
 }
 
 /// The faults resolved to links; random choices depend on the seed and the fault's number.

@@ -1,6 +1,6 @@
 //! The files that a scenario names, relative to its folder.
 
-use super::Workload;
+use super::{Workload, memory::Budget};
 use anabranch_random::{mix, name_key};
 use anabranch_units::Bytes;
 use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
@@ -33,13 +33,15 @@ impl Folder {
     }
 
     /// The text of a file.
-    pub(crate) fn read(&self, path: &str) -> std::io::Result<String> {
-        std::fs::read_to_string(self.path.join(path))
+    pub(crate) fn read(&self, path: &str, budget: &Budget) -> std::io::Result<String> {
+        String::from_utf8(self.read_bytes(path, budget)?).map_err(|_| std::io::ErrorKind::InvalidData.into())
     }
 
-    /// The content of a file, text or not.
-    pub(crate) fn read_bytes(&self, path: &str) -> std::io::Result<Vec<u8>> {
-        std::fs::read(self.path.join(path))
+    /// The content of a file, text or not, where memory has room for it.
+    pub(crate) fn read_bytes(&self, path: &str, budget: &Budget) -> std::io::Result<Vec<u8>> {
+        let path = self.path.join(path);
+        budget.check_file(std::fs::metadata(&path)?.len()).map_err(std::io::Error::other)?;
+        std::fs::read(path)
     }
 
     /// The path from the root on, so that a printed scenario can be read anywhere.

@@ -1,16 +1,18 @@
 //! `[load_balancer]`: an alias for a pair or both sides by name, and a table of parameters for any scheme.
 
 use crate::{
+    document,
     error::ScenarioError,
     section::{Section, did_you_mean, list},
-    toml_text,
     tree::{Place, Tree, Value},
 };
 use anabranch_lb::registry::{
-    ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, check_pair, resolve,
+    ALIASES, DEFAULT_ALIAS, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, check_pair,
+    resolve,
 };
 use anabranch_settings::{Parameters, Raw, SetError, nearest};
 use anabranch_sim::LoadBalancer;
+use toml::Table;
 
 /// The load balancer of a scenario, and the parameters it gives for others.
 #[derive(Clone, Debug)]
@@ -56,49 +58,42 @@ impl LoadBalancers {
         LoadBalancer { name: name.to_string(), host, switch }
     }
 
-    /// On a topology with guided paths an alias whose switches hash stands for the same host scheme over source-guided
-    /// switches, which hash to all paths and not to the shortest alone (Spritz §V-A). A pair named in full stays.
+    /// On a topology with guided paths an alias stands for the same host scheme over the guided form of its switch scheme,
+    /// where that has one. A pair named in full stays.
     pub(crate) fn guide(&self, balancer: &mut LoadBalancer) {
-        let hashes = ALIASES.iter().any(|alias| alias.name == balancer.name && alias.switch == "ecmp");
-        if hashes && let Ok(switch) = SwitchParameters::named("source-guided") {
+        let is_alias = ALIASES.iter().any(|alias| alias.name == balancer.name);
+        let form = balancer.switch.capabilities().guided_form().filter(|_| is_alias);
+        if let Some(Ok(switch)) = form.map(SwitchParameters::named) {
             *balancer = self.with_parameters(&balancer.name.clone(), balancer.host.clone(), switch);
         }
     }
 
     /// The section with every default of the schemes of `used` filled in; with `unused`, also the parameters given
     /// for other schemes.
-    pub(crate) fn print(&self, out: &mut String, used: &[LoadBalancer], unused: bool) {
-        out.push_str("\n[load_balancer]\n");
-        toml_text::line(out, "scheme", &Raw::Text(self.main.name.clone()));
-        let mut printed: Vec<&str> = Vec::new();
-        for scheme in used.iter().flat_map(|b| [b.host.name(), b.switch.name()]) {
-            if printed.contains(&scheme) {
-                continue;
-            }
-            printed.push(scheme);
-            let hosts = used.iter().filter(|b| b.host.name() == scheme).flat_map(|b| b.host.parameters().entries());
-            let switches =
-                used.iter().filter(|b| b.switch.name() == scheme).flat_map(|b| b.switch.parameters().entries());
-            let mut lines: Vec<(&str, Raw)> = Vec::new();
-            for (key, raw) in hosts.chain(switches) {
-                if !lines.iter().any(|(k, _)| *k == key) {
-                    lines.push((key, raw));
-                }
-            }
-            table(out, scheme, lines.iter().map(|(key, raw)| (*key, raw)));
+    pub(crate) fn table(&self, used: &[LoadBalancer], unused: bool) -> Table {
+        let mut section = Table::new();
+        section.insert("scheme".into(), self.main.name.clone().into());
+        let in_use = |scheme: &str| used.iter().any(|b| [b.host.name(), b.switch.name()].contains(&scheme));
+        for balancer in used {
+            let hosts = balancer.host.parameters().entries();
+            add_all(&mut section, balancer.host.name(), hosts.iter().map(|(key, raw)| (*key, raw)));
+            let switches = balancer.switch.parameters().entries();
+            add_all(&mut section, balancer.switch.name(), switches.iter().map(|(key, raw)| (*key, raw)));
         }
-        for Given { scheme, entries } in self.given.iter().filter(|g| unused && !printed.contains(&g.scheme.as_str())) {
-            table(out, scheme, entries.iter().map(|(key, raw)| (key.as_str(), raw)));
+        for Given { scheme, entries } in self.given.iter().filter(|given| unused && !in_use(&given.scheme)) {
+            add_all(&mut section, scheme, entries.iter().map(|(key, raw)| (key.as_str(), raw)));
         }
+        section
     }
 }
 
-fn table<'a>(out: &mut String, scheme: &str, entries: impl Iterator<Item = (&'a str, &'a Raw)>) {
-    for (i, (key, raw)) in entries.enumerate() {
-        if i == 0 {
-            out.push_str(&format!("\n[load_balancer.{scheme}]\n"));
+/// Adds to the table of a scheme what it does not hold yet: host and switch side can have keys in common.
+fn add_all<'a>(section: &mut Table, scheme: &str, entries: impl Iterator<Item = (&'a str, &'a Raw)>) {
+    for (key, raw) in entries {
+        let table = section.entry(scheme).or_insert_with(|| Table::new().into());
+        if let toml::Value::Table(table) = table {
+            table.entry(key).or_insert_with(|| document::value(raw));
         }
-        toml_text::line(out, key, raw);
     }
 }
 
@@ -123,7 +118,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     let switch: Option<String> = section.read("switch")?;
 
     // What is said later (on the command line) wins: a scheme over the file's sides, a side over the scheme's.
-    let base = scheme.as_deref().unwrap_or("ecmp");
+    let base = scheme.as_deref().unwrap_or(DEFAULT_ALIAS);
     let (base_host, base_switch) = match base.split_once('+') {
         Some((host, switch)) => (host.trim(), switch.trim()),
         None => ALIASES.iter().find(|a| a.name == base.trim()).map_or(("", ""), |a| (a.host, a.switch)),

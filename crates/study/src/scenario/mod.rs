@@ -1,9 +1,11 @@
 //! The scenario: typed, checked, with every default; and the setup it stands for.
 
+mod cost;
 mod fabric;
 mod fault;
 mod files;
 mod load_balancer;
+mod memory;
 mod run;
 mod topology;
 mod transport;
@@ -12,26 +14,27 @@ mod workload;
 pub use fabric::{MOST_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
 pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
-pub use transport::{CONGESTION_CONTROLS, TRANSPORT_KINDS};
-pub(crate) use transport::{congestion_control, main_parameters, named as transport_named};
+pub(crate) use transport::named as transport_named;
 pub use workload::Workload;
 
 use crate::{
+    document,
     error::ScenarioError,
     machine::{COMMIT, VERSION},
     section::{Section, did_you_mean, list},
-    toml_text,
     tree::{Place, Tree},
 };
 use anabranch_fabric::{FabricParameters, TransportParameters};
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
-use anabranch_settings::{Raw, Setting, nearest};
-use anabranch_sim::{LoadBalancer, Measure, RunLimits, Setup};
+use anabranch_settings::{Never, Raw, Setting, nearest};
+use anabranch_sim::{LoadBalancer, Measure, RunLimits, Setup, SimError};
 use anabranch_topology::FaultParameters;
 use anabranch_units::Time;
 use files::Folder;
+use memory::Budget;
 use std::path::Path;
+use toml::Table;
 use topology::TopologySection;
 
 /// The outermost keys of a scenario.
@@ -84,7 +87,7 @@ pub struct Scenario {
 }
 
 /// A word for a shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:".contains(c);
     if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
@@ -111,7 +114,7 @@ impl Scenario {
         let (profile, fabric) = fabric::read(root.table("fabric")?, kind)?;
         let defaults = (profile.transport)();
         let defaults = match kind {
-            Some(kind) if kind != transport::kind(&defaults) => transport::named(kind),
+            Some(kind) if kind != defaults.about().name => transport::named(kind),
             _ => defaults,
         };
         let transport = transport::read(transport, defaults, &tree)?;
@@ -228,58 +231,61 @@ impl Scenario {
 
     /// The scenario with every default filled in; it reads back as the same scenario.
     pub fn to_toml(&self) -> String {
-        let mut out = self.print(|workload| self.folder.absolute(workload), true);
+        let mut document = self.document(|path| self.folder.absolute(path), true);
+        document.insert("run".into(), document::table([], &self.run).into());
         if !self.compare.schemes.is_empty() {
-            out.push_str("\n[compare]\n");
-            toml_text::lines(&mut out, &self.compare);
+            document.insert("compare".into(), document::table([], &self.compare).into());
         }
-        out
+        document.to_string()
     }
 
     /// 64 bits of all that a run depends on: the scenario with every default, the content of the files it names, and
     /// the version.
     pub fn hash(&self) -> u64 {
-        let text = self.print(|workload| self.folder.content(workload), false);
-        name_key(&format!("anabranch {VERSION}\n{text}"))
+        let mut document = self.document(|path| self.folder.content(path), false);
+        let mut run = document::table([], &self.run);
+        // It decides whether a run is begun, not what it gives.
+        run.remove("memory_limit");
+        document.insert("run".into(), run.into());
+        name_key(&format!("anabranch {VERSION}\n{document}"))
     }
 
-    /// Everything but `[compare]`. `files` replaces what workloads and topologies say of files; `unused` also prints
-    /// parameters of load balancers that are not in use.
-    fn print(&self, files: impl Fn(&str) -> String, unused: bool) -> String {
-        let mut out = String::new();
-        toml_text::line(&mut out, "name", &Raw::Text(self.name.clone()));
-        toml_text::line(&mut out, "seed", &self.seed.write());
-        self.topology.print(&mut out, &files);
-        out.push_str("\n[fabric]\n");
-        toml_text::line(&mut out, "profile", &Raw::Text(self.profile.name.into()));
-        toml_text::lines(&mut out, &self.fabric);
-        transport::print(&mut out, &self.transport);
-        self.load_balancers.print(&mut out, &self.used().unwrap_or_default(), unused);
-        for workload in &self.workloads {
-            files::with_files(workload, &files).print(&mut out, &self.fabric);
+    /// Everything but `[run]` and `[compare]`. `files` replaces what workloads and topologies say of files; `unused` also
+    /// holds parameters of load balancers that are not in use.
+    fn document(&self, files: impl Fn(&str) -> String, unused: bool) -> Table {
+        let mut document = Table::new();
+        let mut add = |key: &str, value: toml::Value| document.insert(key.into(), value);
+        add("name", self.name.clone().into());
+        add("seed", document::value(&self.seed.write()));
+        add("topology", self.topology.table(&files).into());
+        let profile = ("profile", Raw::Text(self.profile.name.into()));
+        add("fabric", document::table([profile], &self.fabric).into());
+        add("transport", transport::table(&self.transport).into());
+        add("load_balancer", self.load_balancers.table(&self.used().unwrap_or_default(), unused).into());
+        let workload = |workload: &Workload| files::with_files(workload, &files).table(&self.fabric);
+        add("workload", self.workloads.iter().map(workload).collect::<Vec<_>>().into());
+        if !self.faults.is_empty() {
+            add("fault", self.faults.iter().map(fault::table).collect::<Vec<_>>().into());
         }
-        for fault in &self.faults {
-            out.push_str("\n[[fault]]\n");
-            fault::print(&mut out, fault);
-        }
-        out.push_str("\n[measure]\n");
-        toml_text::lines(&mut out, &self.measure);
-        out.push_str("\n[run]\n");
-        toml_text::lines(&mut out, &self.run);
-        out
+        add("measure", document::table([], &self.measure).into());
+        document
     }
 
-    /// What it says of its topology, with every default and the content of a file it names.
-    pub(crate) fn topology_text(&self) -> String {
-        let mut out = String::new();
-        self.topology.print(&mut out, |file: &str| self.folder.content(file));
-        out
+    /// What it says, with every default and the content of files, but for its load balancers.
+    pub(crate) fn without_load_balancer(&self) -> String {
+        let mut document = self.document(|path| self.folder.content(path), false);
+        document.remove("load_balancer");
+        document.insert("run".into(), document::table([], &self.run).into());
+        document.to_string()
     }
 
     /// Threads that a run of it keeps busy: with fewer hosts each, they mostly wait for each other.
     pub fn most_threads(&self) -> usize {
         const HOSTS_PER_THREAD: usize = 48;
-        self.topology().map_or(1, |topology| (topology.hosts as usize / HOSTS_PER_THREAD).max(1))
+        let Ok(topology) = self.topology() else { return 1 };
+        // Where a link takes no time at all, one thread alone can run it.
+        let instant = topology.links.iter().any(|link| link.delay + topology.switch_latency == Time::ZERO);
+        if instant { 1 } else { (topology.hosts as usize / HOSTS_PER_THREAD).max(1) }
     }
 
     /// The graph, without faults.
@@ -287,7 +293,54 @@ impl Scenario {
     /// # Errors
     /// Where the topology cannot be built.
     pub fn topology(&self) -> Result<anabranch_topology::Topology, ScenarioError> {
-        self.topology.build(&self.folder, &self.tree)
+        self.topology_within(&mut Budget::new(&self.run))
+    }
+
+    fn topology_within(&self, budget: &mut Budget) -> Result<anabranch_topology::Topology, ScenarioError> {
+        let changes = self.faults.iter().filter(|fault| fault.detect_after != Never::Never).count() as u64;
+        let at = || self.tree.find("topology").map(|node| node.key.clone());
+        let foreseen = self.topology.parameters.scale();
+        if let Some(scale) = foreseen {
+            budget.take_topology(&scale, changes).map_err(|error| error.maybe_at(at()))?;
+        }
+        let topology = self.topology.build(&self.folder, budget, &self.tree)?;
+        if foreseen.is_none() {
+            budget.take_topology(&topology.scale(), changes).map_err(|error| error.maybe_at(at()))?;
+        }
+        Ok(topology)
+    }
+
+    /// An error of a run's plan, at its place: such a message begins with the dotted key that is at fault, where there is
+    /// one. Where the key is not given its section is the place.
+    pub(crate) fn setup_error(&self, message: &str) -> ScenarioError {
+        let path = message.split([' ', ':']).next().unwrap_or_default();
+        let Some((section, key)) = path.rsplit_once('.') else { return ScenarioError::new(message) };
+        let rest = &message[path.len()..];
+        // Parameters of schemes are told without the section they stand in.
+        let section = if KEYS.contains(&section) { section.to_string() } else { format!("load_balancer.{section}") };
+        ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.place_or_section(&section, key))
+    }
+
+    /// Whether a run can begin: what it would refuse before its first event.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of what shows only when the plan of the run is made.
+    pub fn check(&self, setup: &Setup) -> Result<(), ScenarioError> {
+        anabranch_sim::check(setup, &mut || true).map_err(|error| match error {
+            SimError::Setup(message) => self.setup_error(&message),
+            other => ScenarioError::new(other.to_string()),
+        })
+    }
+
+    /// Where a key stands, or its section where it is not given.
+    fn place_or_section(&self, section: &str, key: &str) -> Option<Place> {
+        let header = || self.tree.find(section).map(|node| node.key.clone());
+        self.place(&format!("{section}.{key}")).or_else(header)
+    }
+
+    /// What to know of a run before it begins: that it will take long.
+    pub fn foresight(&self, setup: &Setup) -> Option<String> {
+        cost::warning(setup)
     }
 
     /// The load balancers in use, as they are on this topology.
@@ -300,7 +353,7 @@ impl Scenario {
     ) -> Result<Vec<LoadBalancer>, ScenarioError> {
         let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
         let guide = topology.guide();
-        let ports = guide.as_ref().map_or(0, anabranch_topology::Guide::most_ports);
+        let ports = guide.as_ref().map_or(0, |guide| guide.most_ports());
         for balancer in &mut used {
             if guide.is_some() {
                 self.load_balancers.guide(balancer);
@@ -310,10 +363,14 @@ impl Scenario {
                 .check_uplinks(&topology.uplinks)
                 .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
                 .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
-                .map_err(|error| ScenarioError::new(error.to_string()).maybe_at(self.place("load_balancer.scheme")))?;
+                .map_err(|error| {
+                    ScenarioError::new(error.to_string()).maybe_at(self.place_or_section("load_balancer", "scheme"))
+                })?;
         }
-        transport::check_balancers(&self.transport, &used).map_err(|error| {
-            error.maybe_at(self.place("load_balancer.scheme").or_else(|| self.place("transport.congestion_control")))
+        transport::check_balancers(&self.transport, &used, &self.tree).map_err(|error| {
+            error.maybe_at(
+                self.place_or_section("load_balancer", "scheme").or_else(|| self.place("transport.congestion_control")),
+            )
         })?;
         Ok(used)
     }
@@ -323,15 +380,18 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] of what shows only when the graph and the flows are made.
     pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
-        let topology = self.topology()?;
+        let mut budget = Budget::new(&self.run);
+        let topology = self.topology_within(&mut budget)?;
         let used = self.balancers(&topology)?;
         let packet = self.transport.mtu() + self.transport.header();
         let bdp = topology.window_bdp(packet, self.transport.ack_size());
         fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
+        transport::check_with_bdp(&self.transport, bdp, &self.tree)?;
+        fabric::check_lossless(&self.fabric, &topology, packet, &self.tree)?;
 
-        let view = topology::host_view(&topology, &self.fabric.classes);
+        let view = topology::host_view(&topology, &self.fabric.classes, budget.left());
         let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
-        let read_file = |path: &str| self.folder.read_bytes(path);
+        let read_file = |path: &str| self.folder.read_bytes(path, &budget);
         let generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
             .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;
         let mut faults = fault::resolve(&self.faults, &topology, seed, &self.tree)?;

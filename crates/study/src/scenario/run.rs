@@ -1,8 +1,8 @@
 //! `[run]`, `[measure]` and `[compare]`.
 
 use crate::{error::ScenarioError, section::Section, tree::Tree};
-use anabranch_settings::{Raw, Setting, Wrong, parameters};
-use anabranch_units::Time;
+use anabranch_settings::{Auto, Raw, Setting, Wrong, parameters};
+use anabranch_units::{Bytes, Time};
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ parameters! {
         time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it strikes only where flows cannot finish";
         /// Flows that start earlier than this after the first flow are run but not counted in the statistics.
         warmup: Time = Time::ZERO, source "ours";
+        /// Memory that a run may need by the estimate made before anything is built; auto: what the machine lets a process have. Results do not depend on it.
+        memory_limit: Auto<Bytes> = Auto::Auto, source "ours";
         /// Time for a trigger or a barrier to reach another host.
         trigger_latency: Time = Time::from_us(1), source "ours: a link's delay; remote effects must take some time";
     }

@@ -1,10 +1,10 @@
 //! `[topology]`: its kind, the kind's parameters, and `[[topology.link]]` overrides.
 
-use super::files::Folder;
+use super::{files::Folder, memory::Budget};
 use crate::{
+    document,
     error::ScenarioError,
     section::{Section, list},
-    toml_text,
     tree::Tree,
 };
 use anabranch_settings::Raw;
@@ -14,6 +14,7 @@ use anabranch_topology::{
 };
 use anabranch_workload::{HostView, LowDiameter};
 use std::sync::Arc;
+use toml::Table;
 
 /// The section.
 #[derive(Clone, Debug)]
@@ -47,15 +48,17 @@ pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, Scen
 
 impl TopologySection {
     /// The graph.
-    pub(crate) fn build(&self, folder: &Folder, tree: &Tree) -> Result<Topology, ScenarioError> {
+    pub(crate) fn build(&self, folder: &Folder, budget: &Budget, tree: &Tree) -> Result<Topology, ScenarioError> {
         let at = |path: String| tree.find(&path).map(|node| node.place.clone());
         let wrong = |table: &str, title: &str, error: TopologyError| {
             let own = error.key.as_deref().and_then(|key| at(format!("{table}.{key}")));
             let whole = || tree.find(table).map(|node| node.key.clone());
             ScenarioError::new(format!("{title}: {error}")).maybe_at(own.or_else(whole))
         };
-        let mut topology =
-            self.parameters.build(&|path| folder.read(path)).map_err(|error| wrong("topology", "[topology]", error))?;
+        let mut topology = self
+            .parameters
+            .build(&|path| folder.read(path, budget))
+            .map_err(|error| wrong("topology", "[topology]", error))?;
         for (number, settings) in self.overrides.iter().enumerate() {
             let (table, title) = (format!("topology.link[{number}]"), format!("[[topology.link]] {}", number + 1));
             topology.apply(settings).map_err(|error| wrong(&table, &title, error))?;
@@ -64,23 +67,22 @@ impl TopologySection {
     }
 
     /// The section with every default filled in.
-    pub(crate) fn print(&self, out: &mut String, files: impl Fn(&str) -> String) {
-        out.push_str("\n[topology]\n");
-        toml_text::line(out, "kind", &Raw::Text(self.parameters.kind().into()));
+    pub(crate) fn table(&self, files: impl Fn(&str) -> String) -> Table {
         let mut parameters = self.parameters.clone();
         if let TopologyParameters::File(file) = &mut parameters {
             file.path = files(&file.path);
         }
-        toml_text::lines(out, parameters.parameters());
-        for settings in &self.overrides {
-            out.push_str("\n[[topology.link]]\n");
-            toml_text::lines(out, settings);
+        let mut table = document::table([("kind", Raw::Text(parameters.kind().into()))], parameters.parameters());
+        if !self.overrides.is_empty() {
+            let links: Vec<Table> = self.overrides.iter().map(|settings| document::table([], settings)).collect();
+            table.insert("link".into(), links.into());
         }
+        table
     }
 }
 
 /// The hosts as workloads see them.
-pub(crate) fn host_view(topology: &Topology, classes: &[String]) -> HostView {
+pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u64) -> HostView {
     let hosts = topology.hosts;
     let groups = if topology.groups.is_empty() { groups(topology) } else { topology.groups.clone() };
     let group_of = |host: u32| groups[(topology.edge_switch(host).0 - hosts) as usize];
@@ -92,6 +94,7 @@ pub(crate) fn host_view(topology: &Topology, classes: &[String]) -> HostView {
         nic_rate: (0..hosts).map(|host| topology.link(topology.host_uplink(host)).rate).collect(),
         oversubscription: topology.oversubscription(),
         classes: classes.to_vec(),
+        flow_memory,
         low_diameter: topology.guidance.map(|guidance| Arc::new(Guided::new(topology, guidance)) as _),
     }
 }
@@ -101,7 +104,7 @@ pub(crate) fn host_view(topology: &Topology, classes: &[String]) -> HostView {
 struct Guided {
     topology: Topology,
     /// The tables of a Dragonfly.
-    guide: Option<Guide>,
+    guide: Option<Arc<Guide>>,
 }
 
 impl Guided {

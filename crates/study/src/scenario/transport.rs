@@ -1,89 +1,22 @@
 //! `[transport]`: the kind, its parameters, and a table for each congestion control.
 
-use crate::{error::ScenarioError, section::Section, toml_text, tree::Tree};
+use crate::{document, error::ScenarioError, section::Section, tree::Tree};
 use anabranch_fabric::TransportParameters;
-use anabranch_settings::{Parameters, Raw, SetError, Setting};
+use anabranch_lb::registry::HostParameters;
+use anabranch_settings::{Raw, SetError};
 use anabranch_sim::LoadBalancer;
-use anabranch_transport::{
-    roce::{RoceControl, RoceTransport},
-    uet::UetTransport,
-};
-
-/// The kinds there are.
-pub const TRANSPORT_KINDS: &[(&str, &str)] = &[
-    (
-        "uet",
-        "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective retransmission, NACKs for trimmed packets.",
-    ),
-    (
-        "roce",
-        "RoCEv2: a queue pair per flow with its own pacing, an acknowledgement per packet, go-back-N or IRN, DCQCN.",
-    ),
-];
-
-/// The congestion controls: transport, name and what they do.
-pub const CONGESTION_CONTROLS: &[(&str, &str, &str)] = &[
-    ("uet", "dctcp", "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease."),
-    ("uet", "smartt", "SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease."),
-    (
-        "uet",
-        "nscc",
-        "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt.",
-    ),
-    ("uet", "none", "A fixed window."),
-    ("roce", "dcqcn", "DCQCN: a rate that falls with congestion notifications and recovers by timers."),
-    ("roce", "swift", "Swift: a window moved by delay."),
-    (
-        "roce",
-        "tcp-like",
-        "A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.",
-    ),
-    ("roce", "none", "Line rate."),
-];
-
-/// The parameters of a congestion control of this transport, where it has any.
-pub(crate) fn congestion_control<'a>(
-    transport: &'a mut TransportParameters,
-    name: &str,
-) -> Option<&'a mut dyn Parameters> {
-    match (transport, name) {
-        (TransportParameters::Uet(t), "dctcp") => Some(&mut t.dctcp),
-        (TransportParameters::Uet(t), "smartt") => Some(&mut t.smartt),
-        (TransportParameters::Uet(t), "nscc") => Some(&mut t.nscc),
-        (TransportParameters::Roce(t), "dcqcn") => Some(&mut t.dcqcn),
-        (TransportParameters::Roce(t), "swift") => Some(&mut t.swift),
-        (TransportParameters::Roce(t), "tcp-like") => Some(&mut t.tcp_like),
-        _ => None,
-    }
-}
-
-/// The name of a transport's kind.
-pub(crate) fn kind(transport: &TransportParameters) -> &'static str {
-    match transport {
-        TransportParameters::Uet(_) => "uet",
-        TransportParameters::Roce(_) => "roce",
-    }
-}
+use anabranch_transport::{TRANSPORTS, cc::About};
+use anabranch_units::BytesOrBdp;
+use toml::Table;
 
 /// The transport of this kind with its defaults.
 pub(crate) fn named(kind: &str) -> TransportParameters {
-    match kind {
-        "roce" => TransportParameters::Roce(RoceTransport::default()),
-        _ => TransportParameters::Uet(UetTransport::default()),
-    }
-}
-
-/// The parameters of the transport itself.
-pub(crate) fn main_parameters(transport: &mut TransportParameters) -> &mut dyn Parameters {
-    match transport {
-        TransportParameters::Uet(t) => &mut t.uet,
-        TransportParameters::Roce(t) => &mut t.roce,
-    }
+    TransportParameters::named(kind).unwrap_or_else(|| unreachable!("`{kind}` stands in the registry of transports"))
 }
 
 /// The kind that the section asks for, if it does.
 pub(crate) fn wanted(section: &mut Option<Section<'_>>) -> Result<Option<&'static str>, ScenarioError> {
-    let kinds: Vec<&'static str> = TRANSPORT_KINDS.iter().map(|k| k.0).collect();
+    let kinds: Vec<&'static str> = TRANSPORTS.iter().map(|about| about.name).collect();
     match section {
         Some(section) => section.word("kind", &kinds),
         None => Ok(None),
@@ -98,20 +31,19 @@ pub(crate) fn read(
 ) -> Result<TransportParameters, ScenarioError> {
     let Some(mut section) = section else { return Ok(transport) };
     let mut taken = vec!["kind"];
-    for (_, name, _) in CONGESTION_CONTROLS {
-        let Some(parameters) = congestion_control(&mut transport, name) else { continue };
+    for About { name, .. } in transport.about().controls {
+        let Some(parameters) = transport.control_parameters_mut(name) else { continue };
         taken.push(name);
         if let Some(node) = section.take(name) {
             Section::of(node, format!("[transport.{name}]"))?.fill(parameters, &[])?;
         }
     }
-    section.fill(main_parameters(&mut transport), &taken)?;
-    let place = |key: &str| tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
-    let checked = match &transport {
-        TransportParameters::Uet(t) => t.check(),
-        TransportParameters::Roce(t) => t.check(),
+    section.fill(transport.parameters_mut(), &taken)?;
+    let place = |key: &str| {
+        let own = tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
+        own.or_else(|| tree.find("transport").map(|node| node.key.clone()))
     };
-    checked.map_err(|error| {
+    transport.check().map_err(|error| {
         let key = match &error {
             SetError::UnknownKey { key, .. } | SetError::WrongValue { key, .. } => key.clone(),
         };
@@ -120,33 +52,67 @@ pub(crate) fn read(
     Ok(transport)
 }
 
+/// Whether a full packet fits into the window once the BDP is known; called when the topology stands.
+pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
+    let Some((window, packet)) = transport.window() else { return Ok(()) };
+    if window.bytes(bdp) >= packet {
+        return Ok(());
+    }
+    let found = match window {
+        BytesOrBdp::Bytes(_) => window.to_string(),
+        BytesOrBdp::Bdp(_) => format!("{window}, which is {}B with a BDP of {bdp}B", window.bytes(bdp)),
+    };
+    let message = format!("[transport]: `window`: found {found}, expected room for a full packet: {packet}B or more");
+    let place = tree.find("transport.window").map(|node| node.place.clone());
+    Err(ScenarioError::new(message).maybe_at(place).help(format!("the smallest window that works is \"{packet}B\"")))
+}
+
 /// Whether the load balancers in use go with the congestion control: ConWeave holds packets back in the network, which a
-/// round trip cannot tell from congestion (specification 4.4).
-pub(crate) fn check_balancers(transport: &TransportParameters, used: &[LoadBalancer]) -> Result<(), ScenarioError> {
-    let TransportParameters::Roce(roce) = transport else { return Ok(()) };
-    let conweave = used.iter().any(|balancer| balancer.switch.name() == "conweave");
-    if conweave && roce.roce.congestion_control == RoceControl::Swift {
-        let message = "load balancer `conweave` stands beside transport.congestion_control = \"swift\", which reads round \
-                       trips that ConWeave's reordering queues distort";
-        return Err(ScenarioError::new(message).help("use congestion_control = \"dcqcn\", or another load balancer"));
+/// round trip cannot tell from congestion (specification 4.4); and a rate that starts afresh with every packet is none.
+pub(crate) fn check_balancers(
+    transport: &TransportParameters,
+    used: &[LoadBalancer],
+    tree: &Tree,
+) -> Result<(), ScenarioError> {
+    let place = |key: &str| tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
+    let control = transport.control();
+    let distorts = |balancer: &&LoadBalancer| balancer.switch.capabilities().distorts_round_trips();
+    if let Some(balancer) = used.iter().find(distorts).filter(|_| control.by_delay_alone) {
+        let message = format!(
+            "load balancer `{}` stands beside transport.congestion_control = \"{}\", which reads round trips that switches \
+             of `{}` distort",
+            balancer.name,
+            control.name,
+            balancer.switch.name()
+        );
+        let others = transport.about().controls.iter().filter(|other| !other.by_delay_alone);
+        let others: Vec<_> = others.map(|other| format!("\"{}\"", other.name)).collect();
+        let help = format!("use congestion_control = {}, or another load balancer", others.join(" or "));
+        return Err(ScenarioError::new(message).help(help));
+    }
+    let sprayer = used.iter().find(|balancer| !balancer.host.capabilities().keeps_path());
+    if let Some(sprayer) = sprayer.filter(|_| transport.restarts_on_path_change()) {
+        let message = format!(
+            "[transport]: `rate_on_path_change`: \"fresh\" stands beside the host scheme `{}`, whose packets take ever new \
+             paths: none would be paced",
+            sprayer.host.name()
+        );
+        let movers = HostParameters::names(|host| host.capabilities().keeps_path());
+        let help = format!("use \"keep\", or a scheme that moves flows: {}", movers.join(", "));
+        return Err(ScenarioError::new(message).maybe_at(place("rate_on_path_change")).help(help));
     }
     Ok(())
 }
 
 /// The section with every default filled in.
-pub(crate) fn print(out: &mut String, transport: &TransportParameters) {
-    out.push_str("\n[transport]\n");
-    toml_text::line(out, "kind", &Raw::Text(kind(transport).into()));
+pub(crate) fn table(transport: &TransportParameters) -> Table {
+    let name = ("kind", Raw::Text(transport.about().name.into()));
     let mut transport = transport.clone();
-    toml_text::lines(out, &*main_parameters(&mut transport));
-    let in_use = match &transport {
-        TransportParameters::Uet(t) => t.uet.congestion_control.write(),
-        TransportParameters::Roce(t) => t.roce.congestion_control.write(),
-    };
+    let mut table = document::table([name], &*transport.parameters_mut());
     // Those of a congestion control that is not in use decide nothing.
-    let Raw::Text(name) = in_use else { return };
-    if let Some(parameters) = congestion_control(&mut transport, &name) {
-        out.push_str(&format!("\n[transport.{name}]\n"));
-        toml_text::lines(out, &*parameters);
+    let in_use = transport.control().name;
+    if let Some(parameters) = transport.control_parameters_mut(in_use) {
+        table.insert(in_use.into(), document::table([], &*parameters).into());
     }
+    table
 }

@@ -2,15 +2,19 @@
 
 use super::load_balancer::{LoadBalancers, scheme_error};
 use crate::{
+    document,
     error::ScenarioError,
     section::{Both, Section, did_you_mean, list},
-    toml_text,
     tree::{Place, Tree},
 };
 use anabranch_fabric::FabricParameters;
 use anabranch_settings::{Parameters, Raw, nearest};
 use anabranch_sim::LoadBalancer;
-use anabranch_workload::{CommonParameters, GeneratedAs, WORKLOAD_KINDS, WorkloadError, WorkloadParameters, names};
+use anabranch_workload::{
+    CommonParameters, GeneratedAs, MOST_WORKLOADS, WORKLOAD_KINDS, WorkloadError, WorkloadParameters, names,
+};
+use std::collections::HashSet;
+use toml::Table;
 
 /// A part of the traffic.
 #[derive(Clone, Debug)]
@@ -49,6 +53,12 @@ pub(crate) fn read(
             list(&WORKLOAD_KINDS.iter().map(|about| about.name).collect::<Vec<_>>())
         )));
     }
+    if let Some(beyond) = sections.get(MOST_WORKLOADS) {
+        let found = sections.len();
+        return Err(beyond
+            .error(format!("found {found} workloads, at most {MOST_WORKLOADS} are allowed"))
+            .help("put the flows into a file: kind = \"file\" takes any number of them"));
+    }
     let mut read = Vec::new();
     for (number, mut section) in sections.into_iter().enumerate() {
         let kinds: Vec<_> = WORKLOAD_KINDS.iter().map(|about| about.name).collect();
@@ -76,8 +86,9 @@ pub(crate) fn read(
         read.push((kind, common));
     }
     let given = names(&read.iter().map(|(kind, common)| (kind, common)).collect::<Vec<_>>());
+    let mut seen = HashSet::new();
     for (number, name) in given.iter().enumerate() {
-        if given[..number].contains(name) {
+        if !seen.insert(name) {
             let message = format!("[[workload]] {}: `name`: another workload is called `{name}` too", number + 1);
             let at = place(tree, number, Some("name"));
             return Err(ScenarioError::new(message).maybe_at(at).help("give each workload a name of its own"));
@@ -157,17 +168,13 @@ impl Workload {
         GeneratedAs { split: Some((common.split_share, Box::new(split))), ..own }
     }
 
-    /// The section, with its name and class filled in.
-    pub(crate) fn print(&self, out: &mut String, fabric: &FabricParameters) {
-        out.push_str("\n[[workload]]\n");
-        toml_text::line(out, "kind", &Raw::Text(self.kind.about().name.into()));
-        toml_text::lines(out, self.kind.parameters());
+    /// The section, with its name and class filled in; what is not given at all is left out.
+    pub(crate) fn table(&self, fabric: &FabricParameters) -> Table {
+        let mut table = document::table([("kind", Raw::Text(self.kind.about().name.into()))], self.kind.parameters());
         let class = self.common.class.as_ref().or(fabric.classes.first()).cloned();
         let filled = CommonParameters { name: Some(self.name.clone()), class, ..self.common.clone() };
-        for (key, raw) in filled.entries() {
-            if raw != Raw::Text(String::new()) {
-                toml_text::line(out, key, &raw);
-            }
-        }
+        let given = filled.entries().into_iter().filter(|(_, raw)| *raw != Raw::Text(String::new()));
+        table.extend(given.map(|(key, raw)| (key.to_string(), document::value(&raw))));
+        table
     }
 }

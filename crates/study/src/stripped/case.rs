@@ -1,8 +1,6 @@
 //! From a scenario to a case of the stripped loop.
 
 use super::{Case, Delays, Shape};
-use anabranch_fabric::TransportParameters;
-use anabranch_settings::Auto;
 use anabranch_sim::Setup;
 use anabranch_topology::{Guidance, LinkClass, NodeId, Topology};
 use anabranch_units::BytesOrBdp;
@@ -34,14 +32,9 @@ impl Case {
         let transport = &setup.transport;
         let data = transport.mtu() + transport.header();
         let bdp = topology.window_bdp(data, transport.ack_size());
-        let (window, packets_per_ack) = match transport {
-            TransportParameters::Uet(t) => (t.uet.window, u64::from(t.uet.ack_every)),
-            TransportParameters::Roce(t) => match t.roce.window {
-                Auto::Value(window) => (window, 1),
-                // Line rate without a limit has at least a BDP under way.
-                Auto::Auto => (BytesOrBdp::Bdp(1_000_000), 1),
-            },
-        };
+        // Line rate without a limit has at least a BDP under way.
+        let window = transport.window().map_or(BytesOrBdp::Bdp(1_000_000), |(window, _)| window);
+        let packets_per_ack = transport.packets_per_ack();
         Some(Case {
             shape: shape(topology)?,
             delays: delays(topology),

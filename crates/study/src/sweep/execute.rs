@@ -2,8 +2,9 @@
 
 use super::Sweep;
 use crate::{
-    compare::directory_error,
+    compare::{check, directory_error},
     error::ScenarioError,
+    hold::Hold,
     results::{Destination, RunError, run_unless},
     schedule::{Observer, Step, Work, work_off},
     store::{Claim, Store},
@@ -166,19 +167,13 @@ impl Sweep {
         let mut by_point: Vec<usize> = jobs.to_vec();
         by_point.sort_by_key(|number| (self.plan.runs[*number].point, self.plan.runs[*number].seed));
         for jobs in by_point.chunk_by(|a, b| self.plan.runs[*a].point == self.plan.runs[*b].point) {
-            if observer.interrupted() {
-                return Ok(());
-            }
-            let first = self.scenario(jobs[0])?;
-            let setup = first.setup(first.seed).map_err(|error| self.placed(error, jobs[0]))?;
-            let seed = self.plan.runs[jobs[0]].seed;
-            for number in jobs[1..].iter().copied().take_while(|number| self.plan.runs[*number].seed == seed) {
-                let other = self.scenario(number)?;
-                let checked = match other.topology_text() == first.topology_text() {
-                    true => other.balancers(&setup.topology).map(drop),
-                    false => other.setup(seed).map(drop),
-                };
-                checked.map_err(|error| self.placed(error, number))?;
+            let (mut first, seed) = (None, self.plan.runs[jobs[0]].seed);
+            for number in jobs.iter().copied().take_while(|number| self.plan.runs[*number].seed == seed) {
+                if observer.interrupted() {
+                    return Ok(());
+                }
+                let scenario = self.scenario(number)?;
+                check(&scenario, &self.name(number), &mut first, observer).map_err(|e| self.placed(e, number))?;
             }
         }
         Ok(())
@@ -249,6 +244,7 @@ impl Execution<'_> {
         self.store.note_start(run, &mut claim)?;
         let aside = self.store.aside(run);
         let outcome = self.run_aside(number, threads, &aside, progress);
+        let _hold = Hold::take();
         let step = self.keep(run, &name, &aside, &claim, outcome);
         if !matches!(step, Ok(Step::Done)) {
             let _ = fs::remove_dir_all(&aside);
@@ -298,6 +294,7 @@ impl Execution<'_> {
     }
 
     fn finish(self, share: &[usize], observer: &dyn Observer) -> Result<Swept, RunError> {
+        let _hold = Hold::take();
         let done = std::mem::take(&mut *self.lock());
         let missing = self.sweep.missing(self.directory);
         if let Some(error) = done.fatal {

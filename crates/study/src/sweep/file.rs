@@ -2,10 +2,10 @@
 
 use super::over::{axis_from, axis_of};
 use crate::{
+    document,
     entries::Request,
     error::ScenarioError,
     section::Section,
-    toml_text,
     tree::{Node, Tree, Value},
 };
 use anabranch_report::SweepAxis;
@@ -93,7 +93,7 @@ fn flatten(prefix: &str, node: &Node, axes: &mut Vec<SweepAxis>) -> Result<(), S
 fn text(raw: &Raw) -> String {
     match raw {
         Raw::Text(text) => text.clone(),
-        other => toml_text::value(other),
+        other => document::value(other).to_string(),
     }
 }
 

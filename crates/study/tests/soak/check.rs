@@ -119,7 +119,7 @@ pub(crate) fn check(draft: &Draft, folder: &Path, others: &[Way], limit: Duratio
         let found = match (&first, &other) {
             // How ways end that differ says more than that one of them is wrong.
             _ if kind(&first) != kind(&other) => Some(Failure {
-                kind: if [&first, &other].contains(&&&Ending::Hung) { Kind::Slow } else { Kind::Differ },
+                kind: if [&first, &other].contains(&&Ending::Hung) { Kind::Slow } else { Kind::Differ },
                 way,
                 text: format!("{}, but with {FIRST}: {}", describe(&other), describe(&first)),
             }),

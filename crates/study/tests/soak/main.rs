@@ -8,8 +8,9 @@ mod draw;
 mod shrink;
 
 use anabranch_lb::registry::{HOST_SCHEMES, SWITCH_SCHEMES, resolve};
-use anabranch_study::scenario::{CONGESTION_CONTROLS, PROFILES};
+use anabranch_study::scenario::PROFILES;
 use anabranch_topology::TOPOLOGY_KINDS;
+use anabranch_transport::TRANSPORTS;
 use anabranch_workload::WORKLOAD_KINDS;
 use check::{Failure, OTHERS, check};
 use draft::{Draft, REPORT};
@@ -27,6 +28,9 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a failing scenario is made smaller.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How the report of a scenario begins that cannot be run, and says why: drawn at random, some will not do.
+const REFUSED: &str = "refused:";
 
 /// Failures after which a soak gives up.
 const MOST_FAILURES: usize = 20;
@@ -52,13 +56,17 @@ fn folder(name: &str) -> PathBuf {
 fn soak(seed: u64, from: u64, time: Duration, shrinking: bool) {
     let started = Instant::now();
     let mut failures = Vec::new();
-    let mut number = from;
+    let (mut number, mut refused) = (from, 0);
     while started.elapsed() < time && failures.len() < MOST_FAILURES {
-        if let Some(failure) = one(seed, number, shrinking) {
-            failures.push(failure);
+        match one(seed, number, shrinking) {
+            Some(failure) if failure.starts_with(REFUSED) => refused += 1,
+            Some(failure) => failures.push(failure),
+            None => {}
         }
         number += 1;
     }
+    println!("{refused} scenarios were refused");
+    assert!(refused * 10 <= number - from, "{refused} of {} scenarios were refused", number - from);
     println!("{} scenarios of seed {seed} in {:.0} s", number - from, started.elapsed().as_secs_f64());
     assert!(number > from, "no scenario was run");
     assert!(failures.is_empty(), "{} of {} scenarios failed:\n{}", failures.len(), number - from, failures.join("\n"));
@@ -69,6 +77,9 @@ fn one(seed: u64, number: u64, shrinking: bool) -> Option<String> {
     let name = format!("seed-{seed}-case-{number}");
     let draft = draw::case(seed, number, &folder("drawing").join(&name));
     let kept = folder(&name);
+    if let Err(error) = draft.load(&folder("drawing").join(&name)) {
+        return Some(format!("{REFUSED} {error}"));
+    }
     let failure = check(&draft, &folder("drawing").join(&name), OTHERS, LIMIT)?;
     Some(report(&draft, failure, &kept, shrinking, &format!("ANABRANCH_SOAK_SEED={seed} ANABRANCH_SOAK_CASE={number}")))
 }
@@ -170,7 +181,8 @@ fn everything_is_drawn() {
     let switches = SWITCH_SCHEMES.iter().map(|about| format!("switch {}", about.name));
     let workloads = WORKLOAD_KINDS.iter().map(|about| format!("[[workload]] kind {}", about.name));
     let topologies = TOPOLOGY_KINDS.iter().map(|kind| format!("[topology] kind {}", kind.name));
-    let controls = CONGESTION_CONTROLS.iter().map(|(_, name, _)| format!("[transport] congestion_control {name}"));
+    let controls = TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| control.name));
+    let controls = controls.map(|name| format!("[transport] congestion_control {name}"));
     let profiles = PROFILES.iter().map(|profile| format!("[fabric] profile {}", profile.name));
     let others = [
         "[[fault]] kind link-down",

@@ -9,7 +9,7 @@ use crate::{
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeSet;
 
-/// What the file does not say.
+/// What the file leaves open.
 pub(crate) struct Rest {
     pub(crate) hosts_per_switch: u64,
     pub(crate) rate: Rate,

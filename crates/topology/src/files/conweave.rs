@@ -1,6 +1,6 @@
 //! ConWeave's topology text (specification 14.3): `nodes switches links`, the switches' ids, then a line per cable:
-//! `a b rate delay error`. Hosts are the other ids, numbered here by rank. Text after the last cable is a remark: the
-//! files of ConWeave end with an explanation of their format.
+//! `a b rate delay error`. Hosts are the other ids, numbered here by rank. Text after the last cable is ignored:
+//! ConWeave's files end with an explanation of their format.
 
 use super::{at_line, lines, number};
 use crate::{

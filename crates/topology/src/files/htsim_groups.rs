@@ -1,6 +1,6 @@
 //! htsim's descriptions of Dragonfly (`p`, `a`, `h`) and Slim Fly (`p`, `q`), a key and its value per line (specification
-//! 14.2): `Switch_latency_ns`, `Link_speed_{global,local,host}_Gbps`, `Link_latency_{global,local,host}_ns`. Keys that
-//! are not there have our defaults. The global links of a Dragonfly are arranged as htsim does, relative.
+//! 14.2): `Switch_latency_ns`, `Link_speed_{global,local,host}_Gbps`, `Link_latency_{global,local,host}_ns`. Missing keys
+//! take our defaults. The global links of a Dragonfly are arranged as htsim does, relative.
 
 use super::{at_line, lines, number};
 use crate::{Arrangement, DragonflyParameters, SlimFlyParameters, Topology, TopologyError};
@@ -22,7 +22,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 /// Reads a Dragonfly or a Slim Fly.
 ///
 /// # Errors
-/// The line, what was found and what is allowed; or what does not fit together.
+/// The line, what was found and what is allowed; or which values contradict each other.
 pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
     let (mut sizes, mut speeds, mut latencies) = ([None; 4], [None; 3], [None; 4]);
     for (line, text) in lines(text) {

@@ -22,7 +22,7 @@ const TIER: [&str; 7] = [
     "bundle",
 ];
 
-/// Keys that htsim's files have and that belong to another part of a scenario.
+/// Keys of htsim's files that belong to another part of a scenario.
 const ELSEWHERE: [&str; 2] = ["queue_up", "queue_down"];
 
 #[derive(Clone, Default)]
@@ -40,7 +40,7 @@ impl Tier {
 /// Reads a fat tree of 2 or 3 tiers.
 ///
 /// # Errors
-/// The line, what was found and what is allowed; or what does not fit together.
+/// The line, what was found and what is allowed; or which values contradict each other.
 pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
     let mut head = [None; HEAD.len()];
     let mut tiers: Vec<Tier> = Vec::new();
@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
         };
         let lower = key.to_lowercase();
         if ELSEWHERE.contains(&lower.as_str()) {
-            let message = format!("`{key}` says nothing of the graph; take it out and set the queues in [fabric]");
+            let message = format!("`{key}` does not describe the graph; remove it and set the queues in [fabric]");
             return Err(at_line(line, message));
         }
         let value = decimal(line, key, value)?;
@@ -96,7 +96,7 @@ fn decimal(line: usize, key: &str, text: &str) -> Result<u64, TopologyError> {
     whole.parse().map_err(|_| at_line(line, format!("`{key}` is `{text}`; a whole number is needed")))
 }
 
-/// `Oversubscribed` repeats what the ports say: the whole part of ports down over ports up.
+/// `Oversubscribed` repeats the ratio of ports down to ports up, rounded down.
 fn check_oversubscription(number: usize, tier: &Tier) -> Result<(), TopologyError> {
     let [down, up] = [tier.get(number, "radix_down", None)?, tier.get(number, "radix_up", None)?];
     match tier.values[5] {
@@ -107,7 +107,7 @@ fn check_oversubscription(number: usize, tier: &Tier) -> Result<(), TopologyErro
     }
 }
 
-/// Divides, or says what does not fit.
+/// Divides; an error where a remainder is left.
 fn divide(what: &str, a: u64, b: u64) -> Result<u64, TopologyError> {
     match a.checked_rem(b) {
         Some(0) if a > 0 => Ok(a / b),

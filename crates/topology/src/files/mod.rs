@@ -13,7 +13,7 @@ pub(crate) fn at_line(line: usize, message: impl Display) -> TopologyError {
     TopologyError::new(format!("line {line}: {message}"))
 }
 
-/// The lines that say something: number from 1, text without comment and blanks around it.
+/// The lines with content: number from 1, text without comment and surrounding blanks.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()

@@ -1,5 +1,5 @@
-//! Source-guided routing (Spritz; specification 8.1): the source names the first one or two hops, static tables do the
-//! rest.
+//! Source-guided routing (Spritz; specification 8.1): the source names the first one or two hops, static tables
+//! lead on from there.
 //!
 //! A packet carries an entropy value of two parts. The first switch forwards by EV1, the second by EV2, all others by the
 //! default table. A part is the number of a switch-facing port, in port order. Two exceptions on Dragonfly: inside one
@@ -14,13 +14,14 @@ pub(crate) use times::TypeTotal;
 pub use times::guided_table_bytes;
 
 use crate::{LinkClass, LinkId, NodeId, Topology};
+use std::sync::Arc;
 
 /// How source-guided paths run through a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guidance {
     /// Up to local, global, local, global, local; by default local, global, local.
     Dragonfly,
-    /// Two hops at will; by default over the common neighbour of the smallest number.
+    /// Two free hops; by default over the common neighbour of the smallest number.
     SlimFly,
 }
 
@@ -29,7 +30,7 @@ const NONE: u32 = u32::MAX;
 /// The tables of source-guided routing: default next hops, and the ports that entropy values name. Static: failures do
 /// not change them.
 ///
-/// Switches are numbers from the first switch inside, nodes at the surface.
+/// Inside, switches are counted from the first one; public methods take nodes.
 #[derive(Clone, Debug)]
 pub struct Guide {
     guidance: Guidance,
@@ -53,13 +54,13 @@ pub struct Guide {
 }
 
 /// The virtual channel of a packet on its `hop`-th link between switches, counted from 0: the hop itself. Channels are
-/// taken in ascending order, so no cycle of packets can wait for each other (specification 8.1 leaves it open; ours).
+/// taken in ascending order, so packets cannot wait for each other in a cycle (specification 8.1 leaves it open; ours).
 pub fn virtual_channel(hop: u8) -> u8 {
     hop
 }
 
 impl Guidance {
-    /// Virtual channels that keep guided paths free of deadlock: the most hops of a path.
+    /// Virtual channels that keep guided paths free of deadlock: the hops of the longest path.
     pub fn virtual_channels(self) -> u8 {
         match self {
             Guidance::Dragonfly => 5,
@@ -69,9 +70,13 @@ impl Guidance {
 }
 
 impl Topology {
-    /// The tables of source-guided routing; `None` where the topology has none.
-    pub fn guide(&self) -> Option<Guide> {
-        let guidance = self.guidance?;
+    /// The tables of source-guided routing; `None` where the topology has none. They follow from the graph alone and are
+    /// made once.
+    pub fn guide(&self) -> Option<Arc<Guide>> {
+        self.guide.get_or_init(|| self.guidance.map(|guidance| Arc::new(self.make_guide(guidance)))).clone()
+    }
+
+    fn make_guide(&self, guidance: Guidance) -> Guide {
         let (mut first, mut link, mut owner) = (vec![0], Vec::new(), Vec::new());
         for switch in 0..self.switches() {
             let facing =
@@ -100,12 +105,12 @@ impl Topology {
             Guidance::Dragonfly => guide.find_gateways(),
             Guidance::SlimFly => guide.find_default_ports(),
         }
-        Some(guide)
+        guide
     }
 }
 
 impl Guide {
-    /// How paths run.
+    /// How guided paths run.
     pub fn guidance(&self) -> Guidance {
         self.guidance
     }
@@ -194,7 +199,7 @@ impl Guide {
         for port in (0..self.link.len()).filter(|port| !self.local[*port]) {
             let (from, to) = (self.group[self.owner[port] as usize], self.group[self.to[port] as usize]);
             let gateway = &mut self.gateways[(from * self.groups + to) as usize];
-            // Should there be several links, the first counts.
+            // With several links, the first counts.
             *gateway = (port as u32).min(*gateway);
         }
         let groups = self.groups;
@@ -285,8 +290,8 @@ impl Guide {
         ports.filter(is_allowed).nth(usize::from(ev).checked_rem(count)?)
     }
 
-    /// The two ends of the global link that the default table takes between two groups of a Dragonfly; `None` for one
-    /// and the same group, an unknown one, or on Slim Fly, where groups have many links to each other.
+    /// The two ends of the global link that the default table takes between two groups of a Dragonfly; `None` for
+    /// the same group, an unknown one, or on Slim Fly, where groups have many links to each other.
     pub fn gateway(&self, from_group: u32, to_group: u32) -> Option<(NodeId, NodeId)> {
         if from_group.max(to_group) >= self.groups {
             return None;

@@ -1,11 +1,11 @@
-//! What guided paths take: the longest round trip, the bandwidth-delay product, the memory of their tables.
+//! Times and sizes of guided paths: the longest round trip, the bandwidth-delay product, the memory of their tables.
 
 use super::{Guidance, Guide, PathType};
 use crate::{LinkId, Topology};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
 
-/// Most paths that are looked at one by one; beyond, switches stand for each other.
+/// Most paths examined one by one; beyond that, evenly spaced switches stand for all.
 const MOST_PATHS: u64 = 8_000_000;
 
 /// Bytes of an endpoint's table: 3 per path to every other switch (specification 9.3).
@@ -21,7 +21,7 @@ pub(crate) struct TypeTotal {
     pub(crate) latency: Time,
 }
 
-/// Guided paths of all pairs that were looked at.
+/// Guided paths of all pairs examined.
 pub(crate) struct Totals {
     pub(crate) sources: u32,
     pub(crate) fewest: u64,
@@ -37,16 +37,32 @@ fn ends(topology: &Topology, bytes: u64) -> Time {
 }
 
 impl Guide {
-    /// The switches whose paths are looked at: all, or evenly spaced ones where there are too many paths.
-    fn sources(&self) -> impl Iterator<Item = u32> + use<> {
-        let switches = u64::from(self.switches());
+    /// Paths between all switches and one, at most.
+    fn paths_of_a_source(&self) -> u64 {
         let ports = (0..self.switches()).map(|s| self.ports(s).len() as u64).max().unwrap_or(0);
         let per_pair = match self.guidance {
             Guidance::Dragonfly => u64::from(self.groups.max(2) - 1).max(ports),
             Guidance::SlimFly => ports * ports,
         };
-        let count = (MOST_PATHS / (switches * per_pair).max(1)).clamp(1, switches);
+        (u64::from(self.switches()) * per_pair).max(1)
+    }
+
+    /// The switches whose paths are looked at: all, or evenly spaced ones where there are too many paths.
+    fn sources(&self) -> impl Iterator<Item = u32> + use<> {
+        let switches = u64::from(self.switches());
+        let count = (MOST_PATHS / self.paths_of_a_source()).clamp(1, switches);
         (0..count).map(move |i| ((2 * i + 1) * switches / (2 * count)) as u32)
+    }
+
+    /// Every how many-th switch guided paths from a source are looked at to: all, but where one source has too many.
+    fn stride(&self) -> usize {
+        (self.paths_of_a_source() / MOST_PATHS).max(1) as usize
+    }
+
+    /// Every `stride`-th switch but `from`, the next numbers first: the longest paths of a Slim Fly lead to its own half.
+    fn others(&self, from: u32, stride: usize) -> impl Iterator<Item = u32> + use<> {
+        let switches = self.switches();
+        (1..switches).step_by(stride).map(move |i| (from + i) % switches)
     }
 
     /// Numbers of guided paths by type, over pairs of different switches.
@@ -58,9 +74,10 @@ impl Guide {
             link.delay + link.rate.wire_time(packet)
         };
         let latencies: Vec<Time> = (0..self.link.len() as u32).map(|port| latency(&port)).collect();
+        let stride = self.stride();
         for from in self.sources() {
             sources += 1;
-            for to in (0..self.switches()).filter(|to| *to != from) {
+            for to in self.others(from, stride) {
                 let mut count = 0;
                 self.visit(from, to, &mut |_, ports| {
                     count += 1;
@@ -80,7 +97,7 @@ impl Guide {
     /// the longest default path, host links and switch latencies included (specification 9.5).
     ///
     /// Host links count with the slowest of each direction. In fabrics of many million paths whose links of one class
-    /// differ, evenly spaced sources stand for all.
+    /// differ, evenly spaced sources (and destinations, beyond 8 million paths from one source) stand for all.
     pub fn base_rtt(&self, topology: &Topology, packet: u64, ack: u64) -> Time {
         let data = self.longest(topology, packet, self.sources(), true);
         let back = self.longest(topology, ack, 0..self.switches(), false);
@@ -107,9 +124,10 @@ impl Guide {
             (Guidance::SlimFly, true) => local.max(global) * 4,
             (Guidance::SlimFly, false) => local.max(global) * 2,
         };
+        let stride = if guided { self.stride() } else { 1 };
         let mut longest = Time::ZERO;
         for from in sources {
-            for to in 0..self.switches() {
+            for to in self.others(from, stride) {
                 let mut see = |ports: &[u32]| {
                     longest = longest.max(ports.iter().map(|port| times[*port as usize]).sum());
                 };
@@ -132,7 +150,7 @@ impl Topology {
         Some(self.guide()?.base_rtt(self, packet, ack))
     }
 
-    /// The round trip that windows are made for: over the longest path that a packet may be guided over where there are
+    /// The round trip that windows are sized for: over the longest path that a packet may be guided over where there are
     /// guided paths (Spritz §V-A), else the largest base round trip.
     pub fn window_rtt(&self, packet: u64, ack: u64) -> Time {
         self.guided_base_rtt(packet, ack).unwrap_or_else(|| self.max_base_rtt(packet, ack))

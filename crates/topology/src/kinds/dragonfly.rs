@@ -4,7 +4,7 @@
 //! to, and to which port there; in a smaller Dragonfly the ports beyond the number of other groups stay free.
 
 use super::grouped::{self, Cabling, MAX_SWITCHES};
-use super::{not_too_many, positive};
+use super::{Scale, not_too_many, positive, possible};
 use crate::{Guidance, Topology, TopologyError};
 use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
@@ -31,17 +31,17 @@ parameters! {
     /// groups.
     pub struct DragonflyParameters {
         /// Hosts at each switch.
-        p: u64 = 4, source "Spritz section V-A; specification 9.1";
+        p: u64 = 4, source "Spritz §V-A; specification 9.1";
         /// Switches in each group.
-        a: u64 = 8, source "Spritz section V-A; specification 9.1";
+        a: u64 = 8, source "Spritz §V-A; specification 9.1";
         /// Global links of each switch.
-        h: u64 = 4, source "Spritz section V-A; specification 9.1";
+        h: u64 = 4, source "Spritz §V-A; specification 9.1";
         /// Number of groups; "auto": as many as there can be, a * h + 1.
         groups: Auto<u64> = Auto::Auto, source "specification 9.1";
         /// Which groups the global ports of a group lead to.
         arrangement: Arrangement = Arrangement::Relative, source "specification 9.1: the wiring of Spritz's artifact";
         /// Rate of every link.
-        link_rate: Rate = Rate::gbps(400), source "Spritz section V-A";
+        link_rate: Rate = Rate::gbps(400), source "Spritz §V-A";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours";
         /// Rate of links inside a group; "": as `link_rate`.
@@ -81,6 +81,19 @@ impl Arrangement {
 }
 
 impl DragonflyParameters {
+    pub(crate) fn scale(&self) -> Option<Scale> {
+        let most = self.a.checked_mul(self.h)?.checked_add(1)?;
+        let groups = match self.groups {
+            Auto::Auto => most,
+            Auto::Value(groups) => groups.min(most),
+        };
+        let switches = groups.checked_mul(self.a).filter(|switches| *switches <= MAX_SWITCHES)?;
+        possible(switches.checked_mul(self.p), |hosts| {
+            let cables = hosts + switches * self.a.saturating_sub(1) / 2 + groups * groups.saturating_sub(1) / 2;
+            Some(Scale { hosts, switches, leaves: switches, cables, guide_bytes: 4 * switches * groups })
+        })
+    }
+
     pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         for (key, value) in [("p", self.p), ("a", self.a), ("h", self.h)] {
             positive(key, value)?;

@@ -1,21 +1,23 @@
-//! Non-blocking fat trees of switches of one radix k.
+//! Fat trees of switches of one radix k, with more hosts per leaf where they are oversubscribed.
 //!
 //! Two tiers: k leaves with k/2 hosts each, k/2 spines, k^2/2 hosts. Three tiers: k pods of k/2 leaves and k/2
 //! aggregation switches, (k/2)^2 cores, k^3/4 hosts; aggregation switch j of every pod has cables to the cores
-//! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod.
+//! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod. `oversubscription` multiplies the hosts of every leaf.
 
-use super::{moving, not_too_many, short};
+use super::{Scale, moving, not_too_many, possible, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
 
 parameters! {
-    /// A non-blocking fat tree.
+    /// A fat tree.
     pub struct FatTreeParameters {
         /// Tiers of switches: 2 or 3.
         tiers: u64 = 2, source "PRIME, Table I";
         /// Ports of a switch, even.
         radix: u64 = 16, source "PRIME, Table I";
+        /// Hosts per uplink of a leaf: 1 is non-blocking, 2 gives every leaf twice as many hosts.
+        oversubscription: u64 = 1, source "PRIME, Table I; 2: ConWeave's fat trees (specification 17.1)";
         /// Rate of every link.
         link_rate: Rate = Rate::gbps(400), source "ours: the paper's rates are lost (specification 5.2)";
         /// Rate of links to hosts; "": as `link_rate`.
@@ -30,6 +32,19 @@ parameters! {
 }
 
 impl FatTreeParameters {
+    pub(super) fn scale(&self) -> Option<Scale> {
+        let k = self.radix;
+        let three = self.tiers == 3;
+        let hosts =
+            if three { k.checked_pow(3).map(|cube| cube / 4) } else { k.checked_pow(2).map(|square| square / 2) };
+        possible(hosts, |hosts| {
+            let half = (k / 2).max(1);
+            let leaves = hosts / half;
+            let (switches, levels) = if three { (2 * leaves + half * half, 3) } else { (leaves + half, 2) };
+            Some(Scale { hosts, switches, leaves, cables: hosts * levels, guide_bytes: 0 })
+        })
+    }
+
     pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         let k = self.radix;
         if !(2..=3).contains(&self.tiers) {
@@ -41,18 +56,25 @@ impl FatTreeParameters {
             return Err(TopologyError::at("radix", message));
         }
         let three = self.tiers == 3;
-        let hosts = not_too_many("radix", if three { k * k * k / 4 } else { k * k / 2 })?;
+        if !(1..=64).contains(&self.oversubscription) {
+            let message =
+                format!("`oversubscription` is {}; a whole number from 1 to 64 is needed", self.oversubscription);
+            return Err(TopologyError::at("oversubscription", message));
+        }
+        let key = if self.oversubscription > 1 { "oversubscription" } else { "radix" };
+        let hosts = not_too_many(key, self.oversubscription * if three { k * k * k / 4 } else { k * k / 2 })?;
         let rate = moving("link_rate", self.link_rate)?;
         let delay = short("link_delay", self.link_delay)?;
         let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;
         let host_delay = short("host_link_delay", self.host_link_delay.unwrap_or(delay))?;
         let half = k as u32 / 2;
-        let leaves = hosts / half;
+        let per_leaf = half * self.oversubscription as u32;
+        let leaves = hosts / per_leaf;
         let mut builder = Builder::default();
         builder.hosts(hosts);
         let leaf = builder.switches(leaves, "leaf", 0);
         for host in 0..hosts {
-            builder.cable(host, leaf + host / half, host_rate, host_delay, LinkClass::Host);
+            builder.cable(host, leaf + host / per_leaf, host_rate, host_delay, LinkClass::Host);
         }
         let lower = LinkClass::Tier { lower: 0 };
         if !three {

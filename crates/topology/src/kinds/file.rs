@@ -1,6 +1,6 @@
 //! A topology from a file.
 
-use super::{moving, short};
+use super::{Scale, moving, short};
 use crate::{Topology, TopologyError, files};
 use anabranch_settings::{choices, parameters};
 use anabranch_units::{Rate, Time};
@@ -37,6 +37,10 @@ parameters! {
 }
 
 impl FileParameters {
+    pub(super) fn scale(&self) -> Option<Scale> {
+        None
+    }
+
     pub(super) fn build(&self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         if self.path.is_empty() {
             return Err(TopologyError::at("path", "kind = \"file\" needs `path`"));

@@ -4,7 +4,7 @@ use super::{moving, short};
 use crate::{Guidance, LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_units::{Rate, Time};
 
-/// Most switches: their forwarding tables have 2^29 entries at most.
+/// Most switches, so that forwarding tables have at most 2^29 entries.
 pub(crate) const MAX_SWITCHES: u64 = 23_170;
 
 /// Rate and delay of each class of link, and what a switch adds.
@@ -39,7 +39,7 @@ impl Cabling {
 /// Switches in groups of `group_size`, `p` hosts each: host h at switch h div p; `edges` by number of switch.
 ///
 /// # Errors
-/// Where the graph is impossible.
+/// An impossible graph.
 pub(crate) fn build(
     groups: u32,
     group_size: u32,

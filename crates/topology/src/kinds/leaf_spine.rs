@@ -1,6 +1,6 @@
 //! Leaf-spine: every leaf has a cable (or several) to every spine.
 
-use super::{moving, not_too_many, positive, short};
+use super::{Scale, moving, not_too_many, positive, possible, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
@@ -12,19 +12,19 @@ parameters! {
     /// Leaf-spine. Oversubscription follows: hosts_per_leaf * host rate to spines * links_per_spine * uplink rate.
     pub struct LeafSpineParameters {
         /// Number of leaves.
-        leaves: u64 = 8, source "Hopper section 4.1.1";
+        leaves: u64 = 8, source "Hopper §4.1.1";
         /// Number of spines.
-        spines: u64 = 8, source "Hopper section 4.1.1";
+        spines: u64 = 8, source "Hopper §4.1.1";
         /// Hosts at each leaf.
-        hosts_per_leaf: u64 = 16, source "Hopper section 4.1.1";
+        hosts_per_leaf: u64 = 16, source "Hopper §4.1.1";
         /// Parallel cables between a leaf and a spine.
         links_per_spine: u64 = 1, source "ours";
         /// Rate of every link.
-        link_rate: Rate = Rate::gbps(100), source "Hopper section 4.1.1";
+        link_rate: Rate = Rate::gbps(100), source "Hopper §4.1.1";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours";
         /// Delay of every link.
-        link_delay: Time = Time::from_us(1), source "Hopper section 4.1.1";
+        link_delay: Time = Time::from_us(1), source "Hopper §4.1.1";
         /// Delay of links to hosts; "": as `link_delay`.
         host_link_delay: Option<Time> = None, source "ours";
         /// Time a packet spends in a switch before it reaches its output port.
@@ -33,6 +33,15 @@ parameters! {
 }
 
 impl LeafSpineParameters {
+    pub(super) fn scale(&self) -> Option<Scale> {
+        let (leaves, spines) = (self.leaves, self.spines);
+        possible(leaves.checked_mul(self.hosts_per_leaf), |hosts| {
+            let uplinks = leaves.checked_mul(spines)?.checked_mul(self.links_per_spine)?;
+            let cables = hosts + Some(uplinks).filter(|cables| *cables <= MAX_CABLES)?;
+            Some(Scale { hosts, switches: leaves.checked_add(spines)?, leaves, cables, guide_bytes: 0 })
+        })
+    }
+
     pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         for (key, value) in [
             ("leaves", self.leaves),

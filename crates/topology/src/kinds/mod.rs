@@ -17,7 +17,7 @@ use crate::{Topology, TopologyError};
 use anabranch_settings::{Parameters, nearest};
 use anabranch_units::{Rate, Time};
 
-/// What is known of a kind of topology.
+/// What the registry says about a kind of topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindInfo {
     /// Its name in a scenario.
@@ -30,7 +30,7 @@ pub struct KindInfo {
 
 macro_rules! kinds {
     ($($variant:ident $parameters:ident $name:literal, $summary:literal, $source:literal;)+) => {
-        /// The kinds there are.
+        /// All kinds.
         pub const TOPOLOGY_KINDS: &[KindInfo] =
             &[$(KindInfo { name: $name, summary: $summary, source: $source },)+];
 
@@ -44,7 +44,7 @@ macro_rules! kinds {
             /// The kind of this name, with its defaults.
             ///
             /// # Errors
-            /// Where there is none; names those there are and the nearest.
+            /// No such kind; the message has all names and the nearest.
             pub fn named(kind: &str) -> Result<Self, TopologyError> {
                 match kind {
                     $($name => Ok(Self::$variant($parameters::default())),)+
@@ -72,10 +72,15 @@ macro_rules! kinds {
                 match self { $(Self::$variant(p) => p,)+ }
             }
 
+            /// How large it will be, as far as its parameters say and are possible; `None` for a file.
+            pub fn scale(&self) -> Option<Scale> {
+                match self { $(Self::$variant(p) => p.scale(),)+ }
+            }
+
             /// Builds it. `read_file` gives the text of a file that the parameters name.
             ///
             /// # Errors
-            /// An impossible topology, a file that cannot be read or says something impossible.
+            /// An impossible topology, or a file that cannot be read or describes one.
             pub fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
                 match self { $(Self::$variant(p) => p.build(read_file),)+ }
             }
@@ -86,17 +91,57 @@ macro_rules! kinds {
 kinds! {
     LeafSpine LeafSpineParameters "leaf-spine", "two tiers with any number of leaves, spines and hosts", "specification 10.6";
     FatTree FatTreeParameters "fat-tree", "non-blocking tree of 2 or 3 tiers of switches of one radix", "PRIME, Table I; specification 10.6";
-    Dragonfly DragonflyParameters "dragonfly", "fully meshed groups of switches, one global link between any two groups", "Spritz section V-A; specification 9.1";
-    SlimFly SlimFlyParameters "slim-fly", "switches at most two hops apart, over a finite field", "Spritz section V-A; specification 10";
+    Dragonfly DragonflyParameters "dragonfly", "fully meshed groups of switches, one global link between any two groups", "Spritz §V-A; specification 9.1";
+    SlimFly SlimFlyParameters "slim-fly", "switches at most two hops apart, over a finite field", "Spritz §V-A; specification 10";
     File FileParameters "file", "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list", "specification 14.2, 14.3";
 }
 
-/// A size that must not be zero.
+/// How large a topology is, known before it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Hosts.
+    pub hosts: u64,
+    /// Switches.
+    pub switches: u64,
+    /// Switches with hosts: forwarding tables have an entry for each.
+    pub leaves: u64,
+    /// Cables, those of hosts among them.
+    pub cables: u64,
+    /// Bytes of the tables of source-guided routing.
+    pub guide_bytes: u64,
+}
+
+impl Scale {
+    /// Entries of the forwarding tables.
+    pub fn table_entries(&self) -> u64 {
+        self.switches.saturating_mul(self.leaves)
+    }
+}
+
+impl Topology {
+    /// How large it is.
+    pub fn scale(&self) -> Scale {
+        Scale {
+            hosts: self.hosts.into(),
+            switches: self.switches().into(),
+            leaves: self.edge_switches().len() as u64,
+            cables: self.links.len() as u64 / 2,
+            guide_bytes: 0,
+        }
+    }
+}
+
+/// The scale of a topology of at most [`crate::build::MAX_HOSTS`] hosts; `None` for what `build` refuses.
+pub(crate) fn possible(hosts: Option<u64>, scale: impl FnOnce(u64) -> Option<Scale>) -> Option<Scale> {
+    scale(hosts.filter(|hosts| *hosts <= crate::build::MAX_HOSTS)?)
+}
+
+/// Refuses a size of zero.
 pub(crate) fn positive(key: &str, value: u64) -> Result<(), TopologyError> {
     if value == 0 { Err(TopologyError::at(key, format!("`{key}` is 0; at least 1 is needed"))) } else { Ok(()) }
 }
 
-/// A rate that moves something.
+/// Refuses rates below 1 Mb/s.
 pub(crate) fn moving(key: &str, rate: Rate) -> Result<Rate, TopologyError> {
     if rate.0 < 1_000_000 {
         return Err(TopologyError::at(key, format!("`{key}` is {rate}; at least 1Mbps is needed")));
@@ -104,7 +149,7 @@ pub(crate) fn moving(key: &str, rate: Rate) -> Result<Rate, TopologyError> {
     Ok(rate)
 }
 
-/// A delay within reason: below a second.
+/// Refuses delays above a second.
 pub(crate) fn short(key: &str, delay: Time) -> Result<Time, TopologyError> {
     if delay > Time::from_ms(1000) {
         return Err(TopologyError::at(key, format!("`{key}` is {delay}; at most 1s is allowed")));

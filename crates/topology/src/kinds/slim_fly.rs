@@ -5,7 +5,7 @@
 //! linked where y = m*x + c (specification 10.1).
 
 use super::grouped::{self, Cabling};
-use super::{not_too_many, positive};
+use super::{Scale, not_too_many, positive, possible};
 use crate::{
     Guidance, Topology, TopologyError,
     gf::{Field, prime_power},
@@ -13,18 +13,18 @@ use crate::{
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
 
-/// The largest q: 22,898 switches, more would not fit forwarding tables.
+/// The largest q: 22,898 switches. The next one would not fit the limit on forwarding tables.
 const MAX_Q: u64 = 107;
 
 parameters! {
     /// Slim Fly: 2 * q^2 switches in 2 * q groups, any two of them at most two hops apart.
     pub struct SlimFlyParameters {
         /// Size of the field, a prime power from 3 to 107: switches in a group.
-        q: u64 = 9, source "Spritz section V-A; specification 10.2";
+        q: u64 = 9, source "Spritz §V-A; specification 10.2";
         /// Hosts at each switch.
-        p: u64 = 7, source "Spritz section V-A; specification 10.2";
+        p: u64 = 7, source "Spritz §V-A; specification 10.2";
         /// Rate of every link.
-        link_rate: Rate = Rate::gbps(400), source "Spritz section V-A";
+        link_rate: Rate = Rate::gbps(400), source "Spritz §V-A";
         /// Rate of links to hosts; "": as `link_rate`.
         host_link_rate: Option<Rate> = None, source "ours";
         /// Rate of links inside a group; "": as `link_rate`.
@@ -63,6 +63,16 @@ fn exponents(q: usize) -> [Vec<usize>; 2] {
 }
 
 impl SlimFlyParameters {
+    pub(crate) fn scale(&self) -> Option<Scale> {
+        let q = Some(self.q).filter(|q| is_possible(*q))?;
+        let switches = 2 * q * q;
+        possible(switches.checked_mul(self.p), |hosts| {
+            // A switch has (3q - d) / 2 neighbours, d in {-1, 0, 1}.
+            let cables = hosts + switches * (3 * q).div_ceil(2) / 2;
+            Some(Scale { hosts, switches, leaves: switches, cables, guide_bytes: 2 * switches * switches })
+        })
+    }
+
     pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         if !is_possible(self.q) {
             let from = self.q.clamp(3, MAX_Q);

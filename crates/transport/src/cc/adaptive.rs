@@ -19,6 +19,8 @@ pub(super) struct AdaptiveConfig {
     pub(super) fast_increase_gain: f64,
     /// Largest queueing delay that counts as none.
     pub(super) fast_increase_delay: Time,
+    /// Whether that delay is the one over the base RTT of the packet's own path, where it is known.
+    pub(super) own_path: bool,
     /// Gain of the average of marks.
     pub(super) ewma_gain: f64,
     /// Average above which marks shrink the window; `None`: every mark does.
@@ -71,7 +73,7 @@ impl Adaptive {
         self.ignored < self.to_ignore
     }
 
-    /// Takes an acknowledgement; true where the main rule is to move the window, too.
+    /// Takes an acknowledgement; true if the main rule is to move the window, too.
     #[inline]
     pub(super) fn on_ack(&mut self, config: &AdaptiveConfig, ack: &CcAck) -> bool {
         self.on_progress(ack.bytes);
@@ -102,7 +104,8 @@ impl Adaptive {
     /// The detector of FastIncrease. An acknowledgement without a delay sample neither counts nor, unless it
     /// carries a mark, breaks the row (ours).
     fn detect(&mut self, config: &AdaptiveConfig, ack: &CcAck) {
-        let delay = ack.rtt.map(|rtt| rtt.saturating_sub(self.base_rtt));
+        let base = ack.path_rtt.filter(|_| config.own_path).unwrap_or(self.base_rtt);
+        let delay = ack.rtt.map(|rtt| rtt.saturating_sub(base));
         if ack.ecn || delay.is_some_and(|delay| delay > config.fast_increase_delay) {
             (self.target_window, self.good, self.increasing) = (self.cwnd, 0, false);
         } else if delay.is_some() {

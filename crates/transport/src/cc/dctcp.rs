@@ -4,15 +4,25 @@
 //! the bytes it acknowledges. A trim takes the trimmed packet, and QuickAdapt sets the window to what got through
 //! in the last 1.5 base RTTs. After a whole window without mark or delay FastIncrease adds a packet per packet.
 //!
-//! Spritz section IV-C and V; specification 7.4.
+//! Spritz §IV-C and V; specification 7.4.
 
 use super::{
-    CcAck, CcLoss, Sizes,
+    About, CcAck, CcLoss, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
-use crate::uet::Section;
-use anabranch_settings::{SetError, parameters};
+use crate::uet::Network;
+use anabranch_settings::{SetError, choices, parameters};
 use anabranch_units::Time;
+
+choices! {
+    /// Which base RTT a delay is counted from.
+    pub enum FastIncreaseBase {
+        /// That of the packet's own path, where the sender knows the path (Spritz, Flicr); elsewhere as `longest`.
+        Own = "own",
+        /// That of the topology's longest path: on a short one some queueing counts as none.
+        Longest = "longest",
+    }
+}
 
 parameters! {
     /// DCTCP as in MPRDMA with QuickAdapt and FastIncrease.
@@ -22,15 +32,17 @@ parameters! {
         /// Part of the bytes acknowledged with a mark by which the window shrinks.
         decrease: f64 = 0.5, source "MPRDMA; specification 7.4";
         /// Whether QuickAdapt sets the window after trims and timeouts.
-        quick_adapt: bool = true, source "Spritz section IV-C";
+        quick_adapt: bool = true, source "Spritz §IV-C";
         /// Measurement period of QuickAdapt in base RTTs.
         quick_adapt_period: f64 = 1.5, source "specification 7.4";
         /// Whether FastIncrease grows the window on an idle path.
-        fast_increase: bool = true, source "Spritz section IV-C";
+        fast_increase: bool = true, source "Spritz §IV-C";
         /// Bytes that FastIncrease adds per acknowledged byte.
         fast_increase_gain: f64 = 1.0, source "specification 7.4: 1 in the tuned artifact, 2 in the first version of SMaRTT";
         /// Largest queueing delay that counts as none for FastIncrease.
         fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
+        /// Which base RTT that delay is counted from.
+        fast_increase_base: FastIncreaseBase = FastIncreaseBase::Own, source "specification 7.4 (ours); `longest` in the artifact of Spritz";
         /// Whether marks shrink the window only while their average exceeds `ecn_threshold`.
         ecn_gate: bool = false, source "ours: plain MPRDMA; on in the REPS artifact (specification 7.4)";
         /// Average of the marks above which they shrink the window.
@@ -41,7 +53,8 @@ parameters! {
 }
 
 impl DctcpParameters {
-    pub(crate) fn check(&self, section: &Section<'_>) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
+        let section = Section::of(self);
         section.factor("increase", self.increase)?;
         section.share("decrease", self.decrease)?;
         section.positive("quick_adapt_period", self.quick_adapt_period)?;
@@ -72,6 +85,7 @@ impl DctcpConfig {
                 fast_increase: parameters.fast_increase,
                 fast_increase_gain: parameters.fast_increase_gain,
                 fast_increase_delay: parameters.fast_increase_delay,
+                own_path: parameters.fast_increase_base == FastIncreaseBase::Own,
                 ewma_gain: parameters.ewma_gain,
                 ecn_gate: parameters.ecn_gate.then_some(parameters.ecn_threshold),
             },
@@ -83,13 +97,29 @@ impl DctcpConfig {
 #[derive(Clone, Debug)]
 pub struct Dctcp(Adaptive);
 
-impl Dctcp {
-    pub(super) fn new(config: &DctcpConfig, base_rtt: Time) -> Self {
+impl WindowRule for Dctcp {
+    const ABOUT: About = About {
+        name: "dctcp",
+        summary: "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease.",
+        by_delay_alone: false,
+    };
+    type Parameters = DctcpParameters;
+    type Config = DctcpConfig;
+
+    fn check(parameters: &DctcpParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &DctcpParameters, sizes: Sizes, _: &Network) -> DctcpConfig {
+        DctcpConfig::new(parameters, sizes)
+    }
+
+    fn new(config: &DctcpConfig, base_rtt: Time) -> Self {
         Dctcp(Adaptive::new(&config.adaptive, base_rtt))
     }
 
     #[inline]
-    pub(super) fn on_ack(&mut self, config: &DctcpConfig, ack: &CcAck) {
+    fn on_ack(&mut self, config: &DctcpConfig, ack: &CcAck) {
         if self.0.on_ack(&config.adaptive, ack) {
             let bytes = ack.bytes as f64;
             if !ack.ecn {
@@ -102,21 +132,21 @@ impl Dctcp {
     }
 
     #[inline]
-    pub(super) fn on_progress(&mut self, bytes: u64) {
+    fn on_progress(&mut self, bytes: u64) {
         self.0.on_progress(bytes);
     }
 
-    pub(super) fn on_nack(&mut self, config: &DctcpConfig, loss: &CcLoss) {
+    fn on_nack(&mut self, config: &DctcpConfig, loss: &CcLoss) {
         self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
     }
 
     /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
-    pub(super) fn on_timeout(&mut self, config: &DctcpConfig, loss: &CcLoss) {
+    fn on_timeout(&mut self, config: &DctcpConfig, loss: &CcLoss) {
         self.0.on_loss(&config.adaptive, loss, 0);
     }
 
     #[inline]
-    pub(super) fn cwnd(&self) -> f64 {
+    fn cwnd(&self) -> f64 {
         self.0.cwnd
     }
 }
@@ -133,7 +163,15 @@ mod tests {
     }
     fn ack(now: u64, packets: u32, ecn: bool, rtt: Option<u64>) -> CcAck {
         let rtt = rtt.map(Time::from_us);
-        CcAck { now: Time::from_us(now), bytes: 4160 * u64::from(packets), packets, ecn, rtt, in_flight: 83_200 }
+        CcAck {
+            now: Time::from_us(now),
+            bytes: 4160 * u64::from(packets),
+            packets,
+            ecn,
+            rtt,
+            in_flight: 83_200,
+            path_rtt: None,
+        }
     }
     fn loss(now: u64) -> CcLoss {
         CcLoss { now: Time::from_us(now), bytes: 4160, in_flight: 8320 }
@@ -195,7 +233,7 @@ mod tests {
         // All through: a mark takes half a packet again.
         flow.on_ack(&config, &ack(33, 1, true, None));
         near(flow.cwnd(), grown - 2080.0);
-        // No further trim was taken to heart, so the period that ends at 40 us adapts nothing.
+        // No further trim was heeded, so the period that ends at 40 us adapts nothing.
         flow.on_ack(&config, &ack(41, 1, true, None));
         near(flow.cwnd(), grown - 4160.0);
     }
@@ -263,5 +301,24 @@ mod tests {
         let mut flow = Dctcp::new(&config, BASE);
         flow.on_ack(&config, &ack(10, 3, true, None));
         near(flow.cwnd(), 416_000.0 - 6240.0);
+    }
+
+    #[test]
+    fn a_short_path_is_not_idle_while_it_queues() {
+        // The longest base RTT is 10 us, that of the packet's own path 7. A round trip of 9.5 us has queued for 2.5 us:
+        // too long for FastIncrease by its own path, none at all by the longest. 101 packets are more than the window of 100.
+        let grows = |base| {
+            let parameters = DctcpParameters { increase: 0.0, fast_increase_base: base, ..Default::default() };
+            let config = DctcpConfig::new(&parameters, SIZES);
+            let mut flow = Dctcp::new(&config, BASE);
+            flow.on_nack(&config, &loss(1));
+            let before = flow.cwnd();
+            for _ in 0..102 {
+                let rtt = Some(Time::from_ns(9500));
+                flow.on_ack(&config, &CcAck { rtt, path_rtt: Some(Time::from_us(7)), ..ack(2, 1, false, None) });
+            }
+            flow.cwnd() > before
+        };
+        assert!(grows(FastIncreaseBase::Longest) && !grows(FastIncreaseBase::Own));
     }
 }

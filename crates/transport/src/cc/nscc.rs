@@ -5,10 +5,10 @@
 //! it once per RTT by the excess of the average delay. Growth is collected and applied every few packets. After a
 //! trim, a loss or a very long delay QuickAdapt sets the window to what got through in the last period.
 //!
-//! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the one at hand.
+//! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
 
-use super::{CcAck, CcLoss, Sizes};
-use crate::uet::{Network, Section};
+use super::{About, CcAck, CcLoss, Section, Sizes, WindowRule};
+use crate::uet::Network;
 use anabranch_settings::{Auto, SetError, parameters};
 use anabranch_units::Time;
 
@@ -43,7 +43,8 @@ parameters! {
 }
 
 impl NsccParameters {
-    pub(crate) fn check(&self, section: &Section<'_>) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
+        let section = Section::of(self);
         if let Auto::Value(target) = self.target_delay {
             section.positive("target_delay", target)?;
         }
@@ -154,8 +155,24 @@ pub struct Nscc {
     lossy: bool,
 }
 
-impl Nscc {
-    pub(super) fn new(config: &NsccConfig, base_rtt: Time) -> Self {
+impl WindowRule for Nscc {
+    const ABOUT: About = About {
+        name: "nscc",
+        summary: "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt.",
+        by_delay_alone: false,
+    };
+    type Parameters = NsccParameters;
+    type Config = NsccConfig;
+
+    fn check(parameters: &NsccParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &NsccParameters, sizes: Sizes, network: &Network) -> NsccConfig {
+        NsccConfig::new(parameters, sizes, network)
+    }
+
+    fn new(config: &NsccConfig, base_rtt: Time) -> Self {
         Nscc {
             cwnd: config.sizes.max,
             collected: 0.0,
@@ -174,7 +191,7 @@ impl Nscc {
         }
     }
 
-    pub(super) fn on_ack(&mut self, config: &NsccConfig, ack: &CcAck) {
+    fn on_ack(&mut self, config: &NsccConfig, ack: &CcAck) {
         self.on_progress(ack.bytes);
         let delay = match ack.rtt {
             Some(rtt) => {
@@ -192,6 +209,36 @@ impl Nscc {
         self.adjust(config, ack.now);
     }
 
+    fn on_progress(&mut self, bytes: u64) {
+        self.achieved += bytes;
+        self.received += bytes;
+        self.ignored += bytes;
+    }
+
+    fn on_nack(&mut self, config: &NsccConfig, loss: &CcLoss) {
+        self.ignored += loss.bytes;
+        self.average = config.delay_gain * config.trim_sample + (1.0 - config.delay_gain) * self.average;
+        self.lossy = true;
+        if !self.quick_adapt(config, loss.now, loss.in_flight, true, Time::ZERO) {
+            self.cwnd -= loss.bytes as f64;
+            self.clamp(config);
+        }
+    }
+
+    /// Takes the lost bytes from the window; QuickAdapt may act with the next signal.
+    fn on_timeout(&mut self, config: &NsccConfig, loss: &CcLoss) {
+        self.ignored += loss.bytes;
+        self.lossy = true;
+        self.cwnd -= loss.bytes as f64;
+        self.clamp(config);
+    }
+
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+}
+
+impl Nscc {
     /// The four cases.
     fn move_window(&mut self, config: &NsccConfig, ack: &CcAck, delay: Time) {
         let bytes = ack.bytes as f64;
@@ -254,14 +301,14 @@ impl Nscc {
         }
     }
 
-    /// Takes a delay into the average.
+    /// Adds a delay to the average.
     fn sample(&mut self, config: &NsccConfig, delay: Time, ecn: bool) {
         let sample =
             if !ecn && delay > config.target { UNMARKED_SAMPLE * self.base_rtt.ps() as f64 } else { delay.ps() as f64 };
         self.average = config.delay_gain * sample + (1.0 - config.delay_gain) * self.average;
     }
 
-    /// True where the window was set or this signal is to be ignored.
+    /// True if the window was set or this signal is to be ignored.
     fn quick_adapt(&mut self, config: &NsccConfig, now: Time, in_flight: u64, ecn: bool, delay: Time) -> bool {
         let mut done = false;
         if ecn && self.ignored < self.to_ignore {
@@ -281,34 +328,6 @@ impl Nscc {
             (self.collected, self.received) = (0.0, 0);
         }
         done
-    }
-
-    pub(super) fn on_progress(&mut self, bytes: u64) {
-        self.achieved += bytes;
-        self.received += bytes;
-        self.ignored += bytes;
-    }
-
-    pub(super) fn on_nack(&mut self, config: &NsccConfig, loss: &CcLoss) {
-        self.ignored += loss.bytes;
-        self.average = config.delay_gain * config.trim_sample + (1.0 - config.delay_gain) * self.average;
-        self.lossy = true;
-        if !self.quick_adapt(config, loss.now, loss.in_flight, true, Time::ZERO) {
-            self.cwnd -= loss.bytes as f64;
-            self.clamp(config);
-        }
-    }
-
-    /// Takes the lost bytes from the window; QuickAdapt may act with the next signal.
-    pub(super) fn on_timeout(&mut self, config: &NsccConfig, loss: &CcLoss) {
-        self.ignored += loss.bytes;
-        self.lossy = true;
-        self.cwnd -= loss.bytes as f64;
-        self.clamp(config);
-    }
-
-    pub(super) fn cwnd(&self) -> f64 {
-        self.cwnd
     }
 
     fn clamp(&mut self, config: &NsccConfig) {
@@ -336,7 +355,7 @@ mod tests {
     }
     fn ack(now: u64, bytes: u64, ecn: bool, rtt: Option<u64>) -> CcAck {
         let rtt = rtt.map(Time::from_us);
-        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, in_flight: 8200 }
+        CcAck { now: Time::from_us(now), bytes, packets: 1, ecn, rtt, in_flight: 8200, path_rtt: None }
     }
     fn near(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "found {found}, expected {expected}");
@@ -445,7 +464,7 @@ mod tests {
         let mut late = flow.clone();
         flow.on_nack(&config, &loss(49));
         near(flow.cwnd(), 24_100.0);
-        // 8200 B in flight then: two more trims pass unheard, the third counts.
+        // 8200 B in flight then: two more trims are ignored, the third counts.
         flow.on_nack(&config, &loss(50));
         near(flow.cwnd(), 24_100.0);
         flow.on_nack(&config, &loss(50));

@@ -5,10 +5,10 @@
 //! distance from the target as well. Specification 7.5.
 
 use super::{
-    CcAck, CcLoss, Sizes,
+    About, CcAck, CcLoss, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
-use crate::uet::{Network, Section};
+use crate::uet::Network;
 use anabranch_settings::{SetError, parameters};
 use anabranch_units::Time;
 
@@ -45,7 +45,8 @@ parameters! {
 }
 
 impl SmarttParameters {
-    pub(crate) fn check(&self, section: &Section<'_>) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
+        let section = Section::of(self);
         section.require("target_rtt", self.target_rtt.is_finite() && self.target_rtt >= 1.0, "a number, 1 or more")?;
         section.factor("fair_increase", self.fair_increase)?;
         section.factor("fair_decrease", self.fair_decrease)?;
@@ -86,6 +87,7 @@ impl SmarttConfig {
                 fast_increase: parameters.fast_increase,
                 fast_increase_gain: parameters.fast_increase_gain,
                 fast_increase_delay: parameters.fast_increase_delay,
+                own_path: false,
                 ewma_gain: parameters.ewma_gain,
                 ecn_gate: parameters.ecn_gate.then_some(parameters.ecn_threshold),
             },
@@ -97,19 +99,56 @@ impl SmarttConfig {
 #[derive(Clone, Debug)]
 pub struct Smartt(Adaptive);
 
-impl Smartt {
-    pub(super) fn new(config: &SmarttConfig, base_rtt: Time) -> Self {
+impl WindowRule for Smartt {
+    const ABOUT: About = About {
+        name: "smartt",
+        summary: "SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease.",
+        by_delay_alone: false,
+    };
+    type Parameters = SmarttParameters;
+    type Config = SmarttConfig;
+
+    fn check(parameters: &SmarttParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &SmarttParameters, sizes: Sizes, network: &Network) -> SmarttConfig {
+        SmarttConfig::new(parameters, sizes, network)
+    }
+
+    fn new(config: &SmarttConfig, base_rtt: Time) -> Self {
         Smartt(Adaptive::new(&config.adaptive, base_rtt))
     }
 
     #[inline]
-    pub(super) fn on_ack(&mut self, config: &SmarttConfig, ack: &CcAck) {
+    fn on_ack(&mut self, config: &SmarttConfig, ack: &CcAck) {
         if self.0.on_ack(&config.adaptive, ack) {
             self.0.cwnd += self.change(config, ack);
         }
         self.0.clamp(&config.adaptive);
     }
 
+    #[inline]
+    fn on_progress(&mut self, bytes: u64) {
+        self.0.on_progress(bytes);
+    }
+
+    fn on_nack(&mut self, config: &SmarttConfig, loss: &CcLoss) {
+        self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
+    }
+
+    /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
+    fn on_timeout(&mut self, config: &SmarttConfig, loss: &CcLoss) {
+        self.0.on_loss(&config.adaptive, loss, 0);
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.0.cwnd
+    }
+}
+
+impl Smartt {
     /// What the main rule adds to the window. Without a delay sample the delay counts as on target (ours).
     fn change(&self, config: &SmarttConfig, ack: &CcAck) -> f64 {
         let (bytes, cwnd) = (ack.bytes as f64, self.0.cwnd);
@@ -126,25 +165,6 @@ impl Smartt {
         }
         let fair = cwnd / config.bdp * config.fair_decrease * bytes;
         if away > 0.0 { -(config.multiplicative_decrease * away * bytes + fair).min(bytes) } else { -fair }
-    }
-
-    #[inline]
-    pub(super) fn on_progress(&mut self, bytes: u64) {
-        self.0.on_progress(bytes);
-    }
-
-    pub(super) fn on_nack(&mut self, config: &SmarttConfig, loss: &CcLoss) {
-        self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
-    }
-
-    /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
-    pub(super) fn on_timeout(&mut self, config: &SmarttConfig, loss: &CcLoss) {
-        self.0.on_loss(&config.adaptive, loss, 0);
-    }
-
-    #[inline]
-    pub(super) fn cwnd(&self) -> f64 {
-        self.0.cwnd
     }
 }
 
@@ -168,7 +188,10 @@ mod tests {
         let mut flow = Smartt::new(&config, BASE);
         flow.0.cwnd = 200_000.0;
         let rtt = Some(Time::from_us(rtt_us));
-        flow.on_ack(&config, &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0 });
+        flow.on_ack(
+            &config,
+            &CcAck { now: Time::from_us(50), bytes: 4000, packets: 1, ecn, rtt, in_flight: 0, path_rtt: None },
+        );
         flow.cwnd() - 200_000.0
     }
     fn near(a: f64, b: f64) {

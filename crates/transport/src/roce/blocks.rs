@@ -1,6 +1,6 @@
 //! Runs of PSNs that have arrived (or are known to have) beyond the first one missing.
 
-/// Disjoint runs `[start, end)`, ascending; there are few of them, so a sorted list does.
+/// Disjoint runs `[start, end)`, ascending; they are few, so a sorted list is enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blocks(Vec<(u64, u64)>);
 
@@ -53,11 +53,6 @@ impl Blocks {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Bytes on the heap.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        self.0.capacity() * 16
     }
 }
 

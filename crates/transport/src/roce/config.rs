@@ -1,18 +1,9 @@
 //! The settings of a run, resolved against its network.
 
-use super::{DcqcnConfig, Recovery, RoceControl, RoceTransport, swift::SwiftConfig, tcp_like::TcpLikeConfig};
+use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
 use crate::uet::Network;
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
-
-/// Which congestion control a run uses, and its constants.
-#[derive(Clone, Debug)]
-pub(crate) enum ControlConfig {
-    Dcqcn(DcqcnConfig),
-    Swift(SwiftConfig),
-    TcpLike(TcpLikeConfig),
-    None,
-}
 
 /// The resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
@@ -33,15 +24,18 @@ pub struct RoceConfig {
     pub(crate) rto_high: Time,
     pub(crate) nack_interval: Time,
     pub(crate) ooo_window: u64,
+    /// Whether a flow that changes its path starts its rate afresh.
+    pub(crate) fresh_rate: bool,
     /// Whether the peculiarities of the reference model are followed.
-    pub(crate) quirks: bool,
+    pub(crate) recorded_irn: bool,
+    pub(crate) pace_in_nanoseconds: bool,
 }
 
 impl RoceConfig {
     /// Resolves `transport`, which must have passed its `check`, against the network.
     pub fn new(transport: &RoceTransport, network: &Network) -> Self {
         let roce = &transport.roce;
-        let limited = roce.recovery != Recovery::GoBackN || roce.congestion_control == RoceControl::TcpLike;
+        let limited = roce.recovery != Recovery::GoBackN || roce.congestion_control.goes_back_n();
         RoceConfig {
             mtu: roce.mtu.0,
             header: roce.header.0,
@@ -52,12 +46,7 @@ impl RoceConfig {
                 Auto::Auto => u64::MAX,
             },
             recovery: roce.recovery,
-            control: match roce.congestion_control {
-                RoceControl::Dcqcn => ControlConfig::Dcqcn(DcqcnConfig::new(&transport.dcqcn, network.nic_rate)),
-                RoceControl::Swift => ControlConfig::Swift(SwiftConfig::new(&transport.swift)),
-                RoceControl::TcpLike => ControlConfig::TcpLike(TcpLikeConfig::new(&transport.tcp_like)),
-                RoceControl::None => ControlConfig::None,
-            },
+            control: ControlConfig::new(transport, network),
             rto: match roce.rto {
                 Never::Never => None,
                 Never::Value(time) => Some(time),
@@ -66,8 +55,15 @@ impl RoceConfig {
             rto_high: roce.rto_high,
             nack_interval: roce.nack_interval,
             ooo_window: u64::from(roce.ooo_window),
-            quirks: roce.conweave_quirks,
+            fresh_rate: roce.rate_on_path_change == RateOnPathChange::Fresh,
+            recorded_irn: roce.irn_rule == IrnRule::Recorded,
+            pace_in_nanoseconds: roce.pace_in_nanoseconds,
         }
+    }
+
+    /// Packets that a receiver takes early without complaint.
+    pub fn early_packets(&self) -> u64 {
+        if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
     }
 
     /// The shortest time from a packet's sending to the timeout that it may cause.
@@ -85,6 +81,6 @@ impl RoceConfig {
 
     /// Time between the starts of two packets at `rate`, the first of `wire` bytes.
     pub(crate) fn gap(&self, rate: Rate, wire: u64) -> Time {
-        if self.quirks { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
+        if self.pace_in_nanoseconds { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
     }
 }

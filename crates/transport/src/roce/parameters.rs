@@ -1,22 +1,8 @@
 //! `[transport]` of kind `roce`: what a scenario can set.
 
-use super::{DcqcnParameters, SwiftParameters, TcpLikeParameters};
-use anabranch_settings::{Auto, Never, SetError, Wrong, choices, parameters};
+use super::control::{ControlParameters, RoceControl};
+use anabranch_settings::{Auto, Never, SetError, Setting, Wrong, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
-
-choices! {
-    /// What moves rate or window.
-    pub enum RoceControl {
-        /// DCQCN: a rate, cut by congestion notifications, restored by a timer.
-        Dcqcn = "dcqcn",
-        /// Swift: a window moved by delay.
-        Swift = "swift",
-        /// A TCP-like sender, for the gaps it leaves between packets (HF2T).
-        TcpLike = "tcp-like",
-        /// Line rate.
-        None = "none",
-    }
-}
 
 choices! {
     /// How losses are repaired.
@@ -30,34 +16,60 @@ choices! {
     }
 }
 
+choices! {
+    /// What becomes of a flow's rate (DCQCN) or window (Swift) when its packets take another path.
+    pub enum RateOnPathChange {
+        /// It stays: the flow is one queue pair.
+        Keep = "keep",
+        /// It starts afresh: every path has a queue pair of its own.
+        Fresh = "fresh",
+    }
+}
+
+choices! {
+    /// What IRN takes for lost.
+    pub enum IrnRule {
+        /// What is missing below the highest packet that has arrived: IRN's own rule.
+        Irn = "irn",
+        /// Everything that is not known to have arrived, on its way or not; recovery begins again with every packet that
+        /// fills a hole and ends with a plain ACK: as in the recorded ConWeave runs.
+        Recorded = "recorded",
+    }
+}
+
 parameters! {
     /// RoCEv2: a queue pair per flow with its own pacing, an answer per packet. Each congestion control has its own section.
     pub struct RoceParameters {
         /// What moves rate or window.
-        congestion_control: RoceControl = RoceControl::Dcqcn, source "Hopper 4.1.1; conweave-ns3 1.3";
+        congestion_control: RoceControl = RoceControl::Dcqcn, source "Hopper §4.1.1; specification 17.3";
         /// How losses are repaired.
-        recovery: Recovery = Recovery::Irn, source "Hopper 4.1.1; specification 7.3";
+        recovery: Recovery = Recovery::Irn, source "Hopper §4.1.1; specification 7.3";
         /// Payload bytes of a full packet.
-        mtu: Bytes = Bytes(1000), source "conweave-ns3 1.2";
+        mtu: Bytes = Bytes(1000), source "specification 17.2";
         /// Header bytes of a data packet.
-        header: Bytes = Bytes(48), source "conweave-ns3 1.2";
+        header: Bytes = Bytes(48), source "specification 17.2";
         /// Bytes of an answer (ACK, NACK) on the wire.
-        ack_size: Bytes = Bytes(60), source "conweave-ns3 1.2";
+        ack_size: Bytes = Bytes(60), source "specification 17.2";
         /// Most payload bytes in flight; auto: one BDP with IRN and `tcp-like`, no limit with go-back-N.
         window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN";
         /// Retransmission timeout of go-back-N.
-        rto: Never<Time> = Never::Value(Time::from_ms(4)), source "conweave-ns3 1.3";
+        rto: Never<Time> = Never::Value(Time::from_ms(4)), source "specification 17.3";
         /// Retransmission timeout of IRN with up to three packets in flight.
-        rto_low: Time = Time::from_us(100), source "conweave-ns3 1.3";
+        rto_low: Time = Time::from_us(100), source "specification 17.3";
         /// Retransmission timeout of IRN with more in flight.
-        rto_high: Time = Time::from_us(320), source "conweave-ns3 1.3";
+        rto_high: Time = Time::from_us(320), source "specification 17.3";
         /// Least time between two NACKs for the same packet.
-        nack_interval: Time = Time::from_us(4), source "conweave-ns3 1.3";
+        nack_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Packets that may be early without complaint, with `irn-extended`.
-        ooo_window: u32 = 30, source "Hopper 4.1.1";
-        /// Whether the peculiarities of the model behind the recorded ConWeave runs are followed: times in whole
-        /// nanoseconds, recovery triggered again by every packet that fills a hole, and left at a plain ACK.
-        conweave_quirks: bool = false, source "conweave-ns3 1.3";
+        ooo_window: u32 = 30, source "Hopper §4.1.1";
+        /// What becomes of a flow's rate (DCQCN) or window (Swift) when its path tag changes. With "fresh" every path is a
+        /// queue pair of its own that starts at line rate, and notifications of the path that was left count no more. For
+        /// schemes that move flows; one that sprays packets has no congestion control with it.
+        rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh";
+        /// What IRN takes for lost.
+        irn_rule: IrnRule = IrnRule::Irn, source "IRN (SIGCOMM 2018) section 3.1; specification 17.3 for the recorded model";
+        /// Whether the time between two packets of a flow is cut to whole nanoseconds.
+        pace_in_nanoseconds: bool = false, source "ours; specification 17.2 for the recorded model";
     }
 }
 
@@ -66,12 +78,8 @@ parameters! {
 pub struct RoceTransport {
     /// The transport itself.
     pub roce: RoceParameters,
-    /// Used with `dcqcn`.
-    pub dcqcn: DcqcnParameters,
-    /// Used with `swift`.
-    pub swift: SwiftParameters,
-    /// Used with `tcp-like`.
-    pub tcp_like: TcpLikeParameters,
+    /// `[transport.<name>]` of each congestion control.
+    pub cc: ControlParameters,
 }
 
 impl RoceTransport {
@@ -90,7 +98,8 @@ impl RoceTransport {
     /// profile does lose packets, and a flow whose last ones are lost would otherwise wait for ever.
     pub fn conweave(lossless: bool) -> Self {
         let mut transport = if lossless { RoceTransport::lossless() } else { RoceTransport::irn() };
-        transport.roce.conweave_quirks = true;
+        transport.roce.irn_rule = IrnRule::Recorded;
+        transport.roce.pace_in_nanoseconds = true;
         transport
     }
 
@@ -118,9 +127,11 @@ impl RoceTransport {
         if roce.rto == Never::Value(Time::ZERO) {
             return wrong("rto", "0us".into(), "a time above zero, or \"never\"");
         }
-        if roce.congestion_control == RoceControl::TcpLike && roce.recovery != Recovery::GoBackN {
-            return wrong("recovery", "irn".into(), "\"go-back-n\" with congestion_control = \"tcp-like\"");
+        let control = roce.congestion_control;
+        if control.goes_back_n() && roce.recovery != Recovery::GoBackN {
+            let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", control.about().name);
+            return wrong("recovery", roce.recovery.write().to_string(), &expected);
         }
-        self.dcqcn.check().and_then(|()| self.swift.check()).and_then(|()| self.tcp_like.check())
+        self.cc.check()
     }
 }

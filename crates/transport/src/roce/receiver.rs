@@ -1,7 +1,7 @@
-//! The receiver of a queue pair (specification 7.3; conweave-ns3 1.3): answers every packet, unless it is the second
+//! The receiver of a queue pair (specification 7.3, 17.3): answers every packet, unless it is the second
 //! complaint about the same hole within the NACK interval.
 
-use super::{Recovery, RoceConfig, blocks::Blocks, config::ControlConfig};
+use super::{Recovery, RoceConfig, blocks::Blocks};
 use crate::uet::DataArrival;
 use anabranch_units::Time;
 
@@ -18,6 +18,8 @@ pub struct RoceReply {
     pub psn: u64,
     /// Its path tag.
     pub tag: u32,
+    /// Whether that packet was marked.
+    pub ecn: bool,
     /// Congestion notification: it was marked, or it came out of order and the NIC takes that for congestion.
     pub cnp: bool,
 }
@@ -34,7 +36,15 @@ pub struct RoceReceived {
 /// The answer to a packet of a flow of `size` bytes that is complete already.
 pub fn final_reply(config: &RoceConfig, size: u64, arrival: &DataArrival) -> RoceReply {
     let (psn, tag) = (arrival.psn, arrival.tag);
-    RoceReply { cumulative: config.packets(size), sack: None, nack: false, psn, tag, cnp: arrival.ecn }
+    RoceReply {
+        cumulative: config.packets(size),
+        sack: None,
+        nack: false,
+        psn,
+        tag,
+        ecn: arrival.ecn,
+        cnp: arrival.ecn,
+    }
 }
 
 /// The receiving side of a flow.
@@ -110,6 +120,7 @@ impl RoceReceiver {
             nack: answer.nack,
             psn: arrival.psn,
             tag: arrival.tag,
+            ecn: arrival.ecn,
             cnp: answer.cnp || arrival.ecn,
         };
         let silent = answer.silent || (!answer.nack && self.may_wait(config, now, &reply));
@@ -132,7 +143,7 @@ impl RoceReceiver {
     fn while_holes_remain(&self, config: &RoceConfig) -> Answer {
         let complains = config.recovery == Recovery::Irn && !self.early.is_empty();
         // The reference model reports the packet itself, which triggers recovery again.
-        Answer { sack: complains && config.quirks, nack: complains, ..PLAIN }
+        Answer { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
     }
 
     fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> Answer {
@@ -164,15 +175,15 @@ impl RoceReceiver {
 
     /// Delayed acknowledgements: whether this one may wait for the next packet.
     fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply) -> bool {
-        let ControlConfig::TcpLike(tcp) = &config.control else { return false };
+        let Some(acks) = config.control.delayed_acks() else { return false };
         self.delayed += 1;
         let changed = reply.cnp != self.last.cnp;
         self.last = *reply;
-        if self.delayed >= tcp.ack_every || self.expected == self.packets || changed || reply.psn + 1 != self.expected {
+        if self.delayed >= acks.every || self.expected == self.packets || changed || reply.psn + 1 != self.expected {
             (self.delayed, self.due) = (0, None);
             return false;
         }
-        self.due = Some(now + tcp.delayed_ack);
+        self.due = Some(now + acks.wait);
         true
     }
 
@@ -204,5 +215,34 @@ impl RoceReceiver {
     /// Unique payload bytes received.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{roce::RoceTransport, uet::Network};
+    use anabranch_units::Rate;
+
+    #[test]
+    fn a_packet_out_of_order_is_a_notification_and_no_mark() {
+        let network = Network {
+            base_rtt: Time::from_us(8),
+            bdp: 104_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(100),
+        };
+        let config = RoceConfig::new(&RoceTransport::irn(), &network);
+        let mut receiver = RoceReceiver::new(&config, 100_000);
+        let mut arrives = |psn, ecn| {
+            let arrival = DataArrival { psn, payload: 1000, tag: 7, ecn, ..DataArrival::default() };
+            let reply = receiver.on_data(&config, Time::ZERO, &arrival).reply.unwrap();
+            (reply.nack, reply.cnp, reply.ecn)
+        };
+        assert_eq!(arrives(0, false), (false, false, false));
+        assert_eq!(arrives(2, false), (true, true, false), "early: the rate is to fall, but nothing was marked");
+        assert_eq!(arrives(4, true), (true, true, true));
+        assert_eq!(arrives(1, true), (true, true, true), "in order and marked, while 3 is missing");
     }
 }

@@ -1,7 +1,15 @@
-//! The sender of a queue pair (specification 7.3; conweave-ns3 1.3).
+//! The sender of a queue pair (specification 7.3, 17.3).
+//!
+//! What is sent again: with go-back-N everything from the hole on. With IRN (SIGCOMM 2018, section 3.1) the packets that
+//! count as lost, each once per recovery: on a selective acknowledgement those below the highest PSN that has arrived
+//! (and first of all the one that the cumulative acknowledgement names), after a timeout everything that is not known to
+//! have arrived. The reference model's IRN goes back like go-back-N and skips what has arrived, so that it sends packets
+//! again that are still on their way (`irn_rule = "recorded"`).
 
 use super::{
-    Dcqcn, Recovery, RoceConfig, RoceReply, blocks::Blocks, config::ControlConfig, swift::Swift, tcp_like::TcpLike,
+    Recovery, RoceConfig, RoceReply,
+    blocks::Blocks,
+    control::{Control, PairAnswer, Start},
 };
 use crate::uet::{Acked, Segment};
 use anabranch_units::{Rate, Time};
@@ -16,15 +24,6 @@ struct Sent {
     again: bool,
 }
 
-/// The congestion control of one queue pair.
-#[derive(Clone, Debug)]
-enum Control {
-    Dcqcn(Dcqcn),
-    Swift(Swift),
-    TcpLike(TcpLike),
-    None,
-}
-
 /// The sending side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceSender {
@@ -32,8 +31,11 @@ pub struct RoceSender {
     packets: u64,
     /// Every PSN below is acknowledged.
     una: u64,
-    /// The PSN to be sent next, but for those that have arrived.
+    /// The PSN to be sent next, but for those that have arrived and those to be sent again by IRN's rule.
     nxt: u64,
+    /// IRN's rule: what has not arrived from `again_from` on and below `lost_below` is to be sent again.
+    again_from: u64,
+    lost_below: u64,
     /// Every PSN below has been sent.
     highest: u64,
     /// The highest cumulative acknowledgement heard.
@@ -48,7 +50,10 @@ pub struct RoceSender {
     restarted: Time,
     timeout: Option<Time>,
     line_rate: Rate,
+    base_rtt: Time,
     control: Control,
+    /// Path tag of the last packet sent; `None`: none was.
+    path: Option<u32>,
     /// PSN `una + i` is `sent[i]`.
     sent: VecDeque<Sent>,
     retransmitted: u64,
@@ -59,12 +64,13 @@ impl RoceSender {
     /// The sender of `size` payload bytes, from `now` on, by a NIC of `line_rate`, over a path of base round trip
     /// `base_rtt`.
     pub fn new(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
-        let window_packets = (config.window.min(size) / config.mtu) as f64;
         RoceSender {
             size,
             packets: config.packets(size),
             una: 0,
             nxt: 0,
+            again_from: 0,
+            lost_below: 0,
             highest: 0,
             highest_ack: 0,
             arrived: Blocks::default(),
@@ -74,16 +80,19 @@ impl RoceSender {
             restarted: now,
             timeout: None,
             line_rate,
-            control: match &config.control {
-                ControlConfig::Dcqcn(_) => Control::Dcqcn(Dcqcn::new(line_rate)),
-                ControlConfig::Swift(swift) => Control::Swift(Swift::new(swift, base_rtt, window_packets)),
-                ControlConfig::TcpLike(tcp) => Control::TcpLike(TcpLike::new(tcp)),
-                ControlConfig::None => Control::None,
-            },
+            base_rtt,
+            control: Self::control(config, line_rate, base_rtt, size),
+            path: None,
             sent: VecDeque::new(),
             retransmitted: 0,
             timeouts: 0,
         }
+    }
+
+    /// The congestion control of a queue pair at its start.
+    fn control(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Control {
+        let window_packets = (config.window.min(size) / config.mtu) as f64;
+        Control::new(&config.control, &Start { line_rate, base_rtt, window_packets })
     }
 
     /// Payload bytes below a PSN.
@@ -95,23 +104,27 @@ impl RoceSender {
     /// The PSN that would be sent next.
     #[inline]
     fn next(&self, config: &RoceConfig) -> u64 {
-        if self.arrived.is_empty() {
-            return self.nxt;
-        }
-        if config.quirks {
+        if config.recorded_irn {
             // The reference model skips the first run alone.
             return self.arrived.first().filter(|run| run.0 == self.nxt).map_or(self.nxt, |run| run.1);
         }
-        self.arrived.run_at(self.nxt).unwrap_or(self.nxt)
+        self.lost().unwrap_or(self.nxt)
+    }
+
+    /// The first PSN that counts as lost by IRN's rule and has not been sent again.
+    #[inline]
+    fn lost(&self) -> Option<u64> {
+        let from = self.again_from.max(self.una);
+        if from >= self.lost_below {
+            return None;
+        }
+        let psn = self.arrived.run_at(from).unwrap_or(from);
+        (psn < self.lost_below).then_some(psn)
     }
 
     /// Payload bytes that may be in flight.
     fn window(&self, config: &RoceConfig) -> u64 {
-        match &self.control {
-            Control::Swift(swift) => swift.window(config.mtu).min(config.window),
-            Control::TcpLike(tcp) => tcp.window(config.mtu).min(config.window),
-            _ => config.window,
-        }
+        self.control.window(config.mtu).min(config.window)
     }
 
     /// Whether there is something to send and the window allows it; pacing aside.
@@ -121,20 +134,26 @@ impl RoceSender {
         if next >= self.packets {
             return false;
         }
-        if config.window == u64::MAX && matches!(self.control, Control::Dcqcn(_) | Control::None) {
+        if config.window == u64::MAX && !self.control.has_window() {
             return true;
         }
         let window = self.window(config);
         let (acked, next_bytes) = (self.bytes(config, self.highest_ack), self.bytes(config, next));
-        if let (Control::TcpLike(tcp), ControlConfig::TcpLike(constants)) = (&self.control, &config.control) {
+        if self.control.has_bursts() {
             let room = (acked + window).saturating_sub(next_bytes);
             // A burst need not be larger than the window, else it would never start.
             let left = (self.size - next_bytes).min(window);
-            return room > 0 && tcp.lets_go(constants, config.mtu, room, left);
+            return room > 0 && self.control.lets_go(&config.control, config.mtu, room, left);
         }
-        // IRN's condition as the reference model has it (conweave-ns3 1.3).
+        // IRN's condition as the reference model has it (specification 17.3).
         let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
         in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
+    }
+
+    /// Whether the next packet belongs to a burst of segmentation offload that is under way: a NIC sends it unbroken.
+    #[inline]
+    pub fn in_burst(&self) -> bool {
+        self.control.in_burst()
     }
 
     /// The next packet may not go before this.
@@ -157,13 +176,18 @@ impl RoceSender {
     /// Where there is nothing to send.
     pub fn send(&mut self, config: &RoceConfig, now: Time, tag: u32) -> Segment {
         let segment = self.peek(config).expect("something to send");
-        if let (Control::TcpLike(tcp), ControlConfig::TcpLike(constants)) = (&mut self.control, &config.control) {
+        if self.control.has_bursts() {
             let sent = (segment.psn * config.mtu).min(self.size);
             let acked = (self.highest_ack * config.mtu).min(self.size);
-            let room = (acked + tcp.window(config.mtu).min(config.window)).saturating_sub(sent);
-            tcp.sent(constants, room, u64::from(segment.payload));
+            let room = (acked + self.window(config)).saturating_sub(sent);
+            self.control.sent(&config.control, room, u64::from(segment.payload));
         }
-        self.nxt = segment.psn + 1;
+        self.take_path(config, tag);
+        if segment.psn < self.nxt {
+            self.again_from = segment.psn + 1;
+        } else {
+            self.nxt = segment.psn + 1;
+        }
         let index = (segment.psn - self.una) as usize;
         if self.sent.len() <= index {
             self.sent.resize(index + 1, Sent { again: true, ..Sent::default() });
@@ -175,23 +199,26 @@ impl RoceSender {
             self.highest = segment.psn + 1;
         }
         let wire = u64::from(segment.payload) + config.header;
-        self.next_avail = now
-            + match &self.control {
-                Control::Swift(swift) => swift.pace().max(config.gap(self.line_rate, wire)),
-                Control::TcpLike(_) => Time::ZERO,
-                _ => config.gap(self.rate(config, now), wire),
-            };
+        let paced = self.control.rate(&config.control, now, self.line_rate);
+        let gap = paced.map_or(Time::ZERO, |rate| config.gap(rate, wire));
+        self.next_avail = now + gap.max(self.control.least_gap());
         self.restart(config, now);
         segment
+    }
+
+    /// The next packet takes the path `tag`. Where a path has a queue pair of its own, a change starts its rate afresh.
+    #[inline]
+    fn take_path(&mut self, config: &RoceConfig, tag: u32) {
+        if config.fresh_rate && self.control.is_per_path() && self.path.is_some_and(|path| path != tag) {
+            self.control = Self::control(config, self.line_rate, self.base_rtt, self.size);
+        }
+        self.path = Some(tag);
     }
 
     /// The rate at `now`.
     #[inline]
     pub fn rate(&mut self, config: &RoceConfig, now: Time) -> Rate {
-        match (&mut self.control, &config.control) {
-            (Control::Dcqcn(state), ControlConfig::Dcqcn(constants)) => state.rate(constants, now),
-            _ => self.line_rate,
-        }
+        self.control.rate(&config.control, now, self.line_rate).unwrap_or(self.line_rate)
     }
 
     /// Restarts the retransmission timer.
@@ -215,14 +242,26 @@ impl RoceSender {
         let before = self.una;
         let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
         let rtt = sample.filter(|sent| !sent.again).map(|sent| now - sent.at);
+        // What another queue pair's packets met is not for this one's rate.
+        let own = !config.fresh_rate || self.path == Some(reply.tag);
         self.take(config, reply);
-        if reply.cnp
-            && let (Control::Dcqcn(state), ControlConfig::Dcqcn(constants)) = (&mut self.control, &config.control)
-        {
-            state.on_notification(constants, now);
+        if reply.cnp && own {
+            self.control.on_notification(&config.control, now);
         }
         let acked = (self.una - before) as u32;
-        self.control_window(config, now, reply, acked, rtt);
+        self.control.on_answer(
+            &config.control,
+            &PairAnswer {
+                now,
+                packets: acked,
+                rtt: rtt.filter(|_| own),
+                marked: reply.cnp,
+                nack: reply.nack,
+                una: self.una,
+                next: self.nxt,
+                largest: (config.window.min(self.size.max(config.mtu)) / config.mtu) as f64,
+            },
+        );
         if self.una < self.packets {
             self.recover(config, reply);
         }
@@ -256,36 +295,29 @@ impl RoceSender {
         }
     }
 
-    fn control_window(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply, acked: u32, rtt: Option<Time>) {
-        let most = (config.window.min(self.size.max(config.mtu)) / config.mtu) as f64;
-        match (&mut self.control, &config.control) {
-            (Control::Swift(state), ControlConfig::Swift(constants)) if acked > 0 => {
-                state.on_ack(constants, now, acked, rtt, most.max(1.0));
-            }
-            (Control::TcpLike(state), ControlConfig::TcpLike(constants)) => {
-                if reply.nack {
-                    state.on_loss();
-                } else if acked > 0 {
-                    state.on_ack(constants, acked, reply.cnp, self.una, self.nxt, most);
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// Goes back where the answer tells of a hole.
     fn recover(&mut self, config: &RoceConfig, reply: &RoceReply) {
         if config.recovery == Recovery::GoBackN {
             if reply.nack {
                 self.nxt = self.una;
             }
-        } else if reply.sack.is_some() {
-            if !self.recovering {
+        } else if let Some(psn) = reply.sack {
+            let entering = !self.recovering;
+            if entering {
                 self.recovery_end = self.nxt;
-                self.nxt = self.una;
                 self.recovering = true;
             }
-        } else if config.quirks {
+            match (config.recorded_irn, entering) {
+                (true, true) => self.nxt = self.una,
+                (true, false) => {}
+                (false, _) => {
+                    if entering {
+                        self.again_from = self.una;
+                    }
+                    self.lost_below = self.lost_below.max(psn);
+                }
+            }
+        } else if config.recorded_irn {
             self.recovering = false;
         }
     }
@@ -296,25 +328,28 @@ impl RoceSender {
         if self.nxt > self.una { self.timeout.map(|timeout| self.restarted.saturating_add(timeout)) } else { None }
     }
 
-    /// If the timer has run out: goes back to the first packet that is not acknowledged and tells its PSN and tag.
+    /// If the timer has run out: goes back to the first packet that is not acknowledged and tells its PSN and tag. With
+    /// IRN everything after it that has not arrived counts as lost too (ours, as the reference model: by the paper's
+    /// words the first alone does, and a lost tail would take a timeout per packet).
     pub fn on_timer(&mut self, config: &RoceConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if self.deadline(config).is_none_or(|deadline| deadline > now) {
             return;
         }
         self.timeouts += 1;
         timed_out(self.una, self.sent.front().map_or(0, |sent| sent.tag));
-        match (&mut self.control, &config.control) {
-            (Control::Swift(state), ControlConfig::Swift(constants)) => state.on_timeout(constants, now),
-            (Control::TcpLike(state), _) => state.on_timeout(),
-            _ => {}
+        self.control.on_timeout(&config.control, now);
+        if config.recovery == Recovery::GoBackN {
+            self.nxt = self.una;
+            return;
         }
-        if config.recovery != Recovery::GoBackN {
-            self.recovering = true;
-            if !config.quirks {
-                self.recovery_end = self.nxt;
-            }
+        self.recovering = true;
+        if config.recorded_irn {
+            self.nxt = self.una;
+            return;
         }
-        self.nxt = self.una;
+        self.recovery_end = self.nxt;
+        (self.again_from, self.lost_below) = (self.una, self.nxt);
+        self.restart(config, now);
     }
 
     /// The first PSN that was never sent.
@@ -325,7 +360,7 @@ impl RoceSender {
     pub fn cumulative(&self) -> u64 {
         self.una
     }
-    /// Packets sent, since the last step back, and not acknowledged.
+    /// Packets sent, since the last step back of go-back-N, and not acknowledged.
     pub fn in_flight(&self) -> u64 {
         self.nxt - self.una
     }
@@ -345,8 +380,117 @@ impl RoceSender {
     pub fn is_done(&self) -> bool {
         self.una == self.packets
     }
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.sent.capacity() * size_of::<Sent>() + self.arrived.heap_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        roce::{IrnRule, RateOnPathChange, RoceTransport},
+        uet::Network,
+    };
+
+    fn config(change: impl Fn(&mut RoceTransport)) -> RoceConfig {
+        let mut transport = RoceTransport::irn();
+        change(&mut transport);
+        let network = Network {
+            base_rtt: Time::from_us(8),
+            bdp: 104_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(100),
+        };
+        RoceConfig::new(&transport, &network)
+    }
+
+    /// A sender of 100 packets that has sent the first 20.
+    fn twenty_sent(config: &RoceConfig) -> RoceSender {
+        let mut sender = RoceSender::new(config, Rate::gbps(100), Time::from_us(8), 100_000, Time::ZERO);
+        (0..20).for_each(|psn| assert_eq!(sender.send(config, Time::ZERO, 7).psn, psn));
+        sender
+    }
+
+    fn reply(cumulative: u64, sack: Option<u64>) -> RoceReply {
+        RoceReply {
+            cumulative,
+            sack,
+            nack: sack.is_some(),
+            psn: sack.unwrap_or(cumulative),
+            tag: 7,
+            ..RoceReply::default()
+        }
+    }
+
+    fn sends(sender: &mut RoceSender, config: &RoceConfig, n: usize) -> Vec<u64> {
+        (0..n).map(|_| sender.send(config, Time::from_us(10), 7).psn).collect()
+    }
+
+    /// IRN, section 3.1: lost is what is missing below the highest packet that has arrived, and what the cumulative
+    /// acknowledgement names; each goes once more, then new packets follow.
+    #[test]
+    fn irn_sends_again_what_is_missing_below_the_highest_arrival() {
+        let config = config(|_| ());
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)));
+        assert_eq!(sends(&mut sender, &config, 3), [3, 4, 20], "5 has arrived, 6 to 19 are on their way");
+        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(6)));
+        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(9)));
+        assert_eq!(sends(&mut sender, &config, 3), [7, 8, 21]);
+        // 3 and 4 arrive; recovery goes on up to 20, the first packet not sent when it began.
+        sender.on_reply(&config, Time::from_us(18), &reply(7, None));
+        assert_eq!((sends(&mut sender, &config, 1), sender.recovering), (vec![22], true));
+        sender.on_reply(&config, Time::from_us(19), &reply(20, None));
+        assert!(!sender.recovering);
+        // A new one begins with a new hole.
+        sender.on_reply(&config, Time::from_us(19), &reply(20, Some(22)));
+        assert_eq!(sends(&mut sender, &config, 3), [20, 21, 23]);
+        assert_eq!(sender.retransmitted(), 6);
+    }
+
+    /// specification 17.3: everything that is not known to have arrived, whether it is on its way or not.
+    #[test]
+    fn the_reference_model_sends_again_what_is_on_its_way() {
+        let config = config(|transport| transport.roce.irn_rule = IrnRule::Recorded);
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)));
+        assert_eq!(sends(&mut sender, &config, 5), [3, 4, 6, 7, 8]);
+    }
+
+    #[test]
+    fn after_a_timeout_all_that_has_not_arrived_is_lost() {
+        let config = config(|_| ());
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &reply(17, Some(18)));
+        assert_eq!(sends(&mut sender, &config, 1), [17]);
+        let (mut told, at) = (Vec::new(), sender.deadline(&config).unwrap());
+        sender.on_timer(&config, at, &mut |psn, tag| told.push((psn, tag)));
+        assert_eq!((told, sends(&mut sender, &config, 3)), (vec![(17, 7)], vec![17, 19, 20]));
+        assert!(sender.deadline(&config).unwrap() > at, "the timer runs again");
+        sender.on_reply(&config, at, &reply(21, None));
+        assert_eq!((sender.in_flight(), sender.deadline(&config)), (0, None));
+    }
+
+    #[test]
+    fn a_fresh_rate_is_that_of_another_queue_pair() {
+        for (on_change, keeps) in [(RateOnPathChange::Keep, true), (RateOnPathChange::Fresh, false)] {
+            let config = config(|transport| transport.roce.rate_on_path_change = on_change);
+            let mut sender = twenty_sent(&config);
+            // Notified for 1 ms, every 4 us: the rate falls to its least.
+            let at = |step: u64| Time::from_us(10 + 4 * step);
+            (0..250).for_each(|step| {
+                sender.on_reply(&config, at(step), &RoceReply { cnp: true, ..reply(1, None) });
+            });
+            let slow = sender.rate(&config, at(250));
+            assert!(slow < Rate::gbps(1), "{slow}");
+            sender.send(&config, at(250), 8);
+            let now = sender.rate(&config, at(250));
+            assert_eq!(now, if keeps { slow } else { Rate::gbps(100) });
+            // A late notification of the old path is the old queue pair's.
+            sender.on_reply(&config, at(250), &RoceReply { cnp: true, ..reply(2, None) });
+            let later = sender.rate(&config, at(252));
+            assert_eq!(later < now || later.0 == 100_000_000, keeps, "{later} after {now}");
+            sender.on_reply(&config, at(252), &RoceReply { cnp: true, tag: 8, ..reply(3, None) });
+            assert!(sender.rate(&config, at(254)) < Rate::gbps(100));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The settings of a run, resolved against its network.
 
-use super::{AckEcn, UetTransport};
+use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, UetTransport};
 use crate::cc::CcConfig;
 use anabranch_settings::Auto;
 use anabranch_units::{Rate, Time};
@@ -35,8 +35,16 @@ pub struct UetConfig {
     pub rto: Time,
     /// Data packets per acknowledgement.
     pub ack_every: u32,
+    /// Which packet that closes a hole is acknowledged at once.
+    pub ack_on_filled_hole: AckOnFilledHole,
+    /// Which marked packet is acknowledged at once.
+    pub ack_on_mark: AckOnMark,
     /// What the ECN bit of an acknowledgement says.
     pub ack_ecn: AckEcn,
+    /// Whether an acknowledgement is hashed by an entropy value of its own.
+    pub fresh_acks: bool,
+    /// Whether the load balancer hears of packets that were trimmed at their last hop.
+    pub blames_last_hop: bool,
     /// The congestion control and its constants.
     pub cc: CcConfig,
 }
@@ -62,7 +70,11 @@ impl UetConfig {
             window,
             rto,
             ack_every: uet.ack_every.max(1),
+            ack_on_filled_hole: uet.ack_on_filled_hole,
+            ack_on_mark: uet.ack_on_mark,
             ack_ecn: uet.ack_ecn,
+            fresh_acks: uet.ack_entropy == AckEntropy::Fresh,
+            blames_last_hop: uet.last_hop_trims == LastHopTrims::Blame,
             cc: CcConfig::new(transport, network, mtu, header, window),
         }
     }

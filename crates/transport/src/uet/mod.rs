@@ -10,8 +10,8 @@ mod parameters;
 mod receiver;
 mod sender;
 
+pub use crate::cc::CongestionControlKind;
 pub use config::{Network, UetConfig};
-pub(crate) use parameters::Section;
-pub use parameters::{AckEcn, CongestionControlKind, UetParameters, UetTransport};
+pub use parameters::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, UetParameters, UetTransport};
 pub use receiver::{Arrival, DataArrival, Received, UetReceiver};
 pub use sender::{Acked, Nacked, Segment, UetSender};

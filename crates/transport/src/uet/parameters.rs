@@ -1,22 +1,8 @@
 //! `[transport]` of kind `uet`: what a scenario can set.
 
-use crate::cc::{DctcpParameters, NsccParameters, SmarttParameters};
-use anabranch_settings::{Auto, Parameters, SetError, Wrong, choices, parameters};
+use crate::cc::{CcParameters, CongestionControlKind, Section};
+use anabranch_settings::{Auto, SetError, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
-
-choices! {
-    /// Which rule moves the window.
-    pub enum CongestionControlKind {
-        /// DCTCP as in MPRDMA, with QuickAdapt and FastIncrease (Spritz).
-        Dctcp = "dctcp",
-        /// SMaRTT: ECN and delay, with QuickAdapt and FastIncrease.
-        Smartt = "smartt",
-        /// Network-signal congestion control of Ultra Ethernet.
-        Nscc = "nscc",
-        /// A fixed window.
-        None = "none",
-    }
-}
 
 choices! {
     /// What the ECN bit of an acknowledgement says.
@@ -28,6 +14,48 @@ choices! {
     }
 }
 
+choices! {
+    /// Which packet that closes a hole in the sequence is acknowledged at once.
+    pub enum AckOnFilledHole {
+        /// The one that closes the last hole, while an acknowledgement asked for is owed: the request was answered when its
+        /// packet came, but what was still missing then has come now.
+        Requested = "requested",
+        /// Every one. Under reordering that undoes coalescing, and brings back the tag of the late packet.
+        Every = "every",
+    }
+}
+
+choices! {
+    /// Which marked packet is acknowledged at once.
+    pub enum AckOnMark {
+        /// The first marked packet after an unmarked one; the first unmarked one after a marked one as well (DCTCP).
+        Change = "change",
+        /// Every marked one.
+        Every = "every",
+    }
+}
+
+choices! {
+    /// Which entropy value an acknowledgement is hashed by on its own way.
+    pub enum AckEntropy {
+        /// That of the packet it answers. If its hash meets a dead link that the tables do not know, every answer of a flow
+        /// that keeps its entropy value is lost, and the flow never ends.
+        Echo = "echo",
+        /// Another one every time.
+        Fresh = "fresh",
+    }
+}
+
+choices! {
+    /// What the load balancer hears of a packet that was trimmed at its last hop, where all paths have met.
+    pub enum LastHopTrims {
+        /// What it hears of any trimmed packet.
+        Blame = "blame",
+        /// Nothing: no other path would have helped. The congestion control hears of it all the same.
+        Ignore = "ignore",
+    }
+}
+
 parameters! {
     /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
     pub struct UetParameters {
@@ -35,10 +63,18 @@ parameters! {
         congestion_control: CongestionControlKind = CongestionControlKind::Nscc, source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
         /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go on asks for one at once.
         ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
+        /// Which packet that closes a hole in the sequence is acknowledged at once.
+        ack_on_filled_hole: AckOnFilledHole = AckOnFilledHole::Requested, source "specification 7.10, after Ultra Ethernet's public simulator";
+        /// Which marked packet is acknowledged at once.
+        ack_on_mark: AckOnMark = AckOnMark::Change, source "specification 7.10; every one in Ultra Ethernet's public simulator";
         /// What the ECN bit of an acknowledgement says.
         ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";
+        /// Which entropy value an acknowledgement is hashed by on its own way; switches that read multi-part values or guide packets do not hash it.
+        ack_entropy: AckEntropy = AckEntropy::Echo, source "specification 4: control packets by the hash of their flow; `fresh` is ours";
+        /// What the load balancer hears of a packet that was trimmed at its last hop.
+        last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours";
         /// Initial and largest window in bytes on the wire; at least one packet.
-        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz section V: 1.5 BDP";
+        window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz §V: 1.5 BDP";
         /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
         rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
         /// Least value of an automatic timeout.
@@ -57,12 +93,8 @@ parameters! {
 pub struct UetTransport {
     /// `[transport]`.
     pub uet: UetParameters,
-    /// `[transport.dctcp]`.
-    pub dctcp: DctcpParameters,
-    /// `[transport.smartt]`.
-    pub smartt: SmarttParameters,
-    /// `[transport.nscc]`.
-    pub nscc: NsccParameters,
+    /// `[transport.<name>]` of each congestion control.
+    pub cc: CcParameters,
 }
 
 impl UetTransport {
@@ -83,7 +115,7 @@ impl UetTransport {
     /// # Errors
     /// [`SetError::WrongValue`] of the first value that does not.
     pub fn check(&self) -> Result<(), SetError> {
-        let uet = Section { name: "", parameters: &self.uet };
+        let uet = Section::of(&self.uet);
         uet.require("ack_every", self.uet.ack_every > 0, "at least 1")?;
         // A packet on the wire is at most 65,535 B long (the length field of IP).
         uet.require("header", self.uet.header.0 < 1 << 15, "less than 32KiB")?;
@@ -91,50 +123,14 @@ impl UetTransport {
         uet.require("mtu", (1..=room).contains(&self.uet.mtu.0), &format!("from 1B to {room}B beside the header"))?;
         uet.require("ack_size", (1..=65_535).contains(&self.uet.ack_size.0), "from 1B to 65535B")?;
         uet.require("rto", self.uet.rto != Auto::Value(Time::ZERO), "longer than 0us")?;
-        self.dctcp.check(&Section { name: "dctcp.", parameters: &self.dctcp })?;
-        self.smartt.check(&Section { name: "smartt.", parameters: &self.smartt })?;
-        self.nscc.check(&Section { name: "nscc.", parameters: &self.nscc })
-    }
-}
-
-/// A section under check: names the place of a wrong value.
-pub(crate) struct Section<'a> {
-    name: &'static str,
-    parameters: &'a dyn Parameters,
-}
-
-impl Section<'_> {
-    /// Fails with `allowed` unless `fine`.
-    pub(crate) fn require(&self, key: &str, fine: bool, allowed: &str) -> Result<(), SetError> {
-        if fine {
-            return Ok(());
-        }
-        let found = self.parameters.entries().into_iter().find(|(name, _)| *name == key);
-        let found = found.map(|(_, value)| value.to_string()).unwrap_or_default();
-        let wrong = Wrong { found, expected: allowed.to_string(), why: None, nearest: None };
-        Err(SetError::WrongValue { key: format!("{}{key}", self.name), wrong })
-    }
-
-    /// A factor: zero or more.
-    pub(crate) fn factor(&self, key: &str, value: f64) -> Result<(), SetError> {
-        self.require(key, value.is_finite() && value >= 0.0, "a number, zero or more")
-    }
-
-    /// A factor that must not be zero.
-    pub(crate) fn positive(&self, key: &str, value: f64) -> Result<(), SetError> {
-        self.require(key, value.is_finite() && value > 0.0, "a number above zero")
-    }
-
-    /// A share: 0 to 1.
-    pub(crate) fn share(&self, key: &str, value: f64) -> Result<(), SetError> {
-        self.require(key, (0.0..=1.0).contains(&value), "a number from 0 to 1")
+        self.cc.check()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_settings::Raw;
+    use anabranch_settings::{Parameters, Raw};
 
     #[test]
     fn the_defaults_are_in_range() {
@@ -144,7 +140,7 @@ mod tests {
     #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         let mut transport = UetTransport::default();
-        transport.dctcp.set("ewma_gain", &Raw::Float(1.5)).unwrap();
+        transport.cc.dctcp.set("ewma_gain", &Raw::Float(1.5)).unwrap();
         let error = transport.check().unwrap_err().to_string();
         assert!(error.contains("dctcp.ewma_gain") && error.contains("1.5") && error.contains("0 to 1"), "{error}");
         let mut transport = UetTransport::default();

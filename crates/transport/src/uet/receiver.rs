@@ -1,7 +1,7 @@
 //! The receiver of a flow (specification 7.10): accepts any order, acknowledges every n-th packet, and at once where
 //! waiting would hurt.
 
-use super::{AckEcn, UetConfig};
+use super::{AckEcn, AckOnFilledHole, AckOnMark, UetConfig};
 use crate::{Ack, Nack, psn_set::PsnSet};
 
 /// A data packet as it arrives.
@@ -51,6 +51,8 @@ pub struct UetReceiver {
     last_payload: u32,
     /// Data packets since the last ACK.
     unacknowledged: u32,
+    /// An acknowledgement was asked for while packets before it were missing, and some still are.
+    owed: bool,
     /// PSN that would follow the last arrival.
     following: u64,
     /// Mark of the last arrival.
@@ -75,6 +77,7 @@ impl UetReceiver {
             packets,
             last_payload: (size - (packets - 1) * config.mtu) as u32,
             unacknowledged: 0,
+            owed: false,
             following: 0,
             marked: false,
             any_marked: false,
@@ -111,7 +114,17 @@ impl UetReceiver {
         self.marked = ecn;
         self.any_marked |= ecn;
         self.unacknowledged += 1;
-        let due = self.unacknowledged >= config.ack_every || duplicate || fills || complete || changed || ack_request;
+        let marks = match config.ack_on_mark {
+            AckOnMark::Change => changed,
+            AckOnMark::Every => ecn,
+        };
+        let filled = fills
+            && match config.ack_on_filled_hole {
+                AckOnFilledHole::Requested => self.owed && self.beyond == 0,
+                AckOnFilledHole::Every => true,
+            };
+        self.owed = (self.owed || ack_request) && self.beyond > 0;
+        let due = self.unacknowledged >= config.ack_every || duplicate || filled || complete || marks || ack_request;
         Received { arrival, reply: due.then(|| self.acknowledge(config, psn, tag, ecn)), complete }
     }
 
@@ -160,8 +173,63 @@ impl UetReceiver {
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes
     }
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.received.heap_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uet::{Network, UetTransport};
+    use anabranch_units::{Rate, Time};
+
+    fn config(change: impl FnOnce(&mut UetTransport)) -> UetConfig {
+        let mut transport = UetTransport::default();
+        change(&mut transport);
+        let (base_rtt, queue_drain) = (Time::from_us(8), Time::from_us(8));
+        let network = Network { base_rtt, bdp: 400_000, queue_drain, trimming: true, nic_rate: Rate::gbps(400) };
+        UetConfig::new(&transport, &network)
+    }
+
+    /// The PSNs that are answered at once, of 100 packets of which these arrive: (PSN, marked, asks).
+    fn answered(config: &UetConfig, arrivals: &[(u64, bool, bool)]) -> Vec<u64> {
+        let mut receiver = UetReceiver::new(config, 100 * 4096);
+        let arrive = |&(psn, ecn, ack_request): &(u64, bool, bool)| {
+            let data = DataArrival { psn, payload: 4096, tag: psn as u32, ecn, ack_request };
+            receiver.on_data(config, &data).reply.map(|ack| ack.psn)
+        };
+        arrivals.iter().filter_map(arrive).collect()
+    }
+
+    fn plain(psns: &[u64]) -> Vec<(u64, bool, bool)> {
+        psns.iter().map(|&psn| (psn, false, false)).collect()
+    }
+
+    #[test]
+    fn reordering_leaves_coalescing_alone() {
+        // Twelve packets, each pair the wrong way round: six holes are filled, and one ACK goes per four packets.
+        let swapped = plain(&[1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10]);
+        assert_eq!(answered(&config(|_| ()), &swapped), [2, 6, 10]);
+        // An ACK for every filled hole brings back nothing but the late packets.
+        let every = config(|t| t.uet.ack_on_filled_hole = AckOnFilledHole::Every);
+        assert_eq!(answered(&every, &swapped), [0, 2, 4, 6, 8, 10]);
+    }
+
+    #[test]
+    fn a_request_is_answered_again_once_nothing_is_missing() {
+        // Packet 3 asks while 0 and 2 are missing: answered at once, and again with 0, which closes the last hole.
+        let arrivals = [(1, false, false), (3, false, true), (2, false, false), (0, false, false), (5, false, false)];
+        assert_eq!(answered(&config(|_| ()), &arrivals), [3, 0]);
+        // Afterwards nothing is owed: the next hole is closed in silence.
+        let more = [&arrivals[..], &[(4, false, false), (6, false, false)]].concat();
+        assert_eq!(answered(&config(|_| ()), &more), [3, 0]);
+        // A request that finds nothing missing is answered once.
+        assert_eq!(answered(&config(|_| ()), &[(0, false, true), (2, false, false), (1, false, false)]), [0]);
+    }
+
+    #[test]
+    fn marks_are_answered_on_change_or_each() {
+        let marks = [false, true, true, true, false, false, true].into_iter().zip(0..);
+        let arrivals: Vec<_> = marks.map(|(ecn, psn)| (psn, ecn, false)).collect();
+        assert_eq!(answered(&config(|_| ()), &arrivals), [1, 4, 6]);
+        assert_eq!(answered(&config(|t| t.uet.ack_on_mark = AckOnMark::Every), &arrivals), [1, 2, 3, 6]);
     }
 }

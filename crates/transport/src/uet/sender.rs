@@ -118,7 +118,7 @@ impl UetSender {
             last_payload: (size - (packets - 1) * config.mtu) as u32,
             lost: 0,
             in_flight: 0,
-            cwnd: cc.cwnd(&config.cc),
+            cwnd: cc.cwnd(),
             oldest: Time::ZERO,
             acked: PsnSet::new(span),
             queue: VecDeque::new(),
@@ -272,14 +272,19 @@ impl UetSender {
 
     /// An ACK arrived.
     pub fn on_ack(&mut self, config: &UetConfig, now: Time, ack: &Ack) -> Acked {
+        self.on_ack_over(config, now, ack, None)
+    }
+
+    /// An ACK arrived; `path_rtt` is the base round trip of the path that the packet it answers took, if the sender knows.
+    pub fn on_ack_over(&mut self, config: &UetConfig, now: Time, ack: &Ack, path_rtt: Option<Time>) -> Acked {
         let sample = (ack.psn >= self.cumulative && ack.psn < self.next_psn).then(|| *self.slot(ack.psn));
         let rtt = sample.filter(|slot| !slot.resent).map(|slot| now - slot.sent_at);
         let (packets, bytes) = self.take(config, ack.cumulative, ack.bitmap_base, ack.bitmap);
         if packets > 0 {
             let wire = bytes + u64::from(packets) * config.header;
-            let heard = CcAck { now, bytes: wire, packets, ecn: ack.ecn, rtt, in_flight: self.in_flight };
+            let heard = CcAck { now, bytes: wire, packets, ecn: ack.ecn, rtt, in_flight: self.in_flight, path_rtt };
             self.cc.on_ack(&config.cc, &heard);
-            self.cwnd = self.cc.cwnd(&config.cc);
+            self.cwnd = self.cc.cwnd();
         }
         Acked { packets, bytes, rtt, done: self.is_done() }
     }
@@ -295,7 +300,7 @@ impl UetSender {
         if lost {
             let bytes = self.lose(config, nack.psn);
             self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
-            self.cwnd = self.cc.cwnd(&config.cc);
+            self.cwnd = self.cc.cwnd();
         }
         Nacked { lost, packets, done: self.is_done() }
     }
@@ -334,7 +339,7 @@ impl UetSender {
             self.cc.on_timeout(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
             timed_out(psn, slot.tag);
         }
-        self.cwnd = self.cc.cwnd(&config.cc);
+        self.cwnd = self.cc.cwnd();
         if oldest != Time::MAX {
             self.oldest = oldest;
         }
@@ -371,9 +376,5 @@ impl UetSender {
     /// Whether everything is acknowledged.
     pub fn is_done(&self) -> bool {
         self.cumulative == self.packets
-    }
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.ring.len() * size_of::<Slot>() + self.acked.heap_bytes() + self.queue.capacity() * 8
     }
 }

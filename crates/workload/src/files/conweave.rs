@@ -2,7 +2,7 @@
 //! priority group, size in bytes and start in seconds. Flows are in the order of their starts. The priority group is
 //! checked and has no effect: classes are the scenario's.
 //!
-//! Starts are what ConWeave's simulator makes of them: the seconds as a double, cut to whole nanoseconds (conweave-ns3 1.2).
+//! Starts are what ConWeave's simulator makes of them: the seconds as a double, cut to whole nanoseconds (specification 17.2).
 
 use super::Source;
 use crate::{Start, WorkloadError, kinds::plain, view::Traffic};
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn seconds_are_cut_to_nanoseconds_as_doubles_are() {
-        // conweave-ns3 1.2: 2.000005 s is recorded as 2,000,004,999 ns; 2.002 as 2,001,999,999 ns and 2.004 exactly.
+        // specification 17.2: 2.000005 s is recorded as 2,000,004,999 ns; 2.002 as 2,001,999,999 ns and 2.004 exactly.
         let text = "5\n0 1 3 1000 0\n0 1 3 1000 2\n0 1 3 1000 2.000005\n\n 7\t5 3 41 2.002 \n0 1 3 9 2.004000000\n";
         let made = read_text(Conweave, text).unwrap();
         let seen: Vec<_> = made.flows.iter().map(|f| f.start).collect();

@@ -17,14 +17,14 @@ pub(super) fn read(text: &str, scale: u64) -> Result<u64, &'static str> {
     if digits().next().is_none() || !digits().all(|byte| byte.is_ascii_digit()) {
         return Err(NUMBER);
     }
-    // value = digits * 10^shift; zeros at the end move into the shift, so that digits that say nothing fit.
+    // value = digits * 10^shift; zeros at the end move into the shift, so that insignificant digits fit.
     let zeros = digits().rev().take_while(|&byte| byte == b'0').count();
     let significant = whole.len() + fraction.len() - zeros;
     let shift = i64::from(exponent) - fraction.len() as i64 + zeros as i64;
     let mut value: u128 = 0;
     for byte in digits().take(significant) {
         value = value.checked_mul(10).and_then(|v| v.checked_add(u128::from(byte - b'0'))).ok_or(
-            // More than 38 digits that all count: finer than a picosecond, or far too large.
+            // More than 38 significant digits: finer than a picosecond, or far too large.
             if shift < 0 { WHOLE } else { SMALLER },
         )?;
     }

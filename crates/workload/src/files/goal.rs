@@ -3,9 +3,9 @@
 //! Rank i is host i. A send is a flow; it starts when all that the send requires is done, and the send is done when it
 //! is acknowledged. A receive is done when all that it requires is done and its message has arrived: the k-th receive
 //! of the file from a rank with a tag takes the k-th send of the file to it. A computation occupies its processor
-//! (`cpu`); sends and receives take no time there. Of LogGOPS's parameters L, g and G are the simulated network's
-//! affair; o is zero and S has no meaning. What could never end is refused: messages that only one side knows of, and
-//! operations that wait in a circle.
+//! (`cpu`); sends and receives take no time there. Of LogGOPS's parameters the simulated network stands
+//! for L, g and G; o is zero and S has no meaning. Schedules that could never end are refused: messages without a
+//! counterpart, and operations that wait in a circle.
 
 use super::{
     Source, goal_binary,
@@ -15,7 +15,7 @@ use super::{
 use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, kinds::plain, view::Traffic};
 use anabranch_units::Time;
 
-/// Operations there may be, so that the triggers made of them can be numbered.
+/// Most operations, so that their triggers can be numbered.
 const MOST: usize = 1 << 28;
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
@@ -139,7 +139,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// A message that only one side knows of.
+    /// The error of a message without a counterpart.
     fn alone(
         &self,
         (src, dst, tag, op): (u32, u32, u32, u32),
@@ -360,7 +360,7 @@ impl<'a> Builder<'a> {
             let done = self.waiting(op, false);
             let on_sent = self.one(done, rank);
             let on_received = arrived[schedule.partner[op as usize] as usize];
-            // A flow has a byte at least.
+            // A flow has at least one byte.
             let flow = plain(rank, to, bytes.max(1), start);
             self.traffic.flows.push(Flow { on_sent, on_received, ..flow });
         }

@@ -1,4 +1,4 @@
-//! The binary form of a GOAL schedule. Everything in it is checked: one copy of its writer makes broken files.
+//! The binary form of a GOAL schedule. Everything in it is checked: one writer in circulation makes broken files.
 
 use super::{
     Source,
@@ -22,7 +22,7 @@ pub(super) fn is_one(content: &[u8]) -> bool {
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
-    /// `N` bytes; zeros where the file ends before, which callers have excluded.
+    /// `N` bytes; zeros past the end of the file, which callers rule out.
     fn take<const N: usize>(&self, at: usize) -> [u8; N] {
         self.0.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
     }
@@ -85,7 +85,7 @@ fn read_rank(
     let appendix = nodes_end as usize;
     let entries = ((content.len() - appendix) / 4) as u64;
     let mut made = Rank::default();
-    // What each operation says it waits for, less what says that it waits.
+    // The number of operations each one claims to wait for, less those that name it as a dependent.
     let mut open = Vec::with_capacity(nodes as usize);
     for number in 0..nodes {
         let at = first_node as usize + NODE * number as usize;

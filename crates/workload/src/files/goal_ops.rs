@@ -1,4 +1,4 @@
-//! The operations of a GOAL schedule, as its readers hand them on.
+//! The operations of a GOAL schedule, as its readers return them.
 
 use anabranch_units::Time;
 
@@ -62,7 +62,7 @@ pub(super) fn check_peer(rank: u32, ranks: u32, what: What) -> Result<(), String
     }
 }
 
-/// A computation of so many nanoseconds.
+/// A computation of `ns` nanoseconds.
 pub(super) fn calc(ns: u64, cpu: u8) -> Result<What, String> {
     match ns.checked_mul(1000) {
         Some(ps) => Ok(What::Calc { delay: Time::from_ps(ps), cpu }),

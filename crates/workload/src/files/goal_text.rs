@@ -102,7 +102,7 @@ struct Block<'t> {
     rank: u32,
     line: usize,
     made: Rank,
-    /// Number and line of the operation that bears a label.
+    /// Number and line of the operation with a label.
     labels: BTreeMap<&'t str, (u32, usize)>,
     waits: Vec<Wait<'t>>,
 }
@@ -137,7 +137,7 @@ impl<'t> Reader<'_, 't> {
         Some(token.text)
     }
 
-    /// The next word, where that is in this statement.
+    /// The next word of this statement, if any is left.
     fn word(&mut self) -> Option<&'t str> {
         match self.tokens.peek()?.text {
             END | "}" => None,

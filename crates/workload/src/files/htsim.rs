@@ -2,8 +2,8 @@
 //!
 //! A `multishot` trigger starts its flows one by one in the order of the file. `msg` marks messages that share a
 //! connection: they may share an `id`; here each is a flow of its own. `prio` is checked and has no effect, as in
-//! htsim's UEC model. What could never work is refused: a trigger that starts nothing, or that is not activated often
-//! enough (or, if `oneshot`, too often) to start all its flows once.
+//! htsim's UEC model. Refused is what could never work: a trigger that starts nothing, or that is not activated often
+//! enough (or, if `oneshot`, too often) to start each of its flows once.
 
 use super::{FailedSwitch, FileFailure, Source, reach};
 use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, error::hint, kinds::plain, view::Traffic};
@@ -22,7 +22,7 @@ type Words<'t> = std::iter::Peekable<std::str::SplitWhitespace<'t>>;
 /// A flow's place in the file, by its `id`.
 struct Seen {
     line: usize,
-    /// The message numbers that bear the id; `None` for a flow without `msg`.
+    /// The message numbers under the id; `None` for a flow without `msg`.
     msgs: Vec<Option<u32>>,
     pair: (u32, u32),
 }
@@ -101,7 +101,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Keeps a value that may be given once.
+    /// Stores a value that may be given only once.
     fn once<T>(&self, line: usize, key: &str, slot: &mut Option<T>, value: T) -> Result<(), WorkloadError> {
         match slot.replace(value) {
             None => Ok(()),

@@ -2,10 +2,10 @@
 
 use crate::{Flow, Start, Trigger, TriggerId, TriggerKind};
 
-/// A trigger of whose flows some never start, even if every flow that starts ends; `None` where all start.
+/// A trigger with flows that never start, even if every flow that starts also ends; `None` if all start.
 ///
 /// Follows activations from the flows with a start time. The order in which flows end does not matter: what a trigger
-/// has started depends on the number of its activations alone.
+/// has started depends only on the number of its activations.
 pub(super) fn stuck(flows: &[Flow], triggers: &[Trigger]) -> Option<TriggerId> {
     let mut activations = vec![0u32; triggers.len()];
     let mut ending: Vec<u32> =

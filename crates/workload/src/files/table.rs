@@ -12,7 +12,7 @@ use anabranch_settings::nearest;
 use csv::{ReaderBuilder, StringRecord};
 use std::collections::BTreeMap;
 
-/// The columns there are; the first four are required.
+/// All columns; the first four are required.
 const COLUMNS: [&str; 6] = ["src", "dst", "size_bytes", "start_ps", "workload", "class"];
 
 /// Where each of [`COLUMNS`] stands.

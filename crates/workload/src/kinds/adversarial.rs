@@ -13,7 +13,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "adversarial",
     summary: "pairs of hosts whose default paths share single links of a Dragonfly or a Slim Fly",
-    source: "specification 12.3; Spritz V-B; Kim et al. 2008; Besta and Hoefler 2014",
+    source: "specification 12.3; Spritz §V-B; Kim et al. 2008; Besta and Hoefler 2014",
     description: "Dragonfly: host i of group g sends to host i of group g + `offset`, so that all flows of a group share \
         one global link. Slim Fly: hosts of up to p neighbours of a switch u send to the hosts of its neighbour v over u, \
         for every link from u to v in random order, until no host is left. Other topologies have no such pattern.",
@@ -23,7 +23,7 @@ parameters! {
     /// Adversarial traffic.
     pub struct AdversarialParameters {
         /// Bytes per message.
-        size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
         /// Dragonfly: how many groups further the receivers are; without effect on Slim Fly.
         offset: u32 = 5, source "specification 12.3: adv_i5";
         /// When all messages start.
@@ -46,7 +46,7 @@ impl AdversarialParameters {
     /// Host i of every group to host i of the group `offset` further.
     fn shifted(&self, view: &HostView, groups: u32) -> Result<Vec<(u32, u32)>, WorkloadError> {
         if groups == 0 || self.offset.is_multiple_of(groups) {
-            let message = format!("found {}, which of {groups} groups leads back to the sender's own", self.offset);
+            let message = format!("found {}, which leads back to the sender's own group", self.offset);
             return Err(WorkloadError::of_key("offset", format!("{message}, expected no multiple of {groups}")));
         }
         let hosts = hosts_by_group(view, groups);
@@ -139,7 +139,7 @@ pub(crate) mod tests {
         for (p, hosts, key, part) in [
             (AdversarialParameters { size: Bytes(0), ..base() }, low_diameter(7, true), "size", "1B or more"),
             (base(), view(16, 4, 2), "kind", "\"dragonfly\" or \"slim-fly\""),
-            (base(), low_diameter(5, true), "offset", "found 5, which of 5 groups leads back"),
+            (base(), low_diameter(5, true), "offset", "found 5, which leads back"),
             (AdversarialParameters { offset: 0, ..base() }, low_diameter(7, true), "offset", "no multiple of 7"),
         ] {
             let error = traffic(&p, &hosts, "").unwrap_err();

@@ -1,5 +1,5 @@
-//! All-to-all: every rank sends one message to every other (specification 12.5). With a window, a rank has at most so
-//! many messages outstanding: each that is acknowledged starts its next, by a multishot trigger per rank.
+//! All-to-all: every rank sends one message to every other (specification 12.5). With a window of w, a
+//! rank has at most w messages outstanding: each acknowledged one starts its next, by a multishot trigger per rank.
 
 use super::{Kind, plain};
 use crate::{
@@ -14,7 +14,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "all-to-all",
     summary: "every rank sends one message to every other, with a window of messages outstanding",
-    source: "specification 12.5; PRIME VI, Spritz V-C",
+    source: "specification 12.5; Spritz §V-B",
     description: "Rank r sends to r+1, r+2, ... (mod n), or to the others in a random order. With `parallel` = w a rank \
         has w messages outstanding: each that is acknowledged starts the next (a sliding window).",
 };
@@ -44,7 +44,7 @@ choices! {
 pub enum Ranks {
     /// Every host.
     All,
-    /// So many.
+    /// A number of them.
     Number(u32),
 }
 
@@ -122,7 +122,7 @@ impl Kind for AllToAllParameters {
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         let (ranks, host_of) = placed(self.ranks, self.placement, context)?;
-        Traffic::check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
+        context.check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
         let purpose = format!("workload {} order", context.name);
         let at_once = match self.parallel {
             0 => ranks - 1,

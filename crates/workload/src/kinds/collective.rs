@@ -21,7 +21,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "collective",
     summary: "AllReduce, all-gather, reduce-scatter or all-to-all, message by message",
-    source: "specification 12.5; Spritz V-C",
+    source: "specification 12.5; Spritz §V-B",
     description: "`size` is the vector of a rank. Rings send S/n to the next rank in every step: 2(n-1) steps for \
         ring-allreduce, n-1 for ring-all-gather and ring-reduce-scatter. recursive-doubling exchanges S with the ranks \
         at distance 1, 2, 4, ...; halving-doubling S/2, S/4, ... and back. A rank's message of a step waits for the one \
@@ -29,7 +29,7 @@ pub(crate) const ABOUT: About = About {
 };
 
 choices! {
-    /// When a message counts as done for the one that waits for it.
+    /// When a message is done, so that the next one may start.
     pub enum TriggeredBy {
         /// When its receiver has it.
         Received = "received",
@@ -41,8 +41,8 @@ choices! {
 parameters! {
     /// A collective.
     pub struct CollectiveParameters {
-        /// How it is made of messages ("ring" is short for "ring-allreduce").
-        algorithm: Algorithm = Algorithm::RingAllreduce, source "specification 12.5; Spritz V-C";
+        /// The schedule of messages ("ring" is short for "ring-allreduce").
+        algorithm: Algorithm = Algorithm::RingAllreduce, source "specification 12.5; Spritz §V-B";
         /// Bytes of the vector of every rank.
         size: Bytes = Bytes(64 << 20), source "ours";
         /// Bytes of every message instead; auto: derived from `size`, rounded up.
@@ -51,7 +51,7 @@ parameters! {
         ranks: Ranks = Ranks::All, source "ours; Spritz: 128";
         /// Which hosts the ranks are.
         placement: Placement = Placement::Packed, source "ours; Spritz: random";
-        /// Steps one after the other; auto: those of the algorithm. More begin it again.
+        /// Steps in sequence; auto: those of the algorithm. More start it over.
         steps: Auto<u32> = Auto::Auto, source "specification 12.5; Spritz's files: 255 for a ring of 128";
         /// What the next message waits for; auto: received, in an all-to-all acknowledged.
         trigger: Auto<TriggeredBy> = Auto::Auto, source "specification 12.5; Spritz's files: acknowledged for the ring";
@@ -69,7 +69,7 @@ parameters! {
 }
 
 impl CollectiveParameters {
-    /// Errors where the algorithm cannot be had with so many ranks, of so many hosts.
+    /// Refuses a number of ranks that the algorithm cannot take.
     fn check_ranks(&self, ranks: u32, hosts: Option<u32>) -> Result<(), WorkloadError> {
         if !self.algorithm.needs_a_power_of_two() || ranks.is_power_of_two() {
             return Ok(());
@@ -159,7 +159,7 @@ impl Kind for CollectiveParameters {
             Auto::Auto => self.algorithm.steps(ranks),
         };
         let flows = u128::from(ranks) * u128::from(steps) * u128::from(self.channels);
-        Traffic::check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "ranks")?;
+        context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "ranks")?;
         // Flows by channel, step and rank; a oneshot trigger for every flow but those of the first steps.
         let mut traffic = Traffic::default();
         traffic.flows.reserve(flows as usize);

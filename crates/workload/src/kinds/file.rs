@@ -64,6 +64,9 @@ impl Kind for FileParameters {
         let content = (context.read_file)(&self.path)
             .map_err(|why| WorkloadError::of_key("path", format!("`{}` could not be read: {why}", self.path)))?;
         let view = context.view;
+        // In the text formats a flow has a line of its own.
+        let lines = content.iter().filter(|&&byte| byte == b'\n').count();
+        context.check_memory(lines as u128, "path")?;
         let source = Source { path: &self.path, content: &content, hosts: view.hosts, classes: &view.classes, unit };
         let mut traffic = read(format, &source).map_err(|error| error.with_key("path"))?;
         let first = match (self.start_at, format) {

@@ -13,7 +13,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "incast",
     summary: "many hosts send to one receiver, or to each of several, at the same time",
-    source: "specification 12.3; Spritz V-C",
+    source: "specification 12.3; Spritz §V-C",
     description: "Every sender sends one message to every receiver, all at `start`. Senders and receivers are random \
         distinct hosts, or those listed.",
 };
@@ -38,7 +38,7 @@ parameters! {
     }
 }
 
-/// How many there are, and an error where count and list disagree.
+/// The number of hosts; an error where count and list disagree.
 fn number(count: Auto<u32>, key: &str, list: &[u32], default: u32) -> Result<u32, WorkloadError> {
     match count {
         Auto::Auto if list.is_empty() => Ok(default),
@@ -72,6 +72,7 @@ impl Kind for IncastParameters {
         context.needs_a_pair()?;
         let hosts = context.view.hosts;
         let (senders, receivers) = self.numbers()?;
+        context.check_memory(u128::from(senders) * u128::from(receivers), "senders")?;
         let mut taken = vec![false; hosts as usize];
         for (key, list) in [("receiver_hosts", &self.receiver_hosts), ("sender_hosts", &self.sender_hosts)] {
             for &host in list {

@@ -15,7 +15,7 @@ use anabranch_units::{Bytes, Time};
 pub(crate) const ABOUT: About = About {
     name: "permutation",
     summary: "every host sends one message to another one, and receives one",
-    source: "specification 12.3; PRIME VI, Spritz V-B",
+    source: "specification 12.3; PRIME §IV-A1, Spritz §V-B",
     description: "A random permutation of the hosts without fixed points; with `scope`, without flows inside a leaf or \
         a group; with `hosts = \"rest\"` of the hosts that no workload before this one uses. With several `rounds`, each draws a new permutation and begins when every flow of the one before is \
         acknowledged.",
@@ -25,7 +25,7 @@ parameters! {
     /// Permutation traffic.
     pub struct PermutationParameters {
         /// Bytes per message.
-        size: Bytes = Bytes(4 << 20), source "Spritz V-B: 4 MiB";
+        size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
         /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
         hosts: Members = Members::All, source "ours; specification 12.3, 12.5: bystanders and backgrounds";
         /// Where the receivers are.
@@ -48,7 +48,7 @@ impl Kind for PermutationParameters {
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         let members = context.members(self.hosts)?;
         let hosts = members.len() as u32;
-        Traffic::check_room(u128::from(self.rounds) * u128::from(hosts), self.max_flows, "rounds")?;
+        context.check_room(u128::from(self.rounds) * u128::from(hosts), self.max_flows, "rounds")?;
         let parts = Parts::new(context.view, self.scope, members);
         parts.check_permutation("scope")?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload permutation");

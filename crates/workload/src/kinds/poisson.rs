@@ -16,7 +16,7 @@ use anabranch_units::{Rate, Time};
 pub(crate) const ABOUT: About = About {
     name: "poisson",
     summary: "flows of random sizes to random receivers, in a Poisson process per host",
-    source: "specification 2.6; Hopper 4.1; ConWeave's traffic generator",
+    source: "specification 2.6; Hopper §4.1; ConWeave's traffic generator",
     description: "Every host starts flows in an independent Poisson process; sizes come from a distribution, \
         receivers are uniform among the allowed. The mean gap is mean size / (NIC rate * host load), so the load \
         counts payload bytes. Gaps are rounded to picoseconds.",
@@ -36,13 +36,13 @@ parameters! {
     /// Poisson arrivals.
     pub struct PoissonParameters {
         /// Flow sizes: a name (`anabranch list workloads`), one size such as "64KiB", or the path of a table.
-        sizes: String = "web-search".into(), source "Hopper 4.1, Spritz V-C";
+        sizes: String = "web-search".into(), source "Hopper §4.1, Spritz §V-B";
         /// Payload that is started per time, as a share of the capacity.
-        load: f64 = 0.5, source "Hopper 4.1: 0.5 and 0.8";
+        load: f64 = 0.5, source "Hopper §4.1: 0.5 and 0.8";
         /// The capacity that the load is a share of.
         load_reference: LoadReference = LoadReference::Host, source "specification 2.6";
         /// How long flows are started.
-        duration: Time = Time::from_ms(1), source "Spritz V-C";
+        duration: Time = Time::from_ms(1), source "Spritz §V-B";
         /// When the processes begin.
         start: Time = Time::ZERO, source "ours";
         /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
@@ -88,7 +88,7 @@ impl Kind for PoissonParameters {
             .map(|&host| self.mean_gap(sizes.mean(), view.nic_rate[host as usize], view.oversubscription))
             .collect();
         let expected: f64 = gaps.iter().map(|gap| self.duration.ps() as f64 / gap).sum();
-        Traffic::check_room(expected as u128, self.max_flows, "duration")?;
+        context.check_room(expected as u128, self.max_flows, "duration")?;
 
         let purpose = |what: &str| format!("workload {} {what}", context.name);
         let purposes = (purpose("gaps"), purpose("receivers"), purpose("sizes"));

@@ -16,8 +16,8 @@ pub(crate) const ABOUT: About = About {
     summary: "rounds of an AllReduce with a barrier after each",
     source: "Hopper 4.2; specification 2.7",
     description: "Ranks stand on hosts of the racks in turn, so that neighbours are in different racks. A round is one \
-        message from every rank to every other (direct) or to the next (ring). When all of a round are received, the \
-        next starts; its start reaches the hosts after `run.trigger_latency`.",
+        message from every sender to its receiver (pairs), from every rank to every other (direct) or to the next (ring). \
+        When all of a round are received, the next starts; its start reaches the hosts after `run.trigger_latency`.",
 };
 
 choices! {
@@ -27,6 +27,9 @@ choices! {
         Direct = "direct",
         /// Every rank to the next.
         Ring = "ring",
+        /// Every other rank to the one after it, which stands in another rack where there are two racks: each sender has its
+        /// receiver.
+        Pairs = "pairs",
     }
 }
 
@@ -34,11 +37,11 @@ parameters! {
     /// Training rounds.
     pub struct TrainingRoundsParameters {
         /// Rounds.
-        rounds: u32 = 17, source "ours: 17 rounds of 12 messages are the 204 flows of Hopper 4.2";
+        rounds: u32 = 51, source "ours: 51 rounds of four messages are the 204 flows of Hopper 4.2";
         /// Number of ranks.
-        ranks: Ranks = Ranks::Number(4), source "ours: see `rounds`";
+        ranks: Ranks = Ranks::Number(8), source "Hopper 4.2: all four clients, and their receivers";
         /// Who sends to whom.
-        exchange: Exchange = Exchange::Direct, source "ours: the paper says AllReduce";
+        exchange: Exchange = Exchange::Pairs, source "Hopper 4.2: each sender transmits data to its corresponding receiver";
         /// Message sizes: a name (`anabranch list workloads`), one size such as "100MB", or the path of a table.
         sizes: String = "100MB".into(), source "ours: the sizes of GPT-3's messages are not given";
         /// When the first round starts.
@@ -66,7 +69,11 @@ impl Kind for TrainingRoundsParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.rounds > 0, "rounds", self.rounds, "1 or more")?;
         match self.ranks {
-            Ranks::Number(ranks) => WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more"),
+            Ranks::Number(ranks) => {
+                WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more")?;
+                let even = ranks % 2 == 0 || self.exchange != Exchange::Pairs;
+                WorkloadError::unless(even, "ranks", ranks, "an even number, since exchange = \"pairs\"")
+            }
             Ranks::All => Ok(()),
         }
     }
@@ -75,6 +82,8 @@ impl Kind for TrainingRoundsParameters {
         context.needs_a_pair()?;
         let hosts = context.view.hosts;
         let ranks = match self.ranks {
+            // With pairs a last host without a partner stays out.
+            Ranks::All if self.exchange == Exchange::Pairs => hosts / 2 * 2,
             Ranks::All => hosts,
             Ranks::Number(ranks) => ranks,
         };
@@ -82,8 +91,9 @@ impl Kind for TrainingRoundsParameters {
         let per_round = match self.exchange {
             Exchange::Direct => u64::from(ranks) * u64::from(ranks - 1),
             Exchange::Ring => u64::from(ranks),
+            Exchange::Pairs => u64::from(ranks / 2),
         };
-        Traffic::check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
+        context.check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
         let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|error| error.with_key("sizes"))?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload sizes");
         let host_of = across_racks(&context.view.leaf_of);
@@ -94,8 +104,8 @@ impl Kind for TrainingRoundsParameters {
                 Some(before) => Start::On(TriggerId(before)),
             };
             let first = traffic.flows.len() as u32;
-            for rank in 0..ranks {
-                let steps = if self.exchange == Exchange::Ring { 1..2 } else { 1..ranks };
+            for rank in (0..ranks).step_by(if self.exchange == Exchange::Pairs { 2 } else { 1 }) {
+                let steps = if self.exchange == Exchange::Direct { 1..ranks } else { 1..2 };
                 for step in steps {
                     let (src, dst) = (host_of[rank as usize], host_of[((rank + step) % ranks) as usize]);
                     let mut flow = plain(src, dst, sizes.sample(&mut stream), start);
@@ -118,8 +128,26 @@ mod tests {
     use crate::kinds::testing::{traffic, view};
 
     #[test]
-    fn seventeen_rounds_of_four_ranks_are_204_flows() {
+    fn fifty_one_rounds_of_four_pairs_are_204_flows() {
         let made = traffic(&TrainingRoundsParameters::default(), &view(8, 4, 1), "").unwrap();
+        assert_eq!((made.flows.len(), made.triggers.len()), (51 * 4, 50));
+        // Hosts 0 to 3 are one rack, 4 to 7 the other.
+        let ends: Vec<_> = made.flows[..4].iter().map(|f| (f.src, f.dst)).collect();
+        assert_eq!(ends, [(0, 4), (1, 5), (2, 6), (3, 7)]);
+        assert!(made.triggers.iter().all(|t| t.kind == TriggerKind::Barrier(4)));
+        let odd = TrainingRoundsParameters { ranks: Ranks::All, rounds: 1, ..Default::default() };
+        assert_eq!(traffic(&odd, &view(7, 4, 1), "").unwrap().flows.len(), 3);
+    }
+
+    #[test]
+    fn seventeen_rounds_of_four_ranks_are_204_flows_too() {
+        let p = TrainingRoundsParameters {
+            rounds: 17,
+            ranks: Ranks::Number(4),
+            exchange: Exchange::Direct,
+            ..Default::default()
+        };
+        let made = traffic(&p, &view(8, 4, 1), "").unwrap();
         // 4 * 3 messages per round.
         assert_eq!((made.flows.len(), made.triggers.len()), (17 * 12, 16));
         // Ranks 0 to 3 are the first two hosts of both racks, in turn.
@@ -153,7 +181,8 @@ mod tests {
         let base = TrainingRoundsParameters::default;
         for (p, key) in [
             (TrainingRoundsParameters { rounds: 0, ..base() }, "rounds"),
-            (TrainingRoundsParameters { ranks: Ranks::Number(9), ..base() }, "ranks"),
+            (TrainingRoundsParameters { ranks: Ranks::Number(10), ..base() }, "ranks"),
+            (TrainingRoundsParameters { ranks: Ranks::Number(5), ..base() }, "ranks"),
             (TrainingRoundsParameters { sizes: "no such".into(), ..base() }, "sizes"),
             (TrainingRoundsParameters { max_flows: 203, ..base() }, "rounds"),
         ] {

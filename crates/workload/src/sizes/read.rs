@@ -5,11 +5,11 @@ use crate::WorkloadError;
 
 impl SizeDistribution {
     /// Reads a table: a line per point with size in bytes and cumulative probability, `#` starts a comment.
-    /// Probabilities are in percent or fractions, as the last value, 100 or 1, tells; the first is 0; both columns are
+    /// Probabilities are in percent or fractions, by the last value, 100 or 1; the first is 0; both columns are
     /// non-decreasing. A flat step has no mass; two lines of one size are an atom. `path` is for messages.
     ///
     /// # Errors
-    /// Where a rule is broken, with file and line.
+    /// A broken rule, with file and line.
     pub fn parse(text: &str, path: &str) -> Result<Self, WorkloadError> {
         let wrong = |line: usize, message: String| WorkloadError::in_line(path, line, message);
         let mut points: Vec<(f64, f64)> = Vec::new();

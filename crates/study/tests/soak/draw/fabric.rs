@@ -6,7 +6,7 @@ use crate::{
 };
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters, resolve};
 use anabranch_settings::Parameters;
-use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
+use anabranch_transport::TransportParameters;
 
 const CLASSES: [&str; 3] = ["a", "b", "c"];
 
@@ -19,7 +19,7 @@ fn uet(dice: &mut Dice, draft: &Draft) -> Draft {
     let profile = dice.pick(&["uet-lossy", "uet-lossy", "uet-lossy", "spritz", "spritz", "roce-irn", "roce-lossless"]);
     let mut fabric = common(dice, Section::new("[fabric]").text("profile", profile));
     if profile.starts_with("roce") {
-        fabric = shared(dice, fabric, profile == "roce-lossless");
+        fabric = shared(dice, fabric, profile == "roce-lossless", false);
     } else {
         if dice.once_in(3) {
             fabric = fabric.text("queue_limit", dice.pick(&["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]));
@@ -62,7 +62,7 @@ fn roce(dice: &mut Dice, draft: &Draft) -> Draft {
     ]);
     let lossless = profile.ends_with("lossless");
     let fabric = common(dice, Section::new("[fabric]").text("profile", profile));
-    let fabric = shared(dice, fabric, lossless);
+    let fabric = shared(dice, fabric, lossless, profile.starts_with("conweave"));
     let control = dice.pick(&["dcqcn", "swift", "tcp-like", "none"]);
     let recovery = if lossless { "go-back-n" } else { dice.pick(&["irn", "irn-extended", "go-back-n"]) };
     let mut transport =
@@ -80,7 +80,7 @@ fn roce(dice: &mut Dice, draft: &Draft) -> Draft {
         transport = transport.raw("ooo_window", dice.one(&[1, 5, 100]));
     }
     if dice.once_in(8) {
-        transport = transport.raw("conweave_quirks", dice.once_in(2));
+        transport = transport.text("irn_rule", dice.pick(&["irn", "recorded"]));
     }
     draft.with(fabric).with(sized(dice, transport))
 }
@@ -112,8 +112,8 @@ fn common(dice: &mut Dice, mut fabric: Section) -> Section {
     fabric
 }
 
-/// A buffer that ports share, with or without PFC.
-fn shared(dice: &mut Dice, mut fabric: Section, lossless: bool) -> Section {
+/// A buffer that ports share, with or without PFC; what may lose packets under PFC is refused but for the quirks.
+fn shared(dice: &mut Dice, mut fabric: Section, lossless: bool, quirks: bool) -> Section {
     if dice.once_in(3) {
         let sizes: &[&str] = if lossless { &["1MB", "2MB", "9MB"] } else { &["50kB", "200kB", "500kB", "1MB"] };
         fabric = fabric.text("shared_buffer", dice.pick(sizes));
@@ -125,10 +125,12 @@ fn shared(dice: &mut Dice, mut fabric: Section, lossless: bool) -> Section {
         fabric = fabric.raw("pfc_alpha", dice.pick(&["0.001", "0.01", "0.25", "4.0"]));
     }
     if lossless && dice.once_in(3) {
-        fabric = fabric.text("pfc_headroom", dice.pick(&["auto", "50kB", "5kB"]));
+        let (drawn, safe) = (dice.pick(&["auto", "50kB", "5kB"]), "auto");
+        fabric = fabric.text("pfc_headroom", if quirks { drawn } else { safe });
     }
     if lossless && dice.once_in(3) {
-        fabric = fabric.text("pfc_pause", dice.pick(&["never", "10us", "100us"]));
+        let (drawn, safe) = (dice.pick(&["never", "10us", "100us"]), "never");
+        fabric = fabric.text("pfc_pause", if quirks { drawn } else { safe });
     }
     fabric
 }
@@ -177,16 +179,8 @@ fn other_value(dice: &mut Dice, draft: &Draft) -> Option<(String, (String, Strin
     if dice.once_in(3) {
         let transport = draft.section("[transport]")?;
         let name = transport.get("congestion_control")?;
-        let (uet, roce) = (UetTransport::default(), RoceTransport::default());
-        let parameters: &dyn Parameters = match (transport.get("kind")?, name) {
-            ("uet", "dctcp") => &uet.dctcp,
-            ("uet", "smartt") => &uet.smartt,
-            ("uet", "nscc") => &uet.nscc,
-            ("roce", "dcqcn") => &roce.dcqcn,
-            ("roce", "swift") => &roce.swift,
-            ("roce", "tcp-like") => &roce.tcp_like,
-            _ => return None,
-        };
+        let mut parameters = TransportParameters::named(transport.get("kind")?)?;
+        let parameters: &dyn Parameters = parameters.control_parameters_mut(name)?;
         return Some((format!("[transport.{name}]"), dice.other_value(parameters)?));
     }
     let (host, switch): (HostParameters, SwitchParameters) =

@@ -2,7 +2,7 @@
 
 use anabranch_settings::{Raw, Setting, Wrong};
 
-/// How a collective is made of messages.
+/// The schedule of messages of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// Reduce-scatter, then all-gather, around a ring: 2(n-1) steps of S/n.
@@ -68,7 +68,7 @@ impl Algorithm {
         }
     }
 
-    /// The power of two that is the distance of the partners in a step of halving-doubling; steps beyond the schedule begin it again.
+    /// The power of two that is the distance of the partners in a step of halving-doubling; steps beyond the schedule start it over.
     fn exponent(self, ranks: u32, step: u32) -> u32 {
         let step = step % self.steps(ranks);
         step.min(self.steps(ranks) - 1 - step)
@@ -128,7 +128,7 @@ mod tests {
         let schedule = |algorithm: Algorithm, steps: u32| {
             (0..steps).map(|step| (algorithm.receiver(8, step, 0), algorithm.message(8, step, 800))).collect::<Vec<_>>()
         };
-        // The fourth step begins the schedule again.
+        // The fourth step starts the schedule over.
         assert_eq!(schedule(Algorithm::RecursiveDoubling, 4), [(1, 800), (2, 800), (4, 800), (1, 800)]);
         let there = [(1, 400), (2, 200), (4, 100)];
         let back = [(4, 100), (2, 200), (1, 400)];

@@ -1,8 +1,9 @@
 //! A TCP-like sender for the gap study of HF2T (specification 7.9): a window with slow start and DCTCP's rule, bursts of
 //! segmentation offload, no pacing. Only the gaps it leaves between packets matter here.
 
+use super::{About, DelayedAcks, PairAnswer, PairControl, Start};
 use anabranch_settings::{SetError, Wrong, parameters};
-use anabranch_units::{Bytes, Time};
+use anabranch_units::{Bytes, Rate, Time};
 
 parameters! {
     /// A TCP-like sender.
@@ -23,7 +24,7 @@ parameters! {
 }
 
 impl TcpLikeParameters {
-    pub(crate) fn check(&self) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
         let wrong = |key: &str, found: String, expected: &str| {
             let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
             Err(SetError::WrongValue { key: key.into(), wrong })
@@ -44,13 +45,13 @@ impl TcpLikeParameters {
 
 /// Its constants in a run.
 #[derive(Clone, Debug)]
-pub(crate) struct TcpLikeConfig {
+pub struct TcpLikeConfig {
     initial_window: f64,
     burst: u64,
     burst_share: f64,
     g: f64,
-    pub(crate) ack_every: u32,
-    pub(crate) delayed_ack: Time,
+    ack_every: u32,
+    delayed_ack: Time,
 }
 
 impl TcpLikeConfig {
@@ -68,7 +69,7 @@ impl TcpLikeConfig {
 
 /// The window of one flow.
 #[derive(Clone, Debug)]
-pub(crate) struct TcpLike {
+pub struct TcpLike {
     /// In packets.
     cwnd: f64,
     threshold: f64,
@@ -137,12 +138,81 @@ impl TcpLike {
         self.burst_left > 0 || room >= wanted.min(config.burst).min(left)
     }
 
+    /// Whether a burst is under way.
+    pub(crate) fn in_burst(&self) -> bool {
+        self.burst_left > 0
+    }
+
     /// `bytes` are sent while `room` bytes of the window are free.
     pub(crate) fn sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
         if self.burst_left == 0 {
             self.burst_left = room.min(config.burst);
         }
         self.burst_left = self.burst_left.saturating_sub(bytes);
+    }
+}
+
+impl PairControl for TcpLike {
+    const ABOUT: About = About {
+        name: "tcp-like",
+        summary: "A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.",
+        by_delay_alone: false,
+    };
+    const WINDOW: bool = true;
+    const BURSTS: bool = true;
+    const PER_PATH: bool = false;
+    const GO_BACK_N: bool = true;
+    type Parameters = TcpLikeParameters;
+    type Config = TcpLikeConfig;
+
+    fn check(parameters: &TcpLikeParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &TcpLikeParameters, _: Rate) -> TcpLikeConfig {
+        TcpLikeConfig::new(parameters)
+    }
+
+    fn new(config: &TcpLikeConfig, _: &Start) -> Self {
+        TcpLike::new(config)
+    }
+
+    fn window(&self, mtu: u64) -> u64 {
+        TcpLike::window(self, mtu)
+    }
+
+    /// Nothing paces a burst.
+    fn rate(&mut self, _: &TcpLikeConfig, _: Time, _: Rate) -> Option<Rate> {
+        None
+    }
+
+    fn on_answer(&mut self, config: &TcpLikeConfig, answer: &PairAnswer) {
+        let PairAnswer { packets, marked, nack, una, next, largest, .. } = *answer;
+        if nack {
+            self.on_loss();
+        } else if packets > 0 {
+            self.on_ack(config, packets, marked, una, next, largest);
+        }
+    }
+
+    fn on_timeout(&mut self, _: &TcpLikeConfig, _: Time) {
+        TcpLike::on_timeout(self);
+    }
+
+    fn lets_go(&self, config: &TcpLikeConfig, mtu: u64, room: u64, left: u64) -> bool {
+        TcpLike::lets_go(self, config, mtu, room, left)
+    }
+
+    fn in_burst(&self) -> bool {
+        TcpLike::in_burst(self)
+    }
+
+    fn sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
+        TcpLike::sent(self, config, room, bytes);
+    }
+
+    fn delayed_acks(config: &TcpLikeConfig) -> Option<DelayedAcks> {
+        Some(DelayedAcks { every: config.ack_every, wait: config.delayed_ack })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Swift (specification 7.8; SIGCOMM 2020): a window moved by delay, additive below a target and multiplicative above,
 //! once per round trip. Below one packet the window becomes a pace.
 
+use super::{About, PairAnswer, PairControl, Start};
 use anabranch_settings::{Auto, SetError, Wrong, parameters};
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
 
 parameters! {
     /// Swift.
@@ -13,7 +14,7 @@ parameters! {
         beta: f64 = 0.8, source "specification 7.8";
         /// Largest share that one decrease, or a timeout, takes away.
         max_mdf: f64 = 0.5, source "specification 7.8";
-        /// Delay above the base round trip that is aimed at, whatever the window; auto: a quarter of the base round trip.
+        /// Target delay above the base round trip, whatever the window; auto: a quarter of the base round trip.
         target_queueing: Auto<Time> = Auto::Auto, source "ours: stands for Swift's allowance per hop, which is not given";
         /// Largest part of the target that depends on the window, in base round trips.
         fs_range: f64 = 5.0, source "specification 7.8";
@@ -27,7 +28,7 @@ parameters! {
 }
 
 impl SwiftParameters {
-    pub(crate) fn check(&self) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
         let values = [
             ("ai", self.ai, self.ai > 0.0),
             ("beta", self.beta, self.beta > 0.0),
@@ -50,7 +51,7 @@ impl SwiftParameters {
 
 /// Swift's constants in a run.
 #[derive(Clone, Debug)]
-pub(crate) struct SwiftConfig {
+pub struct SwiftConfig {
     parameters: SwiftParameters,
     /// Of the target's part that depends on the window: factor and offset.
     alpha: f64,
@@ -67,7 +68,7 @@ impl SwiftConfig {
 
 /// Swift of one queue pair.
 #[derive(Clone, Debug)]
-pub(crate) struct Swift {
+pub struct Swift {
     /// In packets.
     cwnd: f64,
     base: f64,
@@ -121,6 +122,43 @@ impl Swift {
     /// Time until the next packet where the window is below one.
     pub(crate) fn pace(&self) -> Time {
         if self.cwnd >= 1.0 { Time::ZERO } else { Time::from_ps((self.rtt.ps() as f64 / self.cwnd) as u64) }
+    }
+}
+
+impl PairControl for Swift {
+    const ABOUT: About = About { name: "swift", summary: "Swift: a window moved by delay.", by_delay_alone: true };
+    const WINDOW: bool = true;
+    type Parameters = SwiftParameters;
+    type Config = SwiftConfig;
+
+    fn check(parameters: &SwiftParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &SwiftParameters, _: Rate) -> SwiftConfig {
+        SwiftConfig::new(parameters)
+    }
+
+    fn new(config: &SwiftConfig, start: &Start) -> Self {
+        Swift::new(config, start.base_rtt, start.window_packets)
+    }
+
+    fn window(&self, mtu: u64) -> u64 {
+        Swift::window(self, mtu)
+    }
+
+    fn least_gap(&self) -> Time {
+        self.pace()
+    }
+
+    fn on_answer(&mut self, config: &SwiftConfig, answer: &PairAnswer) {
+        if answer.packets > 0 {
+            self.on_ack(config, answer.now, answer.packets, answer.rtt, answer.largest.max(1.0));
+        }
+    }
+
+    fn on_timeout(&mut self, config: &SwiftConfig, now: Time) {
+        Swift::on_timeout(self, config, now);
     }
 }
 

@@ -1,8 +1,9 @@
-//! DCQCN as NICs implement it ("Mellanox" variant; specification 7.1, conweave-ns3 1.3).
+//! DCQCN as NICs implement it ("Mellanox" variant; specification 7.1, 17.3).
 //!
-//! Its three timers are not events. They are worked out, in their order, when a notification arrives or a packet is
+//! Its three timers are not events. They are computed, in their order, when a notification arrives or a packet is
 //! about to be sent, which gives the same bits as a timer that fires every microsecond.
 
+use super::{About, PairControl, Start};
 use anabranch_settings::{Auto, SetError, Wrong, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -10,28 +11,28 @@ parameters! {
     /// DCQCN.
     pub struct DcqcnParameters {
         /// Gain of the moving average `alpha`.
-        g: f64 = 0.00390625, source "conweave-ns3 1.3: 1/256";
+        g: f64 = 0.00390625, source "specification 17.3: 1/256";
         /// Interval at which `alpha` is updated.
-        alpha_interval: Time = Time::from_us(1), source "conweave-ns3 1.3";
+        alpha_interval: Time = Time::from_us(1), source "specification 17.3";
         /// Interval at which the rate may be cut.
-        decrease_interval: Time = Time::from_us(4), source "conweave-ns3 1.3";
+        decrease_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Time after the last cut, and between steps, at which the rate is raised.
-        rp_timer: Time = Time::from_us(300), source "conweave-ns3 1.3";
+        rp_timer: Time = Time::from_us(300), source "specification 17.3";
         /// Steps of fast recovery before the target rises.
-        fast_recovery: u32 = 1, source "conweave-ns3 1.3";
+        fast_recovery: u32 = 1, source "specification 17.3";
         /// Additive increase of the target; auto: 1/2500 of the NIC's rate.
-        rate_ai: Auto<Rate> = Auto::Auto, source "conweave-ns3 1.3: 40 Mb/s at 100 Gb/s";
+        rate_ai: Auto<Rate> = Auto::Auto, source "specification 17.3: 40 Mb/s at 100 Gb/s";
         /// Hyper increase of the target; auto: 1/1000 of the NIC's rate.
-        rate_hai: Auto<Rate> = Auto::Auto, source "conweave-ns3 1.3: 100 Mb/s at 100 Gb/s";
+        rate_hai: Auto<Rate> = Auto::Auto, source "specification 17.3: 100 Mb/s at 100 Gb/s";
         /// The least rate.
-        min_rate: Rate = Rate(100_000_000), source "conweave-ns3 1.3";
+        min_rate: Rate = Rate(100_000_000), source "specification 17.3";
         /// Whether every cut makes the rate before it the target; else only the first after an increase.
-        clamp_target: bool = false, source "conweave-ns3 1.3";
+        clamp_target: bool = false, source "specification 17.3";
     }
 }
 
 impl DcqcnParameters {
-    pub(crate) fn check(&self) -> Result<(), SetError> {
+    fn check(&self) -> Result<(), SetError> {
         let wrong = |key: &str, found: String, expected: &str| {
             let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
             Err(SetError::WrongValue { key: key.into(), wrong })
@@ -67,6 +68,9 @@ pub struct DcqcnConfig {
     clamp_target: bool,
 }
 
+/// 53 days: a timer as long as that does not strike in any run, and times up to here can be added.
+const NEVER: u64 = 1 << 62;
+
 /// The first cut comes this much after its interval, so that `alpha` is updated before it.
 const AFTER_ALPHA: u64 = 1000;
 
@@ -79,9 +83,9 @@ impl DcqcnConfig {
         };
         DcqcnConfig {
             g: parameters.g,
-            alpha_interval: parameters.alpha_interval.ps(),
-            decrease_interval: parameters.decrease_interval.ps(),
-            rp_timer: parameters.rp_timer.ps(),
+            alpha_interval: parameters.alpha_interval.ps().min(NEVER),
+            decrease_interval: parameters.decrease_interval.ps().min(NEVER),
+            rp_timer: parameters.rp_timer.ps().min(NEVER),
             fast_recovery: parameters.fast_recovery,
             ai: or(parameters.rate_ai, 2500),
             hai: or(parameters.rate_hai, 1000),
@@ -98,12 +102,12 @@ pub struct Dcqcn {
     rate: u64,
     target: u64,
     alpha: f64,
-    /// When each timer strikes next; `u64::MAX`: it does not run.
+    /// When each timer fires next; `u64::MAX`: it does not run.
     next_alpha: u64,
     next_decrease: u64,
     next_increase: u64,
     stage: u32,
-    /// A notification came since `alpha` was updated; since the rate was last looked at.
+    /// A notification came since `alpha` was updated; since the rate was last checked.
     notified_alpha: bool,
     notified_decrease: bool,
 }
@@ -146,7 +150,7 @@ impl Dcqcn {
         Rate(self.rate)
     }
 
-    /// Works out every timer up to `now`.
+    /// Applies every timer that fired up to `now`.
     #[inline]
     fn catch_up(&mut self, config: &DcqcnConfig, now: Time) {
         while self.next_alpha.min(self.next_decrease).min(self.next_increase) <= now.ps() {
@@ -194,6 +198,37 @@ impl Dcqcn {
     }
 }
 
+impl PairControl for Dcqcn {
+    const ABOUT: About = About {
+        name: "dcqcn",
+        summary: "DCQCN: a rate that falls with congestion notifications and recovers by timers.",
+        by_delay_alone: false,
+    };
+    type Parameters = DcqcnParameters;
+    type Config = DcqcnConfig;
+
+    fn check(parameters: &DcqcnParameters) -> Result<(), SetError> {
+        parameters.check()
+    }
+
+    fn config(parameters: &DcqcnParameters, nic_rate: Rate) -> DcqcnConfig {
+        DcqcnConfig::new(parameters, nic_rate)
+    }
+
+    fn new(_: &DcqcnConfig, start: &Start) -> Self {
+        Dcqcn::new(start.line_rate)
+    }
+
+    #[inline]
+    fn rate(&mut self, config: &DcqcnConfig, now: Time, _: Rate) -> Option<Rate> {
+        Some(Dcqcn::rate(self, config, now))
+    }
+
+    fn on_notification(&mut self, config: &DcqcnConfig, now: Time) {
+        Dcqcn::on_notification(self, config, now);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +241,36 @@ mod tests {
     }
     fn us(time: f64) -> Time {
         Time::from_ps((time * 1e6) as u64)
+    }
+
+    /// The longest time there is must not wrap round: such a timer never strikes.
+    #[test]
+    fn timers_of_any_length() {
+        for set in [
+            (|p| p.alpha_interval = Time::MAX) as fn(&mut DcqcnParameters),
+            |p| p.decrease_interval = Time::MAX,
+            |p| p.rp_timer = Time::MAX,
+        ] {
+            let mut parameters = DcqcnParameters::default();
+            set(&mut parameters);
+            assert_eq!(parameters.check(), Ok(()));
+            let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+            for at in 1..100 {
+                cc.on_notification(&config, us(f64::from(at) * 100.0));
+            }
+            let rate = cc.rate(&config, us(1e6));
+            assert!(rate <= LINE, "{rate}");
+        }
+        // Without cuts the rate stays, without increases it does not come back.
+        let never = |set: fn(&mut DcqcnParameters)| {
+            let mut parameters = DcqcnParameters::default();
+            set(&mut parameters);
+            let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+            cc.on_notification(&config, us(10.0));
+            cc.rate(&config, us(1e6))
+        };
+        assert_eq!(never(|p| p.decrease_interval = Time::MAX), LINE);
+        assert!(never(|p| p.rp_timer = Time::MAX).0 < LINE.0 * 6 / 10);
     }
 
     #[test]
@@ -223,7 +288,7 @@ mod tests {
         assert_eq!(cc.rate(&config, us(314.001)).0, recovered);
         // The next step raises the target by 40 Mb/s, capped at line rate: again half of what is missing.
         assert_eq!(cc.rate(&config, us(614.001)).0, recovered / 2 + 50_000_000_000);
-        // A notification now: the first cut after an increase takes the present rate as target.
+        // A notification now: the first cut after an increase takes the current rate as target.
         let before = cc.rate(&config, us(700.0)).0;
         cc.on_notification(&config, us(700.0));
         let after = cc.rate(&config, us(704.001)).0;

@@ -1,0 +1,54 @@
+//! What a reader must know before anything else: runs that are missing, versions that differ, figures left out.
+
+use crate::{comparison::Comparison, dataset::Dataset, figures::Drawn};
+use std::collections::BTreeSet;
+
+/// Sentences on what is missing from a comparison; empty where nothing is.
+pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<String> {
+    let mut lines = vec![];
+    if let Some(interruption) = &data.interruption {
+        let missing = match interruption.missing.as_slice() {
+            [] => String::new(),
+            names => format!("; not finished: {}", shortened(names)),
+        };
+        lines.push(format!("The comparison was interrupted{missing}. The same command goes on."));
+    }
+    lines.extend(comparison.into_iter().flat_map(Comparison::missing_lines).map(|line| format!("{line}.")));
+    if !data.unfinished.is_empty() {
+        lines.push(format!("No finished run in {}.", shortened(&data.unfinished)));
+    }
+    lines
+}
+
+/// Sentences on results that do not belong together or were written by another version.
+pub(super) fn versions(data: &Dataset) -> Vec<String> {
+    let builds: BTreeSet<String> = data.summaries.iter().map(|s| format!("{} ({})", s.version, s.commit)).collect();
+    let own = env!("CARGO_PKG_VERSION");
+    let mut lines = vec![];
+    if builds.len() > 1 {
+        let builds: Vec<String> = builds.into_iter().collect();
+        lines.push(format!("The runs come from different builds: {}. They may not be comparable.", builds.join(", ")));
+    }
+    if !data.manifest.version.is_empty() && data.manifest.version != own {
+        lines.push(format!("The rows were written by version {}, this page by {own}.", data.manifest.version));
+    }
+    let scenarios: BTreeSet<&str> = data.summaries.iter().map(|s| s.scenario.as_str()).collect();
+    if scenarios.len() > 1 {
+        let names: Vec<&str> = scenarios.into_iter().collect();
+        lines.push(format!("The runs are of different scenarios: {}.", names.join(", ")));
+    }
+    lines
+}
+
+/// Sentences on figures that are left out.
+pub(super) fn left_out(drawn: &Drawn) -> Vec<String> {
+    drawn.left_out.iter().map(|reason| format!("Left out: {reason}.")).collect()
+}
+
+fn shortened(names: &[String]) -> String {
+    const MOST: usize = 12;
+    match names.len() {
+        n if n > MOST => format!("{} and {} more", names[..MOST].join("; "), n - MOST),
+        _ => names.join("; "),
+    }
+}

@@ -1,0 +1,72 @@
+//! The switch ports where packets waited longest, were trimmed or dropped.
+
+use crate::{
+    dataset::{Dataset, LinkPoint, RunRows},
+    figures::SERIES,
+    headline::seconds,
+    numbers::{bytes, significant_digits, thousands},
+};
+use minijinja::{Value, context};
+
+/// Ports listed per scheme by waiting time, and more by what they trimmed and dropped.
+const WAITING: usize = 8;
+const LOSING: usize = 4;
+
+/// A block per scheme, of its first seed.
+pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
+    let known = !data.lacks("links", "queue_mean_packets");
+    let block = |(at, scheme): (usize, &crate::dataset::SchemeRuns)| {
+        let run = &scheme.runs[0];
+        let rows: Vec<Value> = worst(run).into_iter().map(|link| row(link, run, known)).collect();
+        context! { scheme => &scheme.name, series => at % SERIES.len(), seed => run.summary.seed, rows => rows }
+    };
+    data.schemes.iter().enumerate().map(block).collect()
+}
+
+/// How long packets waited at a port, added up, in seconds: by Little's law the integral of the queue's length.
+fn waited(link: &LinkPoint, run: &RunRows) -> f64 {
+    link.queue_mean_packets * run.summary.simulated_s
+}
+
+/// The ports with the longest waiting time, and those that trimmed and dropped most where they are not among them; the
+/// longest wait first. The largest queue would not do: where packets are trimmed it is the limit, at many ports.
+fn worst(run: &RunRows) -> Vec<&LinkPoint> {
+    let mut links: Vec<&LinkPoint> = run.links.iter().filter(|link| !link.is_nic()).collect();
+    let lost = |link: &LinkPoint| link.trims + link.drops;
+    let by_wait = |a: &&LinkPoint, b: &&LinkPoint| {
+        waited(b, run)
+            .total_cmp(&waited(a, run))
+            .then(lost(b).cmp(&lost(a)))
+            .then(b.queue_mean_bytes.total_cmp(&a.queue_mean_bytes))
+    };
+    links.sort_by(by_wait);
+    let rest = links.split_off(WAITING.min(links.len()));
+    let mut losing: Vec<&LinkPoint> = rest.into_iter().filter(|link| lost(link) > 0).collect();
+    losing.sort_by_key(|link| std::cmp::Reverse(lost(link)));
+    // Ports in which nobody waited are no news.
+    links.retain(|link| waited(link, run) > 0.0 || link.queue_mean_bytes > 0.0 || lost(link) > 0);
+    links.extend(losing.into_iter().take(LOSING));
+    links.sort_by(by_wait);
+    links
+}
+
+fn row(link: &LinkPoint, run: &RunRows, known: bool) -> Value {
+    let count = |value: u64| thousands(&value.to_string());
+    let utilisation = link.utilisation();
+    context! {
+        from => &link.from,
+        to => &link.to,
+        group => link.group(),
+        fault => &link.fault,
+        utilisation => format!("{} %", significant_digits(utilisation * 100.0, 3)),
+        share => (utilisation * 100.0).clamp(0.0, 100.0),
+        waited => if known { seconds(waited(link, run)) } else { "n/a".to_string() },
+        waited_value => waited(link, run),
+        mean => bytes(link.queue_mean_bytes),
+        p99 => bytes(link.queue_p99_bytes),
+        max => bytes(link.queue_max_bytes),
+        marks => count(link.ecn_marks),
+        trims => count(link.trims),
+        drops => count(link.drops),
+    }
+}

@@ -1,0 +1,181 @@
+//! What was run, at the top of the page: network, traffic, faults, limits, command.
+
+use crate::{dataset::Dataset, headline::seconds_trimmed, numbers::significant_digits_trimmed};
+use std::collections::BTreeSet;
+use toml::{Table, Value};
+
+/// Pairs of name and value.
+pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
+    let scenario: Table = data.manifest.scenario.parse().unwrap_or_default();
+    let section = |name: &str| scenario.get(name).and_then(Value::as_table);
+    let mut facts: Vec<(String, String)> = vec![];
+    let mut add = |name: &str, value: String| {
+        if !value.is_empty() {
+            facts.push((name.to_string(), value));
+        }
+    };
+    add("Network", network(data, section("topology")));
+    let kinds = [
+        section("fabric").and_then(|s| text(s, "profile")).map(|profile| format!("fabric {profile}")),
+        section("transport").map(|s| {
+            let control = text(s, "congestion_control").map_or(String::new(), |cc| format!(" with {cc}"));
+            format!("transport {}{control}", text(s, "kind").unwrap_or_default())
+        }),
+    ];
+    add("Fabric, transport", kinds.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    let list =
+        |name: &str| scenario.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table);
+    let workloads: Vec<String> = list("workload").map(workload).collect();
+    add(if workloads.len() == 1 { "Workload" } else { "Workloads" }, workloads.join("\n"));
+    let faults: Vec<String> = list("fault").map(fault).collect();
+    add(
+        "Faults",
+        if scenario.is_empty() {
+            String::new()
+        } else if faults.is_empty() {
+            "none".to_string()
+        } else {
+            faults.join("\n")
+        },
+    );
+    // Rows of another version may not say which links a fault struck.
+    let unknown = !faults.is_empty() && data.lacks("links", "fault");
+    add("Failed links", if unknown { "the rows do not say which".to_string() } else { failed_links(data) });
+    let run = section("run");
+    let limits = [
+        run.and_then(|run| text(run, "until")).map(|until| match until.as_str() {
+            "all-flows-done" => "until all flows are done".to_string(),
+            time => format!("until {time}"),
+        }),
+        run.and_then(|run| text(run, "time_limit")).map(|limit| format!("time limit {limit}")),
+        run.and_then(|run| text(run, "warmup")).map(|warmup| format!("warm-up {warmup}")),
+    ];
+    add("Limits", limits.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    add("Command", data.manifest.command.clone());
+    facts
+}
+
+fn text(table: &Table, key: &str) -> Option<String> {
+    Some(match table.get(key)? {
+        Value::Array(list) => list.iter().map(word).collect::<Vec<_>>().join(", "),
+        value => word(value),
+    })
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(flag) => flag.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Kind, hosts, switches and rates: the kind from the scenario, the numbers from the links that were there.
+fn network(data: &Dataset, topology: Option<&Table>) -> String {
+    let links = &data.schemes[0].runs[0].links;
+    let kind = topology.map(|table| {
+        let keys = ["tiers", "radix", "leaves", "spines", "hosts_per_leaf", "p", "a", "h", "q", "path"];
+        let values = keys.iter().filter_map(|key| Some(format!("{key} {}", text(table, key)?))).collect::<Vec<_>>();
+        format!("{} ({})", text(table, "kind").unwrap_or_default(), values.join(", ")).replace(" ()", "")
+    });
+    let hosts = links.iter().filter(|link| link.is_nic()).count();
+    let switches: BTreeSet<&str> = links.iter().filter(|link| !link.is_nic()).map(|link| link.from.as_str()).collect();
+    let mut rates: Vec<(u64, &str)> = links.iter().map(|link| (link.rate_bps, link.tier.as_str())).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    let rate = |bps: u64| format!("{} Gb/s", significant_digits_trimmed(bps as f64 / 1e9, 4));
+    let different: BTreeSet<u64> = rates.iter().map(|rate| rate.0).filter(|rate| *rate > 0).collect();
+    let rates = match different.len() {
+        0 => String::new(),
+        1 => rates.first().map(|one| format!("links of {}", rate(one.0))).unwrap_or_default(),
+        _ => rates.iter().map(|(bps, tier)| format!("{tier} {}", rate(*bps))).collect::<Vec<_>>().join(", "),
+    };
+    let delay = topology.and_then(|table| text(table, "link_delay")).map(|delay| format!("link delay {delay}"));
+    let numbers = (!links.is_empty())
+        .then(|| format!("{hosts} hosts, {} switches, {} directed links", switches.len(), links.len()));
+    let parts = [kind, numbers, (!rates.is_empty()).then_some(rates), delay];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn workload(table: &Table) -> String {
+    let name = text(table, "name").filter(|name| !name.is_empty());
+    let kind = text(table, "kind").unwrap_or_default();
+    let keys = [
+        "sizes",
+        "size",
+        "load",
+        "load_reference",
+        "duration",
+        "senders",
+        "receivers",
+        "algorithm",
+        "ranks",
+        "parallel",
+        "rounds",
+        "scope",
+        "path",
+        "format",
+        "load_balancer",
+        "class",
+    ];
+    let shown = keys.iter().filter_map(|key| {
+        let value = text(table, key).filter(|value| !value.is_empty())?;
+        Some(match *key {
+            "load" => format!("load {value}"),
+            "load_reference" => format!("of the {value}"),
+            other => format!("{} {value}", other.replace('_', " ")),
+        })
+    });
+    let parts: Vec<String> = std::iter::once(kind).chain(shown).collect();
+    let unmeasured = table.get("measured").and_then(Value::as_bool) == Some(false);
+    let parts = parts.join(", ").replace(", of the ", " of the ");
+    let name = name.map_or(String::new(), |name| format!("{name}: "));
+    format!("{name}{parts}{}", if unmeasured { " (not measured)" } else { "" })
+}
+
+fn fault(table: &Table) -> String {
+    let keys = ["links", "switches", "fraction", "count", "rate", "factor", "loss", "detect_after"];
+    let shown = keys.iter().filter_map(|key| {
+        let value = text(table, key).filter(|value| !value.is_empty() && value != "0" && value != "0.0")?;
+        Some(format!("{} {value}", key.replace('_', " ")))
+    });
+    let at = text(table, "at").map_or(String::new(), |at| format!(" at {at}"));
+    let first = format!("{}{at}", text(table, "kind").unwrap_or_default());
+    std::iter::once(first).chain(shown).collect::<Vec<_>>().join(", ")
+}
+
+/// Links that faults struck, of the first seed; cables once.
+fn failed_links(data: &Dataset) -> String {
+    let run = &data.schemes[0].runs[0];
+    let failed: Vec<String> = run
+        .links
+        .iter()
+        .filter(|link| link.failed())
+        .filter(|link| {
+            let back = run.links.iter().any(|other| other.failed() && other.from == link.to && other.to == link.from);
+            !back || link.from < link.to
+        })
+        .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to, link.fault))
+        .collect();
+    const MOST: usize = 8;
+    match failed.len() {
+        0 => String::new(),
+        n if n > MOST => format!("seed {}: {} and {} more", run.summary.seed, failed[..MOST].join(", "), n - MOST),
+        _ => format!("seed {}: {}", run.summary.seed, failed.join(", ")),
+    }
+}
+
+/// What utilisation is over, in a sentence.
+pub(super) fn window(data: &Dataset) -> String {
+    let mut sentence = format!("Utilisation is over {}.", data.window_words());
+    if let Some((last, share)) = data.drain().filter(|(_, share)| *share > 0.1) {
+        sentence.push_str(&format!(
+            " The last flow starts at {}; the remaining {:.0} % of the run drain the network and lower the utilisation.",
+            seconds_trimmed(last),
+            share * 100.0
+        ));
+    }
+    sentence
+}

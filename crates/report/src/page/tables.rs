@@ -1,0 +1,148 @@
+//! The comparison's tables: one per workload, one of the whole network.
+
+use crate::{
+    comparison::{ALL, Comparison, ComparisonRow, Metric},
+    figures::SERIES,
+    numbers::{bytes, letters, percent_change, significant_digits, significant_digits_trimmed},
+    statistics::FEWEST_PAIRS,
+};
+use minijinja::{Value, context};
+
+/// Metrics of flows, as many as a page has room for side by side.
+const FLOWS: &[&str] = &["slowdown_p50", "slowdown_p99", "slowdown_max", "fct_mean", "fct_p99", "fct_ratio_max"];
+
+/// Metrics of the whole network.
+const NETWORK: &[&str] =
+    &["trimmed", "dropped", "retransmitted", "timeouts", "out_of_order_share", "packets_per_ack", "max_queue"];
+
+/// A table per workload: a row per scheme, a cell per metric; the metric that ranks stands first.
+pub(super) fn per_workload(comparison: &Comparison, with_all: bool) -> Vec<Value> {
+    let shown = comparison.shown(with_all);
+    let several = shown.len() > 1;
+    let table_of = |workload: &str| {
+        let main = comparison.main_metric_of(workload);
+        let names = std::iter::once(main).chain(FLOWS.iter().copied().filter(|name| *name != main));
+        let pooled = several && workload == ALL;
+        let measured = pooled || !several || comparison.measured.iter().any(|name| name == workload);
+        context! {
+            workload => several.then(|| comparison.label(workload)),
+            pooled => pooled,
+            measured => measured,
+            ..table(comparison, workload, names.collect(), Some(main))
+        }
+    };
+    shown.into_iter().map(table_of).collect()
+}
+
+/// The table of the whole network; `None` where nothing happened.
+pub(super) fn network(comparison: &Comparison) -> Option<Value> {
+    let tells = |name: &&&str| {
+        comparison
+            .schemes
+            .iter()
+            .any(|s| comparison.row(ALL, s, name).and_then(|row| row.mean).is_some_and(|m| m != 0.0))
+    };
+    NETWORK.iter().find(tells).map(|_| table(comparison, ALL, NETWORK.to_vec(), None))
+}
+
+fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option<&str>) -> Value {
+    // What is nought for every scheme tells nothing.
+    let tells = |m: &&Metric| {
+        let mean = |s: &String| comparison.row(workload, s, m.name).and_then(|row| row.mean);
+        comparison.schemes.iter().filter_map(mean).any(|mean| mean != 0.0)
+    };
+    let metrics: Vec<&Metric> = names.into_iter().filter_map(Metric::named).filter(tells).collect();
+    let group = |scheme: &String| {
+        main.and_then(|main| comparison.row(workload, scheme, main)).map_or(String::new(), |row| letters(&row.group))
+    };
+    let grouped = comparison.schemes.iter().any(|scheme| !group(scheme).is_empty());
+    let rows: Vec<Value> = comparison
+        .schemes
+        .iter()
+        .enumerate()
+        .map(|(i, scheme)| {
+            let cells: Vec<Value> = metrics
+                .iter()
+                .map(|m| {
+                    // Where all tie, a mark on each says nothing.
+                    let lead = !ties_throughout(comparison, workload, m.name);
+                    comparison.row(workload, scheme, m.name).map_or(Value::UNDEFINED, |row| cell(row, m, lead))
+                })
+                .collect();
+            let seeds = comparison.coverage.iter().find(|c| c.scheme == *scheme).map_or(0, |c| c.seeds.len());
+            context! {
+                scheme => scheme,
+                series => i,
+                colour => i % SERIES.len(),
+                baseline => *scheme == comparison.baseline,
+                group => group(scheme),
+                seeds => seeds,
+                cells => cells,
+            }
+        })
+        .collect();
+    let heads: Vec<Value> = metrics
+        .iter()
+        .map(|m| context! { title => m.title, unit => if m.unit == "us" { "µs" } else { m.unit }, main => Some(m.name) == main })
+        .collect();
+    context! { heads => heads, rows => rows, grouped => grouped }
+}
+
+/// Whether all schemes tie.
+fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> bool {
+    comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric)).all(|row| row.leading)
+}
+
+/// What the marks of the tables mean.
+pub(super) fn legend(comparison: &Comparison) -> String {
+    let seeds = comparison.compared_seeds.len();
+    let tested = comparison.rows.iter().any(|row| !row.group.is_empty());
+    let schemes = comparison.schemes.len();
+    match (seeds, tested) {
+        (1, _) => "One seed: no confidence interval and no test.".to_string(),
+        (_, false) => format!("Too few seeds to tell schemes apart: {FEWEST_PAIRS} allow a test, five or more decide."),
+        _ => format!(
+            "Schemes that share a letter cannot be told apart (paired t-tests seed by seed, Holm's correction over all {} pairs, \
+             5 %); \u{2713} marks the lowest and all that tie with it. Below each mean the change against {}: coloured where it \
+             is significant, grey and n.s. where it is not.",
+            schemes * schemes.saturating_sub(1) / 2,
+            comparison.baseline
+        ),
+    }
+}
+
+fn cell(row: &ComparisonRow, metric: &Metric, lead: bool) -> Value {
+    let Some(mean) = row.mean else { return context! { text => "n/a", value => "" } };
+    let change = row.ratio_to_baseline.filter(|_| row.difference.is_some()).map(percent_change);
+    let side = match (row.significant, row.difference) {
+        (Some(true), Some(d)) if d < 0.0 => "better",
+        (Some(true), Some(d)) if d > 0.0 => "worse",
+        // Equal at every seed needs no doubt.
+        (Some(false), _) if row.p_value.is_some() => "unsure",
+        _ => "",
+    };
+    let text = match row.unit {
+        "bytes" => bytes(mean),
+        "packets" => significant_digits_trimmed(mean, 4),
+        _ => significant_digits(mean, if mean >= 1000.0 { 4 } else { 3 }),
+    };
+    let half = |half: f64| if row.unit == "bytes" { bytes(half) } else { significant_digits(half, 2) };
+    let sure = match (row.p_holm, row.difference) {
+        (Some(p), _) if p < 0.001 => Some("paired t-test with Holm's correction: p < 0.001".to_string()),
+        (Some(p), _) => Some(format!("paired t-test with Holm's correction: p = {p:.3}")),
+        (None, Some(_)) if row.seeds < FEWEST_PAIRS => Some("too few seeds for a test".to_string()),
+        (None, Some(0.0)) => Some("equal at every seed".to_string()),
+        (None, Some(_)) => Some("the same difference at every seed: no variance to test against".to_string()),
+        _ => None,
+    };
+    context! {
+        text => text,
+        value => mean,
+        half => row.ci95_half_width.map(half),
+        change => change,
+        side => side,
+        best => row.leading && lead,
+        sure => sure,
+        unfinished => !row.ranks(metric),
+    }
+}

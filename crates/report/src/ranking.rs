@@ -1,0 +1,166 @@
+//! Which schemes can be told apart: paired differences of all pairs, one family per metric, and the groups that tie.
+
+use crate::statistics::{PairedDifference, SIGNIFICANCE, Test, holm};
+
+/// All pairs of schemes on one metric of one workload.
+#[derive(Clone, Debug)]
+pub(crate) struct Pairs {
+    schemes: usize,
+    /// Per pair (first, second) with first < second, row by row.
+    differences: Vec<Option<PairedDifference>>,
+    /// Their p-values adjusted for all pairs; `None` where there is no test.
+    adjusted: Vec<Option<f64>>,
+}
+
+impl Pairs {
+    /// `values` holds per scheme the value at each compared seed.
+    pub(crate) fn of(values: &[Vec<Option<f64>>]) -> Self {
+        let schemes = values.len();
+        let mut differences = vec![];
+        for (first, a) in values.iter().enumerate() {
+            for b in &values[first + 1..] {
+                let both: Vec<(f64, f64)> = a.iter().zip(b).filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
+                differences.push(PairedDifference::of(&both));
+            }
+        }
+        // Pairs without variance are members of the family too: its size must not depend on what was found.
+        let family: Vec<(usize, f64)> = differences
+            .iter()
+            .enumerate()
+            .filter_map(|(at, difference)| match difference.as_ref()?.test {
+                Test::P(p) => Some((at, p)),
+                Test::Equal => Some((at, 1.0)),
+                Test::Constant => Some((at, 0.0)),
+                Test::TooFew => None,
+            })
+            .collect();
+        let corrected = holm(&family.iter().map(|member| member.1).collect::<Vec<_>>());
+        let mut adjusted = vec![None; differences.len()];
+        for ((at, _), p) in family.into_iter().zip(corrected) {
+            adjusted[at] = differences[at].filter(|d| d.p_value().is_some()).map(|_| p);
+        }
+        Pairs { schemes, differences, adjusted }
+    }
+
+    fn place(&self, first: usize, second: usize) -> usize {
+        let (a, b) = (first.min(second), first.max(second));
+        a * self.schemes - a * (a + 1) / 2 + b - a - 1
+    }
+
+    /// `first` minus `second`, seed by seed.
+    pub(crate) fn difference(&self, first: usize, second: usize) -> Option<PairedDifference> {
+        let mut found = self.differences[self.place(first, second)]?;
+        if first > second {
+            found.difference.mean = -found.difference.mean;
+        }
+        Some(found)
+    }
+
+    /// The p-value of the pair after Holm's correction over all pairs.
+    pub(crate) fn adjusted(&self, first: usize, second: usize) -> Option<f64> {
+        self.adjusted[self.place(first, second)]
+    }
+
+    /// Whether the two differ; `None` where the seeds are too few to tell.
+    pub(crate) fn apart(&self, first: usize, second: usize) -> Option<bool> {
+        match self.differences[self.place(first, second)]?.test {
+            Test::TooFew => None,
+            Test::Equal => Some(false),
+            // The seed changes nothing: what was found once is found always.
+            Test::Constant => Some(true),
+            Test::P(_) => self.adjusted(first, second).map(|p| p < SIGNIFICANCE),
+        }
+    }
+
+    /// Letters of each scheme in `ranked` (best first): two schemes share a letter where they cannot be told apart (a
+    /// compact letter display, Piepho 2004). `None` where a pair has too few seeds to tell.
+    pub(crate) fn letters(&self, ranked: &[usize]) -> Option<Vec<String>> {
+        let n = ranked.len();
+        let mut columns = vec![vec![true; n]];
+        for i in 0..n {
+            for j in i + 1..n {
+                if !self.apart(ranked[i], ranked[j])? {
+                    continue;
+                }
+                let (both, mut kept): (Vec<_>, Vec<_>) = columns.into_iter().partition(|column| column[i] && column[j]);
+                for out in [j, i] {
+                    for mut column in both.iter().cloned() {
+                        column[out] = false;
+                        let within = |other: &Vec<bool>| column.iter().zip(other).all(|(own, other)| *other || !own);
+                        if !kept.iter().any(within) {
+                            kept.push(column);
+                        }
+                    }
+                }
+                columns = kept;
+            }
+        }
+        columns.sort_by_key(|column| (column.iter().position(|c| *c), column.iter().rposition(|c| *c)));
+        let of = |scheme: usize| {
+            let own = columns.iter().enumerate().filter(|(_, column)| column[scheme]);
+            own.map(|(at, _)| letter(at)).collect()
+        };
+        Some((0..n).map(of).collect())
+    }
+}
+
+/// `a` to `z`, then `a1` and so on.
+fn letter(at: usize) -> String {
+    let letter = char::from(b'a' + (at % 26) as u8);
+    if at < 26 { letter.to_string() } else { format!("{letter}{}", at / 26) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(rows: &[&[f64]]) -> Vec<Vec<Option<f64>>> {
+        rows.iter().map(|row| row.iter().map(|v| Some(*v)).collect()).collect()
+    }
+
+    #[test]
+    fn places_cover_all_pairs_once() {
+        let pairs = Pairs { schemes: 5, differences: vec![], adjusted: vec![] };
+        let places: Vec<usize> =
+            (0..5).flat_map(|a| (a + 1..5).map(move |b| (a, b))).map(|(a, b)| pairs.place(b, a)).collect();
+        assert_eq!(places, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn neighbours_may_tie_where_the_ends_do_not() {
+        // Differences around 1 with a spread of about 1 between neighbours, around 2 with next to none between the ends:
+        // a and b tie, b and c tie, a and c do not. Three pairs: Holm takes the smallest times 3.
+        let a = [10.0, 20.0, 30.0, 40.0, 50.0];
+        let b = [12.0, 20.1, 32.1, 40.0, 51.9];
+        let c = [12.1, 22.0, 32.0, 42.1, 51.9];
+        let pairs = Pairs::of(&values(&[&a, &b, &c]));
+        assert_eq!(
+            (pairs.apart(0, 1), pairs.apart(1, 2), pairs.apart(0, 2)),
+            (Some(false), Some(false), Some(true)),
+            "{pairs:?}"
+        );
+        assert_eq!(pairs.letters(&[0, 1, 2]).unwrap(), ["a", "ab", "b"]);
+        assert_eq!(pairs.adjusted(0, 2), pairs.difference(0, 2).unwrap().p_value().map(|p| 3.0 * p));
+    }
+
+    #[test]
+    fn groups_without_overlap_have_a_letter_each() {
+        let a = [1.0, 2.0, 3.0, 4.0];
+        let near = [1.01, 1.99, 3.02, 3.99];
+        let far = [9.0, 10.1, 11.0, 12.2];
+        let pairs = Pairs::of(&values(&[&far, &near, &a]));
+        assert_eq!(pairs.letters(&[2, 1, 0]).unwrap(), ["a", "a", "b"]);
+    }
+
+    #[test]
+    fn two_seeds_make_no_groups() {
+        assert_eq!(Pairs::of(&values(&[&[1.0, 2.0], &[5.0, 9.0]])).letters(&[0, 1]), None);
+    }
+
+    #[test]
+    fn the_same_difference_at_every_seed_is_told_apart_without_a_p_value() {
+        let pairs = Pairs::of(&values(&[&[1.0, 1.0, 1.0], &[2.0, 2.0, 2.0], &[2.0, 2.0, 2.0]]));
+        assert_eq!((pairs.apart(0, 1), pairs.adjusted(0, 1), pairs.apart(1, 2)), (Some(true), None, Some(false)));
+        assert_eq!(pairs.letters(&[0, 1, 2]).unwrap(), ["a", "b", "b"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! How long a run will take, reckoned before it begins: a warning instead of hours without a word.
+
+use anabranch_sim::Setup;
+use anabranch_topology::BasePaths;
+
+/// Packet-hops per second that estimates are made with: what one core does in a large fabric.
+const SPEED: u64 = 3_000_000;
+
+/// Seconds from which on a warning is given.
+const LONG: u64 = 600;
+
+/// Flows whose paths stand for those of all.
+const SAMPLES: usize = 64;
+
+/// Packet-hops of the data of all flows, as far as the time limit lets the NICs send them.
+pub(crate) fn packet_hops(setup: &Setup) -> u64 {
+    let (mtu, header) = (setup.transport.mtu().max(1), setup.transport.header());
+    let flows = &setup.flows.flows;
+    let packets: u128 = flows.iter().map(|flow| u128::from(flow.size.div_ceil(mtu))).sum();
+    let time = u128::from(setup.limits.time_limit.ps());
+    let bits = u128::from(8 * (mtu + header));
+    let hosts = 0..setup.topology.hosts;
+    let rate: u128 = hosts.map(|h| u128::from(setup.topology.link(setup.topology.host_uplink(h)).rate.0)).sum();
+    let sent = rate.saturating_mul(time) / (bits * 1_000_000_000_000);
+    let packets = packets.min(sent.max(1));
+    // Nobody waits for these, and the paths of a large fabric take a while.
+    if packets < u128::from(SPEED) {
+        return packets as u64;
+    }
+    let (mut paths, step) = (BasePaths::default(), flows.len().div_ceil(SAMPLES).max(1));
+    let hops: Vec<usize> =
+        flows.iter().step_by(step).map(|flow| paths.path(&setup.topology, flow.src, flow.dst).len()).collect();
+    let total = packets.saturating_mul(hops.iter().sum::<usize>() as u128) / hops.len().max(1) as u128;
+    u64::try_from(total).unwrap_or(u64::MAX)
+}
+
+/// What to say of a run that takes long; nothing of others.
+pub(crate) fn warning(setup: &Setup) -> Option<String> {
+    let hops = packet_hops(setup);
+    let seconds = hops / SPEED;
+    (seconds >= LONG).then(|| {
+        format!(
+            "this run is about {:.1e} packet-hops: at {} million of them per second it takes {}",
+            hops as f64,
+            SPEED / 1_000_000,
+            duration(seconds)
+        )
+    })
+}
+
+/// In the largest unit that is not below one.
+fn duration(seconds: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(31_557_600, "years"), (86_400, "days"), (3600, "hours"), (60, "minutes")];
+    match UNITS.iter().find(|(unit, _)| seconds >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", seconds as f64 / *unit as f64),
+        None => format!("{seconds} seconds"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::load;
+
+    fn setup(changes: &[&str]) -> Setup {
+        let changes: Vec<String> = changes.iter().map(|change| (*change).to_string()).collect();
+        load("permutation-128", &changes, None).and_then(|scenario| scenario.setup(1)).unwrap()
+    }
+
+    /// 128 flows of 4 GiB in packets of 4096 B are 2^27 packets. Of the 127 other hosts 7 are at the same leaf (two links),
+    /// the rest four links away: 3.9 on average.
+    #[test]
+    fn packets_times_links() {
+        let long = setup(&["workload.0.size=4GiB"]);
+        let hops = packet_hops(&long) as f64 / f64::from(1 << 27);
+        assert!((3.5..=4.0).contains(&hops), "{hops}");
+        // 2^27 * 3.9 / 3e6 = 175 s: nothing is said. 1 TiB is 2^35 packets, 12.4 hours, but a second at 400 Gb/s is
+        // 128 * 400e9 / (4160 * 8) = 1.54e9 packets: 33 minutes.
+        assert_eq!(warning(&long), None);
+        let longer = warning(&setup(&["workload.0.size=1TiB"])).unwrap();
+        assert!(longer.contains("minutes") && longer.contains("3 million"), "{longer}");
+        let longest = warning(&setup(&["workload.0.size=1TiB", "run.time_limit=100s"])).unwrap();
+        assert!(longest.contains("hours"), "{longest}");
+    }
+
+    /// Packets of 1 B: 2^23 of them per flow of 8 MiB, 2^30 in all.
+    #[test]
+    fn small_packets_count() {
+        let hops = packet_hops(&setup(&["transport.mtu=1B"])) as f64 / f64::from(1 << 30);
+        assert!((3.5..=4.0).contains(&hops), "{hops}");
+    }
+
+    #[test]
+    fn durations() {
+        let of = [59, 60, 5400, 172_800, 315_576_000].map(duration);
+        assert_eq!(of, ["59 seconds", "1.0 minutes", "1.5 hours", "2.0 days", "10.0 years"]);
+    }
+}

@@ -1,0 +1,120 @@
+//! What a run needs of memory, reckoned before anything is built: a refusal with figures instead of an abort.
+
+use super::RunParameters;
+use crate::{error::ScenarioError, machine::memory};
+use anabranch_settings::Auto;
+use anabranch_topology::Scale;
+
+/// Bytes per directed link, with its ports and its share of the hosts and switches: the largest memory of runs of a fat
+/// tree of three tiers with a radix of 32 and 48, less that of none and of the tables, is 720 B.
+const LINK: u64 = 720;
+
+/// Bytes of an entry of a forwarding table.
+const ENTRY: u64 = 4;
+
+/// Bytes of a run of two hosts.
+const LEAST: u64 = 8_000_000;
+
+/// How often a flow file is in memory while it is read, in parts: its bytes, the lines that count, a record, a message.
+const FILE: u64 = 5;
+
+/// The memory that a run may take, and what is taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    limit: u64,
+    /// Whose limit it is.
+    whose: String,
+    taken: u64,
+}
+
+/// In gigabytes, for people.
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+impl Budget {
+    pub(crate) fn new(run: &RunParameters) -> Self {
+        let (limit, whose) = match (run.memory_limit, memory()) {
+            (Auto::Value(bytes), _) => (bytes.0, "`memory_limit` of [run] allows".to_string()),
+            (Auto::Auto, Some((bytes, whose))) => (bytes, format!("{whose} allows")),
+            (Auto::Auto, None) => (u64::MAX, String::new()),
+        };
+        Budget { limit, whose, taken: 0 }
+    }
+
+    /// What is left.
+    pub(crate) fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.taken)
+    }
+
+    /// Takes the memory of a fabric whose forwarding tables change `changes` times.
+    pub(crate) fn take_topology(&mut self, scale: &Scale, changes: u64) -> Result<(), ScenarioError> {
+        let tables = scale.table_entries().saturating_mul(ENTRY).saturating_mul(1 + changes);
+        let links = scale.cables.saturating_mul(2 * LINK);
+        let needed = LEAST.saturating_add(links).saturating_add(tables).saturating_add(scale.guide_bytes);
+        self.taken = self.taken.saturating_add(needed);
+        if self.taken <= self.limit {
+            return Ok(());
+        }
+        let times = if changes > 0 { format!(" and {} forwarding tables", 1 + changes) } else { String::new() };
+        Err(self.refused(format!(
+            "[topology]: {} hosts, {} switches, {} cables{times} take about {} of memory",
+            scale.hosts,
+            scale.switches,
+            scale.cables,
+            gigabytes(needed)
+        )))
+    }
+
+    /// Whether a file of so many bytes can be read.
+    pub(crate) fn check_file(&self, bytes: u64) -> Result<(), String> {
+        let needed = bytes.saturating_mul(FILE);
+        if needed <= self.left() {
+            return Ok(());
+        }
+        Err(format!(
+            "a file of {} takes up to {} of memory while it is read, and {} {} for the whole run",
+            gigabytes(bytes),
+            gigabytes(needed),
+            self.whose,
+            gigabytes(self.limit)
+        ))
+    }
+
+    fn refused(&self, message: String) -> ScenarioError {
+        let limit = gigabytes(self.limit);
+        ScenarioError::new(format!("{message}, and {} {limit}", self.whose))
+            .help("make it smaller, or give a larger `memory_limit` in [run] where you know better")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::Bytes;
+
+    fn budget(bytes: u64) -> Budget {
+        Budget::new(&RunParameters { memory_limit: Auto::Value(Bytes(bytes)), ..RunParameters::default() })
+    }
+
+    /// 2 * 720 B * 1000 cables + 4 B * 20 * 10 entries * 3 tables + 8 MB = 9,442,400 B.
+    #[test]
+    fn the_parts_add_up() {
+        let scale = Scale { hosts: 100, switches: 20, leaves: 10, cables: 1000, guide_bytes: 0 };
+        assert!(budget(9_442_400).take_topology(&scale, 2).is_ok());
+        let error = budget(9_442_399).take_topology(&scale, 2).unwrap_err().to_string();
+        assert!(error.contains("100 hosts") && error.contains("3 forwarding tables"), "{error}");
+        let mut some = budget(10_000_000);
+        some.take_topology(&scale, 2).unwrap();
+        assert_eq!(some.left(), 557_600);
+        assert!(some.check_file(111_520).is_ok() && some.check_file(111_521).is_err(), "five times the file");
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let most = u64::MAX;
+        let scale = Scale { hosts: most, switches: most, leaves: most, cables: most, guide_bytes: most };
+        assert!(budget(most - 1).take_topology(&scale, most - 1).is_err());
+        assert!(budget(most - 1).check_file(most).is_err());
+    }
+}
