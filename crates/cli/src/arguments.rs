@@ -8,6 +8,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Arguments {
+    /// Says nothing but the answer and errors: no progress, notes or warnings
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -18,18 +21,28 @@ pub(crate) enum Command {
     Run(Run),
     /// Runs a scenario with several load balancers on the same flows and compares them
     Compare(Compare),
+    /// Runs a scenario over the values of some of its keys, every load balancer and seed at each point
+    Sweep(Sweep),
+    /// Does a result again from its manifest and compares fingerprints
+    Rerun(Rerun),
     /// Writes DIR/report.html again from the rows in DIR
     Report(Report),
     /// Lists what there is
     List(List),
-    /// Explains a scheme, transport, topology or workload: what it does, and every parameter
+    /// Explains a scheme, transport, topology, workload, section or key: what it does, and every parameter
     Explain(Explain),
+    /// Writes a commented scenario to start from
+    Init(Init),
     /// Validates a scenario and prints it with every default filled in
     Check(Check),
     /// Shows a scenario's topology: counts, diameter, paths
     Topology(Topology),
     /// Measures packet-hops per second on this machine, beside a stripped loop
     Bench(Bench),
+    /// Prints the completions of a shell
+    Completions(Completions),
+    /// Writes the manual pages
+    Man(Man),
 }
 
 /// How an answer is printed.
@@ -87,33 +100,130 @@ pub(crate) struct RunOptions {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    /// Replaces another scenario's results in the directory
+    #[arg(long)]
+    pub(crate) replace: bool,
     #[command(flatten)]
     pub(crate) options: RunOptions,
+}
+
+/// What is compared.
+#[derive(Debug, Args)]
+pub(crate) struct EntryArguments {
+    /// The load balancers, with commas between [default: those of the scenario's [compare] section]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    pub(crate) schemes: Vec<String>,
+    /// The scenario with other settings, beside the load balancers, for example short='load_balancer.prime.p_ecn=8'
+    #[arg(long = "variant", value_name = "NAME=KEY=VALUE;...")]
+    pub(crate) variants: Vec<String>,
+    /// How many seeds, counting up from the scenario's [default: that of the scenario's [compare] section, else 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<u64>,
+    /// The load balancer or variant that the others are related to [default: the first]
+    #[arg(long, value_name = "A")]
+    pub(crate) baseline: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
-    /// The load balancers, with commas between [default: those of the scenario's [compare] section]
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
-    pub(crate) schemes: Vec<String>,
-    /// How many seeds, counting up from the scenario's [default: that of the scenario's [compare] section, else 1]
-    #[arg(long, value_name = "N")]
-    pub(crate) seeds: Option<u64>,
-    /// The load balancer that the others are related to [default: the first]
-    #[arg(long, value_name = "A")]
-    pub(crate) baseline: Option<String>,
+    #[command(flatten)]
+    pub(crate) entries: EntryArguments,
     /// Runs everything again, finished or not
     #[arg(long)]
     pub(crate) again: bool,
+    /// Moves the runs of another comparison in the directory aside, to `earlier-runs`
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+/// Which runs of a sweep are done anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Again {
+    /// All, finished or not
+    All,
+    /// Those that failed
+    Failed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// A key of the scenario and the values it takes: KEY=A,B,... or KEY=A..B:STEP
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(crate) over: Vec<String>,
+    /// Takes the first value of each key together, then the second, instead of every value with every other
+    #[arg(long)]
+    pub(crate) zip: bool,
+    #[command(flatten)]
+    pub(crate) entries: EntryArguments,
+    /// Says what it would take, measured on one of its runs, and writes nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Prints the runs with their hashes, and runs nothing
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) list: bool,
+    /// Does a share of the runs: number K, from 1, of N
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["dry_run", "list"])]
+    pub(crate) task: Option<String>,
+    /// Runs anew what is there: all, or what failed
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
+    pub(crate) again: Option<Again>,
+    /// Replaces tables and figures of another sweep in the directory; its runs stay
+    #[arg(long)]
+    pub(crate) replace: bool,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Rerun {
+    /// A directory that `run`, `compare` or `sweep` wrote
+    pub(crate) dir: PathBuf,
+    /// One of its runs: SCHEME/seedN of a comparison, the hash of a sweep [default: all]
+    pub(crate) run: Option<String>,
+    /// Threads to use [default: as many as the machine has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Whether progress is shown
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) progress: Show,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// The file to write; `-` for standard output
+    #[arg(default_value = "scenario.toml")]
+    pub(crate) file: PathBuf,
+    /// Replaces a file that is there
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The directory to write them into, a file per command
+    #[arg(default_value = "man")]
+    pub(crate) dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// A directory that `run` or `compare` wrote
+    /// A directory that `run`, `compare` or `sweep` wrote
     pub(crate) dir: PathBuf,
     /// Show several workloads also pooled, as one
     #[arg(long)]
@@ -150,7 +260,7 @@ pub(crate) struct List {
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Its name, as `anabranch list` prints it
+    /// Its name, as `anabranch list` prints it, or a section or key of a scenario
     pub(crate) name: String,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]

@@ -26,15 +26,18 @@ fn main() -> ExitCode {
             return ExitCode::from(if asked { 0 } else { 2 });
         }
     };
+    if arguments.quiet {
+        printing::be_quiet();
+    }
     progress::listen_for_interruption();
     match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
-            printing::note(failure.message().trim_end());
+            printing::complain(failure.message().trim_end());
             ExitCode::from(failure.code())
         }
         Err(_) => {
-            printing::note(
+            printing::complain(
                 "error: this is a mistake in anabranch, not in your input; please report it with the lines above",
             );
             ExitCode::from(3)

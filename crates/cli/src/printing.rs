@@ -1,7 +1,23 @@
 //! What goes to standard output, and tables for people.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use std::io::Write;
+use std::{
+    io::Write,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// Set by `--quiet`: nothing but the answer and errors.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on notes are dropped.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether notes and progress are dropped.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
 
 /// A line under the header, nothing else.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-'));
@@ -17,8 +33,15 @@ pub(crate) fn print_json(value: &serde_json::Value) {
     print(&format!("{value:#}\n"));
 }
 
-/// Prints for people, beside the answer.
+/// Prints for people, beside the answer; nothing with `--quiet`.
 pub(crate) fn note(text: &str) {
+    if !is_quiet() {
+        complain(text);
+    }
+}
+
+/// Prints what must be read: why there is no answer.
+pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

@@ -1,6 +1,9 @@
 //! What people see while runs are under way: a status line on a terminal, else a line every ten seconds at most.
 
-use crate::{arguments::Show, printing::note};
+use crate::{
+    arguments::Show,
+    printing::{complain, is_quiet, note},
+};
 use anabranch_study::{Observer, Progress, hold};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
@@ -15,8 +18,10 @@ use std::{
 /// Set by an interruption (ctrl-c); runs look at it when they report progress.
 pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Seconds between two lines where there is no terminal.
+/// Time between two lines where there is no terminal.
 const QUIET: Duration = Duration::from_secs(10);
+/// Time between two states of the status line, which takes a look at every run.
+const STEADY: Duration = Duration::from_millis(50);
 
 /// How long a command that holds nothing has to end by itself.
 const GRACE: Duration = Duration::from_millis(400);
@@ -26,7 +31,7 @@ const GRACE: Duration = Duration::from_millis(400);
 pub(crate) fn listen_for_interruption() {
     let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
+            leave();
         }
         std::thread::spawn(|| {
             let mut free_since = Instant::now();
@@ -35,12 +40,18 @@ pub(crate) fn listen_for_interruption() {
                 if hold::any() {
                     free_since = Instant::now();
                 } else if free_since.elapsed() >= GRACE {
-                    note("interrupted");
-                    std::process::exit(130);
+                    complain("interrupted");
+                    leave();
                 }
             }
         });
     });
+}
+
+/// Ends the process; what it was about to do is free for others.
+fn leave() -> ! {
+    anabranch_study::release_locks();
+    std::process::exit(130);
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +78,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// For the runs with these names.
     pub(crate) fn new(show: Show, names: Vec<String>) -> Self {
+        let show = if is_quiet() { Show::Never } else { show };
         let terminal = std::io::stderr().is_terminal();
         let bar = (show == Show::Auto && terminal).then(|| {
             let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
@@ -99,6 +111,10 @@ impl Watch {
 
     fn show(&self, state: &mut State) {
         if let Some(bar) = &self.bar {
+            if state.last_line.elapsed() < STEADY {
+                return;
+            }
+            state.last_line = Instant::now();
             bar.set_position((1000.0 * share_done(&state.jobs)) as u64);
             bar.set_message(status(&state.jobs, self.began.elapsed()));
         } else if self.lines && state.last_line.elapsed() >= QUIET {

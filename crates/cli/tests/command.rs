@@ -1,76 +1,13 @@
 //! The command as its users and scripts see it: exit codes, what goes where, and what is left on disk.
 
+mod common;
+
+use common::{Folder, assert_has, code, json, stderr, stdout};
 use serde_json::Value;
 use std::{
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    path::Path,
+    process::{Command, Stdio},
 };
-
-/// A directory of this test's own, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("anabranch-command-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-    fn file(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.0.join(name), text).unwrap();
-        name.to_string()
-    }
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
-        command
-    }
-    fn entries(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.0.join(path)) else { return Vec::new() };
-        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-    fn json_file(&self, path: &str) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.0.join(path)).unwrap()).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-/// The one JSON object on standard output.
-fn json(output: &Output) -> Value {
-    assert_eq!(code(output), 0, "{}", stderr(output));
-    let value: Value = serde_json::from_str(&stdout(output)).unwrap();
-    assert!(value.is_object());
-    value
-}
-
-fn assert_has(value: &Value, keys: &[&str]) {
-    for key in keys {
-        let found = key.split('.').try_fold(value, |at, part| at.get(part));
-        assert!(found.is_some(), "no {key} in {value:#}");
-    }
-}
 
 #[test]
 fn a_run_writes_what_the_contract_names_and_prints_its_summary() {
@@ -202,6 +139,13 @@ fn a_comparison_relates_all_to_the_baseline_and_does_not_repeat_itself() {
     let more = ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "out", "--format", "json"];
     assert_eq!(json(&folder.run(&more))["reused_runs"].as_u64(), Some(6));
     let other = [&arguments[..], &["--set", "workload.0.size=32KiB"]].concat();
+    let refused = folder.run(&other);
+    assert_eq!(code(&refused), 2);
+    for part in ["9 runs of another comparison", "ecmp/seed1", "--replace", "--out"] {
+        assert!(stderr(&refused).contains(part), "no {part:?} in {}", stderr(&refused));
+    }
+    assert!(!folder.0.join("out/earlier-runs").exists(), "nothing is touched unasked");
+    let other = [&other[..], &["--replace"]].concat();
     assert_eq!(json(&folder.run(&other))["reused_runs"].as_u64(), Some(0));
     let again = [&arguments[..], &["--set", "workload.0.size=32KiB", "--again"]].concat();
     assert_eq!(json(&folder.run(&again))["reused_runs"].as_u64(), Some(0));
@@ -209,8 +153,8 @@ fn a_comparison_relates_all_to_the_baseline_and_does_not_repeat_itself() {
     assert!(folder.entries("out/earlier-runs").contains(&"prime".to_string()));
     assert!(!folder.entries("out/runs/prime").contains(&"seed3".to_string()));
     // Asked for again, it comes back.
-    let third = [&more[..], &["--set", "workload.0.size=64KiB"]].concat();
-    assert_eq!(json(&folder.run(&third))["reused_runs"].as_u64(), Some(3));
+    let third = [&more[..], &["--set", "workload.0.size=64KiB", "--replace"]].concat();
+    assert_eq!(json(&folder.run(&third))["reused_runs"].as_u64(), Some(9));
 }
 
 #[test]

@@ -150,11 +150,15 @@ impl Comparison {
         }
         match self.fct_kind {
             Some(FctKind::Rx) => {
-                notes.push("completion times: first packet sent to last packet received\n       (fct_kind = \"rx\")".to_string());
+                notes.push(
+                    "completion times: first packet sent to last packet received\n       (fct_kind = \"rx\")"
+                        .to_string(),
+                );
             }
             Some(FctKind::Ack) => {
                 notes.push(
-                    "completion times: start to last acknowledgement at the sender\n       (fct_kind = \"ack\")".to_string(),
+                    "completion times: start to last acknowledgement at the sender\n       (fct_kind = \"ack\")"
+                        .to_string(),
                 );
             }
             None => {}

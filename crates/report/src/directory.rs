@@ -14,7 +14,8 @@ use crate::{
     page,
     staging::Staging,
     summary::Summary,
-    tables::{Context, TABLES, write_csv, write_parquet},
+    sweep::{SWEEP, report_sweep},
+    tables::{Context, Label, Member, TABLES, gather, gathered_columns, write_csv, write_parquet},
 };
 use anabranch_outcome::RunResult;
 use std::path::{Path, PathBuf};
@@ -105,7 +106,7 @@ fn hash(provenance: &Provenance) -> String {
     format!("{:016x}", provenance.scenario_hash)
 }
 
-/// What a Parquet file says of where it comes from.
+/// What a Parquet file says of where it comes from: nothing that differs from one run of it to the next.
 fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String)> {
     let pairs = [
         ("scenario", summary.scenario.clone()),
@@ -115,8 +116,6 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
         ("version", summary.version.clone()),
         ("commit", summary.commit.clone()),
         ("fingerprint", summary.fingerprint.clone()),
-        ("wall_s", summary.wall_s.to_string()),
-        ("packet_hops_per_s", summary.packet_hops_per_s.to_string()),
         ("fct_kind", if summary.all.fct_kind == crate::FctKind::Rx { "rx" } else { "ack" }.to_string()),
     ];
     pairs.into_iter().map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
@@ -166,6 +165,24 @@ pub fn write_comparison(
     Ok(comparison)
 }
 
+/// Gathers the rows of `members` as one Parquet file per table in `dir`, and names those in the manifest there.
+///
+/// # Errors
+/// [`ReportError`] where rows cannot be read or a file cannot be written.
+pub fn gather_runs(dir: &Path, labels: &[Label], members: &[Member]) -> Result<(), ReportError> {
+    let tables = gather(dir, labels, members)?;
+    let Some(mut manifest) = Manifest::read(dir)? else { return Ok(()) };
+    let is_gathered = |file: &FileEntry| TABLES.iter().any(|table| file.name == format!("{}.parquet", table.name));
+    manifest.files.retain(|file| !is_gathered(file));
+    for table in &tables {
+        let meaning = format!("the rows of `{table}` of all runs");
+        manifest.files.push(FileEntry::new(format!("{table}.parquet"), &meaning, gathered_columns(table, labels)));
+    }
+    let mut staging = Staging::new(dir)?;
+    staging.write_all(MANIFEST, manifest.to_json())?;
+    staging.publish(&[])
+}
+
 /// The summary of a finished run in `dir`; `None` where there is none. It is written last, so where it stands all files
 /// of the run are complete; what was run says the [`Manifest`] beside it.
 ///
@@ -195,7 +212,7 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
     Some(Comparison::new(&data.summaries, &schemes, &baseline))
 }
 
-/// Draws the figures of `dir` (a run's or a comparison's) and writes `report.html` from the rows there; gives the
+/// Draws the figures of `dir` (a run's, a comparison's or a sweep's) and writes `report.html` from the rows there; gives the
 /// page's path.
 ///
 /// # Errors
@@ -214,6 +231,9 @@ pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
 }
 
 fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
+    if dir.join(SWEEP).exists() {
+        return report_sweep(dir, true).map(|(_, page)| page);
+    }
     let data = Dataset::read(dir)?;
     let comparison = compared(dir, &data);
     let drawn = draw_all(&data, comparison.as_ref(), with_all);
@@ -222,19 +242,7 @@ fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
     let mut staging = Staging::new(&place)?;
     let mut files = vec![];
     for figure in &drawn.figures {
-        let name = figure.file();
-        let shapes = shapes(&name, &figure.svg)?;
-        let contents = FigureFiles {
-            svg: to_svg(&shapes, &figure.title, &provenance),
-            pdf: to_pdf(&shapes, &figure.title, &provenance),
-            png: to_png(&name, &shapes, &provenance)?,
-            csv: figure.to_csv(),
-        };
-        staging.write_all(&format!("{name}.svg"), &contents.svg)?;
-        staging.write_all(&format!("{name}.pdf"), &contents.pdf)?;
-        staging.write_all(&format!("{name}.png"), &contents.png)?;
-        staging.write_all(&format!("{name}.csv"), &contents.csv)?;
-        files.push(contents);
+        files.push(FigureFiles::stage(figure, &provenance, &mut staging)?);
     }
     let manifest = with_figures(&data.manifest, &drawn.figures);
     let page = page::render(&data, comparison.as_ref(), &drawn, &files, with_all)?;
@@ -257,6 +265,25 @@ pub(crate) struct FigureFiles {
     pub(crate) pdf: Vec<u8>,
     pub(crate) png: Vec<u8>,
     pub(crate) csv: String,
+}
+
+impl FigureFiles {
+    /// Draws `figure` into the files of `staging`.
+    pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
+        let name = figure.file();
+        let shapes = shapes(&name, &figure.svg)?;
+        let contents = FigureFiles {
+            svg: to_svg(&shapes, &figure.title, provenance),
+            pdf: to_pdf(&shapes, &figure.title, provenance),
+            png: to_png(&name, &shapes, provenance)?,
+            csv: figure.to_csv(),
+        };
+        staging.write_all(&format!("{name}.svg"), &contents.svg)?;
+        staging.write_all(&format!("{name}.pdf"), &contents.pdf)?;
+        staging.write_all(&format!("{name}.png"), &contents.png)?;
+        staging.write_all(&format!("{name}.csv"), &contents.csv)?;
+        Ok(contents)
+    }
 }
 
 /// The figures' files that are in `place`, of these results or earlier ones.

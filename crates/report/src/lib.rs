@@ -19,11 +19,13 @@ mod ranking;
 mod staging;
 mod statistics;
 mod summary;
+mod sweep;
 mod tables;
 
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, METRICS, Metric};
 pub use directory::{
-    Formats, read_comparison, read_summary, report, report_pooled, run_directory, write_comparison, write_run,
+    Formats, gather_runs, read_comparison, read_summary, report, report_pooled, run_directory, write_comparison,
+    write_run,
 };
 pub use error::ReportError;
 pub use figures::Figure;
@@ -38,4 +40,7 @@ pub use statistics::{
 pub use summary::{
     BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,
 };
-pub use tables::{At, Column, Context, Frame, Kind, TABLES, Table, Value, csv_tables};
+pub use sweep::{
+    Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, report_sweep, store_directory,
+};
+pub use tables::{At, Column, Context, Frame, Kind, Label, Member, TABLES, Table, Value, csv_tables, gather};

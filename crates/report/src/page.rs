@@ -19,9 +19,9 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use minijinja::{AutoEscape, Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("page/report.html.jinja");
-const STYLE: &str = include_str!("page/style.css");
-const SORT: &str = include_str!("page/sort.js");
-const FIGURES: &str = include_str!("page/figures.js");
+pub(crate) const STYLE: &str = include_str!("page/style.css");
+pub(crate) const SORT: &str = include_str!("page/sort.js");
+pub(crate) const FIGURES: &str = include_str!("page/figures.js");
 const REGULAR: &[u8] = include_bytes!("../fonts/Inter-Regular.woff2");
 const BOLD: &[u8] = include_bytes!("../fonts/Inter-SemiBold.woff2");
 
@@ -49,10 +49,6 @@ pub(crate) fn render(
     let headlines: Vec<Value> =
         headlines.iter().map(|h| context! { workload => &h.workload, sentences => &h.sentences }).collect();
     let figures: Vec<Value> = drawn.figures.iter().zip(files).map(|(f, files)| figure(f, files)).collect();
-    // A slash in a data URL must stay one: the font is marked as not to be escaped.
-    let font =
-        |font: &[u8]| Value::from_safe_string(format!("data:font/woff2;base64,{}", BASE64_STANDARD.encode(font)));
-    let fonts = [(REGULAR, 400), (BOLD, 600)].map(|(bytes, weight)| context! { weight => weight, url => font(bytes) });
     let m = &data.manifest;
     let seeds_of =
         |scheme: &str| data.summaries.iter().filter(|run| run.scheme == scheme).map(|run| run.seed).collect::<Vec<_>>();
@@ -60,7 +56,7 @@ pub(crate) fn render(
     let page = context! {
         style => Value::from_safe_string(STYLE.to_string()),
         script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
-        fonts => fonts,
+        fonts => fonts(),
         title => &m.name,
         comparison => comparison.is_some(),
         schemes => data.schemes.iter().map(|s| context! { name => &s.name, seeds => seeds_of(&s.name).len() }).collect::<Vec<_>>(),
@@ -88,8 +84,16 @@ pub(crate) fn render(
     environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
 }
 
+/// The page's fonts, within it.
+pub(crate) fn fonts() -> [Value; 2] {
+    // A slash in a data URL must stay one: the font is marked as not to be escaped.
+    let font =
+        |font: &[u8]| Value::from_safe_string(format!("data:font/woff2;base64,{}", BASE64_STANDARD.encode(font)));
+    [(REGULAR, 400), (BOLD, 600)].map(|(bytes, weight)| context! { weight => weight, url => font(bytes) })
+}
+
 /// A figure with its files and the points it tells about, all within the page.
-fn figure(figure: &Figure, files: &FigureFiles) -> Value {
+pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
     let name = figure.file();
     let url = |kind: &str, bytes: &[u8]| {
         (bytes.len() <= LARGEST)

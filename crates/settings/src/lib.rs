@@ -66,6 +66,18 @@ pub trait Parameters {
     fn entries(&self) -> Vec<(&'static str, Raw)>;
 }
 
+/// The `number` names nearest to `found`, whether near or not, nearest first; each once.
+pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<String> {
+    let plain = |text: &str| text.to_lowercase().replace('_', "-");
+    // A word this long is no slip of the pen, and the distance takes time with its length.
+    let found: String = plain(found).chars().take(200).collect();
+    let mut near: Vec<(usize, &str)> =
+        names.into_iter().map(|name| (strsim::damerau_levenshtein(&found, &plain(name)), name)).collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(number).map(|(_, name)| name.to_string()).collect()
+}
+
 /// The nearest of `names` to `found`, if any is close enough to have been meant.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     // A word this long is no slip of the pen, and the distance takes time with its length.

@@ -1,23 +1,24 @@
-//! Comparisons: every load balancer with every seed, several runs at a time; what is finished is not repeated.
+//! Comparisons: every load balancer and variant with every seed, on all cores; what is finished is not repeated.
+
+pub use crate::entries::Request;
 
 use crate::{
+    entries::Entries,
     error::ScenarioError,
     hold::Hold,
-    library::in_list,
-    results::{RunError, finished, provenance, run_unless},
-    scenario::{MOST_SEEDS, Scenario},
-    section::{did_you_mean, list},
+    lock::{Lock, is_unsupported},
+    results::{Destination, Found, RunError, look, provenance, run_unless},
+    scenario::Scenario,
+    schedule::{Observer, Step, Work, work_off},
 };
-use anabranch_report::{Comparison, Summary, run_directory, write_comparison};
-use anabranch_settings::nearest;
-use anabranch_sim::Progress;
+use anabranch_report::{
+    Comparison, Formats, Kind, Label, Member, Summary, gather_runs, run_directory, write_comparison,
+};
+use anabranch_sim::{Progress, Setup};
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Instant,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 /// One run of a comparison.
@@ -25,7 +26,7 @@ use std::{
 pub struct Job {
     /// `scheme, seed N`, for people.
     pub name: String,
-    /// The load balancer.
+    /// The load balancer or variant.
     pub scheme: String,
     /// The seed.
     pub seed: u64,
@@ -36,25 +37,14 @@ pub struct Job {
 /// What a comparison runs. All load balancers see the same flows: the traffic is drawn from the seed alone.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The load balancers, in the order given.
+    /// The load balancers and variants, in the order given.
     pub schemes: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// The load balancer that the others are related to.
+    /// The one that the others are related to.
     pub baseline: String,
     /// Every run, seed by seed, so that early results compare all load balancers.
     pub jobs: Vec<Job>,
-}
-
-/// What the command line says of a comparison; what it leaves out comes from the scenario's `[compare]`.
-#[derive(Clone, Debug, Default)]
-pub struct Request {
-    /// The load balancers.
-    pub schemes: Vec<String>,
-    /// How many seeds.
-    pub seeds: Option<u64>,
-    /// The baseline.
-    pub baseline: Option<String>,
 }
 
 impl Plan {
@@ -62,75 +52,29 @@ impl Plan {
     ///
     /// # Errors
     /// [`ScenarioError`] where a load balancer does not exist, stands twice or does not go with the scenario, where
-    /// there is none, or where the baseline is not among them.
+    /// there is none, where a variant is wrong, or where the baseline is not among them.
     pub fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
-        let asked: Vec<String> =
-            request.schemes.iter().map(|s| s.trim().to_string()).filter(|s| !s.is_empty()).collect();
-        let from_flag = !asked.is_empty();
-        let schemes = if from_flag { asked } else { scenario.compare.schemes.clone() };
-        let place = |scheme: &str| match from_flag {
-            true => in_list("--schemes", &request.schemes, scheme),
-            false => scenario.place("compare.schemes"),
-        };
-        if schemes.is_empty() {
-            return Err(ScenarioError::new("nothing to compare: no load balancers are named").help(
-                "give --schemes A,B,... (`anabranch list schemes`) or `schemes = [...]` under [compare] in the scenario",
-            ));
-        }
-        if let Some(twice) = schemes.iter().enumerate().find(|(i, s)| schemes[..*i].contains(s)).map(|(_, s)| s) {
-            return Err(ScenarioError::new(format!("`{twice}` stands twice among the load balancers to compare"))
-                .maybe_at(place(twice)));
-        }
-        let variants: Vec<Scenario> = schemes
-            .iter()
-            .map(|scheme| scenario.with_scheme(scheme).map_err(|error| error.maybe_at(place(scheme))))
-            .collect::<Result<_, _>>()?;
-        let baseline = match request.baseline.clone().or_else(|| scenario.compare.baseline.clone()) {
-            None => schemes[0].clone(),
-            Some(baseline) if schemes.contains(&baseline) => baseline,
-            // The scenario's own baseline need not be among the load balancers of the command line.
-            Some(_) if request.baseline.is_none() && from_flag => schemes[0].clone(),
-            Some(baseline) => {
-                let names: Vec<&str> = schemes.iter().map(String::as_str).collect();
-                let message =
-                    format!("the baseline `{baseline}` is not among the load balancers compared: {}", list(&names));
-                return Err(did_you_mean(ScenarioError::new(message), nearest(&baseline, names)));
-            }
-        };
-        let count = request.seeds.unwrap_or(scenario.compare.seeds);
-        if count == 0 || count > MOST_SEEDS || scenario.seed.checked_add(count).is_none_or(|s| s > i64::MAX as u64) {
-            return Err(ScenarioError::new(format!("--seeds: found {count}, expected from 1 to {MOST_SEEDS}")));
-        }
-        let seeds: Vec<u64> = (0..count).map(|i| scenario.seed + i).collect();
-        let mut jobs = Vec::with_capacity(seeds.len() * schemes.len());
+        let entries = Entries::new(scenario, request)?;
+        let of = entries.of(scenario)?;
+        let (baseline, seeds) = (entries.baseline(scenario)?, entries.seeds(scenario)?);
+        let mut jobs = Vec::with_capacity(seeds.len() * of.len());
         for &seed in &seeds {
-            for (scheme, variant) in schemes.iter().zip(&variants) {
-                let scenario = variant.with_seed(seed);
-                jobs.push(Job { name: format!("{scheme}, seed {seed}"), scheme: scheme.clone(), seed, scenario });
+            for entry in &of {
+                let (scheme, scenario) = (entry.name.clone(), entry.scenario.with_seed(seed));
+                jobs.push(Job { name: format!("{scheme}, seed {seed}"), scheme, seed, scenario });
             }
         }
-        Ok(Plan { schemes, seeds, baseline, jobs })
-    }
-
-    /// How many runs go side by side on `threads` threads, and how many threads each gets.
-    pub fn share(&self, threads: usize) -> (usize, usize) {
-        let side_by_side = threads.clamp(1, self.jobs.len().max(1));
-        (side_by_side, (threads / side_by_side).max(1))
+        Ok(Plan { schemes: entries.names().to_vec(), seeds, baseline, jobs })
     }
 }
 
-/// Watches the runs of a comparison; called from several threads.
-pub trait Observer: Sync {
-    /// Run number `job` begins.
-    fn started(&self, job: usize);
-    /// Something to know before it takes its time.
-    fn note(&self, message: &str);
-    /// Where it stands; false interrupts it.
-    fn progress(&self, job: usize, progress: &Progress) -> bool;
-    /// Its results are on disk, or were there already.
-    fn finished(&self, job: usize);
-    /// Whether no further run should begin.
-    fn interrupted(&self) -> bool;
+/// What may be done to results that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permission {
+    /// Finished runs are run anew.
+    pub again: bool,
+    /// Results of another scenario or comparison may be replaced.
+    pub replace: bool,
 }
 
 /// What a comparison gave.
@@ -140,6 +84,8 @@ pub struct Compared {
     pub summaries: Vec<Summary>,
     /// How many of them were there before.
     pub reused: usize,
+    /// Runs that failed, by name, and why.
+    pub failed: Vec<(String, RunError)>,
     /// Whether it was interrupted.
     pub interrupted: bool,
     /// The comparison over the finished runs; `None` where there are none.
@@ -149,169 +95,334 @@ pub struct Compared {
 struct Done {
     summaries: Vec<Option<Summary>>,
     reused: usize,
-    failed: Option<RunError>,
+    failed: Vec<(usize, RunError)>,
+    /// Why nothing further could be done.
+    fatal: Option<RunError>,
+    written: Option<Instant>,
 }
 
 /// A file that says that a comparison was interrupted; it goes when the comparison is complete.
 const INTERRUPTED: &str = "interrupted.json";
 
+/// How often the comparison over the runs so far is written.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// A directory that this process works in, until dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Taken {
+    _lock: Option<Lock>,
+}
+
+/// Takes `directory` for this process alone, where the file system can do that.
+///
+/// # Errors
+/// Where another process works in it, or it cannot be written.
+pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
+    std::fs::create_dir_all(directory).map_err(|error| directory_error(directory, &error))?;
+    match Lock::try_take(&directory.join(".lock")) {
+        Ok(Some(lock)) => Ok(Taken { _lock: Some(lock) }),
+        Ok(None) => Err(ScenarioError::new(format!("another anabranch is at work in {}", directory.display()))
+            .help("wait until it is done, or give another directory with --out DIR")),
+        Err(error) if is_unsupported(&error) => Ok(Taken { _lock: None }),
+        Err(error) => Err(directory_error(directory, &error)),
+    }
+}
+
+struct Execution<'p> {
+    plan: &'p Plan,
+    scenario: &'p Scenario,
+    directory: &'p Path,
+    threads: usize,
+    again: bool,
+    started: Instant,
+    done: Mutex<Done>,
+}
+
 impl Plan {
-    /// Runs what is not finished in `directory` yet, several runs at a time on `threads` threads, and writes each run
-    /// and the comparison there as soon as they are known. With `again`, everything is run.
+    /// Runs what is not finished in `directory` yet on `threads` threads, and writes each run there as soon as it is
+    /// known and the comparison over them every now and then. A run that fails does not stop the others.
     ///
     /// # Errors
-    /// [`RunError`] of the first run that failed; the results of the others are kept.
+    /// [`RunError`] where the input is wrong, results of others are in the way, or nothing can be written; what is
+    /// finished is kept.
     pub fn execute(
         &self,
         scenario: &Scenario,
         directory: &Path,
         threads: usize,
-        again: bool,
+        permission: Permission,
         observer: &dyn Observer,
     ) -> Result<Compared, RunError> {
-        let started = Instant::now();
         // Whatever is wrong with the graph, the traffic or a load balancer shows before anything is written.
-        if let Some(job) = self.jobs.first() {
-            let mut setup = job.scenario.setup(job.seed)?;
-            job.scenario.check(&setup)?;
-            if let Some(warning) = job.scenario.foresight(&setup) {
-                observer.note(&format!("{}: {warning}", job.name));
-            }
-            for other in &self.jobs[1..self.schemes.len().min(self.jobs.len())] {
-                setup.load_balancers = other.scenario.balancers(&setup.topology)?;
-                other.scenario.check(&setup)?;
-            }
+        let mut first = None;
+        for job in &self.jobs[..self.schemes.len().min(self.jobs.len())] {
+            check(&job.scenario, &job.name, &mut first, observer)?;
         }
+        self.ask(directory, permission)?;
+        let _taken = take_directory(directory)?;
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
-        let (side_by_side, threads_each) = self.share(threads);
-        let next = AtomicUsize::new(0);
-        let done = Done { summaries: vec![None; self.jobs.len()], reused: 0, failed: None };
-        // Marked as incomplete from the start: an interruption while fabrics are being built ends the process.
-        self.mark(directory, &done, true).map_err(|error| directory_error(directory, &error))?;
-        let done = Mutex::new(done);
-        let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(job) = self.jobs.get(number) else { return };
-                if observer.interrupted() || lock().failed.is_some() {
-                    return;
-                }
-                let own = run_directory(directory, &job.scheme, job.seed);
-                let kept = if again { None } else { finished(&job.scenario, &own) };
-                observer.started(number);
-                let reused = kept.is_some();
-                let outcome = match kept {
-                    Some(summary) => Ok(Some(summary)),
-                    None => self.run_job(number, &own, threads_each, observer),
-                };
-                let _hold = Hold::take();
-                let mut done = lock();
-                match outcome {
-                    Ok(None) => return,
-                    Ok(Some(summary)) => {
-                        done.summaries[number] = Some(summary);
-                        done.reused += usize::from(reused);
-                        let written = self.write(scenario, directory, &done, threads, started).and_then(|_| {
-                            let open = done.summaries.iter().any(Option::is_none);
-                            self.mark(directory, &done, open).map_err(|e| directory_error(directory, &e).into())
-                        });
-                        if let Err(error) = written {
-                            done.failed.get_or_insert(error);
-                        }
-                    }
-                    Err(error) => {
-                        done.failed.get_or_insert(error);
-                    }
-                }
-                drop(done);
-                observer.finished(number);
-            }
+        let execution = Execution {
+            plan: self,
+            scenario,
+            directory,
+            threads,
+            again: permission.again,
+            started: Instant::now(),
+            done: Mutex::new(Done {
+                summaries: vec![None; self.jobs.len()],
+                reused: 0,
+                failed: Vec::new(),
+                fatal: None,
+                written: None,
+            }),
         };
-        std::thread::scope(|scope| {
-            for _ in 1..side_by_side {
-                scope.spawn(work);
+        // Marked as incomplete from the start: an interruption while fabrics are being built ends the process.
+        execution.mark(&execution.lock()).map_err(|error| directory_error(directory, &error))?;
+        work_off(&execution, 0..self.jobs.len(), threads, observer);
+        execution.finish()
+    }
+
+    /// Runs of other comparisons in the same directory, of which nothing may be lost unasked.
+    fn ask(&self, directory: &Path, permission: Permission) -> Result<(), ScenarioError> {
+        for (file, what) in [("summary.json", "a single run"), ("sweep.json", "a sweep")] {
+            if directory.join(file).exists() {
+                let message =
+                    format!("{} holds {what}; a comparison needs a directory of its own", directory.display());
+                return Err(ScenarioError::new(message).help("give another directory with --out DIR"));
             }
-            work();
-        });
-        let _hold = Hold::take();
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if done.failed.is_some() {
-            self.mark(directory, &done, false).map_err(|error| directory_error(directory, &error))?;
         }
-        if let Some(error) = done.failed {
+        let others = self.others(directory).map_err(|error| directory_error(directory, &error))?;
+        if others.is_empty() || permission.replace {
+            return Ok(());
+        }
+        let runs = directory.join("runs");
+        let names: Vec<String> =
+            others.iter().take(3).map(|path| path.strip_prefix(&runs).unwrap_or(path).display().to_string()).collect();
+        let more = if others.len() > names.len() { ", ..." } else { "" };
+        let message = format!(
+            "{} holds {} of another comparison: {}{more}",
+            directory.display(),
+            if others.len() == 1 { "a run".to_string() } else { format!("{} runs", others.len()) },
+            names.join(", ")
+        );
+        Err(ScenarioError::new(message)
+            .help("give another directory with --out DIR; or --replace, which keeps them under `earlier-runs`"))
+    }
+
+    /// Runs in `directory` that are not of this comparison: of other load balancers or seeds, or of another scenario.
+    fn others(&self, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+        let mut others = Vec::new();
+        for scheme in children(&directory.join("runs"))? {
+            for seed in children(&scheme)? {
+                if !seed.join("manifest.json").exists() {
+                    continue;
+                }
+                let mine = self.jobs.iter().find(|job| run_directory(directory, &job.scheme, job.seed) == seed);
+                if mine.is_none_or(|job| matches!(look(&job.scenario, &seed), Found::Other)) {
+                    others.push(seed);
+                }
+            }
+        }
+        Ok(others)
+    }
+
+    /// They would show up in the report: they are kept under `earlier-runs`, and come back when they are asked for again.
+    /// Of one load balancer and seed several may be kept there: `seed1`, `seed1-2` and so on.
+    fn move_others_aside(&self, directory: &Path) -> std::io::Result<()> {
+        let (runs, earlier) = (directory.join("runs"), directory.join("earlier-runs"));
+        for other in self.others(directory)? {
+            let kept = earlier.join(other.strip_prefix(&runs).map_err(std::io::Error::other)?);
+            std::fs::create_dir_all(kept.parent().unwrap_or(Path::new("")))?;
+            let names = std::iter::once(kept.clone()).chain((2..).map(|number| beside(&kept, number)));
+            let free = names.into_iter().find(|name| !name.exists()).unwrap_or(kept);
+            std::fs::rename(&other, free)?;
+        }
+        for job in &self.jobs {
+            let wanted = run_directory(directory, &job.scheme, job.seed);
+            let kept = earlier.join(wanted.strip_prefix(&runs).map_err(std::io::Error::other)?);
+            if wanted.exists() || !earlier.is_dir() {
+                continue;
+            }
+            let seed = format!("seed{}", job.seed);
+            let of_seed = |path: &PathBuf| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                *name == *seed || name.starts_with(&format!("{seed}-"))
+            };
+            let mut there = children(kept.parent().unwrap_or(&earlier))?.into_iter().filter(of_seed);
+            let mine = |path: &PathBuf| !matches!(look(&job.scenario, path), Found::Other | Found::Nothing);
+            if let Some(found) = there.find(mine) {
+                std::fs::create_dir_all(wanted.parent().unwrap_or(&runs))?;
+                std::fs::rename(found, &wanted)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `seed1` as `seed1-2` and so on.
+fn beside(path: &Path, number: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}-{number}"))
+}
+
+impl Work for Execution<'_> {
+    fn attempt(&self, number: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
+        let job = &self.plan.jobs[number];
+        let directory = run_directory(self.directory, &job.scheme, job.seed);
+        if !self.again
+            && let Found::Finished(summary) = look(&job.scenario, &directory)
+        {
+            return self.keep(number, *summary, true);
+        }
+        let to =
+            Destination { entry: &job.scheme, directory: &directory, formats: Formats::BOTH, started: Instant::now() };
+        match run_unless(&job.scenario, threads, &to, progress) {
+            Ok(None) => Step::Interrupted,
+            Ok(Some(summary)) => self.keep(number, summary, false),
+            Err(error @ RunError::Report(_)) => self.give_up(error),
+            Err(error) => {
+                self.lock().failed.push((number, error));
+                Step::Done
+            }
+        }
+    }
+
+    fn most_threads(&self, number: usize) -> usize {
+        self.plan.jobs[number].scenario.most_threads()
+    }
+}
+
+impl Execution<'_> {
+    fn lock(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, number: usize, summary: Summary, reused: bool) -> Step {
+        let _hold = Hold::take();
+        let mut done = self.lock();
+        done.summaries[number] = Some(summary);
+        done.reused += usize::from(reused);
+        if reused || done.written.is_some_and(|written| written.elapsed() < WRITE_EVERY) {
+            return Step::Done;
+        }
+        done.written = Some(Instant::now());
+        let marked = self.mark(&done).map_err(|error| directory_error(self.directory, &error).into());
+        let written = marked.and_then(|()| self.write(&done));
+        drop(done);
+        match written {
+            Ok(_) => Step::Done,
+            Err(error) => self.give_up(error),
+        }
+    }
+
+    fn give_up(&self, error: RunError) -> Step {
+        self.lock().fatal.get_or_insert(error);
+        Step::Stop
+    }
+
+    fn write(&self, done: &Done) -> Result<Comparison, RunError> {
+        let runs: Vec<Summary> = done.summaries.iter().flatten().cloned().collect();
+        let provenance = provenance(self.scenario, self.started);
+        let plan = self.plan;
+        Ok(write_comparison(self.directory, &runs, &plan.schemes, &plan.baseline, self.threads, &provenance)?)
+    }
+
+    fn finish(self) -> Result<Compared, RunError> {
+        let _hold = Hold::take();
+        let mut done = std::mem::replace(
+            &mut *self.lock(),
+            Done { summaries: Vec::new(), reused: 0, failed: Vec::new(), fatal: None, written: None },
+        );
+        if let Some(error) = done.fatal.take() {
             return Err(error);
         }
         let comparison = match done.summaries.iter().any(Option::is_some) {
-            true => Some(self.write(scenario, directory, &done, threads, started)?),
+            true => Some(self.write(&done)?),
             false => None,
         };
-        let interrupted = done.summaries.iter().any(Option::is_none);
-        self.mark(directory, &done, interrupted).map_err(|error| directory_error(directory, &error))?;
+        self.gather(&done)?;
+        let missing = done.summaries.iter().filter(|summary| summary.is_none()).count();
+        let interrupted = missing > done.failed.len();
+        self.mark(&done).map_err(|error| directory_error(self.directory, &error))?;
+        done.failed.sort_by_key(|(number, _)| *number);
+        let failed =
+            done.failed.into_iter().map(|(number, error)| (self.plan.jobs[number].name.clone(), error)).collect();
         let summaries = done.summaries.into_iter().flatten().collect();
-        Ok(Compared { summaries, reused: done.reused, interrupted, comparison })
+        Ok(Compared { summaries, reused: done.reused, failed, interrupted, comparison })
     }
 
-    /// `None` where the run was interrupted: half a run is nothing to compare, and it is not kept.
-    fn run_job(
-        &self,
-        number: usize,
-        directory: &Path,
-        threads: usize,
-        observer: &dyn Observer,
-    ) -> Result<Option<Summary>, RunError> {
-        run_unless(&self.jobs[number].scenario, threads, directory, &mut |p| observer.progress(number, p))
+    /// One Parquet per table over all runs.
+    fn gather(&self, done: &Done) -> Result<(), RunError> {
+        let label = Label {
+            name: "entry".into(),
+            kind: Kind::Text,
+            meaning: "load balancer or variant, as in comparison.csv".into(),
+        };
+        let jobs = self.plan.jobs.iter().zip(&done.summaries).filter(|(_, summary)| summary.is_some());
+        let member = |job: &Job| Member {
+            directory: run_directory(self.directory, &job.scheme, job.seed),
+            labels: vec![job.scheme.clone()],
+        };
+        let mut members: Vec<Member> = jobs.map(|(job, _)| member(job)).collect();
+        // The rows of a load balancer stand together.
+        members.sort_by_key(|member| self.plan.schemes.iter().position(|scheme| *scheme == member.labels[0]));
+        if !members.is_empty() {
+            gather_runs(self.directory, &[label], &members)?;
+        }
+        Ok(())
     }
 
-    fn write(
-        &self,
-        scenario: &Scenario,
-        directory: &Path,
-        done: &Done,
-        threads: usize,
-        started: Instant,
-    ) -> Result<Comparison, RunError> {
-        let runs: Vec<Summary> = done.summaries.iter().flatten().cloned().collect();
-        let provenance = provenance(scenario, started);
-        Ok(write_comparison(directory, &runs, &self.schemes, &self.baseline, threads, &provenance)?)
-    }
-
-    fn mark(&self, directory: &Path, done: &Done, interrupted: bool) -> std::io::Result<()> {
-        let path = directory.join(INTERRUPTED);
-        if !interrupted {
+    /// Says which runs are missing; nothing where none is.
+    fn mark(&self, done: &Done) -> std::io::Result<()> {
+        let path = self.directory.join(INTERRUPTED);
+        if done.summaries.iter().all(Option::is_some) {
             return match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             };
         }
-        let missing: Vec<&str> =
-            self.jobs.iter().zip(&done.summaries).filter(|(_, s)| s.is_none()).map(|(j, _)| j.name.as_str()).collect();
-        let text =
-            serde_json::json!({ "interrupted": true, "finished": self.jobs.len() - missing.len(), "missing": missing });
-        std::fs::create_dir_all(directory)?;
+        let jobs = self.plan.jobs.iter().enumerate().zip(&done.summaries).filter(|(_, summary)| summary.is_none());
+        let failed = |number: usize| done.failed.iter().find(|(n, _)| *n == number).map(|(_, error)| error.to_string());
+        let missing: Vec<&str> = jobs.clone().map(|((_, job), _)| job.name.as_str()).collect();
+        let failures: serde_json::Map<String, serde_json::Value> =
+            jobs.filter_map(|((number, job), _)| Some((job.name.clone(), failed(number)?.into()))).collect();
+        let text = serde_json::json!({
+            "interrupted": missing.len() > failures.len(),
+            "finished": self.plan.jobs.len() - missing.len(),
+            "missing": missing,
+            "failed": failures,
+        });
+        std::fs::create_dir_all(self.directory)?;
         std::fs::write(path, format!("{text:#}\n"))
     }
+}
 
-    /// Runs of other comparisons in the same directory would show up in the report: they are kept under `earlier-runs`,
-    /// and come back when they are asked for again.
-    fn move_others_aside(&self, directory: &Path) -> std::io::Result<()> {
-        let (runs, earlier) = (directory.join("runs"), directory.join("earlier-runs"));
-        let mine: Vec<PathBuf> = self.jobs.iter().map(|job| run_directory(directory, &job.scheme, job.seed)).collect();
-        for scheme in children(&runs)? {
-            for seed in children(&scheme)? {
-                if !mine.contains(&seed) && seed.join("manifest.json").exists() {
-                    let relative = seed.strip_prefix(&runs).map_err(std::io::Error::other)?;
-                    move_over(&seed, &earlier.join(relative))?;
-                }
-            }
+/// Whatever is wrong with the graph, the traffic or a load balancer of `scenario`. The setup of a scenario with the same
+/// network and traffic, which `first` keeps, is made once.
+pub(crate) fn check(
+    scenario: &Scenario,
+    name: &str,
+    first: &mut Option<(String, Setup)>,
+    observer: &dyn Observer,
+) -> Result<(), ScenarioError> {
+    let same = scenario.without_load_balancer();
+    match first {
+        Some((text, setup)) if *text == same => {
+            setup.load_balancers = scenario.balancers(&setup.topology)?;
+            scenario.check(setup)
         }
-        for wanted in mine.iter().filter(|path| !path.exists()) {
-            let kept = earlier.join(wanted.strip_prefix(&runs).map_err(std::io::Error::other)?);
-            if kept.exists() {
-                move_over(&kept, wanted)?;
+        _ => {
+            let setup = scenario.setup(scenario.seed)?;
+            scenario.check(&setup)?;
+            if first.is_none()
+                && let Some(warning) = scenario.foresight(&setup)
+            {
+                observer.note(&format!("{name}: {warning}"));
             }
+            *first = Some((same, setup));
+            Ok(())
         }
-        Ok(())
     }
 }
 
@@ -325,16 +436,8 @@ fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Moves a directory, over one that is there.
-fn move_over(from: &Path, to: &Path) -> std::io::Result<()> {
-    if to.exists() {
-        std::fs::remove_dir_all(to)?;
-    }
-    std::fs::create_dir_all(to.parent().unwrap_or(Path::new("")))?;
-    std::fs::rename(from, to)
-}
-
-fn directory_error(directory: &Path, error: &std::io::Error) -> ScenarioError {
+/// A directory that cannot be used, and what to do about it.
+pub(crate) fn directory_error(directory: &Path, error: &std::io::Error) -> ScenarioError {
     ScenarioError::new(format!("the directory {} cannot be used for results: {error}", directory.display()))
         .help("give a directory that can be written with --out DIR")
 }

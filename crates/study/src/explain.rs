@@ -4,11 +4,10 @@ use crate::{
     error::ScenarioError,
     library::READY_MADE,
     scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
-    section::did_you_mean,
 };
 use anabranch_fabric::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
-use anabranch_settings::{Parameter, Parameters, Raw, nearest};
+use anabranch_settings::{Parameter, Parameters, Raw, nearest_few};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
 use anabranch_transport::{TRANSPORTS, cc::About};
 use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
@@ -97,11 +96,32 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
     all
 }
 
-/// All there is to say of `name`.
+/// All there is to say of `name`: of a thing, a section of a scenario, or a key, dotted or not, in any case.
 ///
 /// # Errors
-/// Where nothing goes by it: what does, and the nearest.
+/// Where nothing goes by it: the three nearest names.
 pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
+    let wanted = plain(name);
+    // As it is written where it is defined.
+    let known = names().into_iter().find(|known| plain(known) == wanted);
+    let parts = match &known {
+        Some(known) => [thing_parts(known), section_parts(known)].concat(),
+        None => Vec::new(),
+    };
+    let parts = if parts.is_empty() { key_parts(&wanted) } else { parts };
+    if parts.is_empty() {
+        return Err(nothing_by(name));
+    }
+    Ok(Explanation { name: known.unwrap_or_else(|| name.trim().to_lowercase()), parts })
+}
+
+/// A name with nothing that people get wrong: case, and which dash it is.
+fn plain(name: &str) -> String {
+    name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase().replace('_', "-")
+}
+
+/// What goes by exactly this name, but for sections.
+fn thing_parts(name: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     if let Some(alias) = ALIASES.iter().find(|a| a.name == name) {
         let sides = format!("host side {}, switch side {}", alias.host, alias.switch);
@@ -120,20 +140,109 @@ pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     parts.extend(workload_parts(name));
     parts.extend(fabric_parts(name));
     parts.extend(scenario_part(name));
-    if parts.is_empty() {
-        return Err(nothing_by(name));
-    }
-    Ok(Explanation { name: name.into(), parts })
+    parts
 }
 
-fn nothing_by(name: &str) -> ScenarioError {
+/// What there is to say of a section that is made of kinds of things.
+fn section_parts(name: &str) -> Vec<Part> {
+    let list = |entries: Vec<Entry>, sort: &str| -> String {
+        let named = entries.iter().filter(|entry| entry.sort == sort);
+        named.map(|entry| format!("  {}: {}", entry.name, entry.meaning)).collect::<Vec<_>>().join("\n")
+    };
+    let part = |table: &str, meaning: String, parameters| Part { table: table.into(), meaning, parameters };
+    match name {
+        "topology" => vec![
+            part(
+                "[topology]",
+                format!("The graph. `kind` is one of\n{}", list(catalogue(Kind::Topologies), "topology")),
+                Vec::new(),
+            ),
+            part(
+                "[[topology.link]]",
+                "Other rates and delays for single links or for a class of links.".into(),
+                LinkOverride::default().documentation(),
+            ),
+        ],
+        "transport" => vec![part(
+            "[transport]",
+            format!(
+                "Senders and receivers. `kind` is one of\n{}\n`congestion_control` is one of\n{}",
+                list(catalogue(Kind::Transports), "transport"),
+                list(catalogue(Kind::Transports), "congestion control")
+            ),
+            Vec::new(),
+        )],
+        "load_balancer" => vec![part(
+            "[load_balancer]",
+            format!(
+                "How packets are spread over the paths. `scheme` names a pair, or `host` and `switch` name both sides; \
+                 `[load_balancer.NAME]` holds the parameters of a side. Pairs are\n{}",
+                list(catalogue(Kind::Schemes), "pair")
+            ),
+            Vec::new(),
+        )],
+        "workload" => vec![part(
+            "[[workload]]",
+            format!(
+                "Who sends what to whom and when. `kind` is one of\n{}",
+                list(catalogue(Kind::Workloads), "workload")
+            ),
+            CommonParameters::default().documentation(),
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// Every table with parameters, with all of them.
+fn all_parts() -> Vec<Part> {
+    let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads];
+    let entries = kinds.into_iter().flat_map(catalogue).filter(|entry| entry.sort != "fabric profile");
+    let things = entries.flat_map(|entry| thing_parts(&entry.name));
+    let mut parts: Vec<Part> = Vec::new();
+    for part in things.chain(SECTIONS.iter().flat_map(|name| [thing_parts(name), section_parts(name)].concat())) {
+        if !part.parameters.is_empty() && !parts.iter().any(|known| known.table == part.table) {
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+/// Where a key stands: by itself (`ecn_kmin`), or dotted as `--set` takes it (`load_balancer.prime.p_ecn`).
+fn key_parts(wanted: &str) -> Vec<Part> {
+    let mut steps: Vec<&str> = wanted.split('.').filter(|step| step.parse::<usize>().is_err()).collect();
+    let Some(key) = steps.pop() else { return Vec::new() };
+    let in_steps = |part: &Part| {
+        let table = plain(&part.table);
+        // `topology.radix` is a key of every kind of topology; `load_balancer.prime.p_ecn` of that table alone.
+        steps.iter().all(|step| table.contains(step))
+    };
+    let parts = all_parts().into_iter().filter(in_steps);
+    let own = parts.map(|mut part| {
+        part.parameters.retain(|parameter| plain(parameter.name) == key);
+        part.meaning = String::new();
+        part
+    });
+    own.filter(|part| !part.parameters.is_empty()).collect()
+}
+
+/// Everything that can be explained.
+fn names() -> Vec<String> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
     let mut names: Vec<String> = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
     names.extend(SECTIONS.iter().map(|name| (*name).to_string()));
-    names.sort();
-    names.dedup();
-    let message = format!("nothing is called `{name}`; there are {}", names.join(", "));
-    did_you_mean(ScenarioError::new(message), nearest(name, names.iter().map(String::as_str)))
+    names
+}
+
+fn nothing_by(name: &str) -> ScenarioError {
+    let mut names = names();
+    names.extend(all_parts().iter().flat_map(|part| part.parameters.iter().map(|p| p.name.to_string())));
+    let near = nearest_few(name.rsplit('.').next().unwrap_or(name), names.iter().map(String::as_str), 3);
+    let others: Vec<String> = near[1..].iter().map(|name| format!("`{name}`")).collect();
+    ScenarioError::new(format!("nothing is called `{name}`")).help(format!(
+        "did you mean `{}`? Near are {} too; `anabranch list` names schemes, topologies, transports, workloads and scenarios",
+        near[0],
+        others.join(" and ")
+    ))
 }
 
 fn about_text(summary: &str, description: &str, source: &str) -> String {
@@ -223,7 +332,8 @@ fn workload_parts(name: &str) -> Vec<Part> {
 }
 
 /// Sections of a scenario that can be explained like things.
-const SECTIONS: &[&str] = &["fabric", "run", "measure", "compare", "fault"];
+const SECTIONS: &[&str] =
+    &["topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare"];
 
 fn fabric_parts(name: &str) -> Vec<Part> {
     let part = |table: &str, meaning: &str, parameters: &dyn Parameters| Part {
@@ -273,7 +383,7 @@ impl Explanation {
         for part in &self.parts {
             out += &format!("\n{}\n", part.table);
             for line in part.meaning.lines() {
-                out += &wrapped(line, "    ");
+                out += &wrapped(line, if line.starts_with("  ") { "      " } else { "    " });
             }
             for parameter in &part.parameters {
                 let default = match &parameter.default {

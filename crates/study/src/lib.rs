@@ -6,17 +6,26 @@
 pub mod bench;
 pub mod compare;
 mod document;
+mod entries;
 mod error;
 pub mod explain;
 pub mod hold;
+pub mod init;
 pub mod library;
+mod lock;
 pub mod machine;
+pub mod memory;
+pub mod rerun;
 pub mod results;
 pub mod scenario;
+mod schedule;
 mod section;
+mod store;
 pub mod stripped;
+pub mod sweep;
 pub mod tree;
 
 pub use anabranch_sim::Progress;
-pub use compare::Observer;
 pub use error::ScenarioError;
+pub use lock::release_locks;
+pub use schedule::Observer;

@@ -9,11 +9,15 @@ use crate::{
 use anabranch_fabric::FctKind;
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Formats, LinkFault, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, write_run,
+    Formats, LinkFault, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, read_summary, write_run,
 };
 use anabranch_sim::{Progress, Setup, SimError};
 use anabranch_topology::{FaultAction, NodeId};
-use std::{path::Path, time::Instant};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    time::Instant,
+};
 
 /// Why a run gave no results.
 #[derive(Debug, thiserror::Error)]
@@ -44,60 +48,81 @@ pub fn run_into(
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Summary, RunError> {
-    let started = Instant::now();
+    let to = Destination { entry: scenario.scheme(), directory, formats: Formats::BOTH, started: Instant::now() };
     let (setup, result, _hold) = simulate(scenario, threads, before, progress)?;
-    write(scenario, &setup, &result, threads, directory, started)
+    to.write(scenario, &setup, &result, threads)
 }
 
-/// The same, but an interrupted run leaves nothing.
+/// Where the results of a run go.
+pub(crate) struct Destination<'a> {
+    /// Load balancer or variant of a study that the run is of.
+    pub(crate) entry: &'a str,
+    /// The run's directory.
+    pub(crate) directory: &'a Path,
+    /// Formats of the rows.
+    pub(crate) formats: Formats,
+    /// When the run began.
+    pub(crate) started: Instant,
+}
+
+/// As [`run_into`], but an interrupted run leaves nothing.
 pub(crate) fn run_unless(
     scenario: &Scenario,
     threads: usize,
-    directory: &Path,
+    to: &Destination<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Summary>, RunError> {
-    let started = Instant::now();
     let (setup, result, _hold) = match simulate(scenario, threads, &|_| {}, progress) {
         Err(RunError::Interrupted) => return Ok(None),
         simulated => simulated?,
     };
     match result.interrupted {
         true => Ok(None),
-        false => write(scenario, &setup, &result, threads, directory, started).map(Some),
+        false => to.write(scenario, &setup, &result, threads).map(Some),
     }
 }
 
-fn simulate(
+/// Setup and results of a run. A panic on the way is a mistake of ours, and ends this run alone.
+pub(crate) fn simulate(
     scenario: &Scenario,
     threads: usize,
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Setup, RunResult, Hold), RunError> {
-    let setup = scenario.setup(scenario.seed)?;
-    before(&setup);
-    // From the first events on there is something to keep.
-    let mut hold = None;
-    let mut progress = |at: &Progress| {
-        if at.packet_hops > 0 {
-            hold.get_or_insert_with(Hold::take);
-        }
-        progress(at)
+    let attempt = || {
+        let setup = scenario.setup(scenario.seed)?;
+        before(&setup);
+        // From the first events on there is something to keep.
+        let mut hold = None;
+        let mut progress = |at: &Progress| {
+            if at.packet_hops > 0 {
+                hold.get_or_insert_with(Hold::take);
+            }
+            progress(at)
+        };
+        let result =
+            anabranch_sim::run(&setup, threads, &mut progress).map_err(|error| broken(scenario, threads, error))?;
+        Ok((setup, result, hold.unwrap_or_else(Hold::take)))
     };
-    let result =
-        anabranch_sim::run(&setup, threads, &mut progress).map_err(|error| broken(scenario, threads, error))?;
-    Ok((setup, result, hold.unwrap_or_else(Hold::take)))
+    catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(broken(scenario, threads, SimError::Invariant(format!("panic: {words}"))))
+    })
 }
 
-fn write(
-    scenario: &Scenario,
-    setup: &Setup,
-    result: &RunResult,
-    threads: usize,
-    directory: &Path,
-    started: Instant,
-) -> Result<Summary, RunError> {
-    let provenance = provenance(scenario, started);
-    Ok(write_run(directory, result, &meta(scenario, setup, threads), &provenance, Formats::BOTH)?)
+impl Destination<'_> {
+    fn write(
+        &self,
+        scenario: &Scenario,
+        setup: &Setup,
+        result: &RunResult,
+        threads: usize,
+    ) -> Result<Summary, RunError> {
+        let provenance = provenance(scenario, self.started);
+        let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, setup, threads) };
+        Ok(write_run(self.directory, result, &meta, &provenance, self.formats)?)
+    }
 }
 
 /// What only the caller of the report knows.
@@ -176,16 +201,31 @@ fn faults(setup: &Setup) -> Vec<LinkFault> {
     faults
 }
 
-/// The summary of a finished run in `directory` if it is one of `scenario` by this very build.
-pub(crate) fn finished(scenario: &Scenario, directory: &Path) -> Option<Summary> {
-    let manifest = Manifest::read(directory).ok()??;
-    let same = manifest.scenario_hash == format!("{:016x}", scenario.hash());
-    if !same || manifest.version != VERSION || manifest.commit != COMMIT {
-        return None;
+/// What lies in the directory of a run.
+pub(crate) enum Found {
+    /// Nothing that is whole.
+    Nothing,
+    /// A finished run of this scenario by this very build.
+    Finished(Box<Summary>),
+    /// A run of this scenario by another build, or one that was interrupted.
+    Stale,
+    /// A run of another scenario.
+    Other,
+}
+
+/// Looks for a run of `scenario` in `directory`.
+pub(crate) fn look(scenario: &Scenario, directory: &Path) -> Found {
+    let Ok(Some(manifest)) = Manifest::read(directory) else { return Found::Nothing };
+    if manifest.scenario_hash != format!("{:016x}", scenario.hash()) {
+        return Found::Other;
     }
-    let text = std::fs::read_to_string(directory.join("summary.json")).ok()?;
-    let summary: Summary = serde_json::from_str(&text).ok()?;
-    (!summary.interrupted).then_some(summary)
+    if manifest.version != VERSION || manifest.commit != COMMIT {
+        return Found::Stale;
+    }
+    match read_summary(directory) {
+        Ok(Some(summary)) if !summary.interrupted => Found::Finished(Box::new(summary)),
+        _ => Found::Stale,
+    }
 }
 
 #[cfg(test)]

@@ -114,7 +114,15 @@ impl Tree {
     /// # Errors
     /// Where the key cannot be: no `=`, a step into a value, an element that is not there.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
-        self.set_from("--set", assignment)?;
+        self.change("--set", assignment)
+    }
+
+    /// The same for another flag, `name`, that changes the scenario for good.
+    ///
+    /// # Errors
+    /// As [`Tree::set`].
+    pub fn change(&mut self, name: &str, assignment: &str) -> Result<(), ScenarioError> {
+        self.set_from(name, assignment)?;
         self.changes.push(assignment.to_string());
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `compare`.
 
-use super::{directory, load, run::where_it_lies, threads};
+use super::{directory, load, request, run::where_it_lies, some_failed, threads};
 use crate::{
     arguments::{Compare, Format},
     failure::Failure,
@@ -8,7 +8,7 @@ use crate::{
     progress::Watch,
 };
 use anabranch_study::{
-    compare::{Compared, Plan, Request},
+    compare::{Compared, Permission, Plan},
     hold::Hold,
 };
 use serde_json::{Value, json};
@@ -16,12 +16,11 @@ use serde_json::{Value, json};
 /// `anabranch compare`.
 pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
-    let request =
-        Request { schemes: arguments.schemes.clone(), seeds: arguments.seeds, baseline: arguments.baseline.clone() };
-    let plan = Plan::new(&scenario, &request)?;
+    let plan = Plan::new(&scenario, &request(&arguments.entries))?;
     let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), scenario.hash())?;
     let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
-    let compared = plan.execute(&scenario, &directory, threads(&arguments.options), arguments.again, &watch);
+    let permission = Permission { again: arguments.again, replace: arguments.replace };
+    let compared = plan.execute(&scenario, &directory, threads(&arguments.options), permission, &watch);
     watch.close();
     let compared = compared?;
     let runs = plan.jobs.len();
@@ -29,7 +28,11 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
         note(&format!("{} of {runs} runs were finished before and not repeated", compared.reused));
     }
     let _hold = Hold::take();
-    let Some(comparison) = &compared.comparison else { return Err(Failure::Interrupted) };
+    let failed: Vec<(String, String)> =
+        compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect();
+    let Some(comparison) = &compared.comparison else {
+        return Err(if compared.interrupted { Failure::Interrupted } else { some_failed(&failed, runs) });
+    };
     let page = anabranch_report::report(&directory)?;
     for summary in &compared.summaries {
         for warning in summary.warnings() {
@@ -41,7 +44,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
             let broken = |e: serde_json::Error| Failure::Broken(e.to_string());
             let rows = serde_json::to_value(&comparison.rows).map_err(broken)?;
             let summaries = serde_json::to_value(&compared.summaries).map_err(broken)?;
-            print_json(&answer(&plan, &compared, rows, summaries, &directory.to_string_lossy()));
+            let mut answer = answer(&plan, &compared, rows, summaries, &directory.to_string_lossy());
+            answer["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
+            print_json(&answer);
         }
         Format::Table => print(&format!("{}\n{}", scenario.name, comparison.to_text())),
     }
@@ -49,6 +54,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     if compared.interrupted {
         note(&format!("partial: {} of {runs} runs are finished; the same command goes on", compared.summaries.len()));
         return Err(Failure::Interrupted);
+    }
+    if !failed.is_empty() {
+        return Err(some_failed(&failed, runs));
     }
     Ok(())
 }

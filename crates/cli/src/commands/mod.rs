@@ -4,17 +4,20 @@ mod bench;
 mod catalogue;
 mod check;
 mod compare;
+mod init;
 mod report;
+mod rerun;
 mod run;
+mod shell;
+mod sweep;
 mod topology;
 
 use crate::{
-    arguments::{Arguments, Command, RunOptions, ScenarioArguments},
+    arguments::{Arguments, Command, EntryArguments, RunOptions, ScenarioArguments},
     failure::Failure,
     printing::note,
 };
-use anabranch_study::{ScenarioError, library, scenario::Scenario};
-use anabranch_units::Time;
+use anabranch_study::{ScenarioError, compare::Request, library, scenario::Scenario};
 use std::path::PathBuf;
 
 /// Does what the command line says.
@@ -22,12 +25,17 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Rerun(arguments) => rerun::rerun(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::List(arguments) => catalogue::list(&arguments),
         Command::Explain(arguments) => catalogue::explain(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Topology(arguments) => topology::topology(&arguments),
+        Command::Init(arguments) => init::init(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Man(arguments) => shell::man(&arguments),
     }
 }
 
@@ -40,23 +48,32 @@ fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
+/// What the flags say of what is compared.
+fn request(arguments: &EntryArguments) -> Request {
+    Request {
+        schemes: arguments.schemes.clone(),
+        variants: arguments.variants.clone(),
+        seeds: arguments.seeds,
+        baseline: arguments.baseline.clone(),
+    }
+}
+
+/// Says that runs failed, with the errors of the first few; the others are done all the same.
+fn some_failed(failed: &[(String, String)], runs: usize) -> Failure {
+    const MOST: usize = 5;
+    let named = failed.iter().take(MOST).map(|(name, error)| format!("\n  {name}: {error}"));
+    let more = if failed.len() > MOST { format!("\n  and {} more", failed.len() - MOST) } else { String::new() };
+    Failure::Broken(format!("{} of {runs} runs failed{}{more}", failed.len(), named.collect::<String>()))
+}
+
 /// The threads asked for, else as many as the machine has.
 fn threads(options: &RunOptions) -> usize {
     options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// Hosts per thread from which on splitting one run pays: with fewer, the threads mostly wait for each other.
-const HOSTS_PER_THREAD: usize = 48;
-
 /// The threads asked for, else as many as the machine has, but no more than the fabric keeps busy.
 fn threads_of_run(options: &RunOptions, scenario: &Scenario) -> usize {
-    if let Some(threads) = options.threads {
-        return threads.into();
-    }
-    let Ok(topology) = scenario.topology() else { return 1 };
-    // Where a link takes no time at all, one thread alone can run it.
-    let instant = topology.links.iter().any(|link| link.delay + topology.switch_latency == Time::ZERO);
-    if instant { 1 } else { threads(options).min((topology.hosts as usize / HOSTS_PER_THREAD).max(1)) }
+    options.threads.map_or_else(|| threads(options).min(scenario.most_threads()), usize::from)
 }
 
 /// The directory asked for, else `results/STEM-HASH`. What stands in its way is told before anything is run.

@@ -7,21 +7,18 @@ use crate::{
     printing::{count, millions, note, print, print_json, table},
     progress::Watch,
 };
-use anabranch_report::{FlowSummary, Summary};
-use anabranch_study::{Observer, hold::Hold, results::run_into};
+use anabranch_report::{FlowSummary, Manifest, Summary};
+use anabranch_study::{
+    Observer, ScenarioError, compare::take_directory, hold::Hold, results::run_into, scenario::Scenario,
+};
 use std::path::Path;
 
 /// `anabranch run`.
 pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
     let directory = directory(&arguments.options, &scenario.stem, scenario.hash())?;
-    if directory.join("comparison.csv").exists() {
-        return Err(Failure::input(format!(
-            "`--out {}` holds a comparison; a single run needs a directory of its own, for example `--out {}-run`",
-            directory.display(),
-            directory.display()
-        )));
-    }
+    free_for_a_run(&directory, &scenario, arguments.replace)?;
+    let _taken = take_directory(&directory)?;
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
     let threads = threads_of_run(&arguments.options, &scenario);
@@ -40,6 +37,31 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     }
     where_it_lies(&directory, &page);
     if summary.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Whether a run's results may go there: not over those of another scenario, unless that is asked for.
+fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Result<(), Failure> {
+    let name = directory.display();
+    for (file, what) in [("comparison.csv", "a comparison"), ("sweep.json", "a sweep")] {
+        if directory.join(file).exists() {
+            return Err(Failure::input(format!(
+                "`--out {name}` holds {what}; a single run needs a directory of its own, for example `--out {name}-run`"
+            )));
+        }
+    }
+    let Ok(Some(there)) = Manifest::read(directory) else { return Ok(()) };
+    if replace || there.scenario_hash == format!("{:016x}", scenario.hash()) {
+        return Ok(());
+    }
+    let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
+    let message = format!(
+        "{name} holds the results of something else: {}, {}, seed {}, version {}",
+        there.name,
+        there.schemes.join(", "),
+        seeds.join(", "),
+        there.version
+    );
+    Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace").into())
 }
 
 /// Says where results and report are.

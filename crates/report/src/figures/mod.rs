@@ -15,10 +15,13 @@ mod sheet;
 mod slowdown_by_size;
 mod slowdown_cdf;
 
-pub(crate) use canvas::Hit;
-pub(crate) use palette::SERIES;
+pub(crate) use canvas::{Anchor, Canvas, Hit, LABEL, PANEL, SUBTITLE, TICK, TITLE};
+pub(crate) use palette::{Paint, SERIES, dash, heat};
+pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
 pub(crate) use pdf::to_pdf;
 pub(crate) use png::{shapes, to_png, to_svg};
+pub(crate) use scale::{Scale, plain};
+pub(crate) use sheet::column;
 
 use crate::{
     comparison::{ALL, Comparison},

@@ -73,6 +73,7 @@ macro_rules! flow_columns {
             $($metric: Integer, $unit, $meaning, |c, at| whole(flow(c, at).metrics.$metric);)*
             measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
                 |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
+            seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
         }
     };
 }
@@ -106,6 +107,7 @@ const LINKS: &[Column] = columns! {
         |c, at| c.result.window_utilisation(at.0).into();
     fault: Text, "", "what faults did to the link, such as down at 20us; empty where none struck it",
         |c, at| Value::Text(c.meta.faults_of(&link(c, at).from, &link(c, at).to).into());
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const SERIES: &[Column] = columns! {
@@ -115,6 +117,7 @@ const SERIES: &[Column] = columns! {
     queue_bytes: Integer, "bytes", "waiting data", |c, at| whole(c.result.series[at.0].samples[at.1].1);
     queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(c.result.series[at.0].samples[at.1].2);
     sent_bytes: Integer, "bytes", "sent so far", |c, at| whole(c.result.series[at.0].samples[at.1].3);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const UPLINKS: &[Column] = columns! {
@@ -123,6 +126,7 @@ const UPLINKS: &[Column] = columns! {
     to: Text, "", "receiving switch", |c, at| text(&c.result.uplink_counts[at.0].to);
     packets: Integer, "packets", "data packets of the flow that took this link",
         |c, at| whole(c.result.uplink_counts[at.0].packets);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const OCCUPANCY: &[Column] = columns! {
@@ -132,6 +136,7 @@ const OCCUPANCY: &[Column] = columns! {
     direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
     queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(link(c, at).queue.occupancy[at.1].0);
     time_ps: Integer, "ps", "for how long so many waited", |c, at| whole(link(c, at).queue.occupancy[at.1].1);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 fn plain(number: usize) -> Vec<At> {

@@ -2,13 +2,17 @@
 //! `manifest.json` all come from that declaration.
 
 mod columns;
+mod gather;
 mod parquet;
 mod read;
 mod text;
 
 pub use columns::TABLES;
+pub use gather::{Label, Member, gather};
 pub use read::Frame;
 pub use text::csv_tables;
+
+pub(crate) use gather::columns as gathered_columns;
 
 pub(crate) use parquet::write_parquet;
 pub(crate) use text::write_csv;

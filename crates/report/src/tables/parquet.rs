@@ -7,7 +7,7 @@ use parquet::{
     errors::{ParquetError, Result},
     file::{
         metadata::KeyValue,
-        properties::WriterProperties,
+        properties::{WriterProperties, WriterPropertiesPtr},
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
     schema::types::{Type, TypePtr},
@@ -24,18 +24,10 @@ pub(crate) fn write_parquet(
     provenance: &[(String, String)],
     to: impl Write + Send,
 ) -> Result<()> {
-    let units = table.columns.iter().filter(|column| !column.unit.is_empty());
-    let metadata = provenance
-        .iter()
-        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
-        .chain(units.map(|column| KeyValue::new(format!("unit.{}", column.name), column.unit.to_string())))
-        .collect();
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(concat!("anabranch ", env!("CARGO_PKG_VERSION")).to_string())
-        .set_key_value_metadata(Some(metadata))
-        .build();
-    let mut writer = SerializedFileWriter::new(to, schema(table)?, Arc::new(properties))?;
+    let units = table.columns.iter().map(|column| (column.name, column.unit));
+    let fields: Vec<Field<'_>> =
+        table.columns.iter().map(|c| Field { name: c.name, kind: c.kind, optional: c.optional }).collect();
+    let mut writer = SerializedFileWriter::new(to, schema(table.name, &fields)?, writer_properties(provenance, units))?;
     let rows = (table.rows)(context.result);
     for rows in rows.chunks(ROW_GROUP) {
         let mut group = writer.next_row_group()?;
@@ -65,22 +57,49 @@ pub(crate) fn write_parquet(
     Ok(())
 }
 
-fn schema(table: &Table) -> Result<TypePtr> {
-    let fields = table.columns.iter().map(|column| {
-        let (physical, logical) = match column.kind {
+/// A column of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field<'n> {
+    pub(super) name: &'n str,
+    pub(super) kind: Kind,
+    pub(super) optional: bool,
+}
+
+/// How files are written, with `provenance` and the `units` of columns as metadata.
+pub(super) fn writer_properties<'n>(
+    provenance: &[(String, String)],
+    units: impl Iterator<Item = (&'n str, &'n str)>,
+) -> WriterPropertiesPtr {
+    let units = units.filter(|(_, unit)| !unit.is_empty());
+    let metadata = provenance
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
+        .chain(units.map(|(column, unit)| KeyValue::new(format!("unit.{column}"), unit.to_string())))
+        .collect();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(concat!("anabranch ", env!("CARGO_PKG_VERSION")).to_string())
+        .set_key_value_metadata(Some(metadata))
+        .build();
+    Arc::new(properties)
+}
+
+pub(super) fn schema(name: &str, fields: &[Field<'_>]) -> Result<TypePtr> {
+    let fields = fields.iter().map(|field| {
+        let (physical, logical) = match field.kind {
             Kind::Integer => (Physical::INT64, None),
             Kind::Real => (Physical::DOUBLE, None),
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             Kind::Flag => (Physical::BOOLEAN, None),
         };
-        let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        Type::primitive_type_builder(column.name, physical)
+        let repetition = if field.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        Type::primitive_type_builder(field.name, physical)
             .with_repetition(repetition)
             .with_logical_type(logical)
             .build()
             .map(Arc::new)
     });
-    Ok(Arc::new(Type::group_type_builder(table.name).with_fields(fields.collect::<Result<_>>()?).build()?))
+    Ok(Arc::new(Type::group_type_builder(name).with_fields(fields.collect::<Result<_>>()?).build()?))
 }
 
 fn write<T: DataType, W: Write + Send>(

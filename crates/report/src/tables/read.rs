@@ -12,7 +12,7 @@ use std::{fs::File, path::Path};
 
 /// The cells of one column; `None` where empty.
 #[derive(Clone, Debug, PartialEq)]
-enum Cells {
+pub(super) enum Cells {
     Integer(Vec<Option<u64>>),
     Real(Vec<Option<f64>>),
     Text(Vec<String>),
@@ -20,7 +20,7 @@ enum Cells {
 }
 
 impl Cells {
-    fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Kind) -> Self {
         match kind {
             Kind::Integer => Cells::Integer(vec![]),
             Kind::Real => Cells::Real(vec![]),
@@ -148,7 +148,7 @@ fn read_parquet(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, R
 }
 
 /// Appends the cells of one column of a row group.
-fn append(cells: &mut Cells, group: &dyn RowGroupReader, place: usize) -> Result<(), ParquetError> {
+pub(super) fn append(cells: &mut Cells, group: &dyn RowGroupReader, place: usize) -> Result<(), ParquetError> {
     match cells {
         Cells::Integer(cells) => cells.extend(column::<Int64Type>(group, place)?.map(|cell| cell.map(|v| v as u64))),
         Cells::Real(cells) => cells.extend(column::<DoubleType>(group, place)?),

@@ -4,15 +4,32 @@ use super::{Workload, memory::Budget};
 use anabranch_random::{mix, name_key};
 use anabranch_units::Bytes;
 use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// A scenario's folder.
 #[derive(Clone, Debug)]
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// What stands for a file in a hash, by path, where it is read once for all the runs of a study.
+    contents: Option<Arc<Mutex<BTreeMap<String, String>>>>,
+}
 
 impl Folder {
     pub(crate) fn new(folder: &Path) -> Self {
-        Folder(folder.to_path_buf())
+        Folder { path: folder.to_path_buf(), contents: None }
+    }
+
+    /// From now on, what stands for a file in a hash is read once.
+    pub(crate) fn remember(&mut self) {
+        self.contents.get_or_insert_default();
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The text of a file.
@@ -22,7 +39,7 @@ impl Folder {
 
     /// The content of a file, text or not, where memory has room for it.
     pub(crate) fn read_bytes(&self, path: &str, budget: &Budget) -> std::io::Result<Vec<u8>> {
-        let path = self.0.join(path);
+        let path = self.path.join(path);
         budget.check_file(std::fs::metadata(&path)?.len()).map_err(std::io::Error::other)?;
         std::fs::read(path)
     }
@@ -32,13 +49,19 @@ impl Folder {
         if path.is_empty() {
             return String::new();
         }
-        let joined = self.0.join(path);
+        let joined = self.path.join(path);
         std::path::absolute(&joined).unwrap_or(joined).to_string_lossy().into_owned()
     }
 
     /// What stands for the file in a hash: its content, wherever it lies.
     pub(crate) fn content(&self, path: &str) -> String {
-        match std::fs::read(self.0.join(path)) {
+        let Some(contents) = &self.contents else { return self.read_content(path) };
+        let mut contents = contents.lock().unwrap_or_else(PoisonError::into_inner);
+        contents.entry(path.to_string()).or_insert_with(|| self.read_content(path)).clone()
+    }
+
+    fn read_content(&self, path: &str) -> String {
+        match std::fs::read(self.path.join(path)) {
             Ok(bytes) => {
                 let hash = bytes.iter().fold(name_key("file"), |state, byte| mix(state ^ u64::from(*byte)));
                 let ending = Path::new(path).extension().unwrap_or_default().to_string_lossy();

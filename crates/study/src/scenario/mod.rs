@@ -20,7 +20,7 @@ pub use workload::Workload;
 use crate::{
     document,
     error::ScenarioError,
-    machine::VERSION,
+    machine::{COMMIT, VERSION},
     section::{Section, did_you_mean, list},
     tree::{Place, Tree},
 };
@@ -163,10 +163,36 @@ impl Scenario {
         Ok(other)
     }
 
+    /// The same with other values of some keys, as the flag `flag` says (`KEY=VALUE` each).
+    ///
+    /// # Errors
+    /// Where a key does not exist or a value does not fit.
+    pub fn changed(&self, flag: &str, changes: &[String]) -> Result<Self, ScenarioError> {
+        let mut tree = self.tree.clone();
+        for change in changes {
+            tree.change(flag, change)?;
+        }
+        let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
+        // What is remembered of its files need not be read again.
+        other.folder = self.folder.clone();
+        Ok(other)
+    }
+
     /// The same with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Scenario { seed, ..self.clone() }
+    }
+
+    /// From now on its files are read once for the hashes of all the scenarios made from it: one study, one state of them.
+    pub(crate) fn remember_files(&mut self) {
+        self.folder.remember();
+    }
+
+    /// 16 hex digits over all that a run depends on: its [`Scenario::hash`] and the commit of this build. The name of a
+    /// run in a store.
+    pub fn run_key(&self) -> String {
+        format!("{:016x}", name_key(&format!("{:016x} {COMMIT}", self.hash())))
     }
 
     /// Name of its load balancer.
@@ -243,6 +269,23 @@ impl Scenario {
         }
         add("measure", document::table([], &self.measure).into());
         document
+    }
+
+    /// What it says, with every default and the content of files, but for its load balancers.
+    pub(crate) fn without_load_balancer(&self) -> String {
+        let mut document = self.document(|path| self.folder.content(path), false);
+        document.remove("load_balancer");
+        document.insert("run".into(), document::table([], &self.run).into());
+        document.to_string()
+    }
+
+    /// Threads that a run of it keeps busy: with fewer hosts each, they mostly wait for each other.
+    pub fn most_threads(&self) -> usize {
+        const HOSTS_PER_THREAD: usize = 48;
+        let Ok(topology) = self.topology() else { return 1 };
+        // Where a link takes no time at all, one thread alone can run it.
+        let instant = topology.links.iter().any(|link| link.delay + topology.switch_latency == Time::ZERO);
+        if instant { 1 } else { (topology.hosts as usize / HOSTS_PER_THREAD).max(1) }
     }
 
     /// The graph, without faults.

@@ -1,0 +1,311 @@
+//! `sweep`.
+
+use super::{directory, request, run::where_it_lies, some_failed, threads};
+use crate::{
+    arguments::{self, Format, Sweep},
+    failure::Failure,
+    printing::{note, print, print_json, table},
+    progress::{INTERRUPTED, Watch},
+};
+use anabranch_report::Sweep as Table;
+use anabranch_study::{
+    Observer, Progress, ScenarioError, library,
+    sweep::{self, Again, DryRun, Options, SweepFile, Swept, over},
+};
+use serde_json::{Value, json};
+use std::{path::Path, sync::atomic::Ordering, time::Duration};
+
+/// Rows of the table that a terminal is given; all stand in `sweep.csv`.
+const MOST_ROWS: usize = 100;
+/// For how long the run of `--dry-run` goes on at most.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// `anabranch sweep`.
+pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
+    let (sweep, stem) = plan(arguments)?;
+    let directory = directory(&arguments.options, &format!("{stem}-sweep"), sweep.identity())?;
+    if arguments.list {
+        return list(&sweep, &directory, arguments.options.format);
+    }
+    for warning in sweep.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    let threads = threads(&arguments.options);
+    if arguments.dry_run {
+        let interrupted = || INTERRUPTED.load(Ordering::Relaxed);
+        let dry = sweep.dry_run(&directory, threads, PATIENCE, &interrupted)?;
+        if interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        tell(&sweep, &dry, &directory, arguments.options.format);
+        return Ok(());
+    }
+    let again = match arguments.again {
+        None => Again::No,
+        Some(arguments::Again::Failed) => Again::Failed,
+        Some(arguments::Again::All) => Again::All,
+    };
+    let task = arguments.task.as_deref().map(share).transpose()?;
+    let options = Options { threads, again, replace: arguments.replace, task };
+    let jobs = sweep.due(&directory, &options);
+    let mut places = vec![usize::MAX; sweep.plan.runs.len()];
+    jobs.iter().enumerate().for_each(|(place, number)| places[*number] = place);
+    let names = jobs.iter().map(|number| sweep.name(*number)).collect();
+    let watch = Numbered { watch: Watch::new(arguments.options.progress, names), places };
+    let swept = sweep.execute(&directory, options, &watch);
+    watch.watch.close();
+    answer(&sweep, &swept?, &directory, arguments.options.format)
+}
+
+/// The sweep of the flags, or of a file with a `[sweep]` table.
+fn plan(arguments: &Sweep) -> Result<(sweep::Sweep, String), Failure> {
+    let asked = &arguments.scenario;
+    let file = SweepFile::read(Path::new(&asked.scenario))?;
+    let (name, axes, zip, request) = match file {
+        Some(file) => {
+            let entries = &arguments.entries;
+            let given = [
+                ("--over", !arguments.over.is_empty()),
+                ("--zip", arguments.zip),
+                ("--schemes", !entries.schemes.is_empty()),
+                ("--variant", !entries.variants.is_empty()),
+                ("--seeds", entries.seeds.is_some()),
+                ("--baseline", entries.baseline.is_some()),
+            ];
+            if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+                let message = format!("{flag} stands beside {}, which says what is swept itself", asked.scenario);
+                return Err(ScenarioError::new(message)
+                    .help("change the file, or name a scenario instead of a sweep file")
+                    .into());
+            }
+            (file.scenario, file.axes, file.zip, file.request)
+        }
+        None => {
+            let axes = arguments.over.iter().map(|text| over::axis(text)).collect::<Result<Vec<_>, _>>()?;
+            (asked.scenario.clone(), axes, arguments.zip, request(&arguments.entries))
+        }
+    };
+    let base = library::load(&name, &asked.set, asked.seed)?;
+    for warning in base.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    let stem = match Path::new(&asked.scenario).is_file() {
+        true => Path::new(&asked.scenario).file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        false => base.stem.clone(),
+    };
+    Ok((sweep::Sweep::new(base, axes, zip, &request)?, stem))
+}
+
+/// `K/N`.
+fn share(text: &str) -> Result<(usize, usize), Failure> {
+    let parts = text.split_once('/').and_then(|(k, n)| Some((k.trim().parse().ok()?, n.trim().parse().ok()?)));
+    match parts {
+        Some((k, n)) if (1..=n).contains(&k) => Ok((k, n)),
+        _ => Err(ScenarioError::new(format!("--task {text}: expected K/N with K from 1 to N"))
+            .help("for example --task 3/8, the third of eight shares")
+            .into()),
+    }
+}
+
+/// Runs by their number in the plan, shown by their place among those to be done.
+struct Numbered {
+    watch: Watch,
+    places: Vec<usize>,
+}
+
+impl Observer for Numbered {
+    fn started(&self, job: usize) {
+        self.watch.started(self.places[job]);
+    }
+    fn note(&self, message: &str) {
+        self.watch.note(message);
+    }
+    fn progress(&self, job: usize, progress: &Progress) -> bool {
+        self.watch.progress(self.places[job], progress)
+    }
+    fn finished(&self, job: usize) {
+        self.watch.finished(self.places[job]);
+    }
+    fn interrupted(&self) -> bool {
+        self.watch.interrupted()
+    }
+}
+
+fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Failure> {
+    let status = |run: &str| match () {
+        () if anabranch_report::store_directory(directory, run).join("summary.json").exists() => "finished",
+        () if anabranch_report::failed_file(directory, run).exists() => "failed",
+        () => "missing",
+    };
+    let plan = &sweep.plan;
+    match format {
+        Format::Json => {
+            let one = |number: &usize| {
+                let run = &plan.runs[*number];
+                let values: serde_json::Map<String, Value> = plan
+                    .axes
+                    .iter()
+                    .zip(plan.values(run.point))
+                    .map(|(axis, value)| (axis.key.clone(), value.into()))
+                    .collect();
+                json!({ "run": run.run, "over": values, "scheme": plan.entries[run.entry], "seed": run.seed,
+                        "status": status(&run.run) })
+            };
+            let runs: Vec<Value> = sweep.order().iter().map(one).collect();
+            print_json(&json!({ "directory": directory.to_string_lossy(), "runs": runs }));
+        }
+        Format::Table => {
+            let mut header: Vec<&str> = vec!["run", "status"];
+            header.extend(plan.axes.iter().map(|axis| axis.key.as_str()));
+            header.extend(["scheme", "seed"]);
+            let row = |number: &usize| {
+                let run = &plan.runs[*number];
+                let mut row = vec![run.run.clone(), status(&run.run).to_string()];
+                row.extend(plan.values(run.point).into_iter().map(str::to_string));
+                row.extend([plan.entries[run.entry].clone(), run.seed.to_string()]);
+                row
+            };
+            let rows: Vec<_> = sweep.order().iter().map(row).collect();
+            print(&table(&header, &rows));
+        }
+    }
+    Ok(())
+}
+
+fn tell(sweep: &sweep::Sweep, dry: &DryRun, directory: &Path, format: Format) {
+    let points = sweep.plan.points();
+    let measured = dry.measured.as_ref();
+    if format == Format::Json {
+        print_json(&json!({
+            "points": points,
+            "runs": dry.runs,
+            "missing": dry.missing,
+            "measured": measured.map(|m| json!({ "run": m.name, "seconds": m.seconds, "stopped": m.stopped,
+                                                 "memory_bytes": m.memory_bytes })),
+            "side_by_side": dry.side_by_side,
+            "seconds": dry.seconds(),
+            "directory": directory.to_string_lossy(),
+        }));
+        return;
+    }
+    let done = dry.runs - dry.missing;
+    let mut text = format!("{points} points, {} runs, {done} of them done, in {}\n", dry.runs, directory.display());
+    if let Some(m) = measured {
+        let about = if m.stopped { "about " } else { "" };
+        let memory = m.memory_bytes.map_or("unknown".to_string(), |bytes| format!("{:.0} MB", bytes as f64 / 1e6));
+        text += &format!("Measured: {}: {about}{:.3} s, {memory} of memory\n", m.name, m.seconds);
+        text += &format!(
+            "If the {} missing runs are like it, {} side by side take {}\n",
+            dry.missing,
+            dry.side_by_side,
+            duration(dry.seconds())
+        );
+    }
+    print(&text);
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+fn answer(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format) -> Result<(), Failure> {
+    if swept.reused > 0 {
+        note(&format!("{} of {} runs were finished before and not repeated", swept.reused, swept.share));
+    }
+    let runs = sweep.order().len();
+    match format {
+        Format::Json => {
+            let rows = swept.table.as_ref().map(|(table, _)| rows(table));
+            let failed: Vec<Value> =
+                swept.failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
+            print_json(&json!({
+                "scenario": sweep.plan.name,
+                "over": sweep.plan.axes.iter().map(|axis| json!({ "key": axis.key, "values": axis.values })).collect::<Vec<_>>(),
+                "schemes": sweep.plan.entries,
+                "seeds": sweep.plan.seeds,
+                "baseline": sweep.plan.baseline,
+                "runs": runs,
+                "reused_runs": swept.reused,
+                "missing": swept.missing,
+                "failed": failed,
+                "interrupted": swept.interrupted,
+                "sweep": rows,
+                "directory": directory.to_string_lossy(),
+            }));
+        }
+        Format::Table => {
+            if let Some((told, _)) = &swept.table {
+                print(&text(told));
+            }
+        }
+    }
+    match &swept.table {
+        Some((_, page)) => where_it_lies(directory, page),
+        None => note(&format!(
+            "results in {}; {} of {runs} runs are missing, tables and figures follow when all are there",
+            directory.display(),
+            swept.missing
+        )),
+    }
+    if swept.interrupted {
+        note("partial: the same command goes on");
+        return Err(Failure::Interrupted);
+    }
+    if !swept.failed.is_empty() {
+        return Err(some_failed(&swept.failed, swept.share));
+    }
+    Ok(())
+}
+
+/// The table, with as many metrics as fit the terminal; the main one always.
+fn text(sweep: &Table) -> String {
+    let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| usize::from(width.0));
+    let drawn = |others: usize| {
+        let (header, mut rows) = sweep.table(others);
+        let all = rows.len();
+        rows.truncate(MOST_ROWS);
+        let header: Vec<&str> = header.iter().map(String::as_str).collect();
+        (table(&header, &rows), all - rows.len())
+    };
+    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= width);
+    let others = (1..=2).rev().find(|others| fits(&drawn(*others).0)).unwrap_or(0);
+    let (lines, more) = drawn(others);
+    let mut text = format!("{}\n\n{lines}", sweep.plan.name);
+    if more > 0 {
+        text += &format!("{more} more rows in sweep.csv\n");
+    }
+    if others < 2 {
+        text += "more metrics in sweep.csv\n";
+    }
+    match sweep.plan.seeds.len() {
+        1 => text += &format!("\nOne seed: no confidence intervals; change against {}\n", sweep.plan.baseline),
+        seeds => {
+            text += &format!(
+                "\nMean of {seeds} seeds ± half of the 95 % confidence interval;\nchange against {}; ~ not significant\n",
+                sweep.plan.baseline
+            );
+        }
+    }
+    text
+}
+
+/// The rows of `sweep.csv`.
+fn rows(sweep: &Table) -> Value {
+    let of = |(point, comparison): (usize, &Option<anabranch_report::Comparison>)| {
+        let comparison = comparison.as_ref()?;
+        let values: serde_json::Map<String, Value> = sweep
+            .plan
+            .axes
+            .iter()
+            .zip(sweep.plan.values(point))
+            .map(|(axis, value)| (axis.key.clone(), value.into()))
+            .collect();
+        let rows = serde_json::to_value(&comparison.rows).ok()?;
+        Some(json!({ "over": values, "comparison": rows }))
+    };
+    sweep.comparisons.iter().enumerate().filter_map(of).collect()
+}

@@ -1,0 +1,73 @@
+//! What the tests of the command share: a directory of their own, and what the command said.
+
+use serde_json::Value;
+use std::{
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+/// A directory of this test's own, removed at its end.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("anabranch-command-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.0.join(name), text).unwrap();
+        name.to_string()
+    }
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command
+    }
+    pub(crate) fn entries(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.0.join(path)) else { return Vec::new() };
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+    pub(crate) fn json_file(&self, path: &str) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.0.join(path)).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+pub(crate) fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+/// The one JSON object on standard output.
+pub(crate) fn json(output: &Output) -> Value {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    let value: Value = serde_json::from_str(&stdout(output)).unwrap();
+    assert!(value.is_object());
+    value
+}
+
+pub(crate) fn assert_has(value: &Value, keys: &[&str]) {
+    for key in keys {
+        let found = key.split('.').try_fold(value, |at, part| at.get(part));
+        assert!(found.is_some(), "no {key} in {value:#}");
+    }
+}

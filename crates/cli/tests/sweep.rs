@@ -1,0 +1,737 @@
+//! Sweeps, variants, reruns: what scripts see of them, what lies on disk, and what happens when something dies.
+
+mod common;
+
+use anabranch_report::Frame;
+use common::{Folder, assert_has, code, json, stderr, stdout};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A small sweep: two sizes, two load balancers, two seeds.
+const SMALL: &[&str] = &[
+    "sweep",
+    "tiny",
+    "--over",
+    "workload.0.size=32KiB,64KiB",
+    "--schemes",
+    "ecmp,prime",
+    "--seeds",
+    "2",
+    "--out",
+    "out",
+    "--format",
+    "json",
+];
+
+/// The rows of a CSV file, by column.
+fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let row = |line: &str| header.iter().map(ToString::to_string).zip(line.split(',').map(str::to_string)).collect();
+    lines.map(row).collect()
+}
+
+/// Lines of the log of starts.
+fn starts(folder: &Folder) -> usize {
+    std::fs::read_to_string(folder.0.join("out/starts.log")).map_or(0, |text| text.lines().count())
+}
+
+/// Every run that can be seen is whole: its tables can be read, and its summary speaks of as many flows.
+fn assert_whole(folder: &Folder) -> usize {
+    let runs = folder.entries("out/runs");
+    for run in &runs {
+        let path = folder.0.join("out/runs").join(run);
+        let summary = folder.json_file(&format!("out/runs/{run}/summary.json"));
+        let flows = Frame::read(&path, "flows", &["seed"]).unwrap().unwrap();
+        assert_eq!(Some(flows.rows() as u64), summary["flows"]["total"].as_u64(), "{run}");
+        assert!(Frame::read(&path, "links", &["seed", "bytes"]).unwrap().is_some(), "{run}");
+    }
+    runs.len()
+}
+
+#[test]
+fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
+    let folder = Folder::new("sweep");
+    let first = json(&folder.run(SMALL));
+    assert_has(&first, &["scenario", "over", "schemes", "seeds", "baseline", "runs", "sweep", "directory"]);
+    assert_eq!((first["runs"].as_u64(), first["reused_runs"].as_u64()), (Some(8), Some(0)));
+    assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
+    for file in
+        ["sweep.json", "sweep.csv", "runs.csv", "manifest.json", "report.html", "flows.parquet", "links.parquet"]
+    {
+        assert!(folder.0.join("out").join(file).exists(), "no {file}");
+    }
+    for file in ["sweep_curves.svg", "sweep_curves.png", "sweep_curves.csv"] {
+        assert!(folder.0.join("out/figures").join(file).exists(), "no {file}");
+    }
+    // Two points, two load balancers, every metric.
+    let table = rows(&folder.0.join("out/sweep.csv"));
+    let of = |size: &str, scheme: &str| {
+        table
+            .iter()
+            .find(|row| row["workload.0.size"] == size && row["scheme"] == scheme && row["metric"] == "fct_mean")
+            .unwrap_or_else(|| panic!("no {size}, {scheme}"))
+    };
+    assert_eq!(of("32KiB", "ecmp")["seeds"], "2");
+    let mean = |size: &str| of(size, "prime")["mean"].parse::<f64>().unwrap();
+    assert!(mean("64KiB") > mean("32KiB"), "larger flows take longer");
+    // What a run gave here is what `run` gives.
+    let listed = rows(&folder.0.join("out/runs.csv"));
+    assert_eq!(listed.len(), 8);
+    let alone = json(&folder.run(&[
+        "run",
+        "tiny",
+        "--set",
+        "workload.0.size=32KiB",
+        "--set",
+        "load_balancer.scheme=ecmp",
+        "--seed",
+        "2",
+        "--out",
+        "alone",
+        "--format",
+        "json",
+    ]));
+    let same =
+        listed.iter().find(|row| row["workload.0.size"] == "32KiB" && row["scheme"] == "ecmp" && row["seed"] == "2");
+    let same = same.unwrap();
+    assert_eq!((same["status"].as_str(), same["attempts"].as_str()), ("finished", "1"));
+    assert_eq!(Some(same["fingerprint"].as_str()), alone["fingerprint"].as_str());
+    assert_eq!(same["fct_p99"].parse::<f64>().unwrap(), alone["fct_us"]["p99"].as_f64().unwrap());
+    // The rows of all runs: eight flows each, and which run they are of.
+    let all = Frame::read(&folder.0.join("out"), "flows", &["seed", "fct_rx_ps"]).unwrap().unwrap();
+    assert_eq!(all.rows(), 8 * 8);
+    let seeds: Vec<u64> = all.integers("seed").iter().map(|seed| seed.unwrap()).collect();
+    assert_eq!((seeds.iter().filter(|s| **s == 1).count(), seeds.iter().filter(|s| **s == 2).count()), (32, 32));
+    let manifest = folder.json_file("out/manifest.json");
+    let columns = |file: &str| -> Vec<String> {
+        let files = manifest["files"].as_array().unwrap();
+        let entry = files.iter().find(|entry| entry["name"] == file).unwrap_or_else(|| panic!("no {file}"));
+        entry["columns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(columns("flows.parquet")[..3], ["workload.0.size", "entry", "run"]);
+    assert_eq!(columns("runs.csv")[..4], ["workload.0.size", "scheme", "seed", "run"]);
+
+    // Again: nothing is done, nothing is written.
+    let stamp = |file: &str| std::fs::metadata(folder.0.join("out").join(file)).unwrap().modified().unwrap();
+    let before = (stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json"));
+    assert_eq!(json(&folder.run(SMALL))["reused_runs"].as_u64(), Some(8));
+    assert_eq!((stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json")), before);
+    // One value and one seed more: what is there is kept.
+    let more: Vec<&str> = SMALL
+        .iter()
+        .map(|word| match *word {
+            "workload.0.size=32KiB,64KiB" => "workload.0.size=32KiB,64KiB,128KiB",
+            "2" => "3",
+            other => other,
+        })
+        .collect();
+    let grown = json(&folder.run(&more));
+    assert_eq!((grown["runs"].as_u64(), grown["reused_runs"].as_u64()), (Some(18), Some(8)));
+    assert_eq!(starts(&folder), 18);
+    // `--again` does all of them anew.
+    assert_eq!(json(&folder.run(&[&more[..], &["--again"]].concat()))["reused_runs"].as_u64(), Some(0));
+    assert_eq!((assert_whole(&folder), starts(&folder)), (18, 36));
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
+    // The page is written again from the disk alone.
+    std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
+    json(&folder.run(&["report", "out", "--format", "json"]));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    for part in ["sweep of 3 points", "workload.0.size", "32KiB, 64KiB, 128KiB", "<svg"] {
+        assert!(page.contains(part), "no {part:?} in the page");
+    }
+}
+
+#[test]
+fn two_keys_make_a_heat_map_and_a_zip_goes_hand_in_hand() {
+    let folder = Folder::new("two-keys");
+    let arguments = [
+        "sweep",
+        "tiny",
+        "--over",
+        "workload.0.size=32KiB..64KiB:32KiB",
+        "--over",
+        "topology.link_rate=100Gbps,400Gbps",
+        "--schemes",
+        "ecmp,prime",
+        "--out",
+        "out",
+        "--format",
+        "json",
+    ];
+    let grid = json(&folder.run(&arguments));
+    // Two by two points, two load balancers, the two seeds of the scenario's own [compare].
+    assert_eq!(grid["runs"].as_u64(), Some(16));
+    let cells = rows(&folder.0.join("out/figures/sweep_heat.csv"));
+    assert_eq!(cells.len(), 4 * 2, "a cell per point and load balancer");
+    let zip = json(&folder.run(&[&arguments[..], &["--zip", "--replace"]].concat()));
+    assert_eq!((zip["runs"].as_u64(), zip["reused_runs"].as_u64()), (Some(8), Some(8)), "two of the four points");
+    assert!(!folder.0.join("out/figures/sweep_heat.csv").exists(), "a zip is no map");
+    // Another sweep in the same store replaces nothing unasked.
+    let output = folder.run(&arguments);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("another sweep") && stderr(&output).contains("--replace"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_sweep_file_fills_the_same_store_in_shares() {
+    let folder = Folder::new("file");
+    folder.file("study.toml", "[sweep]\nscenario = \"tiny\"\nmode = \"grid\"\nschemes = [\"ecmp\", \"prime\"]\nseeds = 2\n\n[sweep.over]\nworkload.0.size = [\"32KiB\", \"64KiB\"]\n");
+    let list = json(&folder.run(&["sweep", "study.toml", "--out", "out", "--list", "--format", "json"]));
+    let hashes: Vec<&str> = list["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    assert_eq!(hashes.len(), 8);
+    assert!(!folder.0.join("out").exists(), "a list writes nothing");
+    let table = stdout(&folder.run(&["sweep", "study.toml", "--out", "out", "--list"]));
+    assert!(table.contains(hashes[0]) && table.contains("missing"), "{table}");
+    // Two shares, then all is there, and the last one has drawn the figures.
+    let task =
+        |task: &str| json(&folder.run(&["sweep", "study.toml", "--out", "out", "--task", task, "--format", "json"]));
+    let first = task("1/2");
+    assert_eq!((first["missing"].as_u64(), first["sweep"].is_null()), (Some(4), true));
+    assert!(!folder.0.join("out/report.html").exists(), "figures once, at the end");
+    assert_eq!(task("2/2")["missing"].as_u64(), Some(0));
+    assert!(folder.0.join("out/report.html").exists());
+    let mut found = folder.entries("out/runs");
+    let mut listed: Vec<String> = hashes.iter().map(ToString::to_string).collect();
+    found.sort();
+    listed.sort();
+    assert_eq!(found, listed);
+    // The flags say the same sweep.
+    assert_eq!(json(&folder.run(SMALL))["reused_runs"].as_u64(), Some(8));
+    for (arguments, words) in [
+        (&["sweep", "study.toml", "--over", "seed=1"][..], &["--over", "study.toml"][..]),
+        (&["sweep", "study.toml", "--task", "0/4"], &["0/4", "from 1 to N"]),
+        (&["sweep", "study.toml", "--task", "5/4"], &["5/4"]),
+    ] {
+        let output = folder.run(arguments);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        words.iter().for_each(|word| assert!(stderr(&output).contains(word), "{}", stderr(&output)));
+    }
+}
+
+#[test]
+fn mistakes_in_a_sweep_are_said_before_anything_runs() {
+    let folder = Folder::new("sweep-mistakes");
+    folder.file("two.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\nseed = 3\n");
+    folder.file("no.toml", "[sweep]\nscenario = \"tiny\"\n");
+    folder.file("both.toml", "seed = 1\n[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\n");
+    let over = |key| ["sweep", "tiny", "--schemes", "ecmp", "--over", key];
+    let cases: &[(&[&str], &[&str])] = &[
+        (&over("topology.radx=4,8"), &["--over", "`radx`", "did you mean `radix`?"]),
+        (&over("workload.0.size=64KiB,64 parsec"), &["--over", "`size`", "parsec", "MiB"]),
+        (&over("workload.3.size=64KiB"), &["--over", "a list with 1"]),
+        (&over("topology.radix=4..8"), &["--over", "needs a step"]),
+        // An odd radix is found when the graph of its point is built, still before anything runs.
+        (&over("topology.radix=4,5"), &["radix", "even"]),
+        (&over("seed=1,2"), &["--seeds"]),
+        (&over("load_balancer.scheme=ecmp,prime"), &["--schemes"]),
+        (&["sweep", "tiny", "--schemes", "ecmp"], &["--over"]),
+        (
+            &["sweep", "tiny", "--zip", "--over", "topology.radix=4,8", "--over", "workload.0.size=1KiB"],
+            &["--zip", "different numbers"],
+        ),
+        (&["sweep", "tiny", "--over", "topology.radix=4", "--over", "topology.radix=8"], &["swept twice"]),
+        (&["sweep", "tiny", "--over", "run.warmup=0us..1000000us:1us"], &["1000000"]),
+        (&["sweep", "two.toml"], &["two.toml:4", "`seed`", "did you mean `seeds`?"]),
+        (&["sweep", "no.toml"], &["`over` is missing"]),
+        (&["sweep", "both.toml"], &["both.toml:1", "[sweep] alone"]),
+        (&["sweep", "nowhere.toml", "--over", "topology.radix=4"], &["nowhere.toml"]),
+        (&["compare", "tiny", "--variant", "short"], &["--variant short", "no `=`"]),
+        (&["compare", "tiny", "--variant", "prime=run.warmup=1us"], &["`prime` is a load balancer"]),
+        (
+            &["compare", "tiny", "--variant", "short=load_balancer.prime.p_encn=8"],
+            &["--variant short", "`p_encn`", "`p_ecn`"],
+        ),
+        (&["compare", "tiny", "--variant", "a=run.warmup=1us", "--variant", "a=run.warmup=2us"], &["`a` stands twice"]),
+        (&["rerun", "."], &["no finished runs"]),
+        (&["init", "two.toml"], &["two.toml", "--replace"]),
+    ];
+    let before = folder.entries(".");
+    for (arguments, words) in cases {
+        let output = folder.run(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        for word in *words {
+            assert!(stderr(&output).contains(word), "{arguments:?}: no {word:?} in:\n{}", stderr(&output));
+        }
+        assert_eq!((stdout(&output).as_str(), folder.entries(".")), ("", before.clone()), "{arguments:?}");
+    }
+    // A key that changes nothing is a warning.
+    let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--list"]].concat());
+    assert_eq!(code(&output), 0);
+    let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--dry-run"]].concat());
+    assert!(stderr(&output).contains("changes nothing"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_dry_run_measures_one_run_and_writes_nothing() {
+    let folder = Folder::new("dry");
+    let dry = json(&folder.run(&[SMALL, &["--dry-run"]].concat()));
+    assert_has(&dry, &["points", "runs", "missing", "measured.seconds", "measured.run", "side_by_side", "seconds"]);
+    assert_eq!((dry["points"].as_u64(), dry["runs"].as_u64(), dry["missing"].as_u64()), (Some(2), Some(8), Some(8)));
+    assert!(folder.entries(".").is_empty());
+    let text = stdout(&folder.run(&["sweep", "tiny", "--over", "topology.radix=4,8", "--dry-run"]));
+    for part in ["2 points, 8 runs, 0 of them done", "Measured: radix = 8, prime, seed 2", "side by side"] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+/// Runs of a second or so each, so that something can happen to them.
+fn long() -> Vec<&'static str> {
+    vec![
+        "sweep",
+        "tiny",
+        "--set",
+        "workload.0.size=256MiB",
+        "--over",
+        "topology.link_delay=1us,2us,3us",
+        "--schemes",
+        "ecmp,ops",
+        "--seeds",
+        "1",
+        "--threads",
+        "1",
+        "--out",
+        "out",
+    ]
+}
+
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !there() {
+        assert!(began.elapsed() < Duration::from_secs(120), "waited two minutes for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn two_processes_share_a_store_and_each_run_is_begun_once() {
+    let folder = Folder::new("together");
+    let start = || folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (one, two) = (start(), start());
+    for child in [one, two] {
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    assert_eq!((assert_whole(&folder), starts(&folder)), (6, 6));
+    assert!(folder.0.join("out/report.html").exists());
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
+    let processes = std::fs::read_to_string(folder.0.join("out/starts.log")).unwrap();
+    let mut ids: Vec<&str> = processes.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 2, "both did some of it");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_process_costs_its_run_alone() {
+    let folder = Folder::new("killed");
+    let mut child = folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the second run", || starts(&folder) >= 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let done = assert_whole(&folder);
+    assert!(done < 6 && !folder.0.join("out/report.html").exists());
+    let begun = starts(&folder);
+    let output = folder.run(&long());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(
+        (assert_whole(&folder), starts(&folder)),
+        (6, begun + 6 - done),
+        "one start more than runs, for the one killed"
+    );
+    assert_eq!(begun - done, 1);
+    let attempts: Vec<String> =
+        rows(&folder.0.join("out/runs.csv")).iter().map(|row| row["attempts"].clone()).collect();
+    assert_eq!(attempts.iter().filter(|attempts| *attempts == "2").count(), 1, "{attempts:?}");
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
+    // A process that is interrupted ends its run and leaves nothing of it.
+    let folder = Folder::new("interrupted");
+    let child = folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the second run", || starts(&folder) >= 2);
+    std::thread::sleep(Duration::from_millis(100));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert!(assert_whole(&folder) < 6);
+    assert!(folder.entries("out/.writing").is_empty());
+}
+
+#[test]
+fn a_run_that_kills_its_process_three_times_is_given_up() {
+    let folder = Folder::new("thrice");
+    let list = json(&folder.run(&[SMALL, &["--list"]].concat()));
+    let run = list["runs"][0]["run"].as_str().unwrap().to_string();
+    // What three processes leave that were killed while they did it.
+    std::fs::create_dir_all(folder.0.join("out/.claims")).unwrap();
+    std::fs::write(folder.0.join("out/.claims").join(&run), "x a 1 1\nx a 2 2\nx a 3 3\n").unwrap();
+    let output = folder.run(SMALL);
+    assert_eq!(code(&output), 3);
+    assert!(stderr(&output).contains("killed 3 times"), "{}", stderr(&output));
+    let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(answer["failed"].as_array().map(Vec::len), Some(1));
+    assert_eq!(assert_whole(&folder), 7, "the others are done");
+    let failed = folder.json_file(&format!("out/failed/{run}.json"));
+    assert_eq!(failed["attempts"].as_u64(), Some(3));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    assert!(page.contains("Failed: "), "the page says so");
+    // It stays failed until it is asked for.
+    assert_eq!((code(&folder.run(SMALL)), starts(&folder)), (3, 7));
+    assert_eq!(code(&folder.run(&[SMALL, &["--again=failed"]].concat())), 0);
+    assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
+}
+
+/// A file system of so many KiB at `path`, gone when dropped; `None` where this process may not mount.
+#[cfg(target_os = "linux")]
+struct Small(std::path::PathBuf);
+
+#[cfg(target_os = "linux")]
+impl Small {
+    fn new(path: &Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(path).unwrap();
+        let output =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(path).output();
+        output.is_ok_and(|output| output.status.success()).then(|| Small(path.to_path_buf()))
+    }
+    fn remount(&self, option: &str) {
+        let status = Command::new("mount").args(["-o", &format!("remount,{option}")]).arg(&self.0).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_or_read_only_disk_leaves_whole_runs_and_the_same_command_goes_on() {
+    let folder = Folder::new("disk");
+    let Some(disk) = Small::new(&folder.0.join("out"), "200k") else {
+        eprintln!("SKIPPED: only root may mount the small disk that this test fills");
+        return;
+    };
+    let output = folder.run(SMALL);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
+    let done = assert_whole(&folder);
+    assert!((1..8).contains(&done), "{done} runs fit on it");
+    assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/failed").is_empty());
+    disk.remount("ro");
+    let output = folder.run(SMALL);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert!(stderr(&output).contains("Read-only file system"), "{}", stderr(&output));
+    let output = folder.run(&["compare", "tiny", "--out", "out/compare"]);
+    assert_eq!((code(&output), stderr(&output).contains("Read-only file system")), (2, true), "{}", stderr(&output));
+    disk.remount("rw,size=64M");
+    let answer = json(&folder.run(SMALL));
+    assert_eq!(answer["reused_runs"].as_u64(), Some(done as u64));
+    assert_eq!(assert_whole(&folder), 8);
+}
+
+#[test]
+fn variants_stand_beside_load_balancers() {
+    let folder = Folder::new("variants");
+    let compared = json(&folder.run(&[
+        "compare",
+        "tiny",
+        "--schemes",
+        "ecmp,prime",
+        "--variant",
+        "short=load_balancer.prime.p_ecn=2;transport.ack_every=1",
+        "--seeds",
+        "2",
+        "--out",
+        "out",
+        "--format",
+        "json",
+    ]));
+    assert_eq!(compared["schemes"], serde_json::json!(["ecmp", "prime", "short"]));
+    let run =
+        |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/manifest.json"))["scenario"].to_string();
+    assert!(run("short").contains("p_ecn = 2") && run("short").contains("ack_every = 1"), "{}", run("short"));
+    assert!(run("short").contains("scheme = \\\"prime\\\"") && !run("prime").contains("p_ecn = 2"));
+    // One acknowledgement per packet: 128 packets, where `prime` sends one for several.
+    let acks =
+        |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/summary.json"))["counters"]["acks"].as_u64();
+    assert!(acks("short") > acks("prime"));
+    // The rows of all three stand in one file, told apart by `entry`: 3 entries, 2 seeds, 8 flows.
+    let all = Frame::read(&folder.0.join("out"), "flows", &["seed"]).unwrap().unwrap();
+    assert_eq!(all.rows(), 3 * 2 * 8);
+    // Done again from their manifests, all six give what is recorded; one by name too.
+    let again = json(&folder.run(&["rerun", "out", "--format", "json"]));
+    assert_eq!((again["same"].as_bool(), again["runs"].as_array().map(Vec::len)), (Some(true), Some(6)));
+    let one = json(&folder.run(&["rerun", "out", "short/seed2", "--threads", "2", "--format", "json"]));
+    assert_eq!((one["same"].as_bool(), one["runs"].as_array().map(Vec::len)), (Some(true), Some(1)));
+    // A result that is not what its scenario gives is found out.
+    let path = folder.0.join("out/runs/prime/seed1/summary.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let recorded = folder.json_file("out/runs/prime/seed1/summary.json")["fingerprint"].as_str().unwrap().to_string();
+    std::fs::write(&path, text.replace(&recorded, "0123456789abcdef")).unwrap();
+    let output = folder.run(&["rerun", "out"]);
+    assert_eq!(code(&output), 3);
+    assert!(stdout(&output).contains("DIFFERS") && stderr(&output).contains("1 of 6"), "{}", stderr(&output));
+    // In a sweep too; with no load balancer named, the scenario's own [compare] stands beside.
+    let swept = json(&folder.run(&[
+        "sweep",
+        "tiny",
+        "--over",
+        "workload.0.size=32KiB,64KiB",
+        "--variant",
+        "short=load_balancer.prime.p_ecn=2",
+        "--seeds",
+        "1",
+        "--out",
+        "swept",
+        "--format",
+        "json",
+    ]));
+    assert_eq!(
+        (swept["schemes"].clone(), swept["runs"].as_u64()),
+        (serde_json::json!(["ecmp", "prime", "short"]), Some(6))
+    );
+    let hash = folder.entries("swept/runs")[0].clone();
+    assert_eq!(json(&folder.run(&["rerun", "swept", &hash[..6], "--format", "json"]))["same"].as_bool(), Some(true));
+}
+
+/// Long enough to be still under way when the second comparison begins.
+#[cfg(unix)]
+#[test]
+fn two_comparisons_in_one_directory_at_once_are_refused() {
+    let folder = Folder::new("at-once");
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,ops", "--set", "workload.0.size=16GiB", "--out", "out"];
+    let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the first to begin", || folder.0.join("out/.lock").exists());
+    for second in [&arguments[..], &["run", "tiny", "--out", "out"]] {
+        let output = folder.run(second);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains("another anabranch is at work in out"), "{}", stderr(&output));
+    }
+    Command::new("kill").args(["-KILL", &child.id().to_string()]).status().unwrap();
+    child.wait_with_output().unwrap();
+    // The lock dies with its process.
+    let output = folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(!folder.0.join("out/.lock").exists());
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes_and_every_row_its_seed() {
+    let folder = Folder::new("bytes");
+    let measure = [
+        "--set",
+        "measure.series_links=[\"leaf0->spine0\"]",
+        "--set",
+        "measure.uplink_counts=true",
+        "--set",
+        "measure.occupancy=true",
+    ];
+    for (out, threads) in [("a", "1"), ("b", "2")] {
+        let arguments =
+            [&["run", "tiny", "--out", out, "--threads", threads, "--seed", "7", "--format", "json"][..], &measure]
+                .concat();
+        json(&folder.run(&arguments));
+    }
+    for table in ["flows", "links", "series", "uplinks", "occupancy"] {
+        for extension in ["csv", "parquet"] {
+            let file = |out: &str| std::fs::read(folder.0.join(out).join(format!("{table}.{extension}"))).unwrap();
+            assert!(file("a") == file("b"), "{table}.{extension}");
+        }
+        let seeds = Frame::read(&folder.0.join("a"), table, &["seed"]).unwrap().unwrap();
+        assert!(seeds.rows() > 0 && seeds.integers("seed").iter().all(|seed| *seed == Some(7)), "{table}");
+    }
+}
+
+#[test]
+fn nothing_is_replaced_unasked() {
+    let folder = Folder::new("replace");
+    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
+    json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
+    let before = std::fs::read(folder.0.join("out/flows.csv")).unwrap();
+    let other = ["run", "tiny", "--seed", "9", "--out", "out", "--format", "json"];
+    let output = folder.run(&other);
+    assert_eq!(code(&output), 2);
+    for part in ["Permutation on eight hosts, prime, seed 1", "--replace"] {
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() == before);
+    json(&folder.run(&[&other[..], &["--replace"]].concat()));
+    assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
+    // Run, comparison and sweep keep out of each other's directories.
+    for arguments in
+        [&["compare", "tiny", "--out", "out"][..], &["sweep", "tiny", "--over", "topology.radix=4", "--out", "out"]]
+    {
+        let output = folder.run(arguments);
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains("holds a single run"), "{}", stderr(&output));
+    }
+    json(&folder.run(SMALL_ELSEWHERE));
+    for arguments in [&["compare", "tiny", "--out", "swept"][..], &["run", "tiny", "--out", "swept"]] {
+        let output = folder.run(arguments);
+        assert_eq!((code(&output), stderr(&output).contains("holds a sweep")), (2, true), "{}", stderr(&output));
+    }
+}
+
+const SMALL_ELSEWHERE: &[&str] =
+    &["sweep", "tiny", "--over", "workload.0.size=32KiB", "--out", "swept", "--format", "json"];
+
+#[test]
+fn quiet_says_nothing_but_the_answer_and_errors() {
+    let folder = Folder::new("quiet");
+    let output = folder.run(&["run", "tiny", "--set", "run.time_limit=3us", "--out", "out", "--quiet"]);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    assert!(stdout(&output).contains("Fingerprint"));
+    let output = folder.run(&["-q", "run", "tyni"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("did you mean `tiny`?"));
+}
+
+#[test]
+fn init_writes_a_scenario_that_checks() {
+    let folder = Folder::new("init");
+    assert_eq!(code(&folder.run(&["init"])), 0);
+    let text = std::fs::read_to_string(folder.0.join("scenario.toml")).unwrap();
+    // Every section of the contract, and parameters with their meaning.
+    for part in [
+        "[topology]",
+        "[fabric]",
+        "[transport]",
+        "[load_balancer]",
+        "[[workload]]",
+        "[[fault]]",
+        "[run]",
+        "[compare]",
+        "# ecn_kmin",
+        "## ",
+    ] {
+        assert!(text.contains(part), "no {part:?}");
+    }
+    assert_eq!(code(&folder.run(&["check", "scenario.toml"])), 0);
+    assert_eq!(code(&folder.run(&["init"])), 2);
+    assert_eq!(code(&folder.run(&["init", "--replace"])), 0);
+    assert_eq!(stdout(&folder.run(&["init", "-"])), text);
+}
+
+#[test]
+fn completions_and_manual_pages_come_from_the_definitions() {
+    let folder = Folder::new("shell");
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let text = stdout(&folder.run(&["completions", shell]));
+        for word in ["sweep", "rerun", "dry-run", "variant"] {
+            assert!(text.contains(word), "{shell}: no {word}");
+        }
+    }
+    assert_eq!(code(&folder.run(&["man", "pages"])), 0);
+    let pages = folder.entries("pages");
+    for page in ["anabranch.1", "anabranch-sweep.1", "anabranch-compare.1"] {
+        assert!(pages.contains(&page.to_string()), "no {page} in {pages:?}");
+    }
+    let page = std::fs::read_to_string(folder.0.join("pages/anabranch-sweep.1")).unwrap();
+    assert!(page.contains("KEY=VALUES"), "{page}");
+}
+
+#[test]
+fn sections_and_keys_are_explained_in_any_case() {
+    let folder = Folder::new("explain-keys");
+    let text = |name: &str| {
+        let output = folder.run(&["explain", name]);
+        assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
+        stdout(&output)
+    };
+    assert!(text("topology").contains("fat-tree: ") && text("Topology").contains("[[topology.link]]"));
+    assert!(text("workload").contains("poisson: ") && text("[[workload]]").contains("class"));
+    assert!(text("load_balancer").contains("prime: ") && text("transport").contains("dctcp: "));
+    assert!(text("DCTCP").contains("[transport.dctcp]"));
+    let key = text("ecn_kmin");
+    assert!(key.contains("[fabric]") && key.contains("ecn_kmin = ") && !key.contains("ecn_kmax = "), "{key}");
+    // A dotted key as `--set` takes it, of that table alone.
+    let key = text("load_balancer.prime.p_ecn");
+    assert!(key.contains("p_ecn = \"0.25bdp\"") && !key.contains("[load_balancer.hopper]"), "{key}");
+    assert!(text("workload.0.load").contains("[[workload]] with kind = \"poisson\""));
+    let output = folder.run(&["explain", "ecn_kmni"]);
+    assert_eq!(code(&output), 2);
+    let message = stderr(&output);
+    assert!(message.contains("did you mean `ecn_kmin`?") && message.contains("`ecn_kmax`"), "{message}");
+    assert!(message.len() < 600, "three names, not all:\n{message}");
+}
+
+/// Four switches in a ring, every host sending across it, and buffers so small that pauses go round: a deadlock at every
+/// seed tried. With room for all that is under way there is no pause, hence none.
+fn deadlock(folder: &Folder) {
+    let cables = "0 4\n1 5\n2 6\n3 7\n4 5\n5 6\n6 7\n7 4\n".replace('\n', " 100Gbps 1000ns 0\n");
+    folder.file("ring.topo", &format!("8 4 8\n4 5 6 7\n{cables}"));
+    let flows: String = (0..4 * 24).map(|i| format!("{},{},2000000,0\n", i / 24, (i / 24 + 2) % 4)).collect();
+    folder.file("ring.csv", &format!("src,dst,size_bytes,start_ps\n{flows}"));
+    folder.file(
+        "ring.toml",
+        "[topology]\nkind = \"file\"\nformat = \"conweave\"\npath = \"ring.topo\"\n\
+         [fabric]\nprofile = \"roce-lossless\"\nshared_buffer = \"300kB\"\necn = false\n\
+         [transport]\nkind = \"roce\"\ncongestion_control = \"none\"\nrto = \"never\"\n\
+         [load_balancer]\nscheme = \"ops\"\n\
+         [[workload]]\nkind = \"file\"\nformat = \"csv\"\npath = \"ring.csv\"\n",
+    );
+}
+
+#[test]
+fn a_failed_run_does_not_stop_the_others_and_is_told_at_the_end() {
+    let folder = Folder::new("failed");
+    deadlock(&folder);
+    let arguments = [
+        "sweep",
+        "ring.toml",
+        "--over",
+        "fabric.shared_buffer=300kB,256MB",
+        "--schemes",
+        "ops",
+        "--seeds",
+        "2",
+        "--out",
+        "out",
+    ];
+    let output = folder.run(&arguments);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    for part in [
+        "2 of 4 runs failed",
+        "shared_buffer = 300kB, ops, seed 1: the simulation stalled",
+        "to see it again: anabranch run ring.toml",
+    ] {
+        assert!(stderr(&output).contains(part), "no {part:?} in {}", stderr(&output));
+    }
+    assert_eq!((assert_whole(&folder), folder.entries("out/failed").len()), (2, 2));
+    let standing: Vec<String> = rows(&folder.0.join("out/runs.csv")).iter().map(|row| row["status"].clone()).collect();
+    assert_eq!(standing, ["failed", "failed", "finished", "finished"]);
+    // What failed is not tried again unasked; asked for, it fails again.
+    assert_eq!((code(&folder.run(&arguments)), starts(&folder)), (3, 4));
+    assert_eq!((code(&folder.run(&[&arguments[..], &["--again=failed"]].concat())), starts(&folder)), (3, 6));
+    // The same in a comparison.
+    let output = folder.run(&[
+        "compare",
+        "ring.toml",
+        "--schemes",
+        "ops",
+        "--variant",
+        "roomy=fabric.shared_buffer=256MB",
+        "--seeds",
+        "2",
+        "--out",
+        "compared",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((answer["failed"].as_array().map(Vec::len), answer["interrupted"].as_bool()), (Some(2), Some(false)));
+    assert_eq!(folder.entries("compared/runs"), ["roomy"]);
+    let missing = folder.json_file("compared/interrupted.json");
+    assert_eq!((missing["interrupted"].as_bool(), missing["missing"].as_array().map(Vec::len)), (Some(false), Some(2)));
+    assert!(missing["failed"]["ops, seed 1"].as_str().unwrap().contains("PFC deadlock"), "{missing}");
+}

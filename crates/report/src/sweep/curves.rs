@@ -1,0 +1,292 @@
+//! Curves over the first key of a sweep: a line per scheme, its confidence interval as a band.
+
+use super::Sweep;
+use crate::{
+    comparison::Metric,
+    figures::{
+        Anchor, BELOW, BESIDE, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, column, dash, legend,
+        legend_width, plain,
+    },
+    numbers::significant_digits,
+};
+
+/// Name of its files.
+pub(super) const NAME: &str = "sweep_curves";
+
+/// Panels drawn at most; what is beyond is in the rows.
+const MOST_PANELS: usize = 12;
+const WIDTH: f64 = 330.0;
+const HEIGHT: f64 = 210.0;
+const TOP: f64 = 92.0;
+
+/// A point of a curve.
+struct Point {
+    /// Position in the values of the first key.
+    place: usize,
+    mean: f64,
+    interval: Option<(f64, f64)>,
+}
+
+/// One panel: a metric of a workload, where the other keys have the values named.
+struct Panel {
+    heading: String,
+    metric: &'static Metric,
+    workload: String,
+    others: String,
+    curves: Vec<Vec<Point>>,
+}
+
+/// Where the values of the first key stand, from 0 to 1.
+pub(super) fn places(numbers: &[f64], values: usize) -> Vec<f64> {
+    let ends =
+        numbers.iter().copied().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    if numbers.len() != values || values < 2 || ends.1 <= ends.0 {
+        let last = values.saturating_sub(1).max(1) as f64;
+        return (0..values).map(|i| if values == 1 { 0.5 } else { i as f64 / last }).collect();
+    }
+    // Over more than a decade and a half, equal ratios are equal steps.
+    let logarithmic = ends.0 > 0.0 && ends.1 / ends.0 > 30.0;
+    let to = |x: f64| if logarithmic { x.ln() } else { x };
+    numbers.iter().map(|x| (to(*x) - to(ends.0)) / (to(ends.1) - to(ends.0))).collect()
+}
+
+fn panels(sweep: &Sweep) -> Vec<Panel> {
+    let plan = &sweep.plan;
+    // In a zip all keys go together; else the values of the other keys make a panel each.
+    let others = |point: usize| -> Vec<usize> {
+        if plan.zip { vec![] } else { plan.place(point).into_iter().skip(1).collect() }
+    };
+    let mut slices: Vec<Vec<usize>> = (0..plan.points()).map(others).collect();
+    slices.sort();
+    slices.dedup();
+    let titles = sweep.titles();
+    let workloads = sweep.workloads();
+    let metrics = if slices.len() * workloads.len() > 2 { vec![sweep.told()[0]] } else { sweep.told() };
+    let mut panels = vec![];
+    for slice in &slices {
+        let values: Vec<String> = slice
+            .iter()
+            .enumerate()
+            .map(|(axis, place)| format!("{} = {}", titles[axis + 1], plan.axes[axis + 1].values[*place]))
+            .collect();
+        let points: Vec<usize> = (0..plan.points()).filter(|point| others(*point) == *slice).collect();
+        for workload in &workloads {
+            for metric in &metrics {
+                let curve = |entry: &String| -> Vec<Point> {
+                    let at = |point: &usize| {
+                        let row = sweep.comparisons[*point].as_ref()?.row(workload, entry, metric.name)?;
+                        let interval = row.ci95_low.zip(row.ci95_high);
+                        Some(Point { place: plan.place(*point)[0], mean: row.mean?, interval })
+                    };
+                    points.iter().filter_map(at).collect()
+                };
+                let mut heading = vec![];
+                if workloads.len() > 1 {
+                    heading.push(workload.clone());
+                }
+                heading.extend(values.iter().cloned());
+                panels.push(Panel {
+                    heading: heading.join(", "),
+                    metric,
+                    workload: workload.clone(),
+                    others: values.join(", "),
+                    curves: plan.entries.iter().map(curve).collect(),
+                });
+            }
+        }
+    }
+    panels.retain(|panel| panel.curves.iter().any(|curve| !curve.is_empty()));
+    panels
+}
+
+fn title(metric: &Metric) -> String {
+    let unit = if metric.unit == "us" { "µs" } else { metric.unit };
+    if unit.is_empty() { metric.title.to_string() } else { format!("{} ({unit})", metric.title) }
+}
+
+/// `None` where there is no key or nothing to show.
+pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
+    let plan = &sweep.plan;
+    let axis = plan.axes.first()?;
+    let all = panels(sweep);
+    let shown = &all[..all.len().min(MOST_PANELS)];
+    if shown.is_empty() {
+        return None;
+    }
+    let x = places(&axis.numbers, axis.values.len());
+    let columns = shown.len().min(3);
+    let names = &plan.entries;
+    let side = legend_width(names.iter().map(String::as_str)) + 14.0;
+    let left = |panel: usize| 16.0 + BESIDE + (panel % columns) as f64 * (WIDTH + BESIDE + 12.0);
+    let top = |panel: usize| TOP + (panel / columns) as f64 * (HEIGHT + BELOW + 34.0);
+    let heading = format!(
+        "{} over {}",
+        capital(shown[0].metric.title),
+        sweep.titles().join(if plan.zip { " and " } else { ", " })
+    );
+    let mut subtitle = match plan.seeds.len() {
+        1 => "One seed, so no intervals".to_string(),
+        seeds => format!("Mean of {seeds} seeds; bands are 95 % confidence intervals"),
+    };
+    if all.len() > shown.len() {
+        subtitle.push_str(&format!("; {} of {} panels, the rest in the CSV beside", shown.len(), all.len()));
+    }
+    let width = (left(columns - 1) + WIDTH + 16.0 + side)
+        .max(SUBTITLE.width(&subtitle) + 32.0)
+        .max(TITLE.width(&heading) + 32.0);
+    let height = (top(shown.len() - 1) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * names.len() as f64 + 20.0);
+    let mut canvas = Canvas::new(width.round(), height.round());
+    canvas.text((16.0, 27.0), &heading, TITLE);
+    canvas.text((16.0, 46.0), &subtitle, SUBTITLE);
+    // Panels of one metric share their scale, so that they can be read against each other.
+    let scale = |metric: &Metric| {
+        let points = shown
+            .iter()
+            .filter(|panel| panel.metric.name == metric.name)
+            .flat_map(|panel| panel.curves.iter().flatten());
+        let ends = points.flat_map(|point| {
+            [point.mean, point.interval.map_or(point.mean, |i| i.0), point.interval.map_or(point.mean, |i| i.1)]
+        });
+        let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
+        let low = if low >= 0.0 && low < 0.6 * high { 0.0 } else { low };
+        Scale::linear(low, high)
+    };
+    for (number, panel) in shown.iter().enumerate() {
+        let area = Area { left: left(number), top: top(number), y: scale(panel.metric) };
+        area.frame(&mut canvas, panel, &axis.values, &x, &axis.key);
+        for (series, curve) in panel.curves.iter().enumerate() {
+            area.curve(&mut canvas, curve, series, &x);
+            for point in curve {
+                let interval = point.interval.map_or(String::new(), |(low, high)| {
+                    format!(", 95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
+                });
+                let value = &axis.values[point.place];
+                let mean = significant_digits(point.mean, 4);
+                let text = format!("{}, {} = {value}: {mean}{interval}", plan.entries[series], axis.key);
+                canvas.hit(area.at((x[point.place], point.mean)), Some(series), text);
+            }
+        }
+    }
+    let entries: Vec<(String, usize)> = names.iter().cloned().enumerate().map(|(i, name)| (name, i)).collect();
+    legend(&mut canvas, left(columns - 1) + WIDTH + 18.0, TOP + 8.0, &entries);
+    let hits = canvas.take_hits();
+    let svg = canvas.into_svg(&heading, &subtitle, &sweep.provenance());
+    Some(Figure {
+        name: NAME,
+        workload: None,
+        hits,
+        title: heading,
+        caption: subtitle,
+        svg,
+        columns: row_columns(&axis.key),
+        rows: rows(sweep, &all),
+    })
+}
+
+fn row_columns(key: &str) -> Vec<crate::manifest::ColumnEntry> {
+    vec![
+        column(key, "text", "", "value of the first key"),
+        column("others", "text", "", "values of the other keys"),
+        column("workload", "text", "", "workload; `all`: the measured ones together"),
+        column("metric", "text", "", "what is shown"),
+        column("scheme", "text", "", "load balancer or variant"),
+        column("mean", "real", "", "mean over seeds, in the unit of the metric"),
+        column("ci95_low", "real", "", "lower end of its 95 % confidence interval; empty below two seeds"),
+        column("ci95_high", "real", "", "upper end"),
+    ]
+}
+
+fn rows(sweep: &Sweep, panels: &[Panel]) -> Vec<Vec<String>> {
+    let mut rows = vec![];
+    for panel in panels {
+        for (entry, curve) in sweep.plan.entries.iter().zip(&panel.curves) {
+            for point in curve {
+                let value = sweep.plan.axes[0].values[point.place].clone();
+                let end = |end: Option<f64>| end.map_or(String::new(), |end| end.to_string());
+                let names =
+                    [value, panel.others.clone(), panel.workload.clone(), panel.metric.name.into(), entry.clone()];
+                let numbers =
+                    [point.mean.to_string(), end(point.interval.map(|i| i.0)), end(point.interval.map(|i| i.1))];
+                rows.push(names.into_iter().chain(numbers).collect());
+            }
+        }
+    }
+    rows
+}
+
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+/// A panel's area.
+struct Area {
+    left: f64,
+    top: f64,
+    y: Scale,
+}
+
+impl Area {
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        // A margin keeps the first and last markers off the edges.
+        (self.left + (0.03 + 0.94 * x) * WIDTH, self.top + (1.0 - self.y.share(y)) * HEIGHT)
+    }
+
+    fn frame(&self, canvas: &mut Canvas, panel: &Panel, values: &[String], x: &[f64], key: &str) {
+        let (bottom, right) = (self.top + HEIGHT, self.left + WIDTH);
+        canvas.text((self.left, self.top - 10.0), &panel.heading, PANEL);
+        for tick in self.y.ticks() {
+            let y = self.at((0.0, tick)).1;
+            canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
+            canvas.text((self.left - 7.0, y + 4.0), &plain(tick), TICK.anchor(Anchor::End));
+        }
+        canvas.line((self.left, bottom), (right, bottom), Paint::Muted, 1.0);
+        let mut free_from = f64::NEG_INFINITY;
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|a, b| x[*a].total_cmp(&x[*b]));
+        for i in order {
+            let (place, half) = (self.at((x[i], 0.0)).0, TICK.width(&values[i]) / 2.0);
+            if place - half > free_from {
+                canvas.line((place, bottom), (place, bottom + 4.0), Paint::Muted, 1.0);
+                canvas.text((place, bottom + 17.0), &values[i], TICK);
+                free_from = place + half + 6.0;
+            }
+        }
+        canvas.text((self.left + WIDTH / 2.0, bottom + 37.0), key, LABEL.anchor(Anchor::Middle));
+        let middle = (self.left - 48.0, self.top + HEIGHT / 2.0);
+        canvas.turned_text(middle, &title(panel.metric), LABEL.anchor(Anchor::Middle), -90.0);
+    }
+
+    fn curve(&self, canvas: &mut Canvas, curve: &[Point], series: usize, x: &[f64]) {
+        let mut curve: Vec<&Point> = curve.iter().collect();
+        curve.sort_by(|a, b| x[a.place].total_cmp(&x[b.place]));
+        let end = |pick: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
+            curve.iter().map(|p| self.at((x[p.place], p.interval.map_or(p.mean, pick)))).collect()
+        };
+        let mut outline = end(|interval| interval.1);
+        outline.extend(end(|interval| interval.0).into_iter().rev());
+        canvas.area(&outline, Paint::Series(series), 0.16);
+        let points: Vec<(f64, f64)> = curve.iter().map(|p| self.at((x[p.place], p.mean))).collect();
+        canvas.path(&points, Paint::Series(series), 1.8, dash(series));
+        for point in points {
+            canvas.marker(point, series, 3.2, Paint::Series(series));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stand_where_they_belong() {
+        assert_eq!(places(&[0.2, 0.4, 0.6], 3), [0.0, (0.4 - 0.2) / (0.6 - 0.2), 1.0]);
+        // 1, 10, 100 are equal ratios.
+        let decades = places(&[1.0, 10.0, 100.0], 3);
+        assert!((decades[1] - 0.5).abs() < 1e-12);
+        // Words have no measure: equal steps.
+        assert_eq!(places(&[], 3), [0.0, 0.5, 1.0]);
+        assert_eq!(places(&[7.0], 1), [0.5]);
+        assert_eq!(places(&[7.0, 7.0], 2), [0.0, 1.0]);
+    }
+}

@@ -1,0 +1,140 @@
+//! The page over a sweep: self-contained, like that of a run or comparison.
+
+use super::{Standing, Sweep, curves::capital};
+use crate::{
+    comparison::Metric,
+    directory::FigureFiles,
+    error::ReportError,
+    figures::{Figure, SERIES},
+    page::{FIGURES, SORT, STYLE, figure, fonts},
+};
+use minijinja::{AutoEscape, Environment, Value, context};
+
+const TEMPLATE: &str = include_str!("../page/sweep.html.jinja");
+/// Rows of the table that the page shows; all are in `sweep.csv`.
+const MOST_ROWS: usize = 400;
+/// Failures listed; all are in `runs.csv`.
+const MOST_FAILURES: usize = 12;
+
+/// The page over `sweep`.
+pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -> Result<String, ReportError> {
+    let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
+    let plan = &sweep.plan;
+    let (header, mut rows) = sweep.table(2);
+    let all = rows.len();
+    rows.truncate(MOST_ROWS);
+    let figures: Vec<Value> = figures.iter().zip(files).map(|(f, files)| figure(f, files)).collect();
+    let axes: Vec<Value> =
+        plan.axes.iter().map(|axis| context! { key => &axis.key, values => axis.values.join(", ") }).collect();
+    let entries: Vec<Value> = plan
+        .entries
+        .iter()
+        .enumerate()
+        .map(|(i, name)| context! { name => name, series => i % SERIES.len() })
+        .collect();
+    let page = context! {
+        style => Value::from_safe_string(STYLE.to_string()),
+        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
+        fonts => fonts(),
+        title => &plan.name,
+        entries => entries,
+        baseline => &plan.baseline,
+        seeds => plan.seeds.len(),
+        zip => plan.zip,
+        axes => axes,
+        points => plan.points(),
+        headline => headline(sweep),
+        warnings => warnings(sweep),
+        header => header,
+        rows => rows,
+        all => all,
+        shown => all.min(MOST_ROWS),
+        figures => figures,
+        facts => [
+            ("Version", format!("Anabranch {}, commit {}", plan.version, plan.commit)),
+            ("Scenario hash", plan.scenario_hash.clone()),
+            ("Runs", plan.runs.len().to_string()),
+        ].map(|(name, value)| context! { name => name, value => value }),
+        scenario => &plan.scenario,
+    };
+    environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
+}
+
+/// At how many points each scheme leads in the main metric, alone or together with others that cannot be told apart.
+fn headline(sweep: &Sweep) -> Vec<String> {
+    let Some(metric) = Metric::named(sweep.main_metric()) else { return vec![] };
+    if sweep.plan.entries.len() < 2 {
+        return vec![];
+    }
+    let mut sentences = vec![];
+    let workloads = sweep.workloads();
+    for workload in &workloads {
+        let (mut alone, mut together) =
+            (vec![0usize; sweep.plan.entries.len()], vec![0usize; sweep.plan.entries.len()]);
+        let mut points = 0;
+        for comparison in sweep.comparisons.iter().flatten() {
+            let row = |entry: &String| comparison.row(workload, entry, metric.name);
+            let leads = |entry: &String| row(entry).is_some_and(|row| row.leading);
+            let leading: Vec<bool> = sweep.plan.entries.iter().map(leads).collect();
+            let several = leading.iter().filter(|leads| **leads).count() > 1;
+            points += usize::from(leading.contains(&true));
+            for (number, _) in leading.iter().enumerate().filter(|(_, leads)| **leads) {
+                if several { together[number] += 1 } else { alone[number] += 1 }
+            }
+        }
+        if points == 0 {
+            continue;
+        }
+        let words = |name: &String, alone: usize, together: usize| match (alone, together) {
+            (0, 0) => None,
+            (alone, 0) => Some(format!("{name} leads alone at {alone}")),
+            (0, together) => Some(format!("{name} ties for the lead at {together}")),
+            (alone, together) => Some(format!("{name} leads alone at {alone} and ties for the lead at {together}")),
+        };
+        let parts: Vec<String> = sweep
+            .plan
+            .entries
+            .iter()
+            .zip(alone.iter().zip(&together))
+            .filter_map(|(name, (alone, together))| words(name, *alone, *together))
+            .collect();
+        let of = if workloads.len() > 1 { format!(" of {workload}") } else { String::new() };
+        sentences.push(format!("{}{of}, at {points} points: {}.", capital(metric.title), parts.join("; ")));
+    }
+    sentences
+}
+
+fn warnings(sweep: &Sweep) -> Vec<String> {
+    let (finished, failed, missing) = sweep.counts();
+    let mut warnings = vec![];
+    if missing > 0 {
+        warnings.push(format!(
+            "{missing} of {} runs are missing: points differ in their number of seeds.",
+            finished + failed + missing
+        ));
+    }
+    if sweep.plan.seeds.len() == 1 {
+        warnings.push("One seed: no intervals and no tests; differences may be chance.".to_string());
+    }
+    let failures = sweep.plan.runs.iter().zip(&sweep.standings).filter_map(|(_, standing)| match standing {
+        Standing::Failed(failed) => {
+            Some(format!("Failed: {}: {}", failed.name, failed.error.lines().next().unwrap_or_default()))
+        }
+        _ => None,
+    });
+    warnings.extend(failures.take(MOST_FAILURES));
+    if failed > MOST_FAILURES {
+        warnings.push(format!("{} more failed; `runs.csv` names them.", failed - MOST_FAILURES));
+    }
+    let unfinished = |c: &&crate::comparison::Comparison| c.rows.iter().any(|row| row.unfinished_flows > 0);
+    let points = sweep.comparisons.iter().flatten().filter(unfinished).count();
+    if points > 0 {
+        warnings.push(format!(
+            "At {points} points flows that count did not finish; the schemes look better there than they are."
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,157 @@
+//! A sweep as tables: `sweep.csv`, `runs.csv`, and the rows for a terminal.
+
+use super::{Standing, Sweep};
+use crate::{
+    comparison::{Comparison, METRICS, Metric},
+    manifest::ColumnEntry,
+    numbers::{percent_change, significant_digits},
+};
+
+/// Columns of `runs.csv` between the keys and the metrics.
+const RUN_COLUMNS: &[(&str, &str, &str, &str)] = &[
+    ("scheme", "text", "", "load balancer or variant"),
+    ("seed", "integer", "", "seed of the run"),
+    ("run", "text", "", "hash of the run, the name of its directory in `runs`; several rows may share one"),
+    ("status", "text", "", "finished, failed or missing"),
+    ("fingerprint", "text", "", "of its results; empty where there are none"),
+    ("wall_s", "real", "s", "wall time of the event loop"),
+    ("threads", "integer", "", "threads of the simulation"),
+    ("host", "text", "", "the computer it was done on"),
+    ("attempts", "integer", "", "how often it was begun; more than once where its process was killed"),
+    ("error", "text", "", "why it failed, in a line; all of it stands in `failed`"),
+];
+
+fn text(writer: csv::Writer<Vec<u8>>) -> String {
+    writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+impl Sweep {
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.plan.axes.iter().map(|axis| axis.key.as_str())
+    }
+
+    /// `sweep.csv`: the rows of every point's `comparison.csv`, the values of the keys before them.
+    pub fn to_csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(vec![]);
+        let columns = Comparison::columns();
+        // Writing to memory cannot fail.
+        let _ = writer.write_record(self.keys().chain(columns.iter().map(|column| column.name.as_str())));
+        for (point, comparison) in self.comparisons.iter().enumerate() {
+            let Some(comparison) = comparison else { continue };
+            let values = self.plan.values(point);
+            let rows = comparison.to_csv();
+            for record in csv::Reader::from_reader(rows.as_bytes()).records().flatten() {
+                let _ = writer.write_record(values.iter().copied().chain(record.iter()));
+            }
+        }
+        text(writer)
+    }
+
+    pub(super) fn columns(&self) -> Vec<ColumnEntry> {
+        self.key_columns().chain(Comparison::columns()).collect()
+    }
+
+    fn key_columns(&self) -> impl Iterator<Item = ColumnEntry> {
+        self.plan.axes.iter().map(|axis| ColumnEntry::new(&axis.key, "text", "", "value of this key of the scenario"))
+    }
+
+    /// `runs.csv`: a row per run of the plan.
+    pub fn runs_csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(vec![]);
+        let columns = self.run_columns();
+        let _ = writer.write_record(columns.iter().map(|column| column.name.as_str()));
+        for (run, standing) in self.plan.runs.iter().zip(&self.standings) {
+            let mut row: Vec<String> = self.plan.values(run.point).into_iter().map(str::to_string).collect();
+            row.extend([self.plan.entries[run.entry].clone(), run.seed.to_string(), run.run.clone()]);
+            match standing {
+                Standing::Finished { fingerprint, wall_s, threads, attempt, metrics } => {
+                    row.extend(["finished".into(), fingerprint.clone(), wall_s.to_string(), threads.to_string()]);
+                    row.extend([attempt.host.clone(), attempt.attempts.to_string(), String::new()]);
+                    row.extend(metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string())));
+                }
+                Standing::Failed(failed) => {
+                    row.extend(["failed".into(), String::new(), String::new(), String::new(), failed.host.clone()]);
+                    row.extend([
+                        failed.attempts.to_string(),
+                        failed.error.lines().next().unwrap_or_default().to_string(),
+                    ]);
+                    row.resize(columns.len(), String::new());
+                }
+                Standing::Missing => {
+                    row.push("missing".into());
+                    row.resize(columns.len(), String::new());
+                }
+            }
+            let _ = writer.write_record(row);
+        }
+        text(writer)
+    }
+
+    pub(super) fn run_columns(&self) -> Vec<ColumnEntry> {
+        let own = RUN_COLUMNS.iter().map(|(name, kind, unit, meaning)| ColumnEntry::new(name, kind, unit, meaning));
+        let metric = |metric: &Metric| ColumnEntry::new(metric.name, "real", metric.unit, metric.title);
+        self.key_columns().chain(own).chain(METRICS.iter().map(metric)).collect()
+    }
+
+    /// For people: a row per point, workload and scheme, with the main metric and at most so many others. Header and
+    /// cells.
+    pub fn table(&self, others: usize) -> (Vec<String>, Vec<Vec<String>>) {
+        let (workloads, mut metrics) = (self.workloads(), self.told());
+        metrics.truncate(1 + others);
+        let (several, compared) = (workloads.len() > 1, self.plan.entries.len() > 1);
+        let mut header = self.titles();
+        if several {
+            header.push("workload".into());
+        }
+        header.push("scheme".into());
+        for metric in &metrics {
+            let unit = if metric.unit.is_empty() { String::new() } else { format!(" ({})", metric.unit) };
+            header.push(format!("{}{unit}", metric.title));
+            if compared {
+                header.push("change".into());
+            }
+        }
+        let mut rows = vec![];
+        for (point, comparison) in self.comparisons.iter().enumerate() {
+            let Some(comparison) = comparison else { continue };
+            for workload in &workloads {
+                for scheme in &comparison.schemes {
+                    let mut cells: Vec<String> = self.plan.values(point).into_iter().map(str::to_string).collect();
+                    if several {
+                        cells.push(workload.clone());
+                    }
+                    cells.push(scheme.clone());
+                    for metric in &metrics {
+                        let row = comparison.row(workload, scheme, metric.name);
+                        let mean = row.and_then(|row| row.mean).map(|mean| significant_digits(mean, 4));
+                        let half = row.and_then(|row| row.ci95_half_width);
+                        let half = half.map_or(String::new(), |half| format!(" ±{}", significant_digits(half, 2)));
+                        cells.push(mean.map_or("n/a".into(), |mean| format!("{mean}{half}")));
+                        if compared {
+                            let row = row.filter(|row| row.difference.is_some());
+                            let change = row.and_then(|row| row.ratio_to_baseline).map(percent_change);
+                            let unsure = if row.and_then(|row| row.significant) == Some(false) { "~" } else { "" };
+                            cells.push(change.map_or(String::new(), |change| format!("{change}{unsure}")));
+                        }
+                    }
+                    rows.push(cells);
+                }
+            }
+        }
+        (header, rows)
+    }
+
+    /// The metrics that a table or page has room for, the main one first.
+    pub(super) fn told(&self) -> Vec<&'static Metric> {
+        let main = self.main_metric();
+        let others = ["slowdown_p99", "slowdown_p50", "fct_mean"].into_iter().filter(|name| *name != main).take(2);
+        std::iter::once(main).chain(others).filter_map(Metric::named).collect()
+    }
+
+    /// The keys for people: `workload.0.load` as `load`, where no other key ends alike.
+    pub(super) fn titles(&self) -> Vec<String> {
+        let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_string();
+        let alike = |key: &str| self.keys().filter(|other| last(other) == last(key)).count() > 1;
+        self.keys().map(|key| if alike(key) { key.to_string() } else { last(key) }).collect()
+    }
+}

@@ -1,0 +1,247 @@
+//! The rows of many runs as one Parquet file, each with the labels of its run.
+
+use super::{
+    Kind, TABLES, Table,
+    parquet::{Field, schema, writer_properties},
+    read::{Cells, append},
+};
+use crate::{error::ReportError, manifest::ColumnEntry, staging::Staging};
+use parquet::{
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
+    errors::{ParquetError, Result},
+    file::{
+        reader::{FileReader, SerializedFileReader},
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+};
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+/// A column that says which run a row is of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// One of the runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Directory with its tables.
+    pub directory: PathBuf,
+    /// A cell per [`Label`].
+    pub labels: Vec<String>,
+}
+
+/// Rows from which on a row group is written; bounds the memory of gathering.
+const ROW_GROUP: usize = 1 << 16;
+
+const WRITE_AGAIN: &str = "run the scenario again, or remove the directory of that run";
+
+/// Writes `TABLE.parquet` into `target` for every table that a member has, over all members in their order: the labels,
+/// then the columns of the table. Gives the names of the tables written. Nothing in the files depends on when or where
+/// they were written.
+///
+/// # Errors
+/// [`ReportError`] where a member's table cannot be read, or a file cannot be written.
+pub fn gather(target: &Path, labels: &[Label], members: &[Member]) -> std::result::Result<Vec<String>, ReportError> {
+    let mut staging = Staging::new(target)?;
+    let mut written = vec![];
+    for table in TABLES {
+        let file = |member: &Member| member.directory.join(format!("{}.parquet", table.name));
+        let present: Vec<&Member> = members.iter().filter(|member| file(member).exists()).collect();
+        if present.is_empty() {
+            continue;
+        }
+        let name = format!("{}.parquet", table.name);
+        let mut unreadable = None;
+        let outcome = staging.write(&name, |to| {
+            write_table(table, labels, &present, to).map_err(|wrong| match wrong {
+                Wrong::Reading(error) => {
+                    unreadable = Some(error);
+                    ParquetError::General("a run's rows cannot be read".to_string())
+                }
+                Wrong::Writing(error) => error,
+            })
+        });
+        match unreadable {
+            Some(error) => return Err(error),
+            None => outcome?,
+        }
+        written.push(table.name.to_string());
+    }
+    let possible: Vec<String> = TABLES.iter().map(|table| format!("{}.parquet", table.name)).collect();
+    staging.publish(&possible)?;
+    Ok(written)
+}
+
+/// The columns of a gathered table, for a manifest.
+pub(crate) fn columns(table: &str, labels: &[Label]) -> Vec<ColumnEntry> {
+    let own = TABLES.iter().find(|t| t.name == table).map_or(&[][..], |table| table.columns);
+    let label = |label: &Label| ColumnEntry::new(&label.name, label.kind.word(), "", &label.meaning);
+    let column = |c: &super::Column| ColumnEntry::new(c.name, c.kind.word(), c.unit, c.meaning);
+    labels.iter().map(label).chain(own.iter().filter(|c| !is_label(labels, c.name)).map(column)).collect()
+}
+
+/// A label says the same as a column of its name, so the column is left out.
+fn is_label(labels: &[Label], column: &str) -> bool {
+    labels.iter().any(|label| label.name == column)
+}
+
+enum Wrong {
+    Reading(ReportError),
+    Writing(ParquetError),
+}
+
+impl From<ParquetError> for Wrong {
+    fn from(error: ParquetError) -> Self {
+        Wrong::Writing(error)
+    }
+}
+
+/// Rows that wait for their row group.
+struct Pending {
+    labels: Vec<Vec<String>>,
+    cells: Vec<Cells>,
+    rows: usize,
+}
+
+fn write_table(
+    table: &Table,
+    labels: &[Label],
+    members: &[&Member],
+    to: impl Write + Send,
+) -> std::result::Result<(), Wrong> {
+    let columns: Vec<_> = table.columns.iter().filter(|column| !is_label(labels, column.name)).collect();
+    let fields: Vec<Field<'_>> = labels
+        .iter()
+        .map(|label| Field { name: &label.name, kind: label.kind, optional: false })
+        .chain(columns.iter().map(|c| Field { name: c.name, kind: c.kind, optional: c.optional }))
+        .collect();
+    let units = columns.iter().map(|column| (column.name, column.unit));
+    let properties = writer_properties(&[], units);
+    let mut writer = SerializedFileWriter::new(to, schema(table.name, &fields)?, properties)?;
+    let empty = || Pending {
+        labels: vec![vec![]; labels.len()],
+        cells: columns.iter().map(|column| Cells::new(column.kind)).collect(),
+        rows: 0,
+    };
+    let mut pending = empty();
+    for member in members {
+        let path = member.directory.join(format!("{}.parquet", table.name));
+        let wrong = |error: ParquetError| Wrong::Reading(ReportError::content(&path, error, WRITE_AGAIN));
+        let file = File::open(&path).map_err(|error| Wrong::Reading(ReportError::file(&path, error)))?;
+        let reader = SerializedFileReader::new(file).map_err(wrong)?;
+        let descriptor = reader.metadata().file_metadata().schema_descr();
+        let header: Vec<&str> = descriptor.columns().iter().map(|column| column.name()).collect();
+        let places: Vec<usize> = columns
+            .iter()
+            .map(|column| {
+                let missing = || ParquetError::General(format!("there is no column `{}`", column.name));
+                header.iter().position(|name| *name == column.name).ok_or_else(missing)
+            })
+            .collect::<Result<_>>()
+            .map_err(wrong)?;
+        for number in 0..reader.num_row_groups() {
+            let group = reader.get_row_group(number).map_err(wrong)?;
+            for (cells, place) in pending.cells.iter_mut().zip(&places) {
+                append(cells, &*group, *place).map_err(wrong)?;
+            }
+            let rows = group.metadata().num_rows() as usize;
+            for (cells, label) in pending.labels.iter_mut().zip(&member.labels) {
+                cells.extend(std::iter::repeat_n(label.clone(), rows));
+            }
+            pending.rows += rows;
+            if pending.rows >= ROW_GROUP {
+                flush(&mut writer, labels, &fields[labels.len()..], std::mem::replace(&mut pending, empty()))?;
+            }
+        }
+    }
+    if pending.rows > 0 {
+        flush(&mut writer, labels, &fields[labels.len()..], pending)?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+fn flush<W: Write + Send>(
+    writer: &mut SerializedFileWriter<W>,
+    labels: &[Label],
+    fields: &[Field<'_>],
+    pending: Pending,
+) -> Result<()> {
+    let mut group = writer.next_row_group()?;
+    for (label, cells) in labels.iter().zip(pending.labels) {
+        let unfit = |cell: &str| ParquetError::General(format!("`{cell}` does not fit in column {}", label.name));
+        match label.kind {
+            Kind::Integer => {
+                let cells =
+                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<i64>>>()?;
+                column::<Int64Type, _>(&mut group, &cells, None)?;
+            }
+            Kind::Real => {
+                let cells =
+                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<f64>>>()?;
+                column::<DoubleType, _>(&mut group, &cells, None)?;
+            }
+            Kind::Flag => {
+                let cells =
+                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<bool>>>()?;
+                column::<BoolType, _>(&mut group, &cells, None)?;
+            }
+            Kind::Text => {
+                let cells: Vec<ByteArray> = cells.iter().map(|cell| ByteArray::from(cell.as_str())).collect();
+                column::<ByteArrayType, _>(&mut group, &cells, None)?;
+            }
+        }
+    }
+    for (field, cells) in fields.iter().zip(pending.cells) {
+        match cells {
+            Cells::Integer(cells) => {
+                optional::<Int64Type, _>(&mut group, field, cells.into_iter().map(|c| c.map(|v| v as i64)))
+            }
+            Cells::Real(cells) => optional::<DoubleType, _>(&mut group, field, cells.into_iter()),
+            Cells::Flag(cells) => optional::<BoolType, _>(&mut group, field, cells.into_iter().map(Some)),
+            Cells::Text(cells) => {
+                optional::<ByteArrayType, _>(&mut group, field, cells.iter().map(|c| Some(ByteArray::from(c.as_str()))))
+            }
+        }?;
+    }
+    group.close()?;
+    Ok(())
+}
+
+/// A column whose empty cells are `None`.
+fn optional<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    field: &Field<'_>,
+    cells: impl Iterator<Item = Option<T::T>>,
+) -> Result<()> {
+    let (mut values, mut levels) = (vec![], vec![]);
+    for cell in cells {
+        levels.push(i16::from(cell.is_some()));
+        values.extend(cell);
+    }
+    if !field.optional && values.len() < levels.len() {
+        return Err(ParquetError::General(format!("an empty cell in column {}", field.name)));
+    }
+    column::<T, W>(group, &values, field.optional.then_some(levels.as_slice()))
+}
+
+fn column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+) -> Result<()> {
+    let mut writer =
+        group.next_column()?.ok_or_else(|| ParquetError::General("more columns than fields".to_string()))?;
+    writer.typed::<T>().write_batch(values, levels, None)?;
+    writer.close()
+}

@@ -1,0 +1,182 @@
+//! A scenario to start from, with every parameter it could have, from the declarations that read it.
+
+use crate::{
+    document,
+    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
+};
+use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
+use anabranch_settings::{Parameters, Raw};
+use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_workload::{CommonParameters, WORKLOAD_KINDS, WorkloadParameters};
+
+/// Width of the comments.
+const WIDTH: usize = 96;
+
+/// The text of a scenario that runs as it is. What is commented out are the defaults.
+pub fn scenario_to_start_from() -> String {
+    let mut out = String::from(
+        "# A scenario to start from: web search on a fat tree of 128 hosts.\n\
+         #\n\
+         # Lines that are commented out show defaults: take the `#` away to change one. `anabranch check FILE` shows\n\
+         # mistakes with their place, `anabranch explain NAME` tells more of a scheme, section or key, and\n\
+         # `anabranch compare FILE` runs the load balancers under [compare] below.\n\
+         name = \"My scenario\"\n\
+         seed = 1\n",
+    );
+    let mut section = |header: &str, meaning: &str, active: &[(&str, &str)], parameters: &[&dyn Parameters]| {
+        out.push('\n');
+        comment(&mut out, meaning);
+        let off = if active.is_empty() && header.starts_with("[[") { "# " } else { "" };
+        out.push_str(&format!("{off}{header}\n"));
+        for (key, value) in active {
+            out.push_str(&format!("{key} = {value}\n"));
+        }
+        for parameters in parameters {
+            lines(&mut out, *parameters, active);
+        }
+    };
+    let kinds: Vec<&str> = TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect();
+    if let Ok(topology) = TopologyParameters::named("fat-tree") {
+        let meaning = format!("The graph. `kind` is one of {}; each has its own keys.", kinds.join(", "));
+        let active = [("kind", "\"fat-tree\""), ("tiers", "2"), ("radix", "16")];
+        section("[topology]", &meaning, &active, &[topology.parameters()]);
+    }
+    section(
+        "[[topology.link]]",
+        "Other rates and delays for single links or a class of links.",
+        &[],
+        &[&LinkOverride::default()],
+    );
+    let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+    if let Some(profile) = PROFILES.iter().find(|profile| profile.name == "uet-lossy") {
+        let fabric = (profile.fabric)();
+        let meaning = format!("Switches and NICs. `profile` names a set of defaults: {}.", profiles.join(", "));
+        section("[fabric]", &meaning, &[("profile", "\"uet-lossy\"")], &[&fabric]);
+        let mut transport = (profile.transport)();
+        let main = transport.parameters_mut().entries();
+        let control = main.iter().find_map(|(key, raw)| match raw {
+            Raw::Text(word) if *key == "congestion_control" => Some(word.clone()),
+            _ => None,
+        });
+        section(
+            "[transport]",
+            "Senders and receivers: uet or roce.",
+            &[("kind", "\"uet\"")],
+            &[&*transport.parameters_mut()],
+        );
+        let mut of_control = transport_named("uet");
+        let named = control.unwrap_or_else(|| "dctcp".into());
+        if let Some(parameters) = of_control.control_parameters_mut(&named) {
+            section(&format!("[transport.{named}]"), "Parameters of the congestion control.", &[], &[&*parameters]);
+        }
+    }
+    section(
+        "[load_balancer]",
+        "How packets are spread over the paths: an alias for a pair (`anabranch list schemes`), or `host` and `switch`.",
+        &[("scheme", "\"prime\"")],
+        &[],
+    );
+    if let Some(alias) = ALIASES.iter().find(|alias| alias.name == "prime") {
+        if let Ok(host) = HostParameters::named(alias.host) {
+            section(&format!("[load_balancer.{}]", alias.host), "Its host side.", &[], &[host.parameters()]);
+        }
+        if let Ok(switch) =
+            SwitchParameters::named(alias.switch).map(|switch| (switch.parameters().entries().len(), switch))
+            && switch.0 > 0
+        {
+            section(&format!("[load_balancer.{}]", alias.switch), "Its switch side.", &[], &[switch.1.parameters()]);
+        }
+    }
+    let kinds: Vec<&str> = WORKLOAD_KINDS.iter().map(|kind| kind.name).collect();
+    if let Ok(poisson) = WorkloadParameters::named("poisson") {
+        let meaning = format!("Who sends what to whom; one or more of these. `kind` is one of {}.", kinds.join(", "));
+        let active = [("kind", "\"poisson\""), ("sizes", "\"web-search\""), ("load", "0.6"), ("duration", "\"1ms\"")];
+        section("[[workload]]", &meaning, &active, &[poisson.parameters(), &CommonParameters::default()]);
+    }
+    section(
+        "[[fault]]",
+        "Links and switches that fail, and when; none or more of these.",
+        &[],
+        &[&FaultParameters::default()],
+    );
+    section("[measure]", "What is measured beyond what always is.", &[], &[&MeasureParameters::default()]);
+    section("[run]", "When a run ends and which flows count.", &[], &[&RunParameters::default()]);
+    section(
+        "[compare]",
+        "What `anabranch compare` takes where the command line does not say.",
+        &[("schemes", "[\"ecmp\", \"ops\", \"prime\"]"), ("seeds", "3")],
+        &[&CompareParameters::default()],
+    );
+    out
+}
+
+/// Each parameter that is not set already: what it means, and its value commented out.
+fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)]) {
+    let values = parameters.entries();
+    for parameter in parameters.documentation() {
+        if active.iter().any(|(key, _)| *key == parameter.name) {
+            continue;
+        }
+        let value = values.iter().find(|(key, _)| *key == parameter.name).map(|(_, raw)| raw);
+        comment(out, &format!("{} Takes {}.", parameter.meaning, parameter.expected));
+        match value {
+            // What has no default is left open.
+            None => out.push_str(&format!("# {} =\n", parameter.name)),
+            Some(Raw::Text(text)) if text.is_empty() => out.push_str(&format!("# {} =\n", parameter.name)),
+            Some(value) => out.push_str(&format!("# {} = {}\n", parameter.name, document::value(value))),
+        }
+    }
+}
+
+/// `text` in lines after `## `, which tells it from defaults that are commented out.
+fn comment(out: &mut String, text: &str) {
+    let mut line = String::from("##");
+    for word in text.split_whitespace() {
+        if line.len() + 1 + word.len() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = String::from("##");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    out.push_str(&line);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{scenario::Scenario, tree::Tree};
+    use std::path::Path;
+
+    fn read(text: &str) -> Scenario {
+        Scenario::read(Tree::parse("start.toml", text).unwrap(), "start", Path::new(""))
+            .unwrap_or_else(|e| panic!("{e}\n{text}"))
+    }
+
+    #[test]
+    fn it_runs_as_it_is_and_what_is_commented_out_are_the_defaults() {
+        let text = scenario_to_start_from();
+        let scenario = read(&text);
+        let setup = scenario.setup(1).unwrap();
+        assert_eq!(setup.topology.hosts, 128, "a fat tree of two tiers of radix 16 has 16 * 16 / 2 hosts");
+        // With every default said aloud (outside optional tables), it is the same scenario.
+        let mut optional = false;
+        let said: Vec<String> = text
+            .lines()
+            .map(|line| {
+                if line.trim_start_matches("# ").starts_with('[') {
+                    optional = line.starts_with("# [");
+                }
+                match line.strip_prefix("# ") {
+                    Some(default) if !optional && !line.ends_with('=') && line.contains(" = ") => default.to_string(),
+                    _ => line.to_string(),
+                }
+            })
+            .collect();
+        let aloud = read(&said.join("\n"));
+        assert_eq!(aloud.to_toml(), scenario.to_toml());
+        assert_eq!(aloud.hash(), scenario.hash());
+    }
+}

@@ -1,0 +1,124 @@
+//! Files that say that a process is at work: held while it lives, whatever ends it, and gone afterwards.
+
+use fs4::{FileExt, TryLockError};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Lock files that this process holds.
+static HELD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn held() -> MutexGuard<'static, Vec<PathBuf>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the lock files of this process, which is about to end without going back: it was asked to, so nobody need
+/// think that it was killed.
+pub fn release_locks() {
+    for path in held().drain(..) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// A lock file that this process holds; dropped, it is removed.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    file: File,
+    stays: bool,
+}
+
+impl Lock {
+    /// Takes the lock at `path`; `None` where another process (or another lock of this one) holds it.
+    ///
+    /// # Errors
+    /// Where the file cannot be made, or the file system knows no locks.
+    pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
+        loop {
+            let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+            match FileExt::try_lock(&file) {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            // Its last holder may have removed the file between our opening and our locking it.
+            if same_file(&file, path) {
+                held().push(path.to_path_buf());
+                return Ok(Some(Lock { path: path.to_path_buf(), file, stays: false }));
+            }
+        }
+    }
+
+    /// What earlier holders left in it: those that were killed, since the others removed it.
+    pub(crate) fn read(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        self.file.rewind()?;
+        self.file.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Gives the lock up, but leaves the file with what it says.
+    pub(crate) fn leave(mut self) {
+        self.stays = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+    }
+
+    /// Adds a line.
+    pub(crate) fn append(&mut self, line: &str) -> io::Result<()> {
+        self.file.seek(io::SeekFrom::End(0))?;
+        self.file.write_all(format!("{line}\n").as_bytes())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        held().retain(|path| *path != self.path);
+        // Removed while it is held, so that whoever waits for it sees that it is another file now.
+        if !self.stays {
+            let _ = fs::remove_file(&self.path);
+        }
+        let _ = FileExt::unlock(&self.file);
+    }
+}
+
+#[cfg(unix)]
+fn same_file(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let (own, there) = (file.metadata().map(identity), fs::metadata(path).map(identity));
+    matches!((own, there), (Ok(own), Ok(there)) if own == there)
+}
+
+#[cfg(not(unix))]
+fn same_file(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// Whether the file system knows no locks; whoever asked must do without.
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
+    // ENOLCK (37), ENOTSUP or EOPNOTSUPP (95), ENOSYS (38) of Linux.
+    error.kind() == io::ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(37 | 38 | 95))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_it_and_what_the_dead_left_is_read() {
+        let path = std::env::temp_dir().join(format!("anabranch-lock-{}", std::process::id()));
+        let mut first = Lock::try_take(&path).unwrap().unwrap();
+        first.append("one").unwrap();
+        assert!(Lock::try_take(&path).unwrap().is_none(), "held");
+        drop(first);
+        assert!(!path.exists(), "gone with its holder");
+        // A process that was killed leaves the file, but not the lock.
+        fs::write(&path, "one\ntwo\n").unwrap();
+        let mut second = Lock::try_take(&path).unwrap().unwrap();
+        assert_eq!(second.read().unwrap(), "one\ntwo\n");
+        second.append("three").unwrap();
+        assert_eq!(second.read().unwrap(), "one\ntwo\nthree\n");
+    }
+}

@@ -1,0 +1,121 @@
+//! Results done again from their manifests: the same fingerprint, or something is wrong.
+
+use crate::{
+    error::ScenarioError,
+    machine::{COMMIT, VERSION},
+    results::{RunError, simulate},
+    scenario::Scenario,
+    schedule::{Observer, Step, Work, work_off},
+    tree::Tree,
+};
+use anabranch_report::{Manifest, read_summary};
+use anabranch_sim::Progress;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+/// A run as it is recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Its path in the directory: `scheme/seedN` in a comparison, the hash in a sweep.
+    pub name: String,
+    /// The scenario of its manifest.
+    pub scenario: Scenario,
+    /// The fingerprint of its summary.
+    pub fingerprint: String,
+    /// The build it was done with, where that is another one.
+    pub other_build: Option<String>,
+}
+
+/// The finished runs recorded in `directory`: a run's, or those of a comparison or sweep; with `run`, that one alone.
+///
+/// # Errors
+/// Where there is none, one cannot be read, or a file that its scenario reads has changed since.
+pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, ScenarioError> {
+    let mut found = Vec::new();
+    if directory.join("summary.json").exists() {
+        found.push((directory.file_name().unwrap_or_default().to_string_lossy().into_owned(), directory.to_path_buf()));
+    } else {
+        let runs = directory.join("runs");
+        collect(&runs, &runs, &mut found);
+    }
+    if found.is_empty() {
+        let message = format!("{} holds no finished runs", directory.display());
+        return Err(ScenarioError::new(message).help("give the directory of a run, a comparison or a sweep"));
+    }
+    found.sort();
+    if let Some(run) = run {
+        let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
+        found.retain(|(name, _)| name == run || (!run.is_empty() && !name.contains('/') && name.starts_with(run)));
+        if found.is_empty() {
+            let near = anabranch_settings::nearest(run, names.iter().map(String::as_str)).unwrap_or(names[0].clone());
+            let message = format!("{} holds no run `{run}`, but {} others", directory.display(), names.len());
+            return Err(ScenarioError::new(message).help(format!("did you mean `{near}`?")));
+        }
+    }
+    found.iter().map(|(name, path)| read(name, path)).collect()
+}
+
+fn collect(root: &Path, path: &Path, found: &mut Vec<(String, PathBuf)>) {
+    if path.join("summary.json").exists() {
+        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+        found.push((name, path.to_path_buf()));
+        return;
+    }
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !hidden && entry.path().is_dir() {
+            collect(root, &entry.path(), found);
+        }
+    }
+}
+
+fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
+    let wrong = |error: String| ScenarioError::new(format!("{name}: {error}"));
+    let manifest = Manifest::read(path).map_err(|error| wrong(error.to_string()))?;
+    let manifest = manifest.ok_or_else(|| wrong("there is no manifest.json that says what was run".into()))?;
+    let summary = read_summary(path).map_err(|error| wrong(error.to_string()))?;
+    let summary = summary.ok_or_else(|| wrong("there is no summary.json".into()))?;
+    if summary.interrupted {
+        return Err(wrong("the run was interrupted, so there is nothing to compare with".into()));
+    }
+    let tree = Tree::parse(&format!("{} (scenario)", path.join("manifest.json").display()), &manifest.scenario)?;
+    let scenario = Scenario::read(tree, &manifest.name, Path::new(""))?;
+    let same_version = manifest.version == VERSION;
+    if same_version && format!("{:016x}", scenario.hash()) != manifest.scenario_hash {
+        return Err(wrong("a file that its scenario reads is gone or has changed since".into())
+            .help("put the file back as it was; the scenario in manifest.json names it"));
+    }
+    let other_build = (!same_version || manifest.commit != COMMIT)
+        .then(|| format!("version {} ({})", manifest.version, manifest.commit));
+    Ok(Recorded { name: name.to_string(), scenario, fingerprint: summary.fingerprint, other_build })
+}
+
+struct Execution<'r> {
+    runs: &'r [Recorded],
+    found: Mutex<Vec<Option<Result<String, RunError>>>>,
+}
+
+impl Work for Execution<'_> {
+    fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
+        let outcome = match simulate(&self.runs[job].scenario, threads, &|_| {}, progress) {
+            Err(RunError::Interrupted) => return Step::Interrupted,
+            Ok((_, result, _)) if result.interrupted => return Step::Interrupted,
+            Ok((_, result, _)) => Ok(format!("{:016x}", result.fingerprint)),
+            Err(error) => Err(error),
+        };
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(outcome);
+        Step::Done
+    }
+    fn most_threads(&self, job: usize) -> usize {
+        self.runs[job].scenario.most_threads()
+    }
+}
+
+/// Does `runs` again; nothing is written. The fingerprints found, `None` for those that an interruption left out.
+pub fn rerun(runs: &[Recorded], threads: usize, observer: &dyn Observer) -> Vec<Option<Result<String, RunError>>> {
+    let execution = Execution { runs, found: Mutex::new(runs.iter().map(|_| None).collect()) };
+    work_off(&execution, 0..runs.len(), threads, observer);
+    execution.found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,152 @@
+//! Sweeps: a scenario over the values of some of its keys, every load balancer and seed at each point, in a store.
+
+mod dry;
+mod execute;
+mod file;
+pub mod over;
+
+pub use dry::{DryRun, Measured};
+pub use execute::{Again, Options, Swept};
+pub use file::SweepFile;
+
+use crate::{
+    entries::{Entries, Request},
+    error::ScenarioError,
+    machine::{COMMIT, VERSION},
+    scenario::Scenario,
+};
+use anabranch_random::name_key;
+use anabranch_report::{SweepAxis, SweepPlan, SweepRun};
+use over::MOST_POINTS;
+use std::collections::BTreeSet;
+
+/// A sweep, every point of it checked.
+pub struct Sweep {
+    /// Keys, values, entries, seeds and every run with its hash.
+    pub plan: SweepPlan,
+    base: Scenario,
+    entries: Entries,
+    /// Runs of the plan in the order they are done, each hash once.
+    order: Vec<usize>,
+}
+
+impl Sweep {
+    /// Plans the sweep of `base` over `axes`: every value with every other, or with `zip` the first with the first and
+    /// so on. Every key and value is checked.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where a key does not exist, a value does not fit, lists to be zipped differ in length, or
+    /// there are too many runs; and what [`Entries`] finds wrong.
+    pub fn new(mut base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
+        if axes.is_empty() {
+            return Err(ScenarioError::new("nothing to sweep: no key is named").help(
+                "give --over KEY=A,B,... or --over KEY=A..B:STEP, for example --over workload.0.load=0.3..0.9:0.1",
+            ));
+        }
+        if let Some(twice) = axes.iter().enumerate().find(|(i, a)| axes[..*i].iter().any(|b| b.key == a.key)) {
+            return Err(ScenarioError::new(format!("--over {}: this key is swept twice", twice.1.key)));
+        }
+        if zip && let Some(other) = axes.iter().find(|axis| axis.values.len() != axes[0].values.len()) {
+            let lengths = axes.iter().map(|axis| format!("{} has {}", axis.key, axis.values.len()));
+            return Err(ScenarioError::new(format!(
+                "--zip: the keys have different numbers of values: {}",
+                lengths.collect::<Vec<_>>().join(", ")
+            ))
+            .help(format!("give `{}` as many values as `{}`, or leave --zip out", other.key, axes[0].key)));
+        }
+        base.remember_files();
+        let entries = Entries::new(&base, request)?;
+        let (baseline, seeds) = (entries.baseline(&base)?, entries.seeds(&base)?);
+        let mut plan = SweepPlan {
+            name: base.name.clone(),
+            version: VERSION.into(),
+            commit: COMMIT.into(),
+            scenario: base.to_toml(),
+            scenario_hash: format!("{:016x}", base.hash()),
+            axes,
+            zip,
+            entries: entries.names().to_vec(),
+            baseline,
+            seeds,
+            runs: Vec::new(),
+        };
+        let lengths = plan.axes.iter().map(|axis| axis.values.len());
+        let points = if zip { plan.points() } else { lengths.fold(1usize, usize::saturating_mul) };
+        let runs = points.saturating_mul(plan.entries.len()).saturating_mul(plan.seeds.len());
+        if runs > MOST_POINTS {
+            let parts = format!("{points} points, {} load balancers, {} seeds", plan.entries.len(), plan.seeds.len());
+            return Err(ScenarioError::new(format!("{parts} are {runs} runs; at most {MOST_POINTS} make a sweep")));
+        }
+        for point in 0..points {
+            let here = entries.of(&at_point(&base, &plan, point)?)?;
+            for &seed in &plan.seeds {
+                for (number, entry) in here.iter().enumerate() {
+                    let run = entry.scenario.with_seed(seed).run_key();
+                    plan.runs.push(SweepRun { point, entry: number, seed, run });
+                }
+            }
+        }
+        let mut order: Vec<usize> = (0..plan.runs.len()).collect();
+        // A first seed everywhere before a second anywhere, so that early results show the whole.
+        order.sort_by_key(|number| plan.runs[*number].seed);
+        let mut seen = BTreeSet::new();
+        order.retain(|number| seen.insert(plan.runs[*number].run.clone()));
+        Ok(Sweep { plan, base, entries, order })
+    }
+
+    /// The runs to be done, in their order: positions in the plan, each hash once.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// The scenario of a run.
+    ///
+    /// # Errors
+    /// None that planning did not find.
+    pub fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
+        let run = &self.plan.runs[number];
+        let mut entries = self.entries.of(&at_point(&self.base, &self.plan, run.point)?)?;
+        Ok(entries.swap_remove(run.entry).scenario.with_seed(run.seed))
+    }
+
+    /// A run for people: `load = 0.3, prime, seed 1`.
+    pub fn name(&self, number: usize) -> String {
+        let run = &self.plan.runs[number];
+        let keys = self.plan.axes.iter().map(|axis| axis.key.rsplit('.').next().unwrap_or(&axis.key));
+        let values = keys.zip(self.plan.values(run.point)).map(|(key, value)| format!("{key} = {value}"));
+        let rest = [self.plan.entries[run.entry].clone(), format!("seed {}", run.seed)];
+        values.chain(rest).collect::<Vec<_>>().join(", ")
+    }
+
+    /// 64 bits over what makes two sweeps the same one: scenario and keys, but neither values nor load balancers nor
+    /// seeds, which may grow.
+    pub fn identity(&self) -> u64 {
+        let keys: Vec<&str> = self.plan.axes.iter().map(|axis| axis.key.as_str()).collect();
+        name_key(&format!("{} {} {}", self.plan.scenario_hash, keys.join(" "), self.plan.zip))
+    }
+
+    /// Things to check before trusting the results.
+    pub fn warnings(&self) -> Vec<String> {
+        let runs = |point: usize| -> BTreeSet<&str> {
+            self.plan.runs.iter().filter(|run| run.point == point).map(|run| run.run.as_str()).collect()
+        };
+        let mut warnings = Vec::new();
+        let mut step = if self.plan.zip { 0 } else { self.plan.points() };
+        for axis in &self.plan.axes {
+            let values = axis.values.len();
+            // Neighbours along this axis, at the first value of the others.
+            step = if self.plan.zip { 1 } else { step / values };
+            if values > 1 && (1..values).all(|place| runs(place * step) == runs(0)) {
+                warnings.push(format!("`{}` changes nothing: its values give the same runs.", axis.key));
+            }
+        }
+        warnings
+    }
+}
+
+/// The scenario at a point.
+fn at_point(base: &Scenario, plan: &SweepPlan, point: usize) -> Result<Scenario, ScenarioError> {
+    let changes: Vec<String> =
+        plan.axes.iter().zip(plan.values(point)).map(|(axis, value)| format!("{}={value}", axis.key)).collect();
+    base.changed("--over", &changes)
+}
