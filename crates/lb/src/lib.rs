@@ -379,6 +379,8 @@ mod pages {
     struct Specification;
     #[doc = include_str!("../../../docs/spritz.md")]
     struct Spritz;
+    #[doc = include_str!("../../../docs/sweeps.md")]
+    struct Sweeps;
     #[doc = include_str!("../../../docs/topologies.md")]
     struct Topologies;
     #[doc = include_str!("../../../docs/validation.md")]

@@ -1,5 +1,9 @@
 //! The results of a run: integers per flow and per link, counters, conservation. Plain data without behaviour.
 
+mod flow_metrics;
+
+pub use flow_metrics::FlowMetrics;
+
 use anabranch_units::Time;
 
 /// How a flow ended.
@@ -56,16 +60,8 @@ pub struct FlowRow {
     pub load_balancer: u16,
     /// Index into the fabric's data classes.
     pub class: u8,
-    /// Data packets sent more than once.
-    pub retransmitted_packets: u64,
-    /// Arrivals whose PSN was not the lowest one missing.
-    pub out_of_order_packets: u64,
-    /// Arrivals whose PSN was not the last arrival's plus one.
-    pub out_of_sequence_packets: u64,
-    /// Most payload bytes held at once beyond the lowest missing one.
-    pub max_reorder_bytes: u64,
-    /// Packets sent with another tag than the packet before.
-    pub path_switches: u64,
+    /// What was counted of it.
+    pub metrics: FlowMetrics,
 }
 
 /// Time-weighted statistics of a queue (packets that wait, without the one in transmission), all data classes together.

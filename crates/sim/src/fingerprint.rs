@@ -17,14 +17,10 @@ pub(crate) fn fingerprint(flows: &[FlowRow], links: &[LinkRow]) -> u64 {
             time(flow.start),
             time(flow.fct_rx),
             time(flow.fct_ack),
-            flow.retransmitted_packets,
-            flow.out_of_order_packets,
-            flow.out_of_sequence_packets,
-            flow.max_reorder_bytes,
-            flow.path_switches,
         ] {
             add(word);
         }
+        flow.metrics.fingerprint_words().into_iter().for_each(&mut add);
     }
     for link in links {
         let queue = &link.queue;

@@ -131,10 +131,6 @@ fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcom
         workload: flow.workload,
         load_balancer: setup.flows.workloads[flow.workload as usize].load_balancer,
         class: flow.class,
-        retransmitted_packets: outcome.retransmitted,
-        out_of_order_packets: outcome.out_of_order,
-        out_of_sequence_packets: outcome.out_of_sequence,
-        max_reorder_bytes: outcome.max_reorder_bytes,
-        path_switches: outcome.path_switches,
+        metrics: outcome.metrics,
     }
 }

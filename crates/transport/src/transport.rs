@@ -525,3 +525,37 @@ impl Receiver {
         of_receiver!(self, receiver => receiver.received_bytes())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_settings::Raw;
+
+    #[test]
+    fn every_congestion_control_goes_by_its_name() {
+        for about in TRANSPORTS {
+            let mut transport = TransportParameters::named(about.name).unwrap();
+            assert_eq!((transport.about(), transport.check()), (about, Ok(())));
+            for (i, control) in about.controls.iter().enumerate() {
+                assert!(about.controls[..i].iter().all(|other| other.name != control.name), "{}", control.name);
+                transport.parameters_mut().set("congestion_control", &Raw::Text(control.name.into())).unwrap();
+                assert_eq!(transport.control(), control);
+                // Without parameters there is no table to give.
+                let table = transport.control_parameters_mut(control.name);
+                assert_eq!(table.is_some(), control.name != "none", "{}", control.name);
+                assert!(table.is_none_or(|parameters| !parameters.documentation().is_empty()));
+            }
+            let error = transport.parameters_mut().set("congestion_control", &Raw::Text("nome".into())).unwrap_err();
+            assert!(error.to_string().contains("did you mean `none`?"), "{error}");
+            assert!(transport.control_parameters_mut("cubic").is_none());
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_table() {
+        let mut transport = TransportParameters::named("roce").unwrap();
+        transport.control_parameters_mut("swift").unwrap().set("beta", &Raw::Float(-1.0)).unwrap();
+        let error = transport.check().unwrap_err().to_string();
+        assert!(error.contains("`swift.beta`: found -1"), "{error}");
+    }
+}

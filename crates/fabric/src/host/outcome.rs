@@ -1,6 +1,7 @@
 //! What a partition keeps of each flow for the results.
 
 use super::SenderFlow;
+use anabranch_outcome::FlowMetrics;
 use anabranch_transport::Receiver;
 
 /// Not yet.
@@ -13,20 +14,19 @@ pub(crate) struct Sent {
     pub(crate) first_sent: u64,
     /// When the last acknowledgement came.
     pub(crate) done: u64,
-    pub(crate) retransmitted: u64,
-    pub(crate) path_switches: u64,
+    pub(crate) metrics: FlowMetrics,
 }
 
 impl Default for Sent {
     fn default() -> Self {
-        Sent { started: NEVER, first_sent: NEVER, done: NEVER, retransmitted: 0, path_switches: 0 }
+        Sent { started: NEVER, first_sent: NEVER, done: NEVER, metrics: FlowMetrics::default() }
     }
 }
 
 impl Sent {
     pub(crate) fn note(&mut self, flow: &SenderFlow) {
-        self.retransmitted = flow.sender.retransmitted();
-        self.path_switches = flow.path_switches;
+        self.metrics.retransmitted_packets = flow.sender.retransmitted();
+        self.metrics.path_switches = flow.path_switches;
     }
 }
 
@@ -35,23 +35,21 @@ impl Sent {
 pub(crate) struct Received {
     /// When the last byte came.
     pub(crate) done: u64,
-    pub(crate) out_of_order: u64,
-    pub(crate) out_of_sequence: u64,
-    pub(crate) max_reorder_bytes: u64,
+    pub(crate) metrics: FlowMetrics,
     pub(crate) received_bytes: u64,
 }
 
 impl Default for Received {
     fn default() -> Self {
-        Received { done: NEVER, out_of_order: 0, out_of_sequence: 0, max_reorder_bytes: 0, received_bytes: 0 }
+        Received { done: NEVER, metrics: FlowMetrics::default(), received_bytes: 0 }
     }
 }
 
 impl Received {
     pub(crate) fn note(&mut self, receiver: &Receiver) {
-        self.out_of_order = receiver.out_of_order();
-        self.out_of_sequence = receiver.out_of_sequence();
-        self.max_reorder_bytes = receiver.max_reorder_bytes();
+        self.metrics.out_of_order_packets = receiver.out_of_order();
+        self.metrics.out_of_sequence_packets = receiver.out_of_sequence();
+        self.metrics.max_reorder_bytes = receiver.max_reorder_bytes();
         self.received_bytes = receiver.received_bytes();
     }
 }

@@ -23,12 +23,14 @@ pub(crate) struct CellPlan {
 impl CellPlan {
     /// The cells of `topology`, whose directed links have these `delays` in picoseconds (with the latency of the switch
     /// at their end), on `threads` threads at the most. `trigger_latency` is the time in which one host can start a flow
-    /// at another, where flows do so. With `one` there is a single cell: the yardstick for the others.
+    /// at another, where flows do so. Threads get their share of `load`, the bytes that each host sends and receives. With
+    /// `one` there is a single cell: the yardstick for the others.
     pub(crate) fn new(
         topology: &Topology,
         delays: &[u64],
         trigger_latency: Option<u64>,
         threads: usize,
+        load: &[u64],
         one: bool,
     ) -> Self {
         let (hosts, switches) = (topology.hosts, topology.switches() as usize);
@@ -57,7 +59,7 @@ impl CellPlan {
         if cells > 1 {
             lookahead = lookahead.min(trigger_latency.or(lookahead));
         }
-        let parts = partition(topology, threads.clamp(1, cells));
+        let parts = shares(topology, threads.clamp(1, cells), load);
         let mut owner = vec![u16::MAX; cells];
         for (switch, &cell) in of_switch.iter().enumerate().rev() {
             owner[usize::from(cell)] = parts[hosts as usize + switch];
@@ -84,6 +86,33 @@ impl CellPlan {
     pub(crate) fn owner_of(&self, node: NodeId) -> u16 {
         self.owner[usize::from(self.of_node[node.0 as usize])]
     }
+}
+
+/// Pieces of a fabric per thread, from which shares are put together.
+const PIECES: usize = 8;
+
+/// The thread of each node: the fabric is cut into some pieces per thread, and each piece, the heaviest first, goes to the
+/// thread that has least to do.
+fn shares(topology: &Topology, threads: usize, load: &[u64]) -> Vec<u16> {
+    let pieces = partition(topology, if threads == 1 { 1 } else { threads * PIECES });
+    let count = pieces.iter().max().map_or(1, |last| usize::from(*last) + 1);
+    let mut weights = vec![0u64; count];
+    for (host, bytes) in load.iter().enumerate() {
+        let weight = &mut weights[usize::from(pieces[host])];
+        *weight = weight.saturating_add(*bytes);
+    }
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|&piece| (std::cmp::Reverse(weights[piece]), piece));
+    let mut done = vec![(0u64, 0u32); threads];
+    let mut thread_of = vec![0; count];
+    for piece in order {
+        // Pieces without hosts carry what the others send: they are shared out by number.
+        let thread = (0..threads).min_by_key(|&thread| done[thread]).unwrap_or(0);
+        done[thread].0 = done[thread].0.saturating_add(weights[piece]);
+        done[thread].1 += 1;
+        thread_of[piece] = thread as u16;
+    }
+    pieces.iter().map(|piece| thread_of[usize::from(*piece)]).collect()
 }
 
 /// Sets of switches that grow together.
@@ -127,5 +156,69 @@ impl Groups {
             }
         }
         numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_settings::Raw;
+    use anabranch_topology::TopologyParameters;
+
+    /// 8 leaves of 4 hosts, 4 spines.
+    fn fat_tree(delay: &str) -> Topology {
+        let mut parameters = TopologyParameters::named("fat-tree").expect("a topology");
+        let keys = [("tiers", Raw::Int(2)), ("radix", Raw::Int(8)), ("link_delay", Raw::Text(delay.into()))];
+        for (key, value) in keys {
+            parameters.parameters_mut().set(key, &value).expect("a parameter");
+        }
+        parameters.build(&|path| Err(std::io::Error::other(path.to_string()))).expect("a topology")
+    }
+
+    fn cells(topology: &Topology, trigger: Option<u64>, threads: usize, load: &[u64]) -> CellPlan {
+        let delays: Vec<u64> = topology.links.iter().map(|link| link.delay.ps()).collect();
+        CellPlan::new(topology, &delays, trigger, threads, load, false)
+    }
+
+    #[test]
+    fn a_leaf_with_its_hosts_is_a_cell() {
+        let topology = fat_tree("1us");
+        let plan = cells(&topology, None, 1, &[1; 32]);
+        assert_eq!((plan.cells(), plan.partitions, plan.lookahead), (12, 1, 1_000_000));
+        for host in 0..32 {
+            assert_eq!(plan.of_node[host], plan.of_node[topology.edge_switch(host as u32).0 as usize]);
+        }
+    }
+
+    #[test]
+    fn switches_that_are_near_each_other_share_a_cell() {
+        assert_eq!(cells(&fat_tree("19999ps"), None, 3, &[1; 32]).cells(), 1);
+        assert_eq!(cells(&fat_tree("20ns"), None, 3, &[1; 32]).cells(), 12);
+        // A flow that starts another at once, anywhere.
+        assert_eq!(cells(&fat_tree("1us"), Some(0), 3, &[1; 32]).cells(), 1);
+        assert_eq!(cells(&fat_tree("1us"), Some(300_000), 3, &[1; 32]).lookahead, 300_000);
+    }
+
+    /// All the load is that of the first four leaves, two of which each of two threads gets.
+    #[test]
+    fn threads_share_the_load() {
+        let topology = fat_tree("1us");
+        let load: Vec<u64> = (0..32).map(|host| u64::from(host < 16)).collect();
+        let plan = cells(&topology, None, 2, &load);
+        assert_eq!(plan.partitions, 2);
+        let of_first: u64 =
+            (0..32).filter(|&host| plan.owner_of(NodeId(host)) == 0).map(|host| load[host as usize]).sum();
+        assert_eq!(of_first, 8);
+        let spines = (40..44).filter(|&switch| plan.owner_of(NodeId(switch)) == 0).count();
+        assert_eq!(spines, 2);
+    }
+
+    #[test]
+    fn cells_do_not_depend_on_threads() {
+        let topology = fat_tree("1us");
+        let one = cells(&topology, None, 1, &[1; 32]);
+        for threads in 2..20 {
+            assert_eq!(cells(&topology, None, threads, &[1; 32]).of_node, one.of_node);
+        }
     }
 }

@@ -212,7 +212,14 @@ impl<'a> Plan<'a> {
         let links = links::links(topology, setup.seed).map_err(FabricError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
         let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.trigger_latency.ps());
-        let cells = CellPlan::new(topology, &delays, triggers, setup.threads, setup.split == Split::One);
+        let mut load = vec![0u64; hosts as usize];
+        for flow in &setup.flows.flows {
+            for host in [flow.src, flow.dst] {
+                load[host as usize] = load[host as usize].saturating_add(flow.size);
+            }
+        }
+        let one = setup.split == Split::One;
+        let cells = CellPlan::new(topology, &delays, triggers, setup.threads, &load, one);
         let mut link_of_rank = vec![0; links.len()];
         links.iter().enumerate().for_each(|(link, plan)| link_of_rank[plan.rank as usize] = link as u32);
         let shared = match setup.fabric.shared_buffer.0 {

@@ -8,7 +8,7 @@ pub(crate) use deadlock::deadlock;
 
 use crate::{host::NEVER, ids::FlowId, partition::Partition, plan::Plan};
 use anabranch_lb::{HostScheme, SchemeCounters};
-use anabranch_outcome::{Conservation, Counters, LinkRow, PortSeries, UplinkCount};
+use anabranch_outcome::{Conservation, Counters, FlowMetrics, LinkRow, PortSeries, UplinkCount};
 use anabranch_units::Time;
 
 /// A flow's outcome as the fabric knows it.
@@ -22,16 +22,8 @@ pub struct FlowOutcome {
     pub received: Option<Time>,
     /// When the sender had the last acknowledgement.
     pub acknowledged: Option<Time>,
-    /// Data packets sent more than once.
-    pub retransmitted: u64,
-    /// Arrivals whose PSN was not the lowest one missing.
-    pub out_of_order: u64,
-    /// Arrivals whose PSN was not the last arrival's plus one.
-    pub out_of_sequence: u64,
-    /// Most payload bytes received beyond the lowest missing one.
-    pub max_reorder_bytes: u64,
-    /// Packets sent with another tag than the one before.
-    pub path_switches: u64,
+    /// What both ends have counted of it.
+    pub metrics: FlowMetrics,
 }
 
 /// What a run gives.
@@ -99,10 +91,10 @@ pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: 
         ecn_marked: links.iter().map(|l| l.ecn_marks).sum(),
         trimmed: conservation.data_packets.trimmed,
         dropped: count(&|p| p.ports.books.all_dropped()),
-        retransmitted: flows.iter().map(|f| f.retransmitted).sum(),
+        retransmitted: flows.iter().map(|f| f.metrics.retransmitted_packets).sum(),
         timeouts: count(&|p| p.hosts.timeouts),
-        out_of_order: flows.iter().map(|f| f.out_of_order).sum(),
-        path_switches: flows.iter().map(|f| f.path_switches).sum(),
+        out_of_order: flows.iter().map(|f| f.metrics.out_of_order_packets).sum(),
+        path_switches: flows.iter().map(|f| f.metrics.path_switches).sum(),
         pfc_pauses: count(&|p| p.ports.pause_frames),
         probes: count(&|p| p.hosts.probes.sent),
         probe_bytes: count(&|p| p.hosts.probes.bytes),
@@ -140,16 +132,14 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
         let id = FlowId(number as u32);
         let sent = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.sent(id);
         let received = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.received(id);
+        let mut metrics = sent.metrics;
+        metrics.merge(&received.metrics);
         FlowOutcome {
             started: known(sent.started),
             first_sent: known(sent.first_sent),
             received: known(received.done),
             acknowledged: known(sent.done),
-            retransmitted: sent.retransmitted,
-            out_of_order: received.out_of_order,
-            out_of_sequence: received.out_of_sequence,
-            max_reorder_bytes: received.max_reorder_bytes,
-            path_switches: sent.path_switches,
+            metrics,
         }
     };
     plan.flows.flows.iter().enumerate().map(outcome).collect()

@@ -249,4 +249,38 @@ mod tests {
             assert!(matches!(conga.check_uplinks(uplinks), Err(SchemeError::NotATree { .. })));
         }
     }
+
+    /// What the papers say: PLB, FlowBender, Hopper, HF2T and flowlets move a flow now and then, a queue pair has one path,
+    /// ECMP never moves; LetFlow, CONGA and ConWeave number whole paths at the leaf, and ConWeave alone holds packets back.
+    #[test]
+    fn capabilities_are_those_of_the_papers() {
+        let mut keep = HostParameters::names(|host| host.capabilities().keeps_path());
+        keep.sort_unstable();
+        assert_eq!(keep, ["ecmp", "flowbender", "flowlet", "hf2t", "hopper", "plb", "qp-spray"]);
+        assert_eq!(HostParameters::names(|host| host.capabilities().leaves_choice()), ["ecmp"]);
+        let at_the_leaf = SwitchParameters::names(|switch| switch.capabilities().most_leaf_paths().is_some());
+        assert_eq!(at_the_leaf, ["letflow", "conga", "conweave"]);
+        assert_eq!(SwitchParameters::names(|switch| switch.capabilities().distorts_round_trips()), ["conweave"]);
+        // An entropy value stays what it was only where dead uplinks are skipped (specification 5.3).
+        let (_, mut index) = resolve("prime").unwrap();
+        assert!(!index.capabilities().tells_dead_paths());
+        index.parameters_mut().set("remap", &Raw::Text("skip".into())).unwrap();
+        assert!(index.capabilities().tells_dead_paths());
+    }
+
+    #[test]
+    fn a_guided_form_is_a_guided_scheme_for_the_same_hosts() {
+        for name in SwitchParameters::names(|switch| switch.capabilities().guided_form().is_some()) {
+            let switch = SwitchParameters::named(name).unwrap();
+            let form = SwitchParameters::named(switch.capabilities().guided_form().unwrap()).unwrap();
+            assert_eq!(form.about().sees, crate::registry::Sees::Guided);
+            for host in HOST_SCHEMES {
+                let host = HostParameters::named(host.name).unwrap();
+                assert!(check_pair(&host, &switch).is_err() || check_pair(&host, &form).is_ok(), "{}", host.name());
+            }
+        }
+        let (_, conga) = resolve("conga").unwrap();
+        let error = conga.check_uplinks(&[]).unwrap_err().to_string();
+        assert!(error.ends_with("others: ecmp, ar, drill, rr, random"), "{error}");
+    }
 }

@@ -44,43 +44,41 @@ macro_rules! columns {
     };
 }
 
-const FLOWS: &[Column] = columns! {
-    flow_id: Integer, "", "number of the flow in the flow set", |c, at| whole(flow(c, at).flow_id.into());
-    src: Integer, "", "sending host", |c, at| whole(flow(c, at).src.into());
-    dst: Integer, "", "receiving host", |c, at| whole(flow(c, at).dst.into());
-    size_bytes: Integer, "bytes", "payload", |c, at| whole(flow(c, at).size_bytes);
-    start_ps: Integer optional, "ps", "when it started, from the start of the run; empty where it never did",
-        |c, at| picoseconds(flow(c, at).start);
-    fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty where not all was received",
-        |c, at| picoseconds(flow(c, at).fct_rx);
-    fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty where it did not come",
-        |c, at| picoseconds(flow(c, at).fct_ack);
-    ideal_rx_ps: Integer, "ps", "fct_rx_ps of the same flow alone on the network",
-        |c, at| whole(flow(c, at).ideal_rx.ps());
-    ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network",
-        |c, at| whole(flow(c, at).ideal_ack.ps());
-    slowdown: Real optional, "", "completion time over the ideal one, of the kind that fct_kind names; at least 1",
-        |c, at| c.meta.fct_kind.slowdown(flow(c, at)).into();
-    status: Text, "", "finished; received (all bytes there, last acknowledgement not yet back); unfinished; not-started",
-        |c, at| text(flow(c, at).status.word());
-    workload: Text, "", "name of its workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload).into());
-    scheme: Text, "", "load balancer of the flow",
-        |c, at| name(&c.meta.load_balancers, flow(c, at).load_balancer.into());
-    class: Text, "", "data class of the fabric", |c, at| name(&c.meta.classes, flow(c, at).class.into());
-    retransmitted_packets: Integer, "packets", "data packets sent more than once",
-        |c, at| whole(flow(c, at).retransmitted_packets);
-    out_of_order_packets: Integer, "packets", "arrivals whose PSN was not the lowest one missing",
-        |c, at| whole(flow(c, at).out_of_order_packets);
-    max_reorder_bytes: Integer, "bytes", "most payload ever received beyond the lowest missing byte",
-        |c, at| whole(flow(c, at).max_reorder_bytes);
-    path_switches: Integer, "packets", "packets sent with another path tag than the packet before",
-        |c, at| whole(flow(c, at).path_switches);
-    out_of_sequence_packets: Integer, "packets", "arrivals whose PSN was not the last arrival's plus one",
-        |c, at| whole(flow(c, at).out_of_sequence_packets);
-    measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
-        |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
-};
+/// The columns of flows: those of the metrics are declared in [`anabranch_outcome::FlowMetrics`].
+macro_rules! flow_columns {
+    ($($metric:ident: $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+        columns! {
+            flow_id: Integer, "", "number of the flow in the flow set", |c, at| whole(flow(c, at).flow_id.into());
+            src: Integer, "", "sending host", |c, at| whole(flow(c, at).src.into());
+            dst: Integer, "", "receiving host", |c, at| whole(flow(c, at).dst.into());
+            size_bytes: Integer, "bytes", "payload", |c, at| whole(flow(c, at).size_bytes);
+            start_ps: Integer optional, "ps", "when it started, from the start of the run; empty where it never did",
+                |c, at| picoseconds(flow(c, at).start);
+            fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty where not all was received",
+                |c, at| picoseconds(flow(c, at).fct_rx);
+            fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty where it did not come",
+                |c, at| picoseconds(flow(c, at).fct_ack);
+            ideal_rx_ps: Integer, "ps", "fct_rx_ps of the same flow alone on the network",
+                |c, at| whole(flow(c, at).ideal_rx.ps());
+            ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network",
+                |c, at| whole(flow(c, at).ideal_ack.ps());
+            slowdown: Real optional, "", "completion time over the ideal one, of the kind that fct_kind names; at least 1",
+                |c, at| c.meta.fct_kind.slowdown(flow(c, at)).into();
+            status: Text, "", "finished; received (all bytes there, last acknowledgement not yet back); unfinished; not-started",
+                |c, at| text(flow(c, at).status.word());
+            workload: Text, "", "name of its workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload).into());
+            scheme: Text, "", "load balancer of the flow",
+                |c, at| name(&c.meta.load_balancers, flow(c, at).load_balancer.into());
+            class: Text, "", "data class of the fabric", |c, at| name(&c.meta.classes, flow(c, at).class.into());
+            $($metric: Integer, $unit, $meaning, |c, at| whole(flow(c, at).metrics.$metric);)*
+            measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
+                |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
+            seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+        }
+    };
+}
+
+const FLOWS: &[Column] = anabranch_outcome::flow_metrics!(flow_columns);
 
 const LINKS: &[Column] = columns! {
     from: Text, "", "sending node", |c, at| text(&link(c, at).from);

@@ -79,11 +79,7 @@ pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) ->
         workload: 0,
         load_balancer: 0,
         class: 0,
-        retransmitted_packets: 0,
-        out_of_order_packets: 0,
-        out_of_sequence_packets: 0,
-        max_reorder_bytes: 0,
-        path_switches: 0,
+        metrics: Default::default(),
     }
 }
 
@@ -159,7 +155,7 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
         let weight = 0.25 + (size as f64 / 1e6).powf(0.35).min(3.0);
         let slowdown = 1.0 + scheme.excess * weight * fate.exponential(0.5) * (1.0 + 2.0 * fate.unit().powi(6));
         let mut row = flow(id, size, Time::from_ps(start), slowdown);
-        row.path_switches = size / 4096;
+        row.metrics.path_switches = size / 4096;
         row
     });
     let mut result = result(rows.collect());
