@@ -9,7 +9,7 @@ use anabranch_workload::Flow;
 /// `(ideal_rx, ideal_ack)` of `flow` on a shortest path: from the first packet sent to the last byte received,
 /// and to the arrival of the last acknowledgement. The window is taken to be no limit.
 ///
-/// In the `conweave-ns3` profiles `ideal_ack` is that model's own formula (conweave-ns3 1.7): the base round trip of the
+/// In the `conweave-ns3` profiles `ideal_ack` is that model's own formula (specification 17.7): the base round trip of the
 /// pair and all bytes at the NIC's rate, one packet too many.
 pub(crate) fn ideal(setup: &Setup, paths: &mut BasePaths, flow: &Flow) -> (Time, Time) {
     let (topology, transport) = (&setup.topology, &setup.transport);

@@ -13,9 +13,6 @@ use std::{
 /// Sections of `explain` beside what its catalogue lists.
 const SECTIONS: [&str; 5] = ["fabric", "run", "measure", "compare", "fault"];
 
-/// Parts that still cite the recorded model by its former numbers: 1.4 for what is 17.4.
-const FORMER_NUMBERS: [&str; 2] = ["crates/fabric/", "crates/sim/src/"];
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
 }
@@ -203,14 +200,10 @@ impl Citations {
 #[test]
 fn citations_lead_to_a_section() {
     let (sections, citations) = (specification(), Citations::new());
-    let former = Regex::new(r"conweave-ns3 1\.(\d)").expect("a pattern");
     let mut problems = Vec::new();
     let mut cited = 0;
     // This file holds wrong ones on purpose.
-    for (path, mut text) in written().into_iter().filter(|(path, _)| !path.ends_with("tests/citations.rs")) {
-        if FORMER_NUMBERS.iter().any(|part| path.starts_with(part)) {
-            text = former.replace_all(&text, "specification 17.$1").into_owned();
-        }
+    for (path, text) in written().into_iter().filter(|(path, _)| !path.ends_with("tests/citations.rs")) {
         let (found, wrong) = citations.wrong(&text, &sections);
         cited += found;
         problems.extend(wrong.iter().map(|(line, problem)| format!("{path}:{line}: {problem}")));

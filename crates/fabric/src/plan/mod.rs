@@ -383,7 +383,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// UDP ports of every flow as the reference model hands them out (conweave-ns3 1.1): sources count from 10,000 per
+/// UDP ports of every flow as the reference model hands them out (specification 17.1): sources count from 10,000 per
 /// sending host, destinations from 100 per receiving host, among flows of one start in the order of the flow file;
 /// source in the lower 16 bits, destination above.
 fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {

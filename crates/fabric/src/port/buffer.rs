@@ -1,5 +1,5 @@
 //! A switch's shared buffer: dynamic thresholds at the egress, and at the ingress what PFC counts (specification 7.2,
-//! conweave-ns3 1.4).
+//! specification 17.4).
 //!
 //! **With PFC nothing is dropped**, whatever the fan-in (the reference model's peculiarities apart). Let L be what all
 //! ingresses may hold before they use their headroom, and H what the switch holds. A packet that joins while H > L is

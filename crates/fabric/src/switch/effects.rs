@@ -11,7 +11,7 @@ use anabranch_lb::{Delivery, Effects, SwitchScheme};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
 
-/// Bytes of a control packet between switches (conweave-ns3 1.2).
+/// Bytes of a control packet between switches (specification 17.2).
 const CONTROL_SIZE: u16 = 64;
 
 /// Packets that wait in reordering queues.
