@@ -230,14 +230,10 @@ impl Cells {
     }
 
     /// Number of pending events, those of the running window included.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         let later: usize = self.cells.iter().map(|cell| cell.later.len() + cell.far.len()).sum();
         later + self.soon.len() + self.due.len().saturating_sub(self.position)
-    }
-
-    /// Whether no event is pending.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Bytes of memory held.
@@ -361,7 +357,7 @@ mod tests {
                 }
                 prop_assert_eq!(cells.len(), model.iter().map(|m| m.len()).sum::<usize>());
             }
-            prop_assert!(cells.is_empty() && cells.late().is_none());
+            prop_assert!(cells.len() == 0 && cells.late().is_none());
         }
     }
 }

@@ -52,7 +52,7 @@ impl Snapshots {
         }
     }
 
-    /// The first snapshot to be taken at `time` or later. Nothing has changed since `idle_from`: of the snapshots since
+    /// When the next snapshot is due after the one taken at `last`. Nothing happens before `start`: of the snapshots until
     /// then, which are alike, only those that can still be read are taken.
     pub(crate) fn next(&self, last: Option<u64>, start: u64) -> u64 {
         let next = last.map_or(0, |last| last + self.interval);
@@ -74,5 +74,21 @@ impl Partition<'_> {
                 slot[link as usize].store(waiting, Ordering::Relaxed);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every 10 ps. After a long silence that ends at 97, epoch 9 reads epoch 8: those before are skipped.
+    #[test]
+    fn snapshots_that_nobody_can_read_are_skipped() {
+        let snapshots = Snapshots { interval: 10, slots: vec![] };
+        assert_eq!(snapshots.next(None, 0), 0);
+        assert_eq!(snapshots.next(Some(0), 3), 10);
+        assert_eq!(snapshots.next(Some(10), 97), 80);
+        assert_eq!(snapshots.next(Some(80), 97), 90);
+        assert_eq!(snapshots.next(Some(90), 97), 100);
     }
 }
