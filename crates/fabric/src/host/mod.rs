@@ -10,11 +10,12 @@ pub(crate) use outcome::{NEVER, Received, Sent};
 pub(crate) use sender::SenderFlow;
 
 use crate::{
-    ids::{FlowId, HostId, Slot},
+    ids::{FlowId, Slot},
     measure::Gaps,
     plan::Plan,
 };
-use anabranch_lb::{FlowInfo, HostScheme, registry};
+use anabranch_endpoint::Balancer;
+use anabranch_lb::registry;
 use anabranch_topology::{BasePaths, NodeId};
 use anabranch_transport::Receiver;
 use anabranch_units::Time;
@@ -22,37 +23,13 @@ use nic::Nic;
 use probe::ProbeCounters;
 use slab::Slab;
 
-/// A host's scheme and the slots of its flows with it.
-#[derive(Debug)]
-pub(crate) struct HostBalancer {
-    pub(crate) scheme: registry::Host,
-    free: Vec<u32>,
-    slots: u32,
-}
-
-impl HostBalancer {
-    fn open(&mut self, now: Time, info: &FlowInfo<'_>) -> u32 {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots += 1;
-            self.slots - 1
-        });
-        self.scheme.open(now, slot, info);
-        slot
-    }
-
-    fn close(&mut self, slot: u32) {
-        self.scheme.close(slot);
-        self.free.push(slot);
-    }
-}
-
 /// The hosts of a partition and the flows that are open there.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     /// Per host; empty ones for hosts of other partitions.
     nics: Vec<Nic>,
     /// Schemes per host and load balancer; none for hosts of other partitions.
-    schemes: Vec<Vec<HostBalancer>>,
+    schemes: Vec<Vec<Balancer<registry::Host>>>,
     senders: Slab<SenderFlow>,
     /// Per flow.
     sender_of: Vec<Slot>,
@@ -75,8 +52,7 @@ impl Hosts {
         let flows = plan.flows.flows.len();
         let schemes = |host: u32| {
             let key = plan.topology.key(NodeId(host));
-            let build =
-                |b: &crate::Balancer| HostBalancer { scheme: b.host.build(plan.seed, key), free: vec![], slots: 0 };
+            let build = |b: &crate::Balancer| Balancer::new(b.host.build(plan.seed, key));
             if plan.owner_of_host(host) == me { plan.balancers.iter().map(build).collect() } else { vec![] }
         };
         Hosts {
@@ -96,14 +72,9 @@ impl Hosts {
         }
     }
 
-    #[inline]
-    fn scheme(&mut self, host: HostId, balancer: u8) -> &mut registry::Host {
-        &mut self.schemes[host.at()][usize::from(balancer)].scheme
-    }
-
     /// Every host scheme there is.
     pub(crate) fn schemes(&self) -> impl Iterator<Item = &registry::Host> {
-        self.schemes.iter().flatten().map(|balancer| &balancer.scheme)
+        self.schemes.iter().flatten().map(Balancer::scheme)
     }
 
     /// What is known of a flow at its sender.
@@ -119,7 +90,7 @@ impl Hosts {
     /// Open flows leave what they have so far.
     pub(crate) fn note_open_flows(&mut self) {
         for (_, flow) in &self.senders {
-            self.sent[flow.flow.at()].note(flow);
+            self.sent[flow.of.flow.at()].note(flow);
         }
         for (number, slot) in self.receiver_of.iter().enumerate() {
             if let Some(receiver) = self.receivers.get(slot.at()) {
@@ -130,18 +101,19 @@ impl Hosts {
 
     /// The first open flow, for people: which, where, since when.
     pub(crate) fn open_flow(&self) -> Option<(FlowId, String)> {
-        let (_, open) = self.senders.iter().min_by_key(|(_, open)| open.flow)?;
-        let started = Time::from_ps(self.sent(open.flow).started);
+        let (_, open) = self.senders.iter().min_by_key(|(_, open)| open.of.flow)?;
+        let (flow, src, dst) = (open.of.flow, open.of.src, open.of.dst);
+        let started = Time::from_ps(self.sent(flow).started);
         let message = format!(
             "flow {} (host{} to host{}, started at {started}) has {} of {} packets acknowledged and {} B in flight",
-            open.flow.0,
-            open.src.0,
-            open.dst.0,
+            flow.0,
+            src.0,
+            dst.0,
             open.sender.cumulative(),
             open.sender.packets(),
             open.sender.in_flight(),
         );
-        Some((open.flow, message))
+        Some((flow, message))
     }
 
     /// Bytes of memory held.
@@ -152,6 +124,6 @@ impl Hosts {
         self.senders.capacity() * (size_of::<SenderFlow>() + 16 * window)
             + self.receivers.capacity() * (size_of::<Receiver>() + window / 8)
             + self.sent.len() * per_flow
-            + self.nics.len() * (size_of::<Nic>() + size_of::<Vec<HostBalancer>>())
+            + self.nics.len() * (size_of::<Nic>() + size_of::<Vec<Balancer<registry::Host>>>())
     }
 }

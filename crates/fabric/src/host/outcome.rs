@@ -26,7 +26,7 @@ impl Default for Sent {
 impl Sent {
     pub(crate) fn note(&mut self, flow: &SenderFlow) {
         self.metrics.retransmitted_packets = flow.sender.retransmitted();
-        self.metrics.path_switches = flow.path_switches;
+        self.metrics.path_switches = flow.path_switches();
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     packet::{Kind, Packet},
     partition::Partition,
 };
-use anabranch_lb::{HostScheme, Probe};
+use anabranch_lb::Probe;
 use anabranch_units::Time;
 
 /// What probes cost.
@@ -19,9 +19,11 @@ impl Partition<'_> {
     /// Sends what the scheme of the flow in `slot` wants to explore.
     #[inline]
     pub(super) fn send_probes(&mut self, host: HostId, slot: Slot, now: u64) {
-        let flow = &self.hosts.senders[slot.at()];
-        let (balancer, scheme_slot, time) = (flow.balancer, flow.scheme_slot, Time::from_ps(now));
-        while let Some(probe) = self.hosts.scheme(host, balancer).poll_probe(time, scheme_slot) {
+        let time = Time::from_ps(now);
+        loop {
+            let flow = &self.hosts.senders[slot.at()];
+            let scheme = self.hosts.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
+            let Some(probe) = flow.poll_probe(scheme, time) else { return };
             self.send_probe(host, slot, probe, now);
         }
     }
@@ -29,7 +31,7 @@ impl Partition<'_> {
     #[cold]
     fn send_probe(&mut self, host: HostId, slot: Slot, probe: Probe, now: u64) {
         let plan = self.plan;
-        let flow = &self.hosts.senders[slot.at()];
+        let flow = &self.hosts.senders[slot.at()].of;
         let payload = u64::from(probe.bytes).clamp(1, plan.wire_mtu - u64::from(plan.data_overhead)) as u16;
         let packet = Packet {
             flow: flow.flow.0,
@@ -60,13 +62,15 @@ impl Partition<'_> {
     pub(super) fn probe_reply_arrival(&mut self, host: HostId, packet: &Packet, now: u64) {
         let slot = self.hosts.sender_of[packet.flow as usize];
         let Some(flow) = self.hosts.senders.get(slot.at()) else { return };
-        let (plan, balancer, scheme_slot) = (self.plan, flow.balancer, flow.scheme_slot);
-        let path = self.hosts.base_paths.path(plan.topology, flow.src.0, flow.dst.0);
+        let plan = self.plan;
+        let path = self.hosts.base_paths.path(plan.topology, flow.of.src.0, flow.of.dst.0);
         let probe = u64::from(packet.payload) + u64::from(plan.data_overhead);
         let longer = plan.topology.one_way(path, plan.wire_mtu) - plan.topology.one_way(path, probe);
         let rtt = Time::from_ps(now - packet.head.wide(0)) + longer;
         self.advance_nic(host, self.ports.before(now));
-        self.hosts.scheme(host, balancer).on_probe_reply(Time::from_ps(now), scheme_slot, packet.tag, rtt);
+        let Some(flow) = self.hosts.senders.get(slot.at()) else { return };
+        let scheme = self.hosts.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
+        flow.on_probe_reply(scheme, Time::from_ps(now), packet.tag, rtt);
         self.wake_nic(host, now);
     }
 }

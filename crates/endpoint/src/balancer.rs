@@ -1,0 +1,47 @@
+//! A host's scheme and the slots of its flows with it.
+
+use anabranch_lb::{FlowInfo, HostScheme};
+use anabranch_units::Time;
+
+/// A scheme whose flows have dense slots, which are used again.
+#[derive(Debug)]
+pub struct Balancer<S> {
+    scheme: S,
+    free: Vec<u32>,
+    slots: u32,
+}
+
+impl<S: HostScheme> Balancer<S> {
+    /// A scheme that has no flows yet.
+    pub fn new(scheme: S) -> Self {
+        Balancer { scheme, free: Vec::new(), slots: 0 }
+    }
+
+    /// The scheme.
+    #[inline]
+    pub fn scheme(&self) -> &S {
+        &self.scheme
+    }
+
+    /// The scheme, to be told and asked.
+    #[inline]
+    pub fn scheme_mut(&mut self) -> &mut S {
+        &mut self.scheme
+    }
+
+    /// A flow opens; returns its slot with the scheme.
+    pub fn open(&mut self, now: Time, info: &FlowInfo<'_>) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots += 1;
+            self.slots - 1
+        });
+        self.scheme.open(now, slot, info);
+        slot
+    }
+
+    /// The flow in `slot` is done.
+    pub fn close(&mut self, slot: u32) {
+        self.scheme.close(slot);
+        self.free.push(slot);
+    }
+}

@@ -1,0 +1,335 @@
+//! Whose turn it is. Path, window and pacing are those of the very moment at which a transmission starts.
+
+use crate::Flow;
+use anabranch_lb::{Decision, HostScheme, Outgoing, Tag};
+use anabranch_transport::{Transport, uet::Segment};
+use anabranch_units::Time;
+use slab::Slab;
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+/// A packet that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Which packet of its flow.
+    pub segment: Segment,
+    /// Its path.
+    pub tag: Tag,
+    /// The sender cannot go on before it hears of this packet.
+    pub ack_request: bool,
+    /// Time since the flow's packet before it; `None` for the first.
+    pub gap: Option<Time>,
+}
+
+/// What packets leave by: a port of the simulator, or a pacer in front of a socket.
+pub trait Line<T> {
+    /// The schemes that choose paths.
+    type Scheme: HostScheme;
+
+    /// The scheme of a flow.
+    fn scheme(&mut self, flow: &T) -> &mut Self::Scheme;
+
+    /// Whether a flow must let its turn pass, its class being paused.
+    #[inline]
+    fn is_paused(&self, _flow: &T) -> bool {
+        false
+    }
+
+    /// The tag that a packet carries where the scheme has chosen `tag`.
+    #[inline]
+    fn tag(&self, _flow: &T, tag: Tag) -> Tag {
+        tag
+    }
+
+    /// A packet of a flow starts at `start`; returns when the next one can.
+    fn start(&mut self, flow: &T, packet: &Departure, start: Time) -> Time;
+
+    /// Whether something else waits that goes before the flows.
+    fn has_urgent(&self) -> bool;
+}
+
+/// Who may send at a host. Flows live in a slab of the caller's and are named by their place in it.
+#[derive(Debug, Default)]
+pub struct Nic {
+    /// Flows with something to send and a window that allows it, served packet by packet in turn.
+    round: VecDeque<u32>,
+    /// Flows that may send from a time on (pacing, or held back by their scheme): time, number, slot.
+    paced: BinaryHeap<Reverse<(Time, u32, u32)>>,
+}
+
+impl Nic {
+    /// The flow in `slot` may send from `time` on.
+    #[inline]
+    fn pace<T>(&mut self, slot: u32, flow: &mut Flow<T>, time: Time) {
+        flow.paced = true;
+        self.paced.push(Reverse((time, flow.number, slot)));
+    }
+
+    /// When the first of the paced flows may send.
+    #[inline]
+    pub fn paced_until(&self) -> Option<Time> {
+        self.paced.peek().map(|Reverse((time, ..))| *time)
+    }
+
+    /// The flows whose turn comes, in order.
+    #[inline]
+    pub fn round(&self) -> &VecDeque<u32> {
+        &self.round
+    }
+
+    /// A flow in `slot` that may send at `now` joins the round, or the paced.
+    #[inline]
+    pub fn enter<T>(&mut self, slot: u32, flow: &mut Flow<T>, transport: &Transport, now: Time) {
+        if flow.in_round || flow.paced || flow.waits || !flow.sender.ready(transport) {
+            return;
+        }
+        let next_avail = flow.sender.next_avail();
+        flow.eligible_at = next_avail.max(now);
+        if next_avail <= now {
+            flow.in_round = true;
+            self.round.push_back(slot);
+        } else {
+            self.pace(slot, flow, next_avail);
+        }
+    }
+
+    /// A flow that was in `slot` is gone.
+    pub fn leave<T>(&mut self, slot: u32, flow: &Flow<T>) {
+        if flow.in_round {
+            self.round.retain(|other| *other != slot);
+        }
+    }
+
+    /// Flows whose time has come at `now` join the round.
+    #[inline]
+    pub fn promote<T>(&mut self, flows: &mut Slab<Flow<T>>, transport: &Transport, now: Time) {
+        while let Some(&Reverse((time, number, slot))) = self.paced.peek()
+            && time <= now
+        {
+            self.paced.pop();
+            // A flow that is gone may have left its slot to another.
+            let Some(flow) = flows.get_mut(slot as usize).filter(|flow| flow.number == number) else { continue };
+            flow.paced = false;
+            if !flow.in_round && flow.sender.ready(transport) {
+                flow.in_round = true;
+                self.round.push_back(slot);
+            }
+        }
+    }
+
+    /// The line is free at `start`: the flow whose turn it is sends a packet, and more while it is alone and they may start
+    /// by `until`. Returns the slot of that flow; `None` where nothing may go.
+    #[inline]
+    pub fn serve<T, L: Line<T>>(
+        &mut self,
+        flows: &mut Slab<Flow<T>>,
+        transport: &Transport,
+        line: &mut L,
+        start: Time,
+        until: Time,
+    ) -> Option<u32> {
+        for _ in 0..self.round.len() {
+            let slot = self.round.pop_front()?;
+            let flow = &mut flows[slot as usize];
+            if line.is_paused(&flow.of) {
+                self.round.push_back(slot);
+            } else if self.send(slot, flow, transport, line, start, until) {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// The flow in `slot`, whose turn it is, sends; false where it may not after all.
+    fn send<T, L: Line<T>>(
+        &mut self,
+        slot: u32,
+        flow: &mut Flow<T>,
+        transport: &Transport,
+        line: &mut L,
+        mut start: Time,
+        until: Time,
+    ) -> bool {
+        flow.in_round = false;
+        if !flow.sender.ready(transport) {
+            return false;
+        }
+        let next_avail = flow.sender.next_avail();
+        if next_avail > start {
+            self.pace(slot, flow, next_avail);
+            return false;
+        }
+        let mut sent = false;
+        let rested = loop {
+            let Some(segment) = flow.sender.peek(transport) else { break true };
+            let outgoing = Outgoing {
+                psn: segment.psn,
+                bytes: segment.payload,
+                retransmission: segment.retransmission,
+                eligible_at: flow.eligible_at,
+            };
+            let tag = match line.scheme(&flow.of).select(start, flow.scheme_slot(), &outgoing) {
+                Decision::Send(tag) => line.tag(&flow.of, tag),
+                Decision::Hold(until) => {
+                    self.pace(slot, flow, until.max(Time::from_ps(start.ps() + 1)));
+                    break true;
+                }
+                Decision::Wait => {
+                    flow.waits = true;
+                    break true;
+                }
+            };
+            flow.sender.send(transport, start, tag);
+            let ready = flow.sender.ready(transport);
+            if flow.last_tag != Some(tag) {
+                flow.path_switches += u64::from(flow.last_tag.is_some());
+                flow.last_tag = Some(tag);
+            }
+            let last = std::mem::replace(&mut flow.last_sent, start);
+            let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
+            let ack_request = segment.retransmission || flow.sender.wants_answer(ready);
+            let free_at = line.start(&flow.of, &Departure { segment, tag, ack_request, gap }, start);
+            sent = true;
+            if !ready {
+                break true;
+            }
+            // Whoever may send by the time the line is free again need not wait in the heap.
+            let next_avail = flow.sender.next_avail();
+            flow.eligible_at = next_avail.max(start);
+            if next_avail > free_at {
+                self.pace(slot, flow, next_avail);
+                break true;
+            }
+            if !(self.round.is_empty() && self.paced.is_empty()) || free_at > until || line.has_urgent() {
+                break false;
+            }
+            start = free_at;
+        };
+        if !rested {
+            flow.in_round = true;
+            // Segmentation offload hands a NIC whole bursts, which leave unbroken.
+            if flow.sender.keeps_turn() {
+                self.round.push_front(slot);
+            } else {
+                self.round.push_back(slot);
+            }
+        }
+        sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_lb::{FlowInfo, HostScheme};
+    use anabranch_transport::{
+        Answer, Sender, TransportParameters,
+        uet::{Network, UetTransport},
+    };
+    use anabranch_units::{BytesOrBdp, Rate};
+
+    /// Holds the packet with PSN 1 back by 3 ns, sends the others over the path of their number, and waits at PSN 3 until
+    /// something is acknowledged.
+    #[derive(Default)]
+    struct Scripted {
+        acked: bool,
+    }
+
+    impl HostScheme for Scripted {
+        fn open(&mut self, _: Time, _: u32, _: &FlowInfo<'_>) {}
+        fn close(&mut self, _: u32) {}
+        fn select(&mut self, now: Time, _: u32, packet: &Outgoing) -> Decision {
+            match packet.psn {
+                1 if now < packet.eligible_at + Time::from_ns(3) => {
+                    Decision::Hold(packet.eligible_at + Time::from_ns(3))
+                }
+                3 if !self.acked => Decision::Wait,
+                psn => Decision::Send(psn as u32),
+            }
+        }
+        fn on_ack(&mut self, _: Time, _: u32, _: &anabranch_lb::Feedback) {
+            self.acked = true;
+        }
+    }
+
+    /// Each packet takes 10 ns.
+    #[derive(Default)]
+    struct TenNanoseconds {
+        scheme: Scripted,
+        sent: Vec<(u32, u64, u32, u64)>,
+    }
+
+    impl Line<u32> for TenNanoseconds {
+        type Scheme = Scripted;
+        fn scheme(&mut self, _: &u32) -> &mut Scripted {
+            &mut self.scheme
+        }
+        fn start(&mut self, flow: &u32, packet: &Departure, start: Time) -> Time {
+            self.sent.push((*flow, packet.segment.psn, packet.tag, start.ps() / 1000));
+            start + Time::from_ns(10)
+        }
+        fn has_urgent(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn flows_take_turns_and_schemes_hold_them_back() {
+        let network = Network {
+            base_rtt: Time::from_us(1),
+            bdp: 50_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(100),
+        };
+        let mut uet = UetTransport::default();
+        uet.uet.window = BytesOrBdp::Bytes(1 << 20);
+        let transport = Transport::new(&TransportParameters::Uet(uet), &network);
+        let (mut nic, mut flows, mut line) = (Nic::default(), Slab::new(), TenNanoseconds::default());
+        for name in [0u32, 1] {
+            // Flow 0 has five packets, flow 1 has one.
+            let size = if name == 0 { 5 * 4096 } else { 1 };
+            let sender = Sender::new(&transport, network.nic_rate, network.base_rtt, size, Time::ZERO);
+            let slot = flows.insert(Flow::new(sender, name, name, Time::ZERO, name));
+            nic.enter(slot as u32, &mut flows[slot], &transport, Time::ZERO);
+        }
+        let mut now = Time::ZERO;
+        let serve = |nic: &mut Nic, flows: &mut Slab<Flow<u32>>, line: &mut TenNanoseconds, now: &mut Time| {
+            while *now < Time::from_ns(200) {
+                nic.promote(flows, &transport, *now);
+                let sent = nic.serve(flows, &transport, line, *now, *now);
+                match (sent, nic.paced_until()) {
+                    (Some(_), _) => *now += Time::from_ns(10),
+                    (None, Some(time)) => *now = time,
+                    (None, None) => return,
+                }
+            }
+        };
+        serve(&mut nic, &mut flows, &mut line, &mut now);
+        // Packet 1 could go from 0 ns on (no pacing), so 3 ns are over when its turn comes at 20 ns; packet 3 waits.
+        assert_eq!(line.sent, [(0, 0, 0, 0), (1, 0, 0, 10), (0, 1, 1, 20), (0, 2, 2, 30)]);
+        assert_eq!(nic.paced_until(), None);
+        let flow = &mut flows[0];
+        assert_eq!(flow.path_switches(), 2);
+        let answer = Answer { psn: 0, tag: 0, cumulative: 1, ..Answer::default() };
+        let heard = flow.on_answer(&transport, &mut line.scheme, Time::from_ns(100), &answer, None, true);
+        assert_eq!((heard.packets, heard.rtt), (1, Some(Time::from_ns(100))));
+        nic.enter(0, flow, &transport, Time::from_ns(100));
+        now = Time::from_ns(100);
+        line.sent.clear();
+        serve(&mut nic, &mut flows, &mut line, &mut now);
+        assert_eq!(line.sent, [(0, 3, 3, 100), (0, 4, 4, 110)]);
+        // Timers are lazy: the first, for packet 0, finds nothing; the next is for packet 1, sent at 20 ns.
+        let flow = &mut flows[0];
+        let armed = flow.arm(&transport, now).expect("packets are in flight");
+        assert_eq!((flow.arm(&transport, now), flow.awaits(armed)), (None, true));
+        assert_eq!(flow.on_timer(&transport, &mut line.scheme, armed), 0);
+        let again = flow.arm(&transport, armed).expect("packets are in flight");
+        assert_eq!(again - armed, Time::from_ns(20));
+        assert_eq!(flow.on_timer(&transport, &mut line.scheme, again), 1, "packet 2 was sent 10 ns later");
+        nic.leave(0, &flows.remove(0));
+        assert!(nic.round().is_empty());
+    }
+}
