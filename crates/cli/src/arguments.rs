@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Runs a scenario over the values of some of its keys, every load balancer and seed at each point
     Sweep(Sweep),
+    /// Runs what the claims of a paper need, and says which of them come out
+    Reproduce(Reproduce),
     /// Does a result again from its manifest and compares fingerprints
     Rerun(Rerun),
     /// Writes DIR/report.html again from the rows in DIR
@@ -176,6 +178,18 @@ pub(crate) struct Sweep {
     /// Replaces tables and figures of another sweep in the directory; its runs stay
     #[arg(long)]
     pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Reproduce {
+    /// hopper, hf2t, prime, spritz, or all
+    #[arg(value_name = "PAPER")]
+    pub(crate) paper: String,
+    /// Prints studies, figures and claims, and runs nothing
+    #[arg(long)]
+    pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }

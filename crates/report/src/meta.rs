@@ -6,10 +6,11 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 
 /// Which completion time the statistics are over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FctKind {
     /// First packet sent to last packet received.
+    #[default]
     Rx,
     /// Start to last acknowledgement at the sender.
     Ack,

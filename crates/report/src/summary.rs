@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Everything `summary.json` holds. The keys are a contract: more may come, none changes its meaning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Name of the scenario.
     pub scenario: String,
@@ -110,7 +110,7 @@ pub struct FlowCounts {
 }
 
 /// The statistics of a set of flows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
     /// How many.
     pub flows: FlowCounts,

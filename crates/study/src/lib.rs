@@ -4,6 +4,7 @@
 //! [`scenario::Scenario`] with every default, then the setup of a run. [`compare`] runs many of them side by side.
 
 pub mod bench;
+pub mod claims;
 pub mod compare;
 mod document;
 mod entries;

@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod init;
 mod report;
+mod reproduce;
 mod rerun;
 mod run;
 mod shell;
@@ -26,6 +27,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::List(arguments) => catalogue::list(&arguments),

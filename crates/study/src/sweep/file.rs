@@ -55,17 +55,14 @@ impl SweepFile {
         let zip = section.word("mode", &["grid", "zip"])? == Some("zip");
         let schemes = section.read::<Vec<String>>("schemes")?.unwrap_or_default();
         let (seeds, baseline) = (section.read("seeds")?, section.read("baseline")?);
-        let variants = match section.table("variants")? {
-            None => Vec::new(),
-            Some(table) => table.rest().map(|(name, node)| variant(name, node)).collect::<Result<_, _>>()?,
-        };
+        let variants = variants(&mut section)?;
         section.finish(KEYS)?;
         Ok(Some(SweepFile { scenario, axes, zip, request: Request { schemes, variants, seeds, baseline } }))
     }
 }
 
 /// The keys below `node`, dotted, with their values: a list, or text such as `"0.3..0.9:0.1"`.
-fn flatten(prefix: &str, node: &Node, axes: &mut Vec<SweepAxis>) -> Result<(), ScenarioError> {
+pub(crate) fn flatten(prefix: &str, node: &Node, axes: &mut Vec<SweepAxis>) -> Result<(), ScenarioError> {
     if let Value::Table(entries) = &node.value {
         for (key, below) in entries {
             let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
@@ -94,6 +91,14 @@ fn text(raw: &Raw) -> String {
     match raw {
         Raw::Text(text) => text.clone(),
         other => document::value(other).to_string(),
+    }
+}
+
+/// The variants of a table, as `--variant` takes them.
+pub(crate) fn variants(section: &mut Section<'_>) -> Result<Vec<String>, ScenarioError> {
+    match section.table("variants")? {
+        None => Ok(Vec::new()),
+        Some(table) => table.rest().map(|(name, node)| variant(name, node)).collect(),
     }
 }
 

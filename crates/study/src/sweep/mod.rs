@@ -8,6 +8,7 @@ pub mod over;
 pub use dry::{DryRun, Measured};
 pub use execute::{Again, Options, Swept};
 pub use file::SweepFile;
+pub(crate) use file::{flatten, variants};
 
 use crate::{
     entries::{Entries, Request},
@@ -37,12 +38,25 @@ impl Sweep {
     /// # Errors
     /// [`ScenarioError`] where a key does not exist, a value does not fit, lists to be zipped differ in length, or
     /// there are too many runs; and what [`Entries`] finds wrong.
-    pub fn new(mut base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
+    pub fn new(base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
         if axes.is_empty() {
             return Err(ScenarioError::new("nothing to sweep: no key is named").help(
                 "give --over KEY=A,B,... or --over KEY=A..B:STEP, for example --over workload.0.load=0.3..0.9:0.1",
             ));
         }
+        Sweep::planned(base, axes, zip, request)
+    }
+
+    /// The same, of which a single point without keys is one too.
+    ///
+    /// # Errors
+    /// As [`Sweep::new`].
+    pub(crate) fn planned(
+        mut base: Scenario,
+        axes: Vec<SweepAxis>,
+        zip: bool,
+        request: &Request,
+    ) -> Result<Self, ScenarioError> {
         if let Some(twice) = axes.iter().enumerate().find(|(i, a)| axes[..*i].iter().any(|b| b.key == a.key)) {
             return Err(ScenarioError::new(format!("--over {}: this key is swept twice", twice.1.key)));
         }

@@ -1,0 +1,586 @@
+//! A number that a run gives, by name: of a comparison, any quantile of flow times, any number of the summary, a sum over
+//! links, or two of these with `/`, `+` or `-` between.
+
+use anabranch_report::{Frame, METRICS, Metric as OfComparison, ReportError, Summary, mean, quantile, read_summary};
+use anabranch_units::Rate;
+use std::{collections::BTreeMap, fmt, path::Path};
+
+/// Workload or bin of what is not told apart.
+pub(super) const ALL: &str = "all";
+
+/// What is done with the completion times of flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Of {
+    Mean,
+    /// From 0 to 1.
+    Quantile(f64),
+}
+
+/// Which links count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkFilter {
+    rate: Option<Rate>,
+    tier: Option<String>,
+    direction: Option<String>,
+    failed: Option<bool>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// Of `comparison.csv`.
+    Compared(&'static OfComparison),
+    /// Over flows: their slowdowns, else their times in us.
+    Flows { slowdown: bool, of: Of },
+    /// How many flows finished.
+    Count,
+    /// A column of `flows` over the flows that finished; `None`: added up.
+    Column { column: &'static str, of: Option<Of> },
+    /// A number of `summary.json`.
+    Path(String),
+    /// Over the links that fit.
+    Links { column: String, of: Option<Of>, filter: LinkFilter },
+    /// Two with a sign between.
+    Two(Box<Metric>, char, Box<Metric>),
+}
+
+/// A number that a run gives.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    text: String,
+    kind: Kind,
+}
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// A text that is no metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricError {
+    /// What is wrong.
+    pub message: String,
+    /// The nearest that is one.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Columns of `links` that can be added up.
+const COLUMNS: &[&str] = &[
+    "bytes",
+    "packets",
+    "utilisation",
+    "window_utilisation",
+    "drops",
+    "trims",
+    "ecn_marks",
+    "pauses",
+    "queue_max_bytes",
+    "queue_mean_bytes",
+    "queue_p99_bytes",
+];
+
+/// Columns of `flows` beside times.
+const FLOW_COLUMNS: &[&str] =
+    &["size_bytes", "retransmitted_packets", "out_of_order_packets", "max_reorder_bytes", "path_switches"];
+
+/// Filters of links.
+const FILTERS: &[&str] = &["rate", "tier", "direction", "failed", "from", "to"];
+
+impl Metric {
+    /// Reads a metric.
+    ///
+    /// # Errors
+    /// Where `text` is none.
+    pub fn read(text: &str) -> Result<Self, MetricError> {
+        let text = text.trim();
+        for sign in ['/', '+', '-'] {
+            if let Some((left, right)) = text.split_once(&format!(" {sign} ")) {
+                let kind = Kind::Two(Box::new(Metric::read(left)?), sign, Box::new(Metric::read(right)?));
+                return Ok(Metric { text: text.to_string(), kind });
+            }
+        }
+        Ok(Metric { text: text.to_string(), kind: one(text)? })
+    }
+
+    /// Its name as it was read.
+    pub fn name(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is kept per workload.
+    pub fn is_per_workload(&self) -> bool {
+        match &self.kind {
+            Kind::Compared(metric) => metric.is_of_flows(),
+            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } => true,
+            Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Two(left, _, right) => left.is_per_workload() && right.is_per_workload(),
+        }
+    }
+
+    /// Whether it can be taken over a bin of flow sizes.
+    pub fn is_per_bin(&self) -> bool {
+        match &self.kind {
+            Kind::Compared(metric) => over_flows(metric.name).is_some(),
+            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } => true,
+            Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Two(left, _, right) => left.is_per_bin() && right.is_per_bin(),
+        }
+    }
+
+    /// Whether it is over times of flows, so that it has no value where some of them never end.
+    fn is_of_times(&self) -> bool {
+        match &self.kind {
+            Kind::Compared(metric) => metric.is_of_flows(),
+            Kind::Flows { .. } => true,
+            Kind::Count | Kind::Column { .. } | Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Two(left, _, right) => left.is_of_times() || right.is_of_times(),
+        }
+    }
+
+    /// Its unit where it has one.
+    pub fn unit(&self) -> &'static str {
+        match &self.kind {
+            Kind::Compared(metric) => metric.unit,
+            Kind::Flows { slowdown: false, .. } => "us",
+            _ => "",
+        }
+    }
+
+    /// Its name for people.
+    pub fn title(&self) -> String {
+        let (title, unit) = match &self.kind {
+            Kind::Compared(metric) => (metric.title.to_string(), metric.unit),
+            Kind::Flows { slowdown, of } => {
+                let what = if *slowdown { "slowdown" } else { "FCT" };
+                let of = match of {
+                    Of::Mean => "mean".to_string(),
+                    Of::Quantile(q) if *q >= 1.0 => "max".to_string(),
+                    Of::Quantile(q) => format!("p{}", (q * 1e6).round() / 1e4),
+                };
+                (format!("{what}, {of}"), if *slowdown { "" } else { "us" })
+            }
+            _ => (self.text.clone(), ""),
+        };
+        let unit = if unit == "us" { "µs" } else { unit };
+        if unit.is_empty() { title } else { format!("{title} ({unit})") }
+    }
+
+    /// The quantiles of a distribution, by the word for it: `slowdown` or `fct`.
+    pub fn distribution(word: &str) -> Vec<(f64, Metric)> {
+        const SHARES: [f64; 15] = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
+        let slowdown = word == "slowdown";
+        let of = |share: f64| {
+            let text = format!("{word}_p{}", (share * 1e6).round() / 1e4);
+            (share, Metric { text, kind: Kind::Flows { slowdown, of: Of::Quantile(share) } })
+        };
+        SHARES.into_iter().map(of).collect()
+    }
+
+    /// Its value for a run; `None` where the run has none. Infinite where flows that count never ended.
+    pub fn value(&self, run: &RunData, workload: &str, bin: &str) -> Option<f64> {
+        if self.is_of_times() && run.never_ends(workload) {
+            return Some(f64::INFINITY);
+        }
+        if (bin != ALL && !self.is_per_bin()) || (workload != ALL && !self.is_per_workload()) {
+            return None;
+        }
+        match &self.kind {
+            Kind::Compared(metric) if bin == ALL => metric.value(&run.summary, workload),
+            Kind::Compared(metric) => {
+                let (slowdown, of) = over_flows(metric.name)?;
+                run.over_flows(slowdown, of, workload, bin)
+            }
+            Kind::Flows { slowdown, of } => run.over_flows(*slowdown, *of, workload, bin),
+            Kind::Count => Some(run.sorted(Pick::Slowdown, workload, bin).len() as f64),
+            Kind::Column { column, of } => {
+                let place = FLOW_COLUMNS.iter().position(|name| name == column)?;
+                let values = run.sorted(Pick::Column(place), workload, bin);
+                match of {
+                    None => (!values.is_empty()).then(|| values.iter().sum()),
+                    Some(of) => take(&values, *of),
+                }
+            }
+            Kind::Path(path) => path.split('.').try_fold(&run.json, |at, part| at.get(part))?.as_f64(),
+            Kind::Links { column, of, filter } => run.over_links(column, *of, filter),
+            Kind::Two(left, sign, right) => {
+                let (left, right) = (left.value(run, workload, bin)?, right.value(run, workload, bin)?);
+                match sign {
+                    '/' if right == 0.0 => None,
+                    '/' => Some(left / right),
+                    '+' => Some(left + right),
+                    _ => Some(left - right),
+                }
+            }
+        }
+    }
+
+    fn needs_flows(&self, bins: bool) -> bool {
+        match &self.kind {
+            Kind::Compared(metric) => bins && over_flows(metric.name).is_some(),
+            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } => true,
+            Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Two(left, _, right) => left.needs_flows(bins) || right.needs_flows(bins),
+        }
+    }
+
+    fn needs_links(&self) -> bool {
+        match &self.kind {
+            Kind::Links { .. } => true,
+            Kind::Two(left, _, right) => left.needs_links() || right.needs_links(),
+            _ => false,
+        }
+    }
+}
+
+/// `fct_p99` and the like.
+fn over_flows(name: &str) -> Option<(bool, Of)> {
+    let (what, of) = name.split_once('_')?;
+    let slowdown = match what {
+        "slowdown" => true,
+        "fct" => false,
+        _ => return None,
+    };
+    let of = match of {
+        "mean" => Of::Mean,
+        "max" => Of::Quantile(1.0),
+        _ => {
+            let share: f64 = of.strip_prefix('p')?.parse().ok()?;
+            (0.0..=100.0).contains(&share).then_some(Of::Quantile(share / 100.0))?
+        }
+    };
+    Some((slowdown, of))
+}
+
+fn one(text: &str) -> Result<Kind, MetricError> {
+    let wrong = |message: String, nearest| Err(MetricError { message, nearest });
+    if let Some(metric) = OfComparison::named(text) {
+        return Ok(Kind::Compared(metric));
+    }
+    if let Some((slowdown, of)) = over_flows(text) {
+        return Ok(Kind::Flows { slowdown, of });
+    }
+    if text == "flows" {
+        return Ok(Kind::Count);
+    }
+    if let Some((column, of)) = text.strip_prefix("flows.").and_then(|rest| rest.split_once('.'))
+        && (of == "sum" || over_flows(&format!("fct_{of}")).is_some())
+    {
+        let Some(column) = FLOW_COLUMNS.iter().find(|name| **name == column) else {
+            let near = anabranch_settings::nearest(column, FLOW_COLUMNS.iter().copied());
+            return wrong(format!("`{text}`: no column `{column}`; there are {}", FLOW_COLUMNS.join(", ")), near);
+        };
+        return Ok(Kind::Column { column, of: over_flows(&format!("fct_{of}")).map(|(_, of)| of) });
+    }
+    if let Some(rest) = text.strip_prefix("links.") {
+        return links(rest);
+    }
+    let paths = numbers_of_a_summary();
+    if paths.iter().any(|path| path == text) {
+        return Ok(Kind::Path(text.to_string()));
+    }
+    // Names of workloads are not known here.
+    if let Some(rest) = text.strip_prefix("workloads.")
+        && let Some((_, rest)) = rest.split_once('.')
+        && paths.iter().any(|path| path == rest)
+    {
+        return Ok(Kind::Path(text.to_string()));
+    }
+    let names = METRICS.iter().map(|metric| metric.name).chain(paths.iter().map(String::as_str)).chain(["flows"]);
+    let near = anabranch_settings::nearest(text, names);
+    wrong(format!("no metric `{text}`: neither of comparison.csv nor a number of summary.json, and no `links.`"), near)
+}
+
+/// `COLUMN.sum[FILTER,...]`.
+fn links(text: &str) -> Result<Kind, MetricError> {
+    let wrong = |message: String, nearest| Err(MetricError { message, nearest });
+    let (head, filters) = match text.split_once('[') {
+        None => (text, ""),
+        Some((head, rest)) => match rest.strip_suffix(']') {
+            Some(filters) => (head, filters),
+            None => return wrong(format!("`links.{text}`: the bracket is not closed"), None),
+        },
+    };
+    let Some((column, of)) = head.split_once('.') else {
+        return wrong(format!("`links.{text}`: write links.COLUMN.sum[rate=10Gbps], or mean, max, p99"), None);
+    };
+    if !COLUMNS.contains(&column) {
+        let near = anabranch_settings::nearest(column, COLUMNS.iter().copied());
+        return wrong(format!("`links.{text}`: no column `{column}`; there are {}", COLUMNS.join(", ")), near);
+    }
+    let of = match of {
+        "sum" => None,
+        _ => match over_flows(&format!("fct_{of}")) {
+            Some((_, of)) => Some(of),
+            None => return wrong(format!("`links.{text}`: found `{of}`, expected sum, mean, max or p99"), None),
+        },
+    };
+    let mut filter = LinkFilter::default();
+    for part in filters.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        let text_value = Some(value.to_string()).filter(|value| !value.is_empty());
+        match key {
+            "rate" => match value.parse() {
+                Ok(rate) => filter.rate = Some(rate),
+                Err(_) => return wrong(format!("`links.{text}`: `{value}` is no rate"), None),
+            },
+            "tier" => filter.tier = text_value,
+            "direction" => filter.direction = text_value,
+            "from" => filter.from = text_value,
+            "to" => filter.to = text_value,
+            "failed" => match value.parse() {
+                Ok(failed) => filter.failed = Some(failed),
+                Err(_) => return wrong(format!("`links.{text}`: failed is true or false, found `{value}`"), None),
+            },
+            _ => {
+                let near = anabranch_settings::nearest(key, FILTERS.iter().copied());
+                let message = format!("`links.{text}`: no filter `{key}`; there are {}", FILTERS.join(", "));
+                return wrong(message, near);
+            }
+        }
+    }
+    Ok(Kind::Links { column: column.to_string(), of, filter })
+}
+
+/// The dotted paths of all numbers of `summary.json`.
+fn numbers_of_a_summary() -> Vec<String> {
+    fn walk(path: &str, value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(members) => {
+                for (key, value) in members {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    walk(&path, value, found);
+                }
+            }
+            serde_json::Value::Number(_) | serde_json::Value::Null => found.push(path.to_string()),
+            _ => {}
+        }
+    }
+    let mut found = vec![];
+    walk("", &serde_json::to_value(Summary::default()).unwrap_or_default(), &mut found);
+    found
+}
+
+/// A flow that counts and finished.
+#[derive(Clone, Copy, Debug)]
+struct FlowValue {
+    size: u64,
+    slowdown: f64,
+    time_us: f64,
+    workload: usize,
+    columns: [f64; FLOW_COLUMNS.len()],
+}
+
+/// Which value of a flow.
+#[derive(Clone, Copy, Debug)]
+enum Pick {
+    Slowdown,
+    Time,
+    Column(usize),
+}
+
+#[derive(Clone, Debug)]
+struct LinkValue {
+    rate: u64,
+    words: [String; 5],
+    values: Vec<f64>,
+}
+
+/// What a run gave, as far as metrics ask for it.
+#[derive(Debug)]
+pub struct RunData {
+    /// Its summary.
+    pub summary: Summary,
+    json: serde_json::Value,
+    flows: Vec<FlowValue>,
+    workloads: Vec<String>,
+    links: Vec<LinkValue>,
+    bins: BTreeMap<String, (u64, u64)>,
+}
+
+impl RunData {
+    /// Reads what `metrics` need from the run in `directory`; `bins` are names with the sizes they hold. `None` where
+    /// there is no finished run.
+    ///
+    /// # Errors
+    /// [`ReportError`] where something there cannot be read.
+    pub fn read<'m>(
+        directory: &Path,
+        metrics: impl Iterator<Item = &'m Metric> + Clone,
+        bins: BTreeMap<String, (u64, u64)>,
+    ) -> Result<Option<Self>, ReportError> {
+        let Some(summary) = read_summary(directory)? else { return Ok(None) };
+        let json = serde_json::to_value(&summary).unwrap_or_default();
+        let workloads = summary.workloads.keys().cloned().collect();
+        let mut data = RunData { summary, json, flows: vec![], workloads, links: vec![], bins };
+        if metrics.clone().any(|metric| metric.needs_flows(!data.bins.is_empty())) {
+            data.read_flows(directory)?;
+        }
+        if metrics.clone().any(Metric::needs_links) {
+            data.read_links(directory)?;
+        }
+        Ok(Some(data))
+    }
+
+    fn read_flows(&mut self, directory: &Path) -> Result<(), ReportError> {
+        let time = match self.summary.all.fct_kind {
+            anabranch_report::FctKind::Rx => "fct_rx_ps",
+            anabranch_report::FctKind::Ack => "fct_ack_ps",
+        };
+        let columns: Vec<&str> =
+            ["slowdown", "measured", "workload", time].into_iter().chain(FLOW_COLUMNS.iter().copied()).collect();
+        let Some(frame) = Frame::read(directory, "flows", &columns)? else { return Ok(()) };
+        let (sizes, slowdowns, times) = (frame.integers("size_bytes"), frame.reals("slowdown"), frame.integers(time));
+        let (names, counts) = (frame.texts("workload"), frame.flags("measured"));
+        let unmeasured = |name: &String| self.summary.workloads.get(name).is_some_and(|workload| !workload.measured);
+        let flow = |row: usize| {
+            let name = names.get(row)?;
+            if !*counts.get(row)? && !unmeasured(name) {
+                return None;
+            }
+            let workload = self.workloads.iter().position(|known| known == name)?;
+            let (size, slowdown, time) = ((*sizes.get(row)?)?, (*slowdowns.get(row)?)?, (*times.get(row)?)?);
+            let whole = |name: &&str| frame.integers(name).get(row).copied().flatten().unwrap_or_default() as f64;
+            let mut columns = [0.0; FLOW_COLUMNS.len()];
+            columns.iter_mut().zip(FLOW_COLUMNS).for_each(|(column, name)| *column = whole(name));
+            Some(FlowValue { size, slowdown, time_us: time as f64 / 1e6, workload, columns })
+        };
+        self.flows = (0..frame.rows()).filter_map(flow).collect();
+        Ok(())
+    }
+
+    fn read_links(&mut self, directory: &Path) -> Result<(), ReportError> {
+        const WORDS: [&str; 5] = ["tier", "direction", "from", "to", "fault"];
+        let columns: Vec<&str> = WORDS.iter().chain(COLUMNS).copied().chain(["rate_bps"]).collect();
+        let Some(frame) = Frame::read(directory, "links", &columns)? else { return Ok(()) };
+        let number = |name: &str, row: usize| {
+            let whole = frame.integers(name).get(row).copied().flatten().map(|value| value as f64);
+            whole.or_else(|| frame.reals(name).get(row).copied().flatten()).unwrap_or(f64::NAN)
+        };
+        let link = |row: usize| LinkValue {
+            rate: frame.integers("rate_bps").get(row).copied().flatten().unwrap_or_default(),
+            words: WORDS.map(|name| frame.texts(name).get(row).cloned().unwrap_or_default()),
+            values: COLUMNS.iter().map(|name| number(name, row)).collect(),
+        };
+        self.links = (0..frame.rows()).map(link).collect();
+        Ok(())
+    }
+
+    /// Whether the time limit left flows open that count.
+    fn never_ends(&self, workload: &str) -> bool {
+        let flows = if workload == ALL { Some(&self.summary.all) } else { self.summary.workloads.get(workload) };
+        self.summary.time_limit_struck && flows.is_some_and(|flows| flows.flows.measured_unfinished > 0)
+    }
+
+    /// Values of the flows of a workload and bin, ascending.
+    fn sorted(&self, pick: Pick, workload: &str, bin: &str) -> Vec<f64> {
+        let (from, to) = self.bins.get(bin).copied().unwrap_or((0, u64::MAX));
+        let number = self.workloads.iter().position(|name| name == workload);
+        let measured: Vec<bool> = self.workloads.iter().map(|name| self.summary.workloads[name].measured).collect();
+        let belongs = |flow: &&FlowValue| {
+            let own = if workload == ALL { measured[flow.workload] } else { Some(flow.workload) == number };
+            own && (from..to).contains(&flow.size)
+        };
+        let value = |flow: &FlowValue| match pick {
+            Pick::Slowdown => flow.slowdown,
+            Pick::Time => flow.time_us,
+            Pick::Column(place) => flow.columns[place],
+        };
+        let mut values: Vec<f64> = self.flows.iter().filter(belongs).map(value).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values
+    }
+
+    fn over_flows(&self, slowdown: bool, of: Of, workload: &str, bin: &str) -> Option<f64> {
+        take(&self.sorted(if slowdown { Pick::Slowdown } else { Pick::Time }, workload, bin), of)
+    }
+
+    fn over_links(&self, column: &str, of: Option<Of>, filter: &LinkFilter) -> Option<f64> {
+        let place = COLUMNS.iter().position(|name| *name == column)?;
+        let fits = |link: &&LinkValue| {
+            let [tier, direction, from, to, fault] = &link.words;
+            filter.rate.is_none_or(|rate| rate.0 == link.rate)
+                && filter.tier.as_ref().is_none_or(|wanted| wanted == tier)
+                && filter.direction.as_ref().is_none_or(|wanted| wanted == direction)
+                && filter.failed.is_none_or(|wanted| wanted != fault.is_empty())
+                && filter.from.as_ref().is_none_or(|prefix| from.starts_with(prefix))
+                && filter.to.as_ref().is_none_or(|prefix| to.starts_with(prefix))
+        };
+        let mut values: Vec<f64> =
+            self.links.iter().filter(fits).map(|link| link.values[place]).filter(|value| value.is_finite()).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        match of {
+            None => (!values.is_empty()).then(|| values.iter().sum()),
+            Some(of) => take(&values, of),
+        }
+    }
+}
+
+fn take(sorted: &[f64], of: Of) -> Option<f64> {
+    match of {
+        Of::Mean => mean(sorted),
+        Of::Quantile(share) => quantile(sorted, share),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_by_name() {
+        for text in [
+            "fct_mean",
+            "slowdown_p99.9",
+            "fct_ratio_max",
+            "counters.probe_bytes",
+            "counters.gaps_1_rtt / counters.gaps",
+            "links.bytes.sum[rate=10Gbps,direction=up]",
+            "links.utilisation.p99",
+            "workloads.web.slowdown.p95",
+            "flows",
+            "flows.retransmitted_packets.sum",
+            "queues.p99_bytes",
+        ] {
+            let metric = Metric::read(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+            assert_eq!(metric.name(), text);
+        }
+        for (text, near) in [
+            ("slowdwn_p99", Some("slowdown_p99")),
+            ("counters.probe_byte", Some("counters.probe_bytes")),
+            ("links.byte.sum", Some("bytes")),
+            ("links.bytes.sum[rates=1Gbps]", Some("rate")),
+            ("links.bytes.sum[rate=fast]", None),
+            ("links.bytes.some", None),
+            ("flows.retransmitted.sum", Some("retransmitted_packets")),
+            ("links.bytes.sum[rate=1Gbps", None),
+            ("fct_p101", Some("fct_p50")),
+            ("", None),
+        ] {
+            let error = Metric::read(text).unwrap_err();
+            if near.is_some() {
+                assert_eq!(error.nearest.as_deref(), near, "{text}: {error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_per_bin_and_per_workload() {
+        let of = |text: &str| {
+            let metric = Metric::read(text).unwrap();
+            (metric.is_per_workload(), metric.is_per_bin())
+        };
+        assert_eq!(of("slowdown_p99"), (true, true));
+        assert_eq!(of("fct_ratio_max"), (true, false));
+        assert_eq!(of("counters.flowlets"), (false, false));
+        assert_eq!(of("slowdown_p99 / slowdown_mean"), (true, true));
+    }
+}

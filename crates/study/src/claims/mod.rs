@@ -1,0 +1,97 @@
+//! What the papers claim, as data: what is run for it, how the paper draws it, and the rule that turns our numbers into a
+//! verdict. The files lie in `claims/` and come with the command; docs/reproduce.md says what can stand in them.
+
+mod check;
+mod metric;
+mod model;
+mod parse;
+mod plan;
+mod select;
+#[cfg(test)]
+mod tests;
+
+pub use metric::{LinkFilter, Metric, MetricError};
+pub use model::{
+    Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take, Target,
+};
+pub use parse::SourceFile;
+pub use plan::{Coordinate, Plan, Scale};
+pub use select::Group;
+
+use crate::{error::ScenarioError, section::did_you_mean};
+use std::collections::BTreeMap;
+
+/// A paper whose claims are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paper {
+    /// What the command calls it, and the folder of its files.
+    pub name: &'static str,
+    /// What it is.
+    pub title: &'static str,
+}
+
+/// The papers, in the order of the command.
+pub const PAPERS: &[Paper] = &[
+    Paper { name: "hopper", title: "Hopper (arXiv 2506.08132)" },
+    Paper { name: "hf2t", title: "HF2T (APNet 2024)" },
+    Paper { name: "prime", title: "PRIME (arXiv 2507.23012)" },
+    Paper { name: "spritz", title: "Spritz (path-aware load balancing in low-diameter networks)" },
+];
+
+/// Claim files as they come with the command: paper, name of the file, text.
+const EMBEDDED: &[(&str, &str, &str)] = &include!(concat!(env!("OUT_DIR"), "/claims.rs"));
+
+/// Everything that is kept of one paper.
+#[derive(Clone, Debug)]
+pub struct Book {
+    /// The paper.
+    pub paper: Paper,
+    /// How values are written in tables and figures.
+    pub names: BTreeMap<String, String>,
+    /// What is run.
+    pub studies: Vec<Study>,
+    /// How the paper draws it.
+    pub figures: Vec<Figure>,
+    /// What it says.
+    pub claims: Vec<Claim>,
+}
+
+impl Book {
+    /// The one of `paper`, from the files that come with the command.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of the first mistake in them.
+    pub fn embedded(paper: Paper) -> Result<Self, ScenarioError> {
+        let files = EMBEDDED.iter().filter(|(of, ..)| *of == paper.name);
+        let files: Vec<SourceFile> = files
+            .map(|(of, name, text)| SourceFile { name: format!("claims/{of}/{name}"), text: (*text).to_string() })
+            .collect();
+        Book::read(paper, &files)
+    }
+
+    /// A study by its id.
+    pub fn study(&self, id: &str) -> Option<&Study> {
+        self.studies.iter().find(|study| study.id == id)
+    }
+
+    /// A value as it is written in tables and figures.
+    pub fn written<'n>(&'n self, value: &'n str) -> &'n str {
+        self.names.get(value).map_or(value, String::as_str)
+    }
+}
+
+/// The books of `name`: a paper, or `all`.
+///
+/// # Errors
+/// Where there is no such paper, or a file has a mistake.
+pub fn books(name: &str) -> Result<Vec<Book>, ScenarioError> {
+    if name == "all" {
+        return PAPERS.iter().map(|paper| Book::embedded(*paper)).collect();
+    }
+    let Some(paper) = PAPERS.iter().find(|paper| paper.name == name) else {
+        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).chain(["all"]).collect();
+        let error = ScenarioError::new(format!("no paper `{name}`; there are {}", names.join(", ")));
+        return Err(did_you_mean(error, anabranch_settings::nearest(name, names)));
+    };
+    Ok(vec![Book::embedded(*paper)?])
+}

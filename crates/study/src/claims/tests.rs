@@ -1,0 +1,163 @@
+//! Tests of claim files: what is wrong in them is said with its place, and those that come with the command are right.
+
+use super::*;
+use proptest::prelude::*;
+
+/// A book that has everything.
+pub(super) const EXAMPLE: &str = r#"
+[names]
+prime = "PRIME"
+
+[[study]]
+id = "sizes"
+label = "Permutation"
+scenario = "tiny"
+set = ["topology.radix=4"]
+over = { "workload.0.size" = ["16KiB", "64KiB"] }
+schemes = ["ecmp", "ops", "prime"]
+variants = { short = "load_balancer.prime.p_ecn=8" }
+seeds = 3
+bins = ["32KiB"]
+quick = { over = { "workload.0.size" = ["16KiB"] }, seeds = 2 }
+
+[[study]]
+id = "large"
+scenario = "tiny"
+schemes = ["ecmp", "prime"]
+seeds = 4
+quick = false
+
+[[figure]]
+id = "fig1"
+title = "Fig. 1: sizes"
+study = "sizes"
+kind = "bars"
+metrics = ["fct_mean", "fct_ratio_max"]
+x = "workload.0.size"
+published = [{ where = { scheme = "prime", "workload.0.size" = "16KiB" }, value = 1.5 }]
+
+[[claim]]
+id = "ahead"
+figure = "fig1"
+says = "PRIME is ahead of ECMP by up to 15 %."
+study = "sizes"
+metric = "fct_mean"
+kind = "change"
+a = "prime"
+b = ["ecmp", "ops"]
+each = ["workload.0.size"]
+take = "most"
+published = -15
+ours = ["load_balancer.prime.p_ecn"]
+
+[[claim]]
+id = "order"
+section = "4.2"
+says = "PRIME before all others, which are alike."
+study = "large"
+quick_study = "sizes"
+metric = "fct_max"
+kind = "order"
+order = ["prime", ["ecmp"]]
+"#;
+
+pub(super) fn book(text: &str) -> Result<Book, ScenarioError> {
+    Book::read(PAPERS[0], &[SourceFile { name: "claims/test.toml".into(), text: text.into() }])
+}
+
+/// The message, its remedy and its line.
+fn error(text: &str) -> (String, Option<usize>) {
+    let found = match book(text) {
+        Err(error) => error,
+        Ok(book) => {
+            let plans = [Scale::Full, Scale::Quick].into_iter().find_map(|scale| book.plans(scale).err());
+            plans.unwrap_or_else(|| panic!("nothing wrong in {text}"))
+        }
+    };
+    let remedy = found.remedy().map(str::to_string).unwrap_or_default();
+    (format!("{found} {remedy}"), found.line_column().map(|(line, _)| line))
+}
+
+#[test]
+fn the_files_that_come_with_the_command_are_right() {
+    for paper in PAPERS {
+        let book = Book::embedded(*paper).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
+        for scale in [Scale::Quick, Scale::Full] {
+            if let Err(error) = book.plans(scale) {
+                panic!("{}: {error} {}", paper.name, error.remedy().unwrap_or_default());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_example_is_planned_at_both_scales() {
+    let book = book(EXAMPLE).unwrap();
+    let (quick, full) = (book.plans(Scale::Quick).unwrap(), book.plans(Scale::Full).unwrap());
+    // Two sizes, three schemes and a variant, three seeds; quick one size and two seeds. What a parameter of PRIME
+    // changes is a run of its own.
+    assert_eq!((full["sizes"].sweep.order().len(), quick["sizes"].sweep.order().len()), (2 * 4 * 3, 4 * 2));
+    assert_eq!(full["large"].sweep.order().len(), 2 * 4);
+    assert!(!quick.contains_key("large"));
+    let groups = book.claims[0].groups(&[&full["sizes"]], Scale::Full).unwrap();
+    let sizes: Vec<_> = groups.iter().map(|group| group.at[0].1.as_str()).collect();
+    assert_eq!(sizes, ["16KiB", "64KiB"]);
+    assert_eq!(book.studies[0].bins(), ["<32KiB", ">=32KiB"]);
+    assert_eq!(book.studies[0].bounds("<32KiB"), Some((0, 32 * 1024)));
+    assert_eq!(book.studies[0].bounds(">=32KiB"), Some((32 * 1024, u64::MAX)));
+}
+
+#[test]
+fn mistakes_are_named_with_their_place_and_the_nearest_choice() {
+    for (from, to, words) in [
+        ("metrics = [\"fct_mean\"", "metrics = [\"fct_men\"", "fct_mean"),
+        ("kind = \"change\"", "kind = \"chnage\"", "change"),
+        ("id = \"ahead\"", "idd = \"ahead\"", "`id` is missing"),
+        ("tak", "tke", "unknown key `tkee`"),
+        ("scenario = \"tiny\"\nset", "scenario = \"tony\"\nset", "tiny"),
+        ("topology.radix=4", "topology.radx=4", "radix"),
+        ("\"ops\", \"prime\"", "\"ops\", \"prme\"", "prime"),
+        ("a = \"prime\"", "a = \"prme\"", "prime"),
+        ("each = [\"workload.0.size\"]", "each = []", "has several values"),
+        ("each = [\"workload.0.size\"]", "each = [\"workload.0.sizes\"]", "workload.0.size"),
+        ("figure = \"fig1\"", "figure = \"fig2\"", "fig1"),
+        ("study = \"large\"", "study = \"largo\"", "large"),
+        ("quick_study = \"sizes\"", "note = \"x\"", "has no quick scale"),
+        ("x = \"workload.0.size\"", "x = \"bin\"", "has several values"),
+        ("\"load_balancer.prime.p_ecn\"", "\"load_balancer.prime.p_en\"", "no scenario of its has"),
+        ("scheme = \"prime\", \"workload", "scheme = \"pime\", \"workload", "prime"),
+        ("published = -15", "published = \"up\"", "lower"),
+        ("published = -15", "published = [3, 1]", "[from, to]"),
+        ("published = -15", "published = -15\norder = []", "has no meaning"),
+        ("id = \"order\"", "id = \"ahead\"", "stands twice"),
+        ("bins = [\"32KiB\"]", "bins = [\"32KiB\", \"1KiB\"]", "ascending"),
+        ("order = [\"prime\", [\"ecmp\"]]", "order = [\"prime\"]", "best first"),
+        ("seeds = 3", "seeds = \"three\"", "whole number"),
+    ] {
+        assert!(EXAMPLE.contains(from), "{from}");
+        let text = EXAMPLE.replacen(from, to, 1);
+        let (message, line) = error(&text);
+        assert!(message.contains(words), "{to}: {message}");
+        assert!(line.is_some_and(|line| line > 1), "{to}: no place in {message}");
+    }
+}
+
+#[test]
+fn a_paper_that_is_not_there_names_the_nearest() {
+    let error = books("hoper").unwrap_err();
+    assert_eq!(error.remedy(), Some("did you mean `hopper`?"));
+    assert!(error.to_string().contains("all"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Whatever stands in a claim file, reading it gives a book or an error, never a panic.
+    #[test]
+    fn no_text_breaks_the_reader(at in 0usize..EXAMPLE.len(), cut in 0usize..40, with in "[ -~\n]{0,12}") {
+        if EXAMPLE.is_char_boundary(at) {
+            let end = (at + cut).min(EXAMPLE.len());
+            let text = format!("{}{with}{}", &EXAMPLE[..at], &EXAMPLE[end..]);
+            let _ = book(&text).map(|book| book.plans(Scale::Quick).map(|_| ()));
+        }
+    }
+}
