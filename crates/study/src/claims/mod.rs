@@ -1,5 +1,5 @@
 //! What the papers claim, as data: what is run for it, how the paper draws it, and the rule that turns our numbers into a
-//! verdict. The files lie in `claims/` and come with the command; docs/reproduce.md says what can stand in them.
+//! verdict. The files lie in `claims/` and come with the command.
 
 mod check;
 mod metric;
