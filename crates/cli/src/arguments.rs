@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Steers RDMA and Ultra Ethernet traffic over the many paths of an AI cluster's network, and finds out beforehand
 /// which way of steering serves best.
 #[derive(Debug, Parser)]
-#[command(name = "anabranch", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "anabranch", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     /// Says nothing but the answer and errors: no progress, notes or warnings
     #[arg(long, short, global = true)]

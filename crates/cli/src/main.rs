@@ -5,10 +5,11 @@ mod commands;
 mod failure;
 mod printing;
 mod progress;
+mod table;
 
 use arguments::Arguments;
 use clap::{
-    CommandFactory, Parser,
+    CommandFactory, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use std::{
@@ -16,8 +17,13 @@ use std::{
     process::ExitCode,
 };
 
+/// Help in longer lines is hard to read.
+const MOST_COLUMNS: usize = 100;
+
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
+    let parsed = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(mut error) => {
             name_the_nearest(&mut error);

@@ -1,10 +1,14 @@
-//! What goes to standard output, and tables for people.
+//! What goes to standard output and standard error, and how wide it may be.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::{
-    io::Write,
+    io::{IsTerminal, Write},
     sync::atomic::{AtomicBool, Ordering},
 };
+
+/// Columns where neither a terminal nor `COLUMNS` says otherwise.
+const COLUMNS: usize = 80;
+/// Narrower than this, lines break anywhere.
+const NARROWEST: usize = 40;
 
 /// Set by `--quiet`: nothing but the answer and errors.
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -19,8 +23,22 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// A line under the header, nothing else.
-const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-'));
+/// Columns of the answer: those that `COLUMNS` names, else those of the terminal, else 80.
+pub(crate) fn width() -> usize {
+    columns(terminal_size::terminal_size_of(std::io::stdout()))
+}
+
+/// The same of standard error, where progress and notes go.
+pub(crate) fn width_of_notes() -> usize {
+    columns(terminal_size::terminal_size_of(std::io::stderr()))
+}
+
+fn columns(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    let named = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
+    // Terminals that do not know their width say 0.
+    let seen = terminal.map(|(width, _)| usize::from(width.0)).filter(|columns| *columns > 0);
+    named.or(seen).unwrap_or(COLUMNS).max(NARROWEST)
+}
 
 /// Prints to standard output; a reader that has gone away is no error.
 pub(crate) fn print(text: &str) {
@@ -35,8 +53,13 @@ pub(crate) fn print_json(value: &serde_json::Value) {
 
 /// Prints for people, beside the answer; nothing with `--quiet`.
 pub(crate) fn note(text: &str) {
-    if !is_quiet() {
-        complain(text);
+    if is_quiet() {
+        return;
+    }
+    // Scripts find a message in one line.
+    match std::io::stderr().is_terminal() {
+        true => complain(&wrapped(text, width_of_notes())),
+        false => complain(text),
     }
 }
 
@@ -45,20 +68,10 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Columns with a header; columns whose cells are all numbers are aligned to the right.
-pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    let mut table = Table::new();
-    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header).add_rows(rows);
-    let number = |cell: &str| cell == "-" || cell.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c));
-    for (index, column) in table.column_iter_mut().enumerate() {
-        // Between two columns stands one blank more, where other styles have their line.
-        column.set_padding((0, if index + 1 == header.len() { 0 } else { 1 }));
-        if !rows.is_empty() && rows.iter().filter_map(|row| row.get(index)).all(|cell| number(cell)) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.trim_fmt() + "\n"
+/// `text` in lines of at most so many columns, broken between words.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let options = textwrap::Options::new(width).break_words(false);
+    textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
 
 /// A count with thin groups of three digits.
@@ -82,12 +95,6 @@ pub(crate) fn millions(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_align() {
-        let rows = vec![vec!["prime".into(), "1.25".into()], vec!["ecmp".into(), "10.00".into()]];
-        assert_eq!(table(&["scheme", "p99"], &rows), "scheme    p99\n-------------\nprime    1.25\necmp    10.00\n");
-    }
 
     #[test]
     fn counts_have_groups() {

@@ -2,7 +2,7 @@
 
 use crate::{
     arguments::Show,
-    printing::{complain, is_quiet, note},
+    printing::{complain, is_quiet, note, width_of_notes},
 };
 use anabranch_study::{Observer, Progress, hold};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,6 +22,9 @@ pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 const QUIET: Duration = Duration::from_secs(10);
 /// Time between two states of the status line, which takes a look at every run.
 const STEADY: Duration = Duration::from_millis(50);
+
+/// Columns of the bar.
+const BAR: usize = 12;
 
 /// How long a command that holds nothing has to end by itself.
 const GRACE: Duration = Duration::from_millis(400);
@@ -82,7 +85,7 @@ impl Watch {
         let terminal = std::io::stderr().is_terminal();
         let bar = (show == Show::Auto && terminal).then(|| {
             let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
+            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:{BAR}}} {{msg}}")) {
                 bar.set_style(style);
             }
             bar
@@ -116,10 +119,11 @@ impl Watch {
             }
             state.last_line = Instant::now();
             bar.set_position((1000.0 * share_done(&state.jobs)) as u64);
-            bar.set_message(status(&state.jobs, self.began.elapsed()));
+            let columns = width_of_notes().saturating_sub(BAR + 1);
+            bar.set_message(status(&state.jobs, self.began.elapsed(), columns));
         } else if self.lines && state.last_line.elapsed() >= QUIET {
             state.last_line = Instant::now();
-            note(&status(&state.jobs, self.began.elapsed()));
+            note(&status(&state.jobs, self.began.elapsed(), width_of_notes()));
         }
     }
 }
@@ -169,37 +173,56 @@ fn share_done(jobs: &[Job]) -> f64 {
     if jobs.is_empty() { 1.0 } else { done / jobs.len() as f64 }
 }
 
-/// One line: which runs, simulated time, packet-hops per second, flows finished of all, time left.
-fn status(jobs: &[Job], elapsed: Duration) -> String {
+/// One line of at most so many columns: which runs, simulated time, packet-hops per second, flows finished of all, time
+/// left. Where there is no room for its words they are short, then the names of the runs go, then the rate.
+fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
     let active: Vec<&Job> = jobs.iter().filter(|job| job.began.is_some() && !job.done).collect();
-    let mut parts = Vec::new();
+    // In words, shorter, and the rank by which they go; 0 stays.
+    let mut parts: Vec<(String, String, u8)> = Vec::new();
     if jobs.len() > 1 {
-        let done = jobs.iter().filter(|job| job.done).count();
-        let names: Vec<&str> = active.iter().map(|job| job.name.as_str()).collect();
-        parts.push(format!("{done}/{} runs done", jobs.len()));
-        if !names.is_empty() {
-            parts.push(format!("now {}", names.join(", ")));
+        let done = format!("{}/{} runs", jobs.iter().filter(|job| job.done).count(), jobs.len());
+        parts.push((format!("{done} done"), done, 0));
+        if !active.is_empty() {
+            let names: Vec<&str> = active.iter().map(|job| job.name.as_str()).collect();
+            let names = format!("now {}", names.join(", "));
+            parts.push((names.clone(), names, 3));
         }
     }
     let sum = |of: fn(&Progress) -> u64| active.iter().map(|job| of(&job.latest)).sum::<u64>();
-    if !active.is_empty() {
-        let times: Vec<String> = active.iter().map(|job| format!("{:.1} us", job.latest.now.as_us())).collect();
-        let rate: f64 = active
-            .iter()
-            .filter_map(|job| {
-                let seconds = job.began?.elapsed().as_secs_f64();
-                (seconds > 0.0).then(|| job.latest.packet_hops as f64 / seconds)
-            })
-            .sum();
-        parts.push(format!("simulated {}", times.join(", ")));
-        parts.push(format!("{:.2} M packet-hops/s", rate / 1e6));
-        parts.push(format!("{}/{} flows finished", sum(|p| p.flows_finished), sum(|p| p.flows_total)));
+    let times = || active.iter().map(|job| job.latest.now);
+    if let (Some(first), Some(last)) = (times().min(), times().max()) {
+        let from = if first == last { String::new() } else { format!("{:.1} to ", first.as_us()) };
+        let last = format!("{:.1} us", last.as_us());
+        parts.push((format!("simulated {from}{last}"), format!("at {last}"), 1));
+        let rate = |job: &&Job| {
+            let seconds = job.began?.elapsed().as_secs_f64();
+            (seconds > 0.0).then(|| job.latest.packet_hops as f64 / seconds)
+        };
+        let rate = active.iter().filter_map(rate).sum::<f64>() / 1e6;
+        parts.push((format!("{rate:.2} M packet-hops/s"), format!("{rate:.2} M hops/s"), 2));
+        let flows = format!("{}/{} flows", sum(|p| p.flows_finished), sum(|p| p.flows_total));
+        parts.push((format!("{flows} finished"), flows, 0));
     }
-    parts.push(match time_left(share_done(jobs), elapsed) {
+    let left = match time_left(share_done(jobs), elapsed) {
         Some(left) => format!("{:.0} s left", left.as_secs_f64()),
         None => "time left unknown".into(),
-    });
-    parts.join(" | ")
+    };
+    parts.push((left.clone(), left, 0));
+    let line = |parts: &[(String, String, u8)], short: bool| {
+        parts.iter().map(|(long, brief, _)| if short { brief } else { long }.as_str()).collect::<Vec<_>>().join(" | ")
+    };
+    let fits = |line: &String| line.chars().count() <= columns;
+    let long = line(&parts, false);
+    if fits(&long) {
+        return long;
+    }
+    for least in (1..=3).rev() {
+        if fits(&line(&parts, true)) {
+            break;
+        }
+        parts.retain(|(.., rank)| *rank != least);
+    }
+    line(&parts, true).chars().take(columns).collect()
 }
 
 /// By what is done so far; `None` while too little is.
@@ -215,12 +238,23 @@ mod tests {
     #[test]
     fn the_line_says_what_the_contract_asks_for() {
         let latest = Progress { now: Time::from_us(250), packet_hops: 5_000_000, flows_finished: 30, flows_total: 120 };
-        let job = |name: &str, done| Job { name: name.into(), began: Some(Instant::now()), latest, done };
-        let text = status(&[job("ecmp", true), job("prime", false)], Duration::from_secs(50));
+        let began = Instant::now().checked_sub(Duration::from_secs(1));
+        let job = |name: &str, done| Job { name: name.into(), began, latest, done };
+        let jobs = [job("ecmp", true), job("prime", false)];
+        let text = status(&jobs, Duration::from_secs(50), 200);
         for word in ["1/2 runs done", "now prime", "simulated 250.0 us", "packet-hops/s", "30/120 flows finished"] {
             assert!(text.contains(word), "{text}");
         }
         // Done: one run and a quarter of the other, 5/8 in 50 s, so 3/8 take 30 s.
         assert!(text.ends_with("30 s left"), "{text}");
+        // With less room it says the same in fewer words, then less.
+        for columns in [40, 60, 80, 100] {
+            let text = status(&jobs, Duration::from_secs(50), columns);
+            assert!(text.chars().count() <= columns && text.ends_with("30 s left"), "{columns}: {text}");
+        }
+        let narrow = status(&jobs, Duration::from_secs(50), 67);
+        for word in ["1/2 runs", "at 250.0 us", "M hops/s", "30/120 flows"] {
+            assert!(narrow.contains(word), "{narrow}");
+        }
     }
 }

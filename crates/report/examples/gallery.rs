@@ -35,7 +35,7 @@ fn compare(
     }
     let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
     let comparison = write_comparison(dir, &summaries, &names, "ecmp", 2, &provenance())?;
-    println!("{}", comparison.to_text());
+    println!("{}", comparison.to_text(80));
     println!("{}", report(dir)?.display());
     Ok(())
 }

@@ -26,18 +26,15 @@ const NETWORK: &[(&str, &str, bool)] = &[
     ("packets_per_ack", "packets\nper ACK", false),
 ];
 
-/// Width of a terminal that shows all of a table.
-const WIDTH: usize = 80;
-
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('\u{2500}').junction('\u{2500}'));
 
 /// A column: metric, heading, alignment, cells.
 type Shown<'c> = (&'c str, String, CellAlignment, Vec<String>);
 
 impl Comparison {
-    /// The comparison as tables of the main metrics that fit 80 columns, one per workload, with what their marks
-    /// mean.
-    pub fn to_text(&self) -> String {
+    /// The comparison as tables of the main metrics, one per workload, that fit so many columns, with what their
+    /// marks mean.
+    pub fn to_text(&self, width: usize) -> String {
         let mut text = String::new();
         let mut left_out: Vec<&str> = vec![];
         let shown = self.shown(false);
@@ -62,12 +59,12 @@ impl Comparison {
                 let note = if counts { "" } else { " (not measured)" };
                 text.push_str(&format!("\nworkload {}{note}\n", self.label(workload)));
             }
-            text.push_str(&self.table(columns, &mut left_out));
+            text.push_str(&self.table(columns, width, &mut left_out));
         }
         let network = self.columns_of(ALL, &NETWORK.iter().collect::<Vec<_>>());
         if !network.is_empty() {
             text.push_str("\nwhole network, means\n");
-            text.push_str(&self.table(network, &mut left_out));
+            text.push_str(&self.table(network, width, &mut left_out));
         }
         text.push('\n');
         text.push_str(&self.notes(&left_out));
@@ -91,7 +88,7 @@ impl Comparison {
     }
 
     /// Lays the columns out; the last ones go where the terminal is too narrow.
-    fn table<'c>(&self, mut columns: Vec<Shown<'c>>, left_out: &mut Vec<&'c str>) -> String {
+    fn table<'c>(&self, mut columns: Vec<Shown<'c>>, width: usize, left_out: &mut Vec<&'c str>) -> String {
         loop {
             let mut table = Table::new();
             table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
@@ -104,7 +101,7 @@ impl Comparison {
                 table.add_row(std::iter::once(Cell::new(format!("{scheme}{mark}"))).chain(cells));
             }
             let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_string()).collect();
-            if columns.len() <= 2 || lines.iter().all(|line| line.chars().count() <= WIDTH) {
+            if columns.len() <= 2 || lines.iter().all(|line| line.chars().count() <= width) {
                 return lines.join("\n") + "\n";
             }
             if let Some((metric, ..)) = columns.pop()

@@ -63,7 +63,7 @@ fn one_seed_has_neither_interval_nor_test() {
     let row = comparison.row(ALL, "prime", "slowdown_p50").unwrap();
     close(row.ratio_to_baseline, 0.5);
     assert_eq!((row.ci95_low, row.ci95_high, row.p_value, row.significant), (None, None, None, None));
-    assert!(comparison.to_text().contains("one seed: confidence interval and test n/a"));
+    assert!(comparison.to_text(80).contains("one seed: confidence interval and test n/a"));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn only_what_every_scheme_has_run_is_compared() {
     close(row("prime").difference, -2.5);
     assert_eq!((&comparison.seeds, &comparison.compared_seeds), (&vec![1, 2, 3], &vec![2, 3]));
     assert_eq!(comparison.missing(), [("prime", vec![1]), ("absent", vec![1, 2, 3])]);
-    let text = comparison.to_text();
+    let text = comparison.to_text(80);
     assert!(text.contains("MISSING prime: 2 of 3 seeds; not run: seed 1"), "{text}");
     assert!(text.contains("MISSING absent: 0 of 3 seeds"), "{text}");
 }
@@ -107,7 +107,7 @@ fn who_leaves_flows_unfinished_is_not_best() {
     let row = |scheme| comparison.row(ALL, scheme, "slowdown_p99").unwrap();
     assert_eq!((row("quick").best, row("quick").unfinished_flows), (false, 1));
     assert!(row("slow").best);
-    let text = comparison.to_text();
+    let text = comparison.to_text(80);
     assert!(text.lines().any(|line| line.contains("quick") && line.contains('!')), "{text}");
     // The slowest flow of `quick` is not known.
     assert_eq!(comparison.row(ALL, "quick", "fct_ratio_max").unwrap().mean, None);

@@ -87,7 +87,7 @@ fn workloads_are_not_pooled_unless_asked_for() {
     for headline in &headlines {
         assert!(headline.sentences[0].starts_with("prime has the best"), "{headline:?}");
     }
-    let text = comparison.to_text();
+    let text = comparison.to_text(80);
     assert!(text.contains("workload web") && text.contains("workload incast") && !text.contains("pooled"), "{text}");
     let shown = page(&dir, false);
     assert!(!shown.contains("ecmp has the best") && !shown.contains("pooled"));
@@ -148,7 +148,7 @@ fn schemes_that_cannot_be_told_apart_tie() {
     }
     assert_eq!((row("ecmp").leading, row("ecmp").group.as_str()), (false, "b"));
     // The table marks them all.
-    let table = comparison.to_text();
+    let table = comparison.to_text(80);
     let marked = table.lines().filter(|line| line.contains('*') && !line.starts_with('*')).count();
     assert_eq!(marked, 5, "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
@@ -172,7 +172,7 @@ fn two_seeds_are_too_few_to_tell() {
     assert!(text.starts_with("Too few seeds to tell which scheme is best: two seeds so far"), "{text}");
     let row = comparison.row(ALL, "prime", "fct_ratio_max").unwrap();
     assert_eq!((row.p_value, row.significant, row.leading), (None, None, false));
-    assert!(comparison.to_text().contains("too few seeds to tell schemes apart"));
+    assert!(comparison.to_text(80).contains("too few seeds to tell schemes apart"));
 }
 
 #[test]

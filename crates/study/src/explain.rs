@@ -377,11 +377,12 @@ fn capitalised(text: &str) -> String {
 }
 
 impl Explanation {
-    /// For people.
-    pub fn text(&self) -> String {
+    /// For people, in lines of at most so many columns.
+    pub fn text(&self, columns: usize) -> String {
+        let wrapped = |text: &str, indent: &str| wrapped(text, indent, columns.min(WIDEST));
         let mut out = format!("{}\n", self.name);
         for part in &self.parts {
-            out += &format!("\n{}\n", part.table);
+            out += &format!("\n{}", wrapped(&part.table, ""));
             for line in part.meaning.lines() {
                 out += &wrapped(line, if line.starts_with("  ") { "      " } else { "    " });
             }
@@ -434,9 +435,12 @@ pub(crate) fn raw_json(raw: &Raw) -> Value {
     }
 }
 
-/// `text` in lines of at most 100 characters, each after `indent`.
-fn wrapped(text: &str, indent: &str) -> String {
-    let options = textwrap::Options::new(100).initial_indent(indent).subsequent_indent(indent).break_words(false);
+/// Longer lines are hard to read.
+const WIDEST: usize = 100;
+
+/// `text` in lines of at most so many columns, each after `indent`.
+fn wrapped(text: &str, indent: &str, columns: usize) -> String {
+    let options = textwrap::Options::new(columns).initial_indent(indent).subsequent_indent(indent).break_words(false);
     let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);
     textwrap::fill(text, options).trim_end().to_string() + "\n"
 }

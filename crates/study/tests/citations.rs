@@ -224,7 +224,7 @@ fn sources_in_explain_lead_to_a_section() {
     let (sections, citations) = (specification(), Citations::new());
     let (mut cited, mut problems) = (0, Vec::new());
     for explanation in explained() {
-        let (name, text) = (&explanation.name, explanation.text());
+        let (name, text) = (&explanation.name, explanation.text(100));
         let (found, wrong) = citations.wrong(&text, &sections);
         cited += found;
         problems.extend(wrong.iter().map(|(_, problem)| format!("explain {name}: {problem}")));

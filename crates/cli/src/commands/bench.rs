@@ -3,7 +3,8 @@
 use crate::{
     arguments::{Bench, Format},
     failure::Failure,
-    printing::{count, millions, note, print, print_json, table},
+    printing::{count, millions, note, print, print_json, width, wrapped},
+    table::Table,
 };
 use anabranch_sim::SimError;
 use anabranch_study::{
@@ -118,10 +119,11 @@ fn text(all: &[Measured]) -> String {
         "two threads",
         "first event (s)",
         "B/idle host",
-        "B/packet",
+        "B per packet",
         "peak (MB)",
     ];
-    table(&header, &rows)
-        + "\nMedians; CPU ratio and CPU time are the best of all repetitions. A packet-hop is one packet leaving one port. Two threads: how \
-           many times as fast as one.\n"
+    let least = ["B per packet", "B/idle host", "CPU (s)", "first event (s)", "peak (MB)"];
+    let legend = "Medians; CPU ratio and CPU time are the best of all repetitions. A packet-hop is one packet leaving one \
+                  port. Two threads: how many times as fast as one.";
+    Table::new(&header, rows).least(&least).draw() + &format!("\n{}\n", wrapped(legend, width()))
 }

@@ -3,7 +3,8 @@
 use crate::{
     arguments::{Explain, Format, Kind, List},
     failure::Failure,
-    printing::{print, print_json, table},
+    printing::{print, print_json, width},
+    table::Table,
 };
 use anabranch_study::explain::{self, Entry};
 use serde_json::json;
@@ -25,7 +26,7 @@ pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
         }
         Format::Table => {
             let rows: Vec<_> = entries.iter().map(|e| vec![e.name.clone(), e.sort.into(), e.meaning.clone()]).collect();
-            print(&table(&["name", "what", "meaning"], &rows));
+            print(&Table::new(&["name", "what", "meaning"], rows).wrap_last().least(&["what"]).draw());
         }
     }
     Ok(())
@@ -36,7 +37,7 @@ pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
     let explanation = explain::explain(&arguments.name)?;
     match arguments.format {
         Format::Json => print_json(&explanation.json()),
-        Format::Table => print(&explanation.text()),
+        Format::Table => print(&explanation.text(width())),
     }
     Ok(())
 }

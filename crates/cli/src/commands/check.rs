@@ -29,7 +29,7 @@ pub(crate) fn check(arguments: &Check) -> Result<(), Failure> {
         Format::Table => {
             let (hosts, flows) = (setup.topology.hosts, setup.flows.flows.len());
             let head =
-                format!("# Every default filled in. Hash {hash}; {hosts} hosts, {flows} flows with this seed.\n");
+                format!("# Every default filled in. Hash {hash}.\n# {hosts} hosts, {flows} flows with this seed.\n");
             print(&(head + &text));
         }
     }

@@ -4,7 +4,7 @@ use super::{directory, load, request, run::where_it_lies, some_failed, threads};
 use crate::{
     arguments::{Compare, Format},
     failure::Failure,
-    printing::{note, print, print_json},
+    printing::{note, print, print_json, width, wrapped},
     progress::Watch,
 };
 use anabranch_study::{
@@ -48,7 +48,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
             answer["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
             print_json(&answer);
         }
-        Format::Table => print(&format!("{}\n{}", scenario.name, comparison.to_text())),
+        Format::Table => print(&format!("{}\n{}", scenario.name, wrapped(&comparison.to_text(width()), width()))),
     }
     where_it_lies(&directory, &page);
     if compared.interrupted {

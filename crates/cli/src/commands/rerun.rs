@@ -3,8 +3,9 @@
 use crate::{
     arguments::{Format, Rerun},
     failure::Failure,
-    printing::{note, print, print_json, table},
+    printing::{note, print, print_json},
     progress::Watch,
+    table::Table,
 };
 use anabranch_study::{
     Observer,
@@ -50,7 +51,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
                 vec![run.name.clone(), run.fingerprint.clone(), found.clone(), verdict.to_string()]
             };
             let rows: Vec<_> = outcomes.iter().map(row).collect();
-            print(&table(&["run", "recorded", "now", ""], &rows));
+            print(&Table::new(&["run", "recorded", "now", ""], rows).draw());
         }
     }
     if found.iter().any(Option::is_none) || watch.interrupted() {

@@ -4,8 +4,9 @@ use super::{directory, request, run::where_it_lies, some_failed, threads};
 use crate::{
     arguments::{self, Format, Sweep},
     failure::Failure,
-    printing::{note, print, print_json, table},
+    printing::{note, print, print_json, width},
     progress::{INTERRUPTED, Watch},
+    table::Table as Drawn,
 };
 use anabranch_report::Sweep as Table;
 use anabranch_study::{
@@ -166,7 +167,7 @@ fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Fa
                 row
             };
             let rows: Vec<_> = sweep.order().iter().map(row).collect();
-            print(&table(&header, &rows));
+            print(&Drawn::new(&header, rows).least(&["status"]).draw());
         }
     }
     Ok(())
@@ -263,15 +264,14 @@ fn answer(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format)
 
 /// The table, with as many metrics as fit the terminal; the main one always.
 fn text(sweep: &Table) -> String {
-    let width = terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| usize::from(width.0));
     let drawn = |others: usize| {
         let (header, mut rows) = sweep.table(others);
         let all = rows.len();
         rows.truncate(MOST_ROWS);
-        let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        (table(&header, &rows), all - rows.len())
+        let more = all - rows.len();
+        (Drawn::new(&header, rows).draw(), more)
     };
-    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= width);
+    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= width());
     let others = (1..=2).rev().find(|others| fits(&drawn(*others).0)).unwrap_or(0);
     let (lines, more) = drawn(others);
     let mut text = format!("{}\n\n{lines}", sweep.plan.name);
@@ -279,7 +279,10 @@ fn text(sweep: &Table) -> String {
         text += &format!("{more} more rows in sweep.csv\n");
     }
     if others < 2 {
-        text += "more metrics in sweep.csv\n";
+        let shown = sweep.table(others).0.len();
+        let names: Vec<String> =
+            sweep.table(2).0.split_off(shown).into_iter().filter(|name| name != "change").collect();
+        text += &format!("left out for width, in sweep.csv: {}\n", names.join(", "));
     }
     match sweep.plan.seeds.len() {
         1 => text += &format!("\nOne seed: no confidence intervals; change against {}\n", sweep.plan.baseline),

@@ -4,7 +4,8 @@ use super::load;
 use crate::{
     arguments::{Format, Topology},
     failure::Failure,
-    printing::{count, print, print_json, table},
+    printing::{count, print, print_json, width, wrapped},
+    table::Table,
 };
 use anabranch_study::{ScenarioError, hold::Hold};
 use anabranch_topology::{
@@ -101,18 +102,15 @@ fn guided_text(g: &GuidedSummary, switches: u32) -> String {
         true => "of all pairs of switches".to_string(),
         false => format!("from {} of the {switches} switches", g.sources),
     };
-    let mut out = format!("\nGuided paths {of}:\n{}", table(&["local", "global", "latency", "paths"], &kinds));
+    let out = format!("\nGuided paths {of}:\n{}", Table::new(&["local", "global", "latency", "paths"], kinds).draw());
     let mib = g.table_bytes as f64 / f64::from(1 << 20);
-    out += &format!(
-        "\n{} to {} guided paths per pair; an endpoint's table takes up to {mib:.2} MiB (3 B per path).\n\
-         Longest guided round trip {}, BDP {} B = {} packets.\n",
-        g.fewest,
-        g.most,
-        g.base_rtt,
-        count(g.bdp_bytes),
-        g.bdp_packets
+    let table = format!(
+        "{} to {} guided paths per pair; an endpoint's table takes up to {mib:.2} MiB (3 B per path).",
+        g.fewest, g.most
     );
-    out
+    let (rtt, bdp) = (g.base_rtt, count(g.bdp_bytes));
+    let trip = format!("Longest guided round trip {rtt}, BDP {bdp} B = {} packets.", g.bdp_packets);
+    out + &format!("\n{}\n{}\n", wrapped(&table, width()), wrapped(&trip, width()))
 }
 
 fn summary_text(s: &Summary) -> String {
@@ -126,7 +124,7 @@ fn summary_text(s: &Summary) -> String {
             vec![t.tier.to_string(), count(t.switches.into()), t.ports.to_string(), over]
         })
         .collect();
-    out += &table(&["tier", "switches", "ports each", "down to up capacity"], &tiers);
+    out += &Table::new(&["tier", "switches", "ports each", "down to up capacity"], tiers).draw();
     let cables: Vec<_> = s
         .cables
         .iter()
@@ -135,19 +133,19 @@ fn summary_text(s: &Summary) -> String {
             vec![class.clone(), count(*cables), kinds.join("; ")]
         })
         .collect();
-    out += &format!("\n{}", table(&["links", "cables", "rate and delay"], &cables));
+    out += &format!("\n{}", Table::new(&["links", "cables", "rate and delay"], cables).wrap_last().draw());
     let paths: Vec<_> =
         s.paths.iter().map(|p| vec![p.switch_hops.to_string(), count(p.paths), count(p.pairs)]).collect();
-    out += &format!("\n{}", table(&["switch hops", "shortest paths", "ordered pairs of leaf switches"], &paths));
     out += &format!(
-        "\nDiameter {} links between hosts ({} between leaf switches, {:.3} on average). Base RTT {}, BDP {} B = {} packets.\n",
-        s.diameter_links,
-        s.diameter_switch_hops,
-        s.average_switch_hops,
-        s.base_rtt,
-        count(s.bdp_bytes),
-        s.bdp_packets
+        "\n{}",
+        Table::new(&["switch hops", "shortest paths", "ordered pairs of leaf switches"], paths).draw()
     );
+    let diameter = format!(
+        "Diameter {} links between hosts ({} between leaf switches, {:.3} on average).",
+        s.diameter_links, s.diameter_switch_hops, s.average_switch_hops
+    );
+    let trip = format!("Base RTT {}, BDP {} B = {} packets.", s.base_rtt, count(s.bdp_bytes), s.bdp_packets);
+    out += &format!("\n{}\n{trip}\n", wrapped(&diameter, width()));
     if let Some(guided) = &s.guided {
         out += &guided_text(guided, s.tiers.iter().map(|t| t.switches).sum());
     }
@@ -229,7 +227,8 @@ impl Pair {
                 ]
             };
             let rows: Vec<_> = self.guided.iter().map(row).collect();
-            out += &table(&["EV1 EV2", "local global", "latency", "minimal", "switches"], &rows);
+            let header = ["EV1 EV2", "local global", "latency", "minimal", "switches"];
+            out += &Table::new(&header, rows).wrap_last().least(&["minimal", "local global"]).draw();
         }
         out
     }
