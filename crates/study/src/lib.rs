@@ -10,6 +10,7 @@ mod document;
 mod entries;
 mod error;
 pub mod explain;
+mod foreign;
 pub mod hold;
 pub mod init;
 pub mod library;

@@ -1,12 +1,7 @@
 //! The ready-made scenarios, and how a scenario is found by name.
 
-use crate::{
-    error::ScenarioError,
-    scenario::Scenario,
-    section::{did_you_mean, list},
-    tree::Tree,
-};
-use anabranch_settings::nearest;
+use crate::{error::ScenarioError, foreign, scenario::Scenario, section::did_you_mean, tree::Tree};
+use anabranch_settings::{nearest, nearest_few};
 use std::path::Path;
 
 /// A scenario that comes with the command.
@@ -110,25 +105,30 @@ fn find(name: &str) -> Result<(Tree, String, std::path::PathBuf), ScenarioError>
         let bytes = std::fs::read(path)
             .map_err(|error| ScenarioError::new(format!("the scenario {name} cannot be read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|error| {
+            if let Some(other) = foreign::named(name, error.as_bytes()) {
+                return other;
+            }
             let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
             ScenarioError::new(format!("the scenario {name} is not text: line {line} is not UTF-8"))
         })?;
         let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy().into_owned());
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        return Ok((Tree::parse(name, &text)?, stem, folder));
+        let tree = Tree::parse(name, &text);
+        return Ok((tree.map_err(|error| foreign::named(name, text.as_bytes()).unwrap_or(error))?, stem, folder));
     }
     if let Some(ready) = READY_MADE.iter().find(|r| r.name == name) {
         return Ok((Tree::parse(&format!("{name} (ready-made)"), ready.text)?, name.into(), "".into()));
     }
     let names: Vec<&str> = READY_MADE.iter().map(|r| r.name).collect();
-    let known = list(&names);
-    let error = if path.is_dir() {
-        ScenarioError::new(format!("{name} is a directory, not a scenario; ready-made scenarios are {known}"))
-    } else {
-        ScenarioError::new(format!("no scenario `{name}`: no such file, and ready-made are {known}"))
-    };
+    if path.is_dir() {
+        return Err(ScenarioError::new(format!("{name} is a directory, not a scenario"))
+            .help("name a scenario file, or one that `anabranch list scenarios` shows"));
+    }
     let stem = name.strip_suffix(".toml").unwrap_or(name);
-    Err(did_you_mean(error, nearest(stem, names)))
+    let few = nearest_few(stem, names.iter().copied(), 3).join(", ");
+    let message =
+        format!("no scenario `{name}`: no such file, and the nearest of {} ready-made are {few}", names.len());
+    Err(did_you_mean(ScenarioError::new(message), nearest(stem, names)))
 }
 
 /// Where `item` stands among the values of a flag that takes a list.

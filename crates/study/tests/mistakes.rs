@@ -112,7 +112,7 @@ fn mistakes_in_the_file() {
             &["[transport.dctcp]", "`ewma_gian`", "did you mean `ewma_gain`?"],
         ),
         ("ack_every = 4", "dctcp = { ewma_gain = 2.0 }", &["dctcp.ewma_gain", "found 2.0", "0 to 1"]),
-        ("scheme = \"prime\"", "scheme = \"pirme\"", &["`pirme`", "ecmp", "did you mean `prime`?"]),
+        ("scheme = \"prime\"", "scheme = \"pirme\"", &["`pirme`", "did you mean `prime`?"]),
         ("scheme = \"prime\"", "scheme = \"prime+ecmp\"", &["prime", "ecmp", "use switch ev-index"]),
         ("scheme = \"prime\"", "host = \"prime\"", &["prime", "ecmp", "use switch ev-index"]),
         ("scheme = \"prime\"", "host = \"primus\"", &["`primus`", "host scheme", "did you mean `prime`?"]),

@@ -286,7 +286,7 @@ fn adjacency_errors_name_the_line() {
     }
     let parameters = |hosts_per_switch| FileParameters {
         path: "g".into(),
-        format: FileFormat::Adjacency,
+        format: anabranch_settings::Auto::Value(FileFormat::Adjacency),
         hosts_per_switch,
         ..Default::default()
     };
@@ -385,5 +385,40 @@ proptest! {
         }
         let text: Vec<String> = lines.iter().map(|words| words.join(" ")).collect();
         check(format, &text.join("\n"))?;
+    }
+}
+
+/// Without `format`, each text is read as what it is, and what is none of them is said.
+#[test]
+fn a_format_is_found_by_what_the_file_says() {
+    let found = |text: &str| {
+        let parameters = FileParameters { path: "graph".into(), ..Default::default() };
+        TopologyParameters::File(parameters).build(&|_| Ok(text.to_string()))
+    };
+    let tree = "# two tiers\nNodes 16\nTiers 2\nPodsize 16\nTier 0\nDownlink_speed_Gbps 400\nRadix_Down 4\nRadix_Up 4\n\
+                Downlink_Latency_ns 1000\nTier 1\nDownlink_speed_Gbps 400\nRadix_Down 4\nDownlink_Latency_ns 1000\n";
+    let lone = "2 1 1\n1\n0 1 100Gbps 1us 0\n";
+    for (format, text) in [
+        (FileFormat::Conweave, SAMPLE),
+        (FileFormat::Conweave, lone),
+        (FileFormat::HtsimTopo, tree),
+        (FileFormat::HtsimTopo, "p 2\na 4\nh 2\n"),
+        (FileFormat::HtsimTopo, "q 5\np 2\n"),
+        // Three neighbours in a line are no counts of ConWeave.
+        (FileFormat::Adjacency, "# a triangle\n0 1 2\n1 2\n"),
+        (FileFormat::Adjacency, "0 1\n"),
+    ] {
+        assert_eq!(FileFormat::of(text), Some(format), "{text}");
+        match (found(text), file(format, text)) {
+            (Ok(found), Ok(read)) => assert_eq!(description(&found), description(&read)),
+            (found, read) => {
+                assert_eq!(found.unwrap_err().message, read.unwrap_err().message.replace("fabric.txt", "graph"))
+            }
+        }
+    }
+    for text in ["", "{\"nodes\": 3}\n", "src,dst\n0,1\n"] {
+        let error = found(text).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("format"), "{error}");
+        assert!(error.message.contains("conweave") && error.message.contains("adjacency"), "{error}");
     }
 }

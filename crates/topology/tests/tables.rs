@@ -289,8 +289,12 @@ fn keys_of_other_faults_are_refused() {
 /// The hosts a list gives to its switches are at fault, not the list.
 #[test]
 fn errors_of_keys_name_them() {
-    let list =
-        FileParameters { path: "g".into(), format: FileFormat::Adjacency, link_rate: Rate(0), ..Default::default() };
+    let list = FileParameters {
+        path: "g".into(),
+        format: anabranch_settings::Auto::Value(FileFormat::Adjacency),
+        link_rate: Rate(0),
+        ..Default::default()
+    };
     let error = TopologyParameters::File(list).build(&|_| Ok("0 1\n".into())).unwrap_err();
     assert_eq!(error.key.as_deref(), Some("link_rate"));
 }

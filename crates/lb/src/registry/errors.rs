@@ -1,11 +1,17 @@
 //! What can be wrong with the name of a scheme, a pair of schemes, or a parameter.
 
+use anabranch_settings::nearest_few;
 use std::fmt::Display;
 use thiserror::Error;
 
+/// The three names nearest to what was found.
+fn few(found: &str, names: &[&'static str]) -> String {
+    nearest_few(found, names.iter().copied(), 3).join(", ")
+}
+
 /// No scheme has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{found}` is not a {what}; there are {}{}", allowed.join(", "), hint(nearest))]
+#[error("`{found}` is not a {what}; the nearest of {} are {}{}", allowed.len(), few(found, allowed), hint(nearest))]
 pub struct UnknownScheme {
     /// What was looked for: "host scheme", "switch scheme" or "load balancer".
     pub what: &'static str,

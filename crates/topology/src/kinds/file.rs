@@ -2,7 +2,7 @@
 
 use super::{Scale, moving, short};
 use crate::{Topology, TopologyError, files};
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
 
 choices! {
@@ -17,14 +17,33 @@ choices! {
     }
 }
 
+impl FileFormat {
+    /// The format that a text is in, if any: keys and values are htsim's, whole numbers alone an adjacency list, and
+    /// counts before cables with units ConWeave's.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut lines = files::lines(text).map(|(_, line)| line.split_whitespace().collect::<Vec<_>>());
+        let numbers = |line: &[&str]| line.iter().all(|word| word.parse::<u64>().is_ok());
+        let first = lines.next()?;
+        let numbers_alone = numbers(&first) && lines.all(|line| numbers(&line));
+        match first[..] {
+            [key, value] if key.starts_with(|c: char| c.is_ascii_alphabetic()) && value.parse::<f64>().is_ok() => {
+                Some(FileFormat::HtsimTopo)
+            }
+            _ if numbers_alone => Some(FileFormat::Adjacency),
+            [_, _, _] if numbers(&first) => Some(FileFormat::Conweave),
+            _ => None,
+        }
+    }
+}
+
 parameters! {
     /// A topology from a file. `conweave` and `htsim-topo` say everything; `adjacency` takes hosts, rates and delays
     /// from the keys here.
     pub struct FileParameters {
         /// The file; a relative path is relative to the scenario's folder.
         path: String = String::new(), source "specification 14.2, 14.3";
-        /// Its format.
-        format: FileFormat = FileFormat::Conweave, source "specification 14.2, 14.3";
+        /// Its format; auto: by what it says.
+        format: Auto<FileFormat> = Auto::Auto, source "specification 14.2, 14.3";
         /// Hosts at every switch, for `adjacency`.
         hosts_per_switch: u64 = 1, source "ours";
         /// Rate of every link, for `adjacency`.
@@ -48,7 +67,14 @@ impl FileParameters {
         let text = read(&self.path)
             .map_err(|error| TopologyError::at("path", format!("cannot read `{}`: {error}", self.path)))?;
         let latency = short("switch_latency", self.switch_latency)?;
-        let built = match self.format {
+        let format = match self.format {
+            Auto::Value(format) => format,
+            Auto::Auto => FileFormat::of(&text).ok_or_else(|| {
+                let formats = "\"conweave\", \"htsim-topo\", \"adjacency\"";
+                TopologyError::at("format", format!("`{}` looks like none of {formats}: say which it is", self.path))
+            })?,
+        };
+        let built = match format {
             FileFormat::Conweave => files::conweave::parse(&text, latency),
             FileFormat::HtsimTopo if files::htsim_groups::is_one(&text) => files::htsim_groups::parse(&text),
             FileFormat::HtsimTopo => files::htsim_topo::parse(&text),

@@ -44,12 +44,13 @@ pub fn neighbours(topology: &Topology) -> Vec<BTreeSet<u32>> {
 }
 
 pub fn file(format: FileFormat, text: &str) -> Result<Topology, TopologyError> {
+    let format = anabranch_settings::Auto::Value(format);
     let parameters = FileParameters { path: "fabric.txt".into(), format, ..Default::default() };
     TopologyParameters::File(parameters).build(&|_| Ok(text.to_string()))
 }
 
 pub fn adjacency(text: &str, hosts_per_switch: u64) -> Topology {
-    let format = FileFormat::Adjacency;
+    let format = anabranch_settings::Auto::Value(FileFormat::Adjacency);
     let parameters = FileParameters { path: "graph.adjlist".into(), format, hosts_per_switch, ..Default::default() };
     TopologyParameters::File(parameters).build(&|_| Ok(text.to_string())).unwrap()
 }
