@@ -1,5 +1,6 @@
 //! What goes to standard output and standard error, and how wide it may be.
 
+use crate::table::Table;
 use std::{
     io::{IsTerminal, Write},
     sync::atomic::{AtomicBool, Ordering},
@@ -72,6 +73,11 @@ pub(crate) fn complain(text: &str) {
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let options = textwrap::Options::new(width).break_words(false);
     textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
+}
+
+/// A table none of whose columns goes. Those that may need [`Table`].
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    Table::new(header, rows.to_vec()).draw()
 }
 
 /// A count with thin groups of three digits.

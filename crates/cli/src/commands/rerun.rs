@@ -3,9 +3,8 @@
 use crate::{
     arguments::{Format, Rerun},
     failure::Failure,
-    printing::{note, print, print_json},
+    printing::{note, print, print_json, table},
     progress::Watch,
-    table::Table,
 };
 use anabranch_study::{
     Observer,
@@ -51,7 +50,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
                 vec![run.name.clone(), run.fingerprint.clone(), found.clone(), verdict.to_string()]
             };
             let rows: Vec<_> = outcomes.iter().map(row).collect();
-            print(&Table::new(&["run", "recorded", "now", ""], rows).draw());
+            print(&table(&["run", "recorded", "now", ""], &rows));
         }
     }
     if found.iter().any(Option::is_none) || watch.interrupted() {

@@ -4,7 +4,7 @@ use super::load;
 use crate::{
     arguments::{Format, Topology},
     failure::Failure,
-    printing::{count, print, print_json, width, wrapped},
+    printing::{count, print, print_json, table, width, wrapped},
     table::Table,
 };
 use anabranch_study::{ScenarioError, hold::Hold};
@@ -102,7 +102,7 @@ fn guided_text(g: &GuidedSummary, switches: u32) -> String {
         true => "of all pairs of switches".to_string(),
         false => format!("from {} of the {switches} switches", g.sources),
     };
-    let out = format!("\nGuided paths {of}:\n{}", Table::new(&["local", "global", "latency", "paths"], kinds).draw());
+    let out = format!("\nGuided paths {of}:\n{}", table(&["local", "global", "latency", "paths"], &kinds));
     let mib = g.table_bytes as f64 / f64::from(1 << 20);
     let table = format!(
         "{} to {} guided paths per pair; an endpoint's table takes up to {mib:.2} MiB (3 B per path).",
@@ -124,7 +124,7 @@ fn summary_text(s: &Summary) -> String {
             vec![t.tier.to_string(), count(t.switches.into()), t.ports.to_string(), over]
         })
         .collect();
-    out += &Table::new(&["tier", "switches", "ports each", "down to up capacity"], tiers).draw();
+    out += &table(&["tier", "switches", "ports each", "down to up capacity"], &tiers);
     let cables: Vec<_> = s
         .cables
         .iter()
@@ -136,10 +136,7 @@ fn summary_text(s: &Summary) -> String {
     out += &format!("\n{}", Table::new(&["links", "cables", "rate and delay"], cables).wrap_last().draw());
     let paths: Vec<_> =
         s.paths.iter().map(|p| vec![p.switch_hops.to_string(), count(p.paths), count(p.pairs)]).collect();
-    out += &format!(
-        "\n{}",
-        Table::new(&["switch hops", "shortest paths", "ordered pairs of leaf switches"], paths).draw()
-    );
+    out += &format!("\n{}", table(&["switch hops", "shortest paths", "ordered pairs of leaf switches"], &paths));
     let diameter = format!(
         "Diameter {} links between hosts ({} between leaf switches, {:.3} on average).",
         s.diameter_links, s.diameter_switch_hops, s.average_switch_hops
