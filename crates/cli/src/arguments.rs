@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Rerun(Rerun),
     /// Writes DIR/report.html again from the rows in DIR
     Report(Report),
+    /// Writes DIR/view.html: the fabric over time, one run or two side by side
+    View(View),
     /// Lists what there is
     List(List),
     /// Explains a scheme, transport, topology, workload, section or key: what it does, and every parameter
@@ -242,6 +244,26 @@ pub(crate) struct Report {
     /// Show several workloads also pooled, as one
     #[arg(long)]
     pub(crate) all_flows: bool,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct View {
+    /// A directory that `run` or `compare` wrote, or a run of a sweep
+    pub(crate) dir: PathBuf,
+    /// Another one, to be seen beside it
+    pub(crate) beside: Option<PathBuf>,
+    /// The load balancers of a comparison to show [default: its first two]
+    #[arg(long, value_name = "A[,B]", value_delimiter = ',')]
+    pub(crate) schemes: Vec<String>,
+    /// The seed of a comparison to show [default: the first that they have]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// The file to write, instead of DIR/view.html
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

@@ -172,6 +172,35 @@ fn the_report_is_written_again() {
 }
 
 #[test]
+fn the_view_is_written_of_a_run_and_of_two_schemes() {
+    let folder = Folder::new("view");
+    json(&folder.run(&["compare", "tiny", "--schemes", "ecmp,prime,ops", "--out", "both", "--format", "json"]));
+    let view = |arguments: &[&str]| {
+        let answer = json(&folder.run(&[&["view"], arguments, &["--format", "json"]].concat()));
+        let page = std::fs::read_to_string(folder.0.join(answer["view"].as_str().unwrap())).unwrap();
+        (answer["view"].as_str().unwrap().to_string(), page.matches("<script type=\"text/plain\" data-run=").count())
+    };
+    assert_eq!(view(&["both"]), ("both/view.html".into(), 2));
+    assert_eq!(view(&["both", "--schemes", "ops", "--out", "ops.html"]), ("ops.html".into(), 1));
+    assert_eq!(view(&["both/runs/ecmp/seed1"]), ("both/runs/ecmp/seed1/view.html".into(), 1));
+    assert_eq!(view(&["both/runs/ecmp/seed1", "both/runs/ops/seed1", "--out", "two.html"]), ("two.html".into(), 2));
+    let report = std::fs::read_to_string(folder.0.join("both/report.html")).unwrap();
+    assert!(report.contains("href=\"view.html\">fabric view"));
+    let cases: &[(&[&str], &str)] = &[
+        (&["nowhere"], "no directory nowhere"),
+        (&["."], "no results"),
+        (&["both", "--schemes", "reps"], "it compares ecmp, prime, ops"),
+        (&["both", "--schemes", "ecmp,prime,ops"], "--schemes: found 3"),
+        (&["both", "--seed", "9"], "no finished run with seed 9"),
+    ];
+    for (arguments, word) in cases {
+        let output = folder.run(&[&["view"], *arguments].concat());
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn mistakes_end_with_2_one_message_and_nothing_on_disk() {
     let folder = Folder::new("mistakes");
     let text =

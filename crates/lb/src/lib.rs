@@ -355,6 +355,8 @@ mod pages {
     struct Contributing;
     #[doc = include_str!("../../../docs/engine.md")]
     struct Engine;
+    #[doc = include_str!("../../../docs/fabric-view.md")]
+    struct FabricView;
     #[doc = include_str!("../../../docs/first-run.md")]
     struct FirstRun;
     #[doc = include_str!("../../../docs/hf2t.md")]

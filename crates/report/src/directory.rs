@@ -16,6 +16,7 @@ use crate::{
     summary::Summary,
     sweep::{SWEEP, report_sweep},
     tables::{Context, Label, Member, TABLES, gather, gathered_columns, write_csv, write_parquet},
+    view::{VIEW, with_link},
 };
 use anabranch_outcome::RunResult;
 use std::path::{Path, PathBuf};
@@ -61,8 +62,8 @@ pub fn write_run(
     let keys = key_values(&summary, provenance);
     let mut staging = Staging::new(dir)?;
     let mut files = vec![];
-    // A page that is there shows earlier results.
-    let mut possible = vec!["report.html".to_string()];
+    // Pages that are there show earlier results.
+    let mut possible = vec!["report.html".to_string(), VIEW.to_string()];
     for table in TABLES {
         let written = table.always || !(table.rows)(result).is_empty();
         for (extension, wanted) in [("csv", formats.csv), ("parquet", formats.parquet)] {
@@ -253,7 +254,7 @@ fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
         staging.write_all("comparison.json", to_json(comparison))?;
     }
     staging.write_all(MANIFEST, manifest.to_json())?;
-    staging.write_all("report.html", page)?;
+    staging.write_all("report.html", if dir.join(VIEW).exists() { with_link(&page) } else { page })?;
     staging.publish(&[])?;
     Ok(dir.join("report.html"))
 }

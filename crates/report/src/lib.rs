@@ -21,6 +21,7 @@ mod statistics;
 mod summary;
 mod sweep;
 mod tables;
+mod view;
 
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, METRICS, Metric};
 pub use directory::{
@@ -44,3 +45,4 @@ pub use sweep::{
     Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, report_sweep, store_directory,
 };
 pub use tables::{At, Column, Context, Frame, Kind, Label, Member, TABLES, Table, Value, csv_tables, gather};
+pub use view::{viewed_runs, write_view, write_view_into};

@@ -1,11 +1,31 @@
-//! The pages in a real browser: `tests/browser/check.py` over a comparison, several workloads and a single run.
+//! The pages in a real browser: `tests/browser/check.py` over a comparison, several workloads and a single run,
+//! `tests/browser/view.py` over fabric views.
 
 #[allow(dead_code)]
 mod common;
 
-use anabranch_report::{Formats, WorkloadMeta, report, run_directory, write_comparison, write_run};
+use anabranch_outcome::{PortSeries, RunResult};
+use anabranch_random::Stream;
+use anabranch_report::{
+    Formats, LinkFault, WorkloadMeta, report, run_directory, write_comparison, write_run, write_view,
+};
+use anabranch_units::Time;
 use common::{SCHEMES, add_measurements, meta, provenance, run};
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Runs a script of `tests/browser`; what it finds wrong fails the test.
+fn passes(script: &str, arguments: &[&Path]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script);
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
+    let answer = Command::new(python).arg(script).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
+    assert!(answer.status.success(), "{said}");
+    print!("{said}");
+}
 
 /// Needs Chromium, its driver and Selenium; see the script for the command.
 #[test]
@@ -36,10 +56,54 @@ fn pages_load_whole_in_a_browser() {
     let single = dir.join("single");
     write_run(&single, &run(&SCHEMES[4], 1, 4000, false), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     pages.push(report(&single).unwrap());
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/check.py");
-    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let answer = Command::new(python).arg(script).args(&pages).output().unwrap();
-    let said = String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
-    assert!(answer.status.success(), "{said}");
+    passes("check.py", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+/// Series of every link, drawn at random.
+fn add_series(result: &mut RunResult, seed: u64) {
+    let mut stream = Stream::keyed(seed, 0, "series");
+    for link in &result.links {
+        let mut sent = 0;
+        let samples = (0..40).map(|i| {
+            let queue = stream.below(200_000);
+            let row = (Time::from_us(i), queue, queue / 4160, sent);
+            sent += stream.below(50_000);
+            row
+        });
+        result.series.push(PortSeries { from: link.from.clone(), to: link.to.clone(), samples: samples.collect() });
+    }
+}
+
+#[test]
+#[ignore = "needs chromium, chromium-driver and selenium"]
+fn views_play_in_a_browser_and_show_the_rows() {
+    let dir = std::env::temp_dir().join(format!("anabranch-view-browser-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&dir);
+    let mut runs = vec![];
+    for (number, scheme) in SCHEMES[..2].iter().enumerate() {
+        let (mut result, mut meta) = (run(scheme, 1, 400, false), meta(scheme.name, 1));
+        result.simulated = Time::from_us(40);
+        add_series(&mut result, number as u64);
+        let fault = |at, what: &str| LinkFault {
+            from: "leaf2".to_string(),
+            to: "spine1".to_string(),
+            at: Time::from_us(at),
+            what: what.to_string(),
+        };
+        meta.faults = vec![fault(10, LinkFault::DOWN), fault(30, "up")];
+        runs.push(dir.join(scheme.name));
+        write_run(&runs[number], &result, &meta, &provenance(), Formats::BOTH).unwrap();
+    }
+    let (both, one) = (dir.join("both.html"), dir.join("one.html"));
+    write_view(&runs, &both).unwrap();
+    write_view(&runs[..1], &one).unwrap();
+    passes("view.py", &[&both, &runs[0], &runs[1]]);
+    passes("view.py", &[&one, &runs[0]]);
+    // Without series the totals are shown.
+    let (plain, still) = (dir.join("plain"), dir.join("still.html"));
+    write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
+    write_view(std::slice::from_ref(&plain), &still).unwrap();
+    passes("view.py", &[&still, &plain]);
     fs::remove_dir_all(dir).unwrap();
 }

@@ -12,6 +12,7 @@ mod run;
 mod shell;
 mod sweep;
 mod topology;
+mod view;
 
 use crate::{
     arguments::{Arguments, Command, EntryArguments, RunOptions, ScenarioArguments},
@@ -30,6 +31,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::View(arguments) => view::view(&arguments),
         Command::List(arguments) => catalogue::list(&arguments),
         Command::Explain(arguments) => catalogue::explain(&arguments),
         Command::Check(arguments) => check::check(&arguments),

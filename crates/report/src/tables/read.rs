@@ -49,9 +49,47 @@ impl Frame {
         let Some(declared) = TABLES.iter().find(|t| t.name == table) else { return Ok(None) };
         let (parquet, csv) = (dir.join(format!("{table}.parquet")), dir.join(format!("{table}.csv")));
         if parquet.exists() {
-            return read_parquet(&parquet, declared, columns).map(Some);
+            return read_parquet(&parquet, declared, columns, &mut |_| Ok(())).map(Some);
         }
         if csv.exists() { read_csv(&csv, declared, columns).map(Some) } else { Ok(None) }
+    }
+
+    /// As [`Frame::read`], but shows the rows to `each` in parts, so that a large table need not lie in memory whole. Whether
+    /// there is such a table.
+    ///
+    /// # Errors
+    /// [`ReportError`] where the file cannot be read, and what `each` returns.
+    pub(crate) fn read_parts(
+        dir: &Path,
+        table: &str,
+        columns: &[&str],
+        each: &mut dyn FnMut(&Frame) -> Result<(), ReportError>,
+    ) -> Result<bool, ReportError> {
+        let parquet = dir.join(format!("{table}.parquet"));
+        let mut part = |frame: &mut Frame| {
+            each(frame)?;
+            frame.clear();
+            Ok(())
+        };
+        match TABLES.iter().find(|t| t.name == table) {
+            Some(declared) if parquet.exists() => read_parquet(&parquet, declared, columns, &mut part).map(|_| true),
+            _ => match Frame::read(dir, table, columns)? {
+                Some(mut frame) => part(&mut frame).map(|()| true),
+                None => Ok(false),
+            },
+        }
+    }
+
+    fn clear(&mut self) {
+        self.rows = 0;
+        for (_, cells) in &mut self.columns {
+            match cells {
+                Cells::Integer(cells) => cells.clear(),
+                Cells::Real(cells) => cells.clear(),
+                Cells::Text(cells) => cells.clear(),
+                Cells::Flag(cells) => cells.clear(),
+            }
+        }
     }
 
     /// Columns asked for that the file does not have.
@@ -129,22 +167,30 @@ fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, Repor
     Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows, missing })
 }
 
-fn read_parquet(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
+/// The rows of a file; after each row group `after` sees those read so far, and may empty them.
+fn read_parquet(
+    path: &Path,
+    table: &Table,
+    columns: &[&str],
+    after: &mut dyn FnMut(&mut Frame) -> Result<(), ReportError>,
+) -> Result<Frame, ReportError> {
     let wrong = |error: ParquetError| ReportError::content(path, error, WRITE_AGAIN);
     let file = File::open(path).map_err(|error| ReportError::file(path, error))?;
     let reader = SerializedFileReader::new(file).map_err(wrong)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let header: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
     let (places, missing) = places(table, columns, &header);
-    let mut cells: Vec<Cells> = places.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
+    let columns = places.iter().map(|&(name, kind, _)| (name, Cells::new(kind))).collect();
+    let mut frame = Frame { columns, rows: 0, missing };
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(wrong)?;
-        for (cells, &(_, _, place)) in cells.iter_mut().zip(&places) {
+        for ((_, cells), &(_, _, place)) in frame.columns.iter_mut().zip(&places) {
             append(cells, &*group, place).map_err(wrong)?;
         }
+        frame.rows += group.metadata().num_rows() as usize;
+        after(&mut frame)?;
     }
-    let rows = reader.metadata().file_metadata().num_rows() as usize;
-    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows, missing })
+    Ok(frame)
 }
 
 /// Appends the cells of one column of a row group.

@@ -1,0 +1,47 @@
+//! `view`.
+
+use crate::{
+    arguments::{Format, View},
+    failure::Failure,
+    printing::{print, print_json},
+};
+use anabranch_report::{viewed_runs, write_view, write_view_into};
+use anabranch_study::hold::Hold;
+use serde_json::json;
+
+/// `anabranch view`.
+pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
+    let dirs: Vec<_> = std::iter::once(&arguments.dir).chain(&arguments.beside).collect();
+    if let Some(dir) = dirs.iter().find(|dir| !dir.is_dir()) {
+        let dir = dir.display();
+        return Err(Failure::input(format!(
+            "there is no directory {dir}; give one that `--out` of run or compare named"
+        )));
+    }
+    if arguments.schemes.len() > 2 {
+        let given = arguments.schemes.len();
+        return Err(Failure::input(format!(
+            "--schemes: found {given} load balancers, expected one, or two to see side by side"
+        )));
+    }
+    let mut runs = vec![];
+    for (place, dir) in dirs.iter().enumerate() {
+        // Beside another directory each shows one of its runs.
+        let (schemes, most) = match (dirs.len(), arguments.schemes.len()) {
+            (2, 2) => (&arguments.schemes[place..=place], 1),
+            (2, _) => (&arguments.schemes[..], 1),
+            _ => (&arguments.schemes[..], 2),
+        };
+        runs.extend(viewed_runs(dir, schemes, arguments.seed, most)?);
+    }
+    let _hold = Hold::take();
+    let page = match &arguments.out {
+        Some(out) => write_view(&runs, out).map(|()| out.clone())?,
+        None => write_view_into(&arguments.dir, &runs)?,
+    };
+    match arguments.format {
+        Format::Json => print_json(&json!({ "view": page.to_string_lossy() })),
+        Format::Table => print(&format!("{}\n", page.display())),
+    }
+    Ok(())
+}

@@ -1,0 +1,269 @@
+//! `view.html`: the fabric of one or two runs over time, on a page that opens offline.
+//!
+//! [`fabric`] rebuilds the network from the rows of its links, [`layout`] places it, [`series`] and the flows add what happened, and
+//! [`pack`] puts all of it into the page as one block of data per run. Drawing is the page's own business (`page/*.js`).
+
+mod fabric;
+mod layout;
+mod pack;
+mod page;
+mod series;
+
+use crate::{
+    directory::{read_summary, run_directory},
+    error::ReportError,
+    manifest::{FileEntry, MANIFEST, Manifest},
+    staging::Staging,
+    summary::Summary,
+    sweep::SWEEP,
+    tables::{Frame, Kind, TABLES},
+};
+use fabric::Fabric;
+use pack::Pack;
+use serde_json::{Map, Value, json};
+use series::Series;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Name of the page.
+pub(crate) const VIEW: &str = "view.html";
+
+/// The runs that a view of `dir` shows: the run itself, or those of a comparison under `schemes` (its first two where none
+/// are named) with `seed` (the lowest that all of them have). At most `most`.
+///
+/// # Errors
+/// [`ReportError`] where there is no such run.
+pub fn viewed_runs(
+    dir: &Path,
+    schemes: &[String],
+    seed: Option<u64>,
+    most: usize,
+) -> Result<Vec<PathBuf>, ReportError> {
+    let wrong = |found: String, remedy: &str| ReportError::content(dir, found, remedy);
+    if dir.join("summary.json").exists() {
+        return match schemes.is_empty() && seed.is_none() {
+            true => Ok(vec![dir.to_path_buf()]),
+            false => {
+                Err(wrong("this is a single run".into(), "`--schemes` and `--seed` choose among those of a comparison"))
+            }
+        };
+    }
+    if dir.join(SWEEP).exists() {
+        return Err(wrong(
+            "this is a sweep".into(),
+            "give one or two of its runs, DIR/runs/HASH; runs.csv says which is which",
+        ));
+    }
+    if !dir.join("runs").is_dir() {
+        return Err(ReportError::NoResults { path: dir.to_path_buf() });
+    }
+    let known = Manifest::read(dir)?.unwrap_or_default().schemes;
+    let mut chosen = if schemes.is_empty() { known.clone() } else { schemes.to_vec() };
+    chosen.truncate(most);
+    if let Some(scheme) = chosen.iter().find(|scheme| !known.contains(scheme)) {
+        return Err(wrong(format!("it has no `{scheme}`"), &format!("it compares {}", known.join(", "))));
+    }
+    let finished = |scheme: &str, seed: u64| run_directory(dir, scheme, seed).join("summary.json").exists();
+    let seeds = Manifest::read(dir)?.unwrap_or_default().seeds;
+    let all_have = |seed: u64| chosen.iter().all(|scheme| finished(scheme, seed));
+    let Some(seed) = seed.or_else(|| seeds.iter().copied().find(|&seed| all_have(seed))) else {
+        return Err(wrong(
+            format!("no seed is finished for {}", chosen.join(" and ")),
+            "run the comparison again; it goes on where it stopped",
+        ));
+    };
+    if let Some(scheme) = chosen.iter().find(|scheme| !finished(scheme, seed)) {
+        let seeds: Vec<String> = seeds.iter().filter(|&&seed| finished(scheme, seed)).map(u64::to_string).collect();
+        return Err(wrong(
+            format!("`{scheme}` has no finished run with seed {seed}"),
+            &format!("its seeds are {}", seeds.join(", ")),
+        ));
+    }
+    Ok(chosen.iter().map(|scheme| run_directory(dir, scheme, seed)).collect())
+}
+
+/// Writes the view of `runs` (directories of one or two runs) into `out`.
+///
+/// # Errors
+/// [`ReportError`] where rows are missing or cannot be read, and where `out` is a file that is no view; nothing is
+/// written then.
+pub fn write_view(runs: &[PathBuf], out: &Path) -> Result<(), ReportError> {
+    let mut blocks = vec![];
+    let mut title = String::new();
+    for dir in runs {
+        let Some(summary) = read_summary(dir)? else { return Err(ReportError::NoResults { path: dir.clone() }) };
+        title = summary.scenario.clone();
+        blocks.push(block(dir, &summary)?);
+    }
+    let page = page::render(&title, &blocks)?;
+    if fs::read(out).is_ok_and(|there| !page::is_view(&there)) {
+        return Err(ReportError::content(
+            out,
+            "this file is no view",
+            "give another file to `--out`; nothing is replaced",
+        ));
+    }
+    let place = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut staging = Staging::new(place)?;
+    staging.write_all(&name, page)?;
+    staging.publish(&[])
+}
+
+/// Writes `view.html` into the result directory `dir`, names it in the manifest there and links to it from the report; gives the
+/// page's path.
+///
+/// # Errors
+/// Those of [`write_view`].
+pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportError> {
+    let out = dir.join(VIEW);
+    write_view(runs, &out)?;
+    let mut staging = Staging::new(dir)?;
+    if let Some(mut manifest) = Manifest::read(dir)? {
+        manifest.files.retain(|file| file.name != VIEW);
+        manifest.files.push(FileEntry::new(VIEW, "the fabric over time, on a page that opens offline", vec![]));
+        staging.write_all(MANIFEST, manifest.to_json())?;
+    }
+    if let Ok(report) = fs::read_to_string(dir.join("report.html")) {
+        staging.write_all("report.html", with_link(&report))?;
+    }
+    staging.publish(&[])?;
+    Ok(out)
+}
+
+/// The report with its link to the view.
+pub(crate) fn with_link(report: &str) -> String {
+    report.replacen(page::NO_LINK, page::LINK, 1)
+}
+
+/// All that the page knows of a run.
+fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
+    let Some(table) = TABLES.iter().find(|table| table.name == "links") else { return Ok(String::new()) };
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+    let links = Frame::read(dir, "links", &names)?.filter(|links| links.rows() > 0);
+    let Some(links) = links else {
+        return Err(ReportError::content(
+            dir,
+            "there are no rows of `links`",
+            "run the scenario again; nothing was written",
+        ));
+    };
+    let fabric = Fabric::of(dir, &links)?;
+    let mut pack = Pack::default();
+    nodes(&mut pack, &fabric);
+    pack.whole("link.from", fabric.links.iter().map(|link| link.from.into()));
+    pack.whole("link.to", fabric.links.iter().map(|link| link.to.into()));
+    pack.whole("link.class", fabric.links.iter().map(|link| link.class.into()));
+    pack.whole("link.parallel", fabric.links.iter().map(|link| link.parallel.into()));
+    let there = |name: &str| !links.missing().iter().any(|missing| missing == name);
+    for column in table.columns.iter().filter(|column| there(column.name) && column.name != "seed") {
+        let name = format!("link.{}", column.name);
+        match column.kind {
+            Kind::Integer => pack.whole(&name, links.integers(column.name).iter().map(|cell| cell.unwrap_or_default())),
+            Kind::Real => pack.real(&name, links.reals(column.name).iter().copied()),
+            Kind::Text if ["direction", "fault"].contains(&column.name) => {
+                pack.text(&name, links.texts(column.name).iter().map(String::as_str));
+            }
+            Kind::Text | Kind::Flag => {}
+        }
+    }
+    hosts(&mut pack, dir, &fabric)?;
+    let mut facts = facts(dir, summary, &fabric)?;
+    if let Some(series) = Series::read(dir, &fabric)? {
+        pack.whole("series.link", series.links.iter().map(|&link| link.into()));
+        let counts: Vec<&str> =
+            series.columns.iter().map(|(name, _)| *name).filter(|name| Series::counts(name)).collect();
+        facts.insert(
+            "series".into(),
+            json!({
+                "start_ps": series.start,
+                "interval_ps": series.interval,
+                "samples": series.samples,
+                "links": series.links.len(),
+                "columns": series.columns.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+                "counts": counts,
+            }),
+        );
+        for (name, cells) in &series.columns {
+            pack.steps(&format!("series.{name}"), series.samples, cells);
+        }
+    }
+    pack.finish(facts).map_err(|error| ReportError::drawing(VIEW, error))
+}
+
+fn nodes(pack: &mut Pack, fabric: &Fabric) {
+    let places = layout::positions(fabric);
+    pack.text("node.name", fabric.nodes.iter().map(|node| &*node.name));
+    pack.whole("node.height", fabric.nodes.iter().map(|node| node.height.into()));
+    // 0: none.
+    pack.whole("node.group", fabric.nodes.iter().map(|node| node.group.map_or(0, |group| u64::from(group) + 1)));
+    pack.near("node.x", places.iter().map(|place| place.0));
+    pack.near("node.y", places.iter().map(|place| place.1));
+}
+
+/// Per node what the flows of a host add up to; switches have none.
+fn hosts(pack: &mut Pack, dir: &Path, fabric: &Fabric) -> Result<(), ReportError> {
+    #[derive(Clone, Default)]
+    struct Host {
+        sent: [u64; 2],
+        received: [u64; 2],
+        unfinished: u64,
+        slowest: Option<f64>,
+    }
+    let Some(flows) = Frame::read(dir, "flows", &["src", "dst", "size_bytes", "slowdown"])? else { return Ok(()) };
+    let numbers: BTreeMap<&str, usize> =
+        fabric.nodes.iter().enumerate().map(|(number, node)| (&*node.name, number)).collect();
+    let node = |host: Option<&Option<u64>>| numbers.get(&*format!("host{}", (*host?)?)).copied();
+    let mut hosts = vec![Host::default(); fabric.nodes.len()];
+    for row in 0..flows.rows() {
+        let size = flows.integers("size_bytes").get(row).copied().flatten().unwrap_or_default();
+        if let Some(src) = node(flows.integers("src").get(row)) {
+            let host = &mut hosts[src];
+            host.sent = [host.sent[0] + 1, host.sent[1] + size];
+            match flows.reals("slowdown").get(row).copied().flatten() {
+                Some(slowdown) => host.slowest = Some(host.slowest.unwrap_or_default().max(slowdown)),
+                None => host.unfinished += 1,
+            }
+        }
+        if let Some(dst) = node(flows.integers("dst").get(row)) {
+            let host = &mut hosts[dst];
+            host.received = [host.received[0] + 1, host.received[1] + size];
+        }
+    }
+    pack.whole("node.flows_sent", hosts.iter().map(|host| host.sent[0]));
+    pack.whole("node.bytes_sent", hosts.iter().map(|host| host.sent[1]));
+    pack.whole("node.flows_received", hosts.iter().map(|host| host.received[0]));
+    pack.whole("node.bytes_received", hosts.iter().map(|host| host.received[1]));
+    pack.whole("node.unfinished", hosts.iter().map(|host| host.unfinished));
+    pack.real("node.slowdown_max", hosts.iter().map(|host| host.slowest));
+    Ok(())
+}
+
+fn facts(dir: &Path, summary: &Summary, fabric: &Fabric) -> Result<Map<String, Value>, ReportError> {
+    let manifest = Manifest::read(dir)?.unwrap_or_default();
+    let faults = fabric.faults.iter().map(|f| json!({ "at_ps": f.at.ps(), "what": f.what, "links": f.links }));
+    let facts = json!({
+        "scenario": summary.scenario,
+        "scheme": summary.scheme,
+        "seed": summary.seed,
+        "version": summary.version,
+        "commit": summary.commit,
+        "fingerprint": summary.fingerprint,
+        "simulated_ps": (summary.simulated_s * 1e12).round() as u64,
+        "interrupted": summary.interrupted,
+        "command": manifest.command,
+        "hosts": fabric.nodes.iter().filter(|node| node.height == 0).count(),
+        "switches": fabric.nodes.iter().filter(|node| node.height > 0).count(),
+        "links": fabric.links.len(),
+        "classes": fabric.classes,
+        "grouped": fabric.is_grouped(),
+        "faults": faults.collect::<Vec<_>>(),
+    });
+    match facts {
+        Value::Object(facts) => Ok(facts),
+        _ => Ok(Map::new()),
+    }
+}

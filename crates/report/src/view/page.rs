@@ -1,0 +1,47 @@
+//! The page: its look, its scripts and the blocks of data, in one file.
+
+use crate::{error::ReportError, page::fonts};
+use minijinja::{AutoEscape, Environment, Value, context};
+
+const TEMPLATE: &str = include_str!("page/view.html.jinja");
+const STYLE: &str = include_str!("page/view.css");
+/// Draws, scales, zooms; see `vendor/README.md`.
+const D3: &str = include_str!("../../vendor/d3.min.js");
+/// The page's own scripts, in the order in which they need each other.
+const SCRIPTS: &[&str] = &[
+    include_str!("page/data.js"),
+    include_str!("page/measures.js"),
+    include_str!("page/panel.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/details.js"),
+    include_str!("page/main.js"),
+];
+/// What tells a view from other pages.
+const MARK: &str = "<meta name=\"generator\" content=\"Anabranch fabric view\">";
+/// The link of a report to a view that is not there.
+pub(super) const NO_LINK: &str = "<a class=\"view\" href=\"view.html\" hidden>";
+/// The same link once it is.
+pub(super) const LINK: &str = "<a class=\"view\" href=\"view.html\">";
+
+/// Whether `file` is a page of ours.
+pub(super) fn is_view(file: &[u8]) -> bool {
+    file.windows(MARK.len()).take(2000).any(|window| window == MARK.as_bytes())
+}
+
+/// The page over these blocks of data, one per run.
+pub(super) fn render(title: &str, blocks: &[String]) -> Result<String, ReportError> {
+    let wrong = |error: minijinja::Error| ReportError::drawing("view.html", error);
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("view.html", TEMPLATE).map_err(wrong)?;
+    let page = context! {
+        mark => Value::from_safe_string(MARK.to_string()),
+        style => Value::from_safe_string(STYLE.to_string()),
+        fonts => fonts(),
+        title => title,
+        blocks => blocks.iter().map(|block| Value::from_safe_string(block.clone())).collect::<Vec<_>>(),
+        library => Value::from_safe_string(D3.to_string()),
+        script => Value::from_safe_string(SCRIPTS.join("\n")),
+    };
+    environment.get_template("view.html").and_then(|template| template.render(page)).map_err(wrong)
+}

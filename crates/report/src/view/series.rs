@@ -1,0 +1,98 @@
+//! The time series of links, as columns on one grid of times.
+
+use super::fabric::Fabric;
+use crate::{
+    error::ReportError,
+    tables::{Frame, Kind, TABLES},
+};
+use std::{collections::HashMap, path::Path};
+
+/// Columns that say how things stand at the sampling time; all others count from the start of the run.
+const STATES: [&str; 3] = ["queue_bytes", "queue_packets", "paused"];
+
+/// Series of some links, sampled at the same times.
+#[derive(Debug, Default)]
+pub(crate) struct Series {
+    /// Time of the first sample, in picoseconds.
+    pub(crate) start: u64,
+    /// Distance of samples.
+    pub(crate) interval: u64,
+    /// Samples of each link.
+    pub(crate) samples: usize,
+    /// Numbers of the links, in the order of the columns' stretches.
+    pub(crate) links: Vec<u32>,
+    /// Per column of the rows its name and a stretch of samples per link.
+    pub(crate) columns: Vec<(&'static str, Vec<u64>)>,
+}
+
+impl Series {
+    /// Whether `column` counts from the start of the run.
+    pub(crate) fn counts(column: &str) -> bool {
+        !STATES.contains(&column)
+    }
+
+    /// The series in `dir`; `None` where none were recorded.
+    ///
+    /// # Errors
+    /// [`ReportError`] where the file cannot be read, names links that the fabric lacks, or links that were sampled at
+    /// different times.
+    pub(crate) fn read(dir: &Path, fabric: &Fabric) -> Result<Option<Self>, ReportError> {
+        let Some(table) = TABLES.iter().find(|table| table.name == "series") else { return Ok(None) };
+        let numbers =
+            table.columns.iter().filter(|c| c.kind == Kind::Integer && !["time_ps", "seed"].contains(&c.name));
+        let names: Vec<&'static str> = numbers.map(|column| column.name).collect();
+        let wrong = |found: String| {
+            ReportError::content(&dir.join("series"), found, "run the scenario again; nothing was written")
+        };
+        let by_ends = fabric.by_ends();
+        let mut uses: HashMap<(String, String), usize> = HashMap::new();
+        let mut links: Vec<u32> = vec![];
+        // Per link its times.
+        let mut times: Vec<Vec<u64>> = vec![];
+        let mut last = (String::new(), String::new());
+        let mut columns: Vec<(&'static str, Vec<u64>)> = names.iter().map(|name| (*name, vec![])).collect();
+        let asked: Vec<&str> = ["from", "to", "time_ps"].into_iter().chain(names.iter().copied()).collect();
+        let mut lacks: Vec<String> = vec![];
+        let found = Frame::read_parts(dir, "series", &asked, &mut |part| {
+            lacks = part.missing().to_vec();
+            if let Some(name) = ["from", "to", "time_ps"].iter().find(|name| lacks.iter().any(|lack| lack == *name)) {
+                return Err(wrong(format!("the rows have no column `{name}`")));
+            }
+            let (from, to, time) = (part.texts("from"), part.texts("to"), part.integers("time_ps"));
+            for row in 0..part.rows() {
+                let at = time[row].unwrap_or_default();
+                let same = last.0 == from[row] && last.1 == to[row];
+                // Rows of a link stand together; of parallel links the next one's begin where time goes back.
+                if !same || times.last().and_then(|of| of.last()).is_none_or(|&before| at <= before) {
+                    last = (from[row].clone(), to[row].clone());
+                    let number = uses.entry(last.clone()).or_default();
+                    let link = by_ends.get(&(&*last.0, &*last.1)).and_then(|links| links.get(*number));
+                    *number += 1;
+                    let Some(&link) = link else {
+                        let (from, to) = &last;
+                        return Err(wrong(format!(
+                            "there are samples of {from}->{to}, which `links` does not name, or not as often"
+                        )));
+                    };
+                    links.push(link);
+                    times.push(vec![]);
+                }
+                if let Some(times) = times.last_mut() {
+                    times.push(at);
+                }
+            }
+            for (name, cells) in &mut columns {
+                cells.extend(part.integers(name).iter().map(|cell| cell.unwrap_or_default()));
+            }
+            Ok(())
+        })?;
+        let Some(first) = times.first().filter(|_| found) else { return Ok(None) };
+        let interval = first.get(1).map_or(0, |second| second - first[0]);
+        let even = first.windows(2).all(|pair| pair[1] - pair[0] == interval);
+        if !even || times.iter().any(|of| of != first) {
+            return Err(wrong("its links were not all sampled at the same, even times".into()));
+        }
+        columns.retain(|(name, _)| !lacks.iter().any(|lack| lack == name));
+        Ok(Some(Series { start: first[0], interval, samples: first.len(), links, columns }))
+    }
+}

@@ -1,0 +1,379 @@
+//! `view.html`: the data in the page are the rows, and what cannot be shown is said.
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_outcome::{PortSeries, RunResult};
+use anabranch_report::{
+    Formats, LinkFault, Manifest, ReportError, report, run_directory, viewed_runs, write_comparison, write_run,
+    write_view, write_view_into,
+};
+use anabranch_units::Time;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use common::{SCHEMES, link, meta, provenance, result, run};
+use flate2::read::ZlibDecoder;
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+fn folder(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("anabranch-view-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// A column of the page's data.
+#[derive(Debug)]
+enum Column {
+    Text(Vec<String>),
+    Whole(Vec<u64>),
+    Real(Vec<f64>),
+}
+
+/// The head and the columns of every block of data, read as the format in `pack.rs` says.
+fn blocks(page: &str) -> Vec<(Value, BTreeMap<String, Column>)> {
+    let mark = "<script type=\"text/plain\" data-run=";
+    page.split(mark).skip(1).map(|rest| block(rest.split_once('>').unwrap().1.split_once('<').unwrap().0)).collect()
+}
+
+fn block(text: &str) -> (Value, BTreeMap<String, Column>) {
+    let mut bytes = vec![];
+    ZlibDecoder::new(&*BASE64_STANDARD.decode(text).unwrap()).read_to_end(&mut bytes).unwrap();
+    let (length, rest) = bytes.split_at(4);
+    let (head, mut rest) = rest.split_at(u32::from_le_bytes(length.try_into().unwrap()) as usize);
+    let head: Value = serde_json::from_slice(head).unwrap();
+    let mut columns = BTreeMap::new();
+    for column in head["columns"].as_array().unwrap() {
+        let (part, after) = rest.split_at(column["bytes"].as_u64().unwrap() as usize);
+        rest = after;
+        let cells = match column["kind"].as_str().unwrap() {
+            "text" => Column::Text(std::str::from_utf8(part).unwrap().split('\n').map(str::to_string).collect()),
+            "whole" => Column::Whole(leb128(part)),
+            "steps" => Column::Whole(steps(&leb128(part), column["period"].as_u64().unwrap() as usize)),
+            "real" => Column::Real(part.chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect()),
+            "near" => Column::Real(part.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()).into()).collect()),
+            other => panic!("{other}"),
+        };
+        let rows = match &cells {
+            Column::Text(cells) => cells.len(),
+            Column::Whole(cells) => cells.len(),
+            Column::Real(cells) => cells.len(),
+        };
+        assert_eq!(rows as u64, column["rows"].as_u64().unwrap(), "{column}");
+        columns.insert(column["name"].as_str().unwrap().to_string(), cells);
+    }
+    assert!(rest.is_empty());
+    (head, columns)
+}
+
+fn leb128(mut part: &[u8]) -> Vec<u64> {
+    let mut values = vec![];
+    while !part.is_empty() {
+        let length = part.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+        values.push(part[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f)));
+        part = &part[length..];
+    }
+    values
+}
+
+fn steps(values: &[u64], period: usize) -> Vec<u64> {
+    let mut cells = vec![];
+    for stretch in values.chunks(period) {
+        let mut before = 0i64;
+        for value in stretch {
+            before += (value >> 1) as i64 ^ -((value & 1) as i64);
+            cells.push(before as u64);
+        }
+    }
+    cells
+}
+
+impl Column {
+    fn whole(&self) -> &[u64] {
+        if let Column::Whole(cells) = self { cells } else { panic!("{self:?}") }
+    }
+    fn real(&self) -> &[f64] {
+        if let Column::Real(cells) = self { cells } else { panic!("{self:?}") }
+    }
+    fn text(&self) -> &[String] {
+        if let Column::Text(cells) = self { cells } else { panic!("{self:?}") }
+    }
+}
+
+/// Two leaves with two hosts each, a spine on two parallel cables to each leaf, and series of some links.
+fn small() -> RunResult {
+    let mut result = result(vec![common::flow(0, 1000, Time::ZERO, 1.5), common::flow(1, 3000, Time::from_us(2), 4.0)]);
+    let name = |kind: &str, number: usize| format!("{kind}{number}");
+    for host in 0..4 {
+        let (h, l) = (name("host", host), name("leaf", host / 2));
+        result.links.push(link(h.clone(), l.clone(), "host", "up", 0.25 * host as f64, 100.0));
+        result.links.push(link(l, h, "host", "down", 0.5, 3000.0));
+    }
+    for cable in 0..4 {
+        let (l, s) = (name("leaf", cable / 2), "spine0".to_string());
+        result.links.push(link(l.clone(), s.clone(), "tier0-1", "up", 0.1 * cable as f64, 10.0));
+        result.links.push(link(s, l, "tier0-1", "down", 0.2, 1e7));
+    }
+    // Both cables up of leaf 1; queues rise and fall by more than a byte holds.
+    let samples = |by: u64| {
+        let sample = move |i: u64| (Time::from_us(i), (i * 7919 * by) % 1_000_000, i % 3, i * i * 500_000 * by);
+        (0..50).map(sample).collect()
+    };
+    for by in [1, 3] {
+        let (from, to) = ("leaf1".to_string(), "spine0".to_string());
+        result.series.push(PortSeries { from, to, samples: samples(by) });
+    }
+    result
+}
+
+fn written(name: &str, result: &RunResult, formats: Formats) -> PathBuf {
+    let dir = folder(name);
+    let mut meta = meta("prime", 1);
+    let fault = |at, what: &str| LinkFault {
+        from: "leaf0".to_string(),
+        to: "spine0".to_string(),
+        at: Time::from_us(at),
+        what: what.to_string(),
+    };
+    meta.faults = vec![fault(20, LinkFault::DOWN), fault(35, "up")];
+    write_run(&dir, result, &meta, &provenance(), formats).unwrap();
+    dir
+}
+
+#[test]
+fn the_data_of_the_page_are_the_rows() {
+    let result = small();
+    // The same from Parquet and from CSV.
+    for (name, formats) in [("parquet", Formats::PARQUET), ("csv", Formats { csv: true, parquet: false })] {
+        let dir = written(name, &result, formats);
+        let page = write_view_into(&dir, std::slice::from_ref(&dir)).unwrap();
+        let blocks = blocks(&fs::read_to_string(page).unwrap());
+        let [(head, columns)] = &blocks[..] else { panic!("{} blocks", blocks.len()) };
+        let names = columns["node.name"].text();
+        let end = |column: &str, row: usize| names[columns[column].whole()[row] as usize].clone();
+        for (row, link) in result.links.iter().enumerate() {
+            assert_eq!((end("link.from", row), end("link.to", row)), (link.from.clone(), link.to.clone()));
+            let class = columns["link.class"].whole()[row] as usize;
+            assert_eq!(head["classes"][class], link.tier);
+            assert_eq!(columns["link.direction"].text()[row], link.direction);
+            let queue = &link.queue;
+            for (column, value) in [
+                ("rate_bps", link.rate_bps),
+                ("bytes", link.bytes),
+                ("packets", link.packets),
+                ("queue_p99_bytes", queue.p99_bytes),
+                ("queue_max_bytes", queue.max_bytes),
+                ("ecn_marks", link.ecn_marks),
+                ("trims", link.trims),
+                ("drops", link.drops),
+                ("pauses", link.pauses),
+            ] {
+                assert_eq!(columns[&format!("link.{column}")].whole()[row], value, "{column} of link {row}");
+            }
+            assert_eq!(columns["link.utilisation"].real()[row], link.utilisation);
+            assert_eq!(columns["link.queue_mean_bytes"].real()[row], queue.mean_bytes);
+            assert!(columns["link.window_utilisation"].real()[row].is_nan(), "no window was kept");
+        }
+        // The second cable of leaf 1 is the 15th link; before it stand 8 of hosts and 6 between switches.
+        assert_eq!(columns["series.link"].whole(), [12, 14]);
+        assert_eq!(columns["link.parallel"].whole()[12..], [0, 0, 1, 1]);
+        assert_eq!(head["series"]["interval_ps"], 1_000_000);
+        assert_eq!(head["series"]["samples"], 50);
+        let cells = |value: fn(&(Time, u64, u64, u64)) -> u64| -> Vec<u64> {
+            result.series.iter().flat_map(|series| series.samples.iter().map(value)).collect()
+        };
+        assert_eq!(columns["series.queue_bytes"].whole(), cells(|sample| sample.1));
+        assert_eq!(columns["series.queue_packets"].whole(), cells(|sample| sample.2));
+        assert_eq!(columns["series.sent_bytes"].whole(), cells(|sample| sample.3));
+        // Both parallel links bear the names that the fault struck.
+        assert_eq!(head["faults"][0]["at_ps"], 20_000_000);
+        assert_eq!(head["faults"][0]["what"], "down");
+        assert_eq!(head["faults"][0]["links"], serde_json::json!([8, 10]));
+        assert_eq!(head["faults"][1]["what"], "up");
+        // Flows 0 and 1 go from hosts 0 and 1 to hosts 1 and 2.
+        let of = |name: &str| names.iter().position(|other| other == name).unwrap();
+        assert_eq!(columns["node.bytes_sent"].whole()[of("host1")], 3000);
+        assert_eq!(columns["node.bytes_received"].whole()[of("host1")], 1000);
+        assert_eq!(columns["node.flows_received"].whole()[of("host2")], 1);
+        assert_eq!(columns["node.slowdown_max"].real()[of("host0")], 1.5);
+        assert_eq!((&head["hosts"], &head["switches"], &head["links"]), (&4.into(), &3.into(), &16.into()));
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
+
+#[test]
+fn the_page_is_whole_and_the_report_links_to_it() {
+    let dir = written("whole", &run(&SCHEMES[0], 1, 50, false), Formats::BOTH);
+    let linked = |dir: &Path| {
+        let page = fs::read_to_string(dir.join("report.html")).unwrap();
+        !page.contains("href=\"view.html\" hidden>") && page.contains("href=\"view.html\">")
+    };
+    report(&dir).unwrap();
+    assert!(!linked(&dir));
+    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    assert!(linked(&dir));
+    report(&dir).unwrap();
+    assert!(linked(&dir), "written again, the report links to the view that is there");
+    let named = Manifest::read(&dir).unwrap().unwrap();
+    assert_eq!(named.files.iter().filter(|file| file.name == "view.html").count(), 1);
+    assert!(page.contains("https://d3js.org v7.9.2"), "the library is in the page");
+    for outside in ["src=\"http", "href=\"http", "url(http", "@import"] {
+        assert!(!page.contains(outside), "the page reaches out: {outside}");
+    }
+    let (head, columns) = blocks(&page).remove(0);
+    assert!(head.get("series").is_none() && !columns.contains_key("series.link"), "no series were recorded");
+    assert!(page.contains("[measure]<br>series_links"), "and the page says how to record them");
+    // Results of another run take the view of the old one away.
+    write_run(&dir, &small(), &meta("ecmp", 2), &provenance(), Formats::BOTH).unwrap();
+    assert!(!dir.join("view.html").exists());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn nodes_stand_apart_tiers_above_each_other() {
+    let dir = written("places", &run(&SCHEMES[0], 1, 5, false), Formats::PARQUET);
+    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    let (_, columns) = blocks(&page).remove(0);
+    let (x, y, height) = (columns["node.x"].real(), columns["node.y"].real(), columns["node.height"].whole());
+    for a in 0..x.len() {
+        for b in 0..a {
+            assert!((x[a] - x[b]).hypot(y[a] - y[b]) > 1.0, "nodes {a} and {b} cover each other");
+            // Higher is further up, which is a smaller y.
+            assert!(height[a] <= height[b] || y[a] < y[b], "node {a} is not above {b}");
+        }
+    }
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn groups_stand_in_a_circle() {
+    // Three groups of two switches with a host each; names are those of Dragonfly and Slim Fly.
+    let mut result = result(vec![]);
+    for group in 0..3 {
+        for number in 0..2 {
+            let (s, h) = (format!("sw{group}.{number}"), format!("host{}", group * 2 + number));
+            result.links.push(link(h.clone(), s.clone(), "host", "up", 0.5, 0.0));
+            result.links.push(link(s, h, "host", "down", 0.5, 0.0));
+        }
+        result.links.push(link(format!("sw{group}.0"), format!("sw{group}.1"), "local", "flat", 0.5, 0.0));
+        result.links.push(link(format!("sw{group}.1"), format!("sw{}.0", (group + 1) % 3), "global", "flat", 0.5, 0.0));
+    }
+    let dir = written("groups", &result, Formats::PARQUET);
+    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    let (head, columns) = blocks(&page).remove(0);
+    assert_eq!(head["grouped"], true);
+    let (x, y, group) = (columns["node.x"].real(), columns["node.y"].real(), columns["node.group"].whole());
+    let names = columns["node.name"].text();
+    let centre = |of: u64| {
+        let switches: Vec<usize> = (0..x.len()).filter(|&n| group[n] == of && names[n].starts_with("sw")).collect();
+        let mean = |of: &[f64]| switches.iter().map(|&n| of[n]).sum::<f64>() / switches.len() as f64;
+        assert_eq!(switches.len(), 2);
+        (mean(x), mean(y))
+    };
+    let centres = [1, 2, 3].map(centre);
+    let radii = centres.map(|(x, y)| x.hypot(y));
+    assert!(radii.iter().all(|radius| (radius - radii[0]).abs() < 1e-2), "{radii:?}");
+    let apart = (centres[0].0 - centres[1].0).hypot(centres[0].1 - centres[1].1);
+    for node in 0..x.len() {
+        let (cx, cy) = centres[group[node] as usize - 1];
+        assert!((x[node] - cx).hypot(y[node] - cy) < apart / 2.0, "{} stands outside its group", names[node]);
+    }
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
+    let dir = folder("comparison");
+    let mut summaries = vec![];
+    for (scheme, seeds) in [("ecmp", 1..=2), ("prime", 2..=3)] {
+        for seed in seeds {
+            let own = run_directory(&dir, scheme, seed);
+            summaries.push(write_run(&own, &small(), &meta(scheme, seed), &provenance(), Formats::PARQUET).unwrap());
+        }
+    }
+    let names = ["ecmp".to_string(), "prime".to_string()];
+    write_comparison(&dir, &summaries, &names, "ecmp", 1, &provenance()).unwrap();
+    let one = |scheme: &str| [scheme.to_string()];
+    let runs = viewed_runs(&dir, &[], None, 2).unwrap();
+    assert_eq!(runs, [run_directory(&dir, "ecmp", 2), run_directory(&dir, "prime", 2)], "the seed both have");
+    assert_eq!(viewed_runs(&dir, &one("prime"), Some(3), 2).unwrap(), [run_directory(&dir, "prime", 3)]);
+    let page = fs::read_to_string(write_view_into(&dir, &runs).unwrap()).unwrap();
+    let schemes: Vec<Value> = blocks(&page).into_iter().map(|(head, _)| head["scheme"].clone()).collect();
+    assert_eq!(schemes, ["ecmp", "prime"]);
+    let said = |result: Result<Vec<PathBuf>, ReportError>| result.map_err(|error| error.to_string()).unwrap_err();
+    assert!(said(viewed_runs(&dir, &one("hopper"), None, 2)).contains("it compares ecmp, prime"));
+    assert!(said(viewed_runs(&dir, &one("prime"), Some(1), 2)).contains("its seeds are 2, 3"));
+    assert!(said(viewed_runs(&run_directory(&dir, "ecmp", 1), &one("ecmp"), None, 2)).contains("a single run"));
+    assert!(said(viewed_runs(&folder("empty"), &[], None, 2)).contains("holds no results"));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn what_cannot_be_shown_is_said_and_nothing_is_written() {
+    let refused = |dir: &Path, words: &[&str]| {
+        let error = write_view_into(dir, &[dir.to_path_buf()]).unwrap_err().to_string();
+        for word in words {
+            assert!(error.contains(word), "no {word:?} in {error}");
+        }
+        assert!(!dir.join("view.html").exists(), "{error}");
+    };
+    let whole = written("broken", &small(), Formats::BOTH);
+    let damage = |name: &str, change: &dyn Fn(&Path)| {
+        let dir = folder(name);
+        for file in fs::read_dir(&whole).unwrap().map(|file| file.unwrap().path()) {
+            fs::copy(&file, dir.join(file.file_name().unwrap())).unwrap();
+        }
+        change(&dir);
+        dir
+    };
+    let without = |dir: &Path, names: &[&str]| names.iter().for_each(|name| fs::remove_file(dir.join(name)).unwrap());
+    let replace = |dir: &Path, file: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(dir.join(file)).unwrap();
+        assert!(text.contains(from));
+        fs::write(dir.join(file), text.replace(from, to)).unwrap();
+    };
+    let cut = damage("cut", &|dir| {
+        let bytes = fs::read(dir.join("series.parquet")).unwrap();
+        fs::write(dir.join("series.parquet"), &bytes[..bytes.len() / 2]).unwrap();
+    });
+    refused(&cut, &["series.parquet", "run the scenario again"]);
+    let gone = damage("gone", &|dir| without(dir, &["links.csv", "links.parquet"]));
+    refused(&gone, &["no rows of `links`"]);
+    let older = damage("older", &|dir| {
+        without(dir, &["links.parquet"]);
+        replace(dir, "links.csv", "from,to,tier,", "from,to,layer,");
+    });
+    refused(&older, &["no column `tier`"]);
+    let newer = damage("newer", &|dir| {
+        without(dir, &["links.parquet"]);
+        replace(dir, "links.csv", "tier0-1", "torus");
+    });
+    refused(&newer, &["`torus`", "this version does not know"]);
+    let foreign = damage("foreign", &|dir| {
+        without(dir, &["series.parquet"]);
+        replace(dir, "series.csv", "leaf1,spine0", "leaf7,spine0");
+    });
+    refused(&foreign, &["leaf7->spine0", "`links` does not name"]);
+    let uneven = damage("uneven", &|dir| {
+        without(dir, &["series.parquet"]);
+        replace(dir, "series.csv", "leaf1,spine0,9000000,", "leaf1,spine0,9000001,");
+    });
+    refused(&uneven, &["not all sampled at the same, even times"]);
+    // A file of the user's is not written over; a view is.
+    let other = whole.join("notes.html");
+    fs::write(&other, "mine").unwrap();
+    let error = write_view(std::slice::from_ref(&whole), &other).unwrap_err().to_string();
+    assert!(error.contains("no view"), "{error}");
+    assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+    let again = whole.join("again.html");
+    write_view(std::slice::from_ref(&whole), &again).unwrap();
+    write_view(std::slice::from_ref(&whole), &again).unwrap();
+    for dir in [whole, cut, gone, older, newer, foreign, uneven] {
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
