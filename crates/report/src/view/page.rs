@@ -18,10 +18,10 @@ const SCRIPTS: &[&str] = &[
 ];
 /// What tells a view from other pages.
 const MARK: &str = "<meta name=\"generator\" content=\"Anabranch fabric view\">";
-/// The link of a report to a view that is not there.
-pub(super) const NO_LINK: &str = "<a class=\"view\" href=\"view.html\" hidden>";
-/// The same link once it is.
-pub(super) const LINK: &str = "<a class=\"view\" href=\"view.html\">";
+/// Where a report's link to the view goes.
+pub(super) const NO_LINK: &str = "<!--view-->";
+/// The link, once there is one.
+pub(super) const LINK: &str = "<a href=\"view.html\">fabric view</a>";
 
 /// Whether `file` is a page of ours.
 pub(super) fn is_view(file: &[u8]) -> bool {
