@@ -242,6 +242,16 @@ impl<'a> Partition<'a> {
         self.failure.get_or_insert(Failure::Input(format!("at {now}: {message}")));
     }
 
+    /// A captured link has carried more packets than are kept.
+    #[cold]
+    fn too_much_captured(&mut self, most: u64) {
+        let message = format!(
+            "a captured link has carried more than {most} packets, which is what is kept in memory; end the run earlier \
+             (`--set run.until=...`) or capture a link that carries less"
+        );
+        self.mistake(self.now, message);
+    }
+
     // ---- windows ----
 
     /// Runs the window of one cell; false where it was told to stop.
@@ -351,6 +361,10 @@ impl anabranch_engine::Partition for Partition<'_> {
             {
                 break;
             }
+        }
+        self.ports.watch.close_window();
+        if let Some(most) = self.ports.watch.too_many() {
+            self.too_much_captured(most);
         }
         for (mine, theirs) in self.ports.outbox.iter_mut().zip(outbox) {
             theirs.append(mine);

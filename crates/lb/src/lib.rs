@@ -365,6 +365,8 @@ mod pages {
     struct Hopper;
     #[doc = include_str!("../../../docs/limits.md")]
     struct Limits;
+    #[doc = include_str!("../../../docs/looking-inside.md")]
+    struct LookingInside;
     #[doc = include_str!("../../../docs/performance.md")]
     struct Performance;
     #[doc = include_str!("../../../docs/prime.md")]

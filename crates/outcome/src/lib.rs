@@ -1,8 +1,10 @@
 //! The results of a run: integers per flow and per link, counters, conservation. Plain data without behaviour.
 
 mod flow_metrics;
+mod watched;
 
 pub use flow_metrics::FlowMetrics;
+pub use watched::{Capture, CapturedPacket, PacketKind, TraceEvent, TraceRow, Watched};
 
 use anabranch_units::Time;
 
@@ -282,6 +284,8 @@ pub struct RunResult {
     pub series: Vec<PortSeries>,
     /// Per-flow packet counts per uplink, where asked for.
     pub uplink_counts: Vec<UplinkCount>,
+    /// What was watched packet by packet, where asked for.
+    pub watched: Watched,
     /// Bytes of the simulator's own structures per host, estimated from their sizes.
     pub bytes_per_host: u64,
     /// What the links carried while traffic arrived; `None` where the starts of the flows are not known beforehand, or all

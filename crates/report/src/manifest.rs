@@ -213,6 +213,7 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("arrivals_to_s", "real", "s", "when the last flow that counts started"),
     ("window_from_s", "real", "s", "begin of the window of window_utilisation in links; null without one"),
     ("window_to_s", "real", "s", "its end"),
+    ("trace_cut_s", "real", "s", "where trace ends because it has measure.trace_limit rows; null where it is whole"),
     ("offered_load", "list of object", "", "payload offered over capacity, where more than the links named can carry"),
     ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),
 ];

@@ -79,6 +79,9 @@ pub struct Summary {
     /// Its end.
     #[serde(default)]
     pub window_to_s: Option<f64>,
+    /// When `trace` ends, in seconds, where it has as many rows as it may have; `None` where it is whole or there is none.
+    #[serde(default)]
+    pub trace_cut_s: Option<f64>,
     /// Links that are offered more than they can carry.
     #[serde(default)]
     pub offered_load: Vec<OfferedLoad>,
@@ -176,6 +179,7 @@ impl Summary {
         let unfinished = result.flows.iter().filter(|flow| meta.fct_kind.fct(flow).is_none());
         let counts = |flow: &&FlowRow| meta.is_measured(flow) && past_warmup(flow, counted_from);
         let starts = || result.flows.iter().filter(counts).filter_map(|flow| flow.start);
+        let cut = result.watched.trace_cut;
         let means: Vec<f64> = switch_ports.iter().map(|l| l.queue.mean_bytes).collect();
         Summary {
             scenario: meta.scenario.clone(),
@@ -210,6 +214,7 @@ impl Summary {
             arrivals_to_s: starts().max().map(Time::as_seconds),
             window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),
             window_to_s: result.window.as_ref().map(|window| window.to.as_seconds()),
+            trace_cut_s: cut.then(|| result.watched.trace.last().map(|row| row.time.as_seconds())).flatten(),
             offered_load: above_capacity(result, meta),
         }
     }
@@ -240,6 +245,11 @@ impl Summary {
             let more = flows.unfinished.saturating_sub(self.unfinished_named.len() as u64);
             let more = if more > 0 { format!("; {more} more in the flow table") } else { String::new() };
             warnings.push(format!("Unfinished: {}{more}.", self.unfinished_named.join(", ")));
+        }
+        if let Some(end) = self.trace_cut_s {
+            warnings.push(format!(
+                "The trace has as many rows as `measure.trace_limit` allows and ends at {end} s; what follows is left out."
+            ));
         }
         for offered in &self.offered_load {
             warnings.push(format!(

@@ -103,6 +103,7 @@ fn results(setup: &Setup, output: Output) -> RunResult {
         conservation: output.conservation,
         series: output.series,
         uplink_counts: output.uplink_counts,
+        watched: output.watched,
         bytes_per_host: output.bytes / u64::from(setup.topology.hosts.max(1)),
         window: None,
     }

@@ -227,6 +227,7 @@ fn series_and_uplink_counts_add_up() {
         series_interval: Time::from_us(1),
         uplink_counts: true,
         occupancy: true,
+        ..Measure::default()
     };
     let results = [1, 2].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
     let first = &results[0];

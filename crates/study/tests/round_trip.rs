@@ -47,6 +47,7 @@ fn what_is_not_a_default_survives() {
         "workload.0.split_load_balancer=prime",
         "fault=[{ kind = \"link-degrade\", count = 1, factor = 0.5, at = \"3us\" }]",
         "measure.series_links=[\"leaf0->spine0\"]",
+        "measure.trace_flows=[3, \"first:10\", \"permutation:4\"]",
         "run.until=20us",
         "name=\"quotes \\\" and \\\\ \"",
     ];

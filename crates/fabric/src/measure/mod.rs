@@ -5,9 +5,11 @@ mod histogram;
 mod queue;
 mod series;
 mod tally;
+mod watch;
 
 pub(crate) use gaps::Gaps;
 pub(crate) use histogram::Histograms;
 pub(crate) use queue::QueueAccount;
 pub(crate) use series::{Sample, Series};
 pub(crate) use tally::{Balances, Family, Tally};
+pub(crate) use watch::{Spot, Watch};

@@ -50,6 +50,14 @@ pub struct Measure {
     pub uplink_counts: bool,
     /// Occupancy histograms per port, in packets.
     pub occupancy: bool,
+    /// Flows whose packets are traced.
+    pub trace_flows: Vec<u32>,
+    /// Rows that the trace may have; later ones are left out.
+    pub trace_limit: u64,
+    /// Links whose packets are kept.
+    pub capture_links: Vec<LinkId>,
+    /// Packets that one of them may have; a run with more is an error.
+    pub capture_limit: u64,
 }
 
 /// Everything a run is a function of, prepared for the hot path.
@@ -108,6 +116,8 @@ pub(crate) struct Plan<'a> {
     /// When faults strike and which, in order.
     pub(crate) faults_by_time: Vec<(u64, usize)>,
     pub(crate) measure: &'a Measure,
+    /// The run ends before this.
+    pub(crate) time_limit: Time,
     /// Ports of NICs, and of switches, work out every transmission when it happens.
     eager_nics: bool,
     eager_switches: bool,
@@ -293,6 +303,7 @@ impl<'a> Plan<'a> {
             faults: setup.faults,
             faults_by_time,
             measure: setup.measure,
+            time_limit: setup.time_limit,
             links,
             cells,
             ports,

@@ -10,6 +10,7 @@ mod fault;
 mod marking;
 mod pause;
 mod ports;
+mod watch;
 mod wire_time;
 
 pub(crate) use buffer::SharedBuffer;
@@ -22,7 +23,7 @@ use crate::{event::arrival_order, ids::PacketId, measure::QueueAccount, packet::
 
 /// It stands among the ports that have more to send.
 pub(crate) const LISTED: u8 = 1;
-/// The usual case: one class, no shared buffer, no fault, no series, whole picoseconds per byte.
+/// The usual case: one class, no shared buffer, no fault, no series, nothing watched, whole picoseconds per byte.
 pub(crate) const PLAIN: u8 = 2;
 /// The link is down or loses packets.
 pub(crate) const FAULTY: u8 = 4;
@@ -34,6 +35,8 @@ pub(crate) const PROMPT: u8 = 16;
 pub(crate) const SAMPLED: u8 = 32;
 /// A service event is pending.
 pub(crate) const ARMED: u8 = 64;
+/// Its packets are traced or captured.
+pub(crate) const WATCHED: u8 = 128;
 
 /// The cell behind a link that leads to another partition.
 pub(crate) const REMOTE: u16 = u16::MAX;

@@ -1,7 +1,7 @@
 //! Every port of a partition with its packets and events: joining, working out, starting.
 
 use super::{
-    ARMED, FAULTY, LISTED, NIC, PLAIN, PROMPT, Port, REMOTE, SAMPLED,
+    ARMED, FAULTY, LISTED, NIC, PLAIN, PROMPT, Port, REMOTE, SAMPLED, WATCHED,
     buffer::{Admission, Buffers, Guest},
     classes::ClassQueues,
     fault::LinkFault,
@@ -12,13 +12,14 @@ use super::{
 use crate::{
     event::Event,
     ids::{HostId, PacketId, PortId, SwitchId},
-    measure::{Balances, Histograms, Sample, Series},
+    measure::{Balances, Histograms, Sample, Series, Watch},
     message::Message,
     packet::{Fifo, Kind, LAST_HOP, MARKED, Packet, Packets},
     plan::{MarkAt, Plan, Trim},
     prefetch::prefetch,
 };
 use anabranch_engine::Cells;
+use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
 use anabranch_topology::{Fault, FaultAction, NodeId};
 
@@ -47,6 +48,7 @@ pub(crate) struct Ports<'a> {
     pub(super) counters: Vec<PortCounters>,
     pub(crate) histograms: Histograms,
     pub(crate) series: Series,
+    pub(crate) watch: Watch,
     /// Messages for other partitions, filled within a window.
     pub(crate) outbox: Vec<Vec<Message>>,
     /// Ports whose wire times are not whole picoseconds per byte.
@@ -98,6 +100,10 @@ impl<'a> Ports<'a> {
         let (count, fabric) = (links.len(), &plan.fabric);
         let sampled = plan.measure.series_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
         let series = Series::new(plan.measure.series_interval, sampled.map(|link| plan.port_of(link.0)));
+        let captured = plan.measure.capture_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
+        let captured = captured.map(|link| plan.port_of(link.0));
+        let (traced, limit) = (&plan.measure.trace_flows, plan.measure.trace_limit);
+        let watch = Watch::new(traced, plan.flows.flows.len(), limit, captured, plan.measure.capture_limit);
         let mut ports = Vec::with_capacity(count);
         let mut clocks = Vec::with_capacity(count);
         for &link in &links {
@@ -111,6 +117,10 @@ impl<'a> Ports<'a> {
             clocks.push(clock);
         }
         series.ports().for_each(|port| ports[port.at()].flags |= SAMPLED);
+        match watch.traces() {
+            true => ports.iter_mut().for_each(|port| port.flags |= WATCHED),
+            false => watch.captured().for_each(|port| ports[port.at()].flags |= WATCHED),
+        }
         let marks = |at| if fabric.ecn && fabric.mark_at == at { fabric.marking.kmin } else { u32::MAX };
         let mut all = Ports {
             plan,
@@ -123,6 +133,7 @@ impl<'a> Ports<'a> {
             counters: vec![PortCounters::default(); count],
             histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),
             series,
+            watch,
             outbox: (0..plan.cells.partitions).map(|_| Vec::new()).collect(),
             clocks,
             faults: vec![LinkFault::default(); if plan.faults.is_empty() { 0 } else { count }],
@@ -148,7 +159,7 @@ impl<'a> Ports<'a> {
     fn choose_path(&mut self, port: PortId) {
         let simple = !self.classes.several() && self.plan.shared.is_none() && self.tie == 0;
         let state = &mut self.ports[port.at()];
-        let plain = simple && self.clocks[port.at()].is_none() && state.flags & (FAULTY | SAMPLED) == 0;
+        let plain = simple && self.clocks[port.at()].is_none() && state.flags & (FAULTY | SAMPLED | WATCHED) == 0;
         state.flags = if plain { state.flags | PLAIN } else { state.flags & !PLAIN };
     }
 
@@ -242,16 +253,19 @@ impl<'a> Ports<'a> {
         packet.queued_at = now;
         state.data.push(&mut self.packets, id);
         if waiting > self.marks_joining {
-            self.mark(port, id, waiting);
+            self.mark(port, id, waiting, now);
         }
         self.list(port);
     }
 
-    /// The same for ports with classes, a shared buffer, a fault, a series or another clock.
+    /// The same for ports with classes, a shared buffer, a fault, a series or another clock, and for watched ones.
     #[inline(never)]
     fn join_any(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let before = self.before(now);
         self.advance(port, before);
+        if self.ports[port.at()].flags & WATCHED != 0 {
+            self.watch_join(port, id, now);
+        }
         let control = self.packets[id].is_control();
         if self.plan.shared.is_some() && !control {
             self.join_shared(port, id, now, ingress);
@@ -270,7 +284,7 @@ impl<'a> Ports<'a> {
         let (size, class) = (u32::from(self.packets[id].size), self.packets[id].class);
         let guest = Guest { switch: self.switch(port), ingress, class, size, queue: self.class_bytes(port, class) };
         if self.buffers.admits(shared, &guest) == Admission::Drop && !self.admits_after_all(&guest, now) {
-            self.drop_packet(port, id);
+            self.drop_packet(port, id, TraceEvent::Drop, now);
             return;
         }
         let state = &self.ports[port.at()];
@@ -315,7 +329,7 @@ impl<'a> Ports<'a> {
         let packet = &mut self.packets[id];
         let size = u32::from(packet.size);
         if state.control_bytes.saturating_add(size) > self.control_limit && state.flags & NIC == 0 {
-            self.drop_packet(port, id);
+            self.drop_packet(port, id, TraceEvent::Drop, now);
             return;
         }
         packet.next = PacketId::NONE.0;
@@ -339,7 +353,7 @@ impl<'a> Ports<'a> {
             return;
         }
         if waiting > self.marks_joining {
-            self.mark(port, id, waiting);
+            self.mark(port, id, waiting, now);
         }
         self.queue(port, id, now);
     }
@@ -364,7 +378,7 @@ impl<'a> Ports<'a> {
     }
 
     #[inline]
-    fn class_bytes(&self, port: PortId, class: u8) -> u32 {
+    pub(super) fn class_bytes(&self, port: PortId, class: u8) -> u32 {
         if self.classes.several() { self.classes.bytes(port, class) } else { self.ports[port.at()].waiting_bytes }
     }
 
@@ -373,7 +387,7 @@ impl<'a> Ports<'a> {
     fn overflow(&mut self, port: PortId, id: PacketId, now: u64) {
         let fabric = &self.plan.fabric;
         if !fabric.trimming {
-            self.drop_packet(port, id);
+            self.drop_packet(port, id, TraceEvent::Drop, now);
             return;
         }
         if fabric.trim == Trim::Coin && self.draws(port).chance(1, 2) {
@@ -382,8 +396,12 @@ impl<'a> Ports<'a> {
         let packet = &mut self.packets[id];
         if packet.kind == Kind::Probe {
             // Its round trip is its message: without its bytes it would say something else.
-            return self.drop_packet(port, id);
+            return self.drop_packet(port, id, TraceEvent::Drop, now);
         }
+        if self.ports[port.at()].flags & WATCHED != 0 {
+            self.watch_event(TraceEvent::Trim, port, id, now, None);
+        }
+        let packet = &mut self.packets[id];
         self.counters[port.at()].trimmed += 1;
         self.books.trimmed(packet);
         packet.kind = Kind::Header;
@@ -392,6 +410,9 @@ impl<'a> Ports<'a> {
         }
         packet.size = fabric.trimmed_size;
         self.books.born(packet);
+        if self.ports[port.at()].flags & WATCHED != 0 {
+            self.watch_join(port, id, now);
+        }
         self.queue_control(port, id, now);
     }
 
@@ -409,6 +430,7 @@ impl<'a> Ports<'a> {
             self.classes.resize(port, class, difference);
         }
         self.packets.swap(id, last);
+        self.watch.swap(id, last);
         self.ports[port.at()].account.waited += now - self.packets[id].queued_at;
         let next = self.packets[id].next;
         let arrived = &mut self.packets[last];
@@ -490,7 +512,7 @@ impl<'a> Ports<'a> {
                 self.histograms.record(port, bytes, packets, span);
                 let behind = state.waiting_bytes;
                 if behind > self.marks_leaving {
-                    self.mark(port, id, behind);
+                    self.mark(port, id, behind, start);
                 }
             }
             let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
@@ -524,7 +546,7 @@ impl<'a> Ports<'a> {
         self.change(port, start, -i64::from(size), -1);
         let behind = self.class_bytes(port, class);
         if behind > self.marks_leaving {
-            self.mark(port, id, behind);
+            self.mark(port, id, behind, start);
         }
         if let Some(shared) = &self.plan.shared
             && self.ports[port.at()].flags & NIC == 0
@@ -539,12 +561,15 @@ impl<'a> Ports<'a> {
     }
 
     #[inline(never)]
-    fn mark(&mut self, port: PortId, id: PacketId, bytes: u32) {
+    fn mark(&mut self, port: PortId, id: PacketId, bytes: u32, time: u64) {
         let (plan, link) = (self.plan, self.links[port.at()] as usize);
         let draws = &mut self.draws[port.at()];
         if self.marking.marks(bytes, || draws.of(plan.seed, plan.links[link].key).unit()) {
             self.packets[id].flags |= MARKED;
             self.counters[port.at()].marked += 1;
+            if self.ports[port.at()].flags & WATCHED != 0 {
+                self.watch_event(TraceEvent::Mark, port, id, time, Some(bytes));
+            }
         }
     }
 
@@ -602,19 +627,36 @@ impl<'a> Ports<'a> {
         state.account.sent_bytes += u64::from(size);
         state.account.sent_packets += 1;
         self.hops += 1;
-        if state.flags & FAULTY != 0 {
-            let (seed, key) = (self.plan.seed, self.plan.links[self.links[port.at()] as usize].key);
-            let stream = || Stream::keyed(seed, key, "loss");
-            if self.faults[port.at()].loses(&self.packets[id], stream) {
-                return self.drop_packet(port, id);
-            }
+        if state.flags & (FAULTY | WATCHED) != 0 && self.meets_with(port, id, start, end) {
+            return self.drop_packet(port, id, TraceEvent::Loss, start);
         }
+        let state = &self.ports[port.at()];
         if state.to_cell == REMOTE {
             return self.start_remote(port, id, end);
         }
         self.packets[id].next = state.to;
         let arrival = anabranch_engine::Event { time: end + state.delay, order: state.order, payload: id.0 };
         self.cells.push(u32::from(state.to_cell), arrival);
+    }
+
+    /// What a watched link or a faulty one does to a packet that is sent from `start` to `end`; true: it loses it.
+    #[inline(never)]
+    fn meets_with(&mut self, port: PortId, id: PacketId, start: u64, end: u64) -> bool {
+        let flags = self.ports[port.at()].flags;
+        if flags & WATCHED != 0 {
+            self.watch_start(port, id, start);
+        }
+        if flags & FAULTY != 0 {
+            let (seed, key) = (self.plan.seed, self.plan.links[self.links[port.at()] as usize].key);
+            let stream = || Stream::keyed(seed, key, "loss");
+            if self.faults[port.at()].loses(&self.packets[id], stream) {
+                return true;
+            }
+        }
+        if flags & WATCHED != 0 {
+            self.watch_arrival(port, id, end + self.ports[port.at()].delay);
+        }
+        false
     }
 
     /// Into another partition.
@@ -629,8 +671,9 @@ impl<'a> Ports<'a> {
         self.packets.remove(id);
     }
 
-    fn drop_packet(&mut self, port: PortId, id: PacketId) {
+    fn drop_packet(&mut self, port: PortId, id: PacketId, how: TraceEvent, now: u64) {
         self.counters[port.at()].dropped += 1;
+        self.watch_event(how, port, id, now, None);
         self.discard(id);
     }
 

@@ -3,12 +3,13 @@
 mod conservation;
 mod deadlock;
 mod links;
+mod watched;
 
 pub(crate) use deadlock::deadlock;
 
 use crate::{host::NEVER, ids::FlowId, partition::Partition, plan::Plan};
 use anabranch_lb::{HostScheme, SchemeCounters};
-use anabranch_outcome::{Conservation, Counters, FlowMetrics, LinkRow, PortSeries, UplinkCount};
+use anabranch_outcome::{Conservation, Counters, FlowMetrics, LinkRow, PortSeries, UplinkCount, Watched};
 use anabranch_units::Time;
 
 /// A flow's outcome as the fabric knows it.
@@ -53,6 +54,8 @@ pub struct Output {
     pub series: Vec<PortSeries>,
     /// Packets per flow and uplink.
     pub uplink_counts: Vec<UplinkCount>,
+    /// What was watched packet by packet.
+    pub watched: Watched,
     /// Bytes of memory held by the partitions.
     pub bytes: u64,
     /// Most packets that existed at once, added up over the partitions.
@@ -76,6 +79,7 @@ pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: 
     partitions.iter_mut().for_each(|partition| partition.hosts.note_open_flows());
     let links = links::links(plan, &mut partitions, end.simulated)?;
     let series = links::series(plan, &mut partitions, end.simulated);
+    let watched = watched::watched(plan, &mut partitions, end.simulated);
     let flows = flows(plan, &partitions);
     let conservation = conservation::conservation(plan, &partitions, &flows);
     conservation::check(&conservation)?;
@@ -119,6 +123,7 @@ pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: 
         conservation,
         series,
         uplink_counts: links::uplink_counts(plan, &partitions),
+        watched,
         bytes: count(&|p| (p.ports.memory() + p.hosts.memory(plan)) as u64),
         most_packets: count(&|p| p.ports.packets.most() as u64),
         flows,

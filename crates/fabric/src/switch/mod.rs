@@ -191,14 +191,14 @@ impl Partition<'_> {
         } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == Sees::Guided) {
             match self.guided_hop(guided, switch, leaf, id, now) {
                 Some(link) => link,
-                None => return self.ports.discard(id),
+                None => return self.no_way(switch, id, now),
             }
         } else {
             let routes = &self.tables.routes;
             let group = routes.group(switch.0, leaf);
             match u32::from(group.len) {
                 // There is no way.
-                0 => return self.ports.discard(id),
+                0 => return self.no_way(switch, id, now),
                 1 if !every_hop => routes.link_of(group, 0).0,
                 count => {
                     let tag = packet.tag;
@@ -212,6 +212,13 @@ impl Partition<'_> {
             }
         };
         self.ports.join(plan.port_of(link), id, now, ingress);
+    }
+
+    /// A switch knows no way on for a packet.
+    #[cold]
+    fn no_way(&mut self, switch: SwitchId, id: PacketId, now: u64) {
+        let links = self.plan.topology.out_links(NodeId(self.plan.hosts + switch.0));
+        self.ports.discard_lost(id, links[0].0, now);
     }
 
     /// Asks the scheme which of the next hops towards `leaf` a packet takes.

@@ -2,7 +2,7 @@
 
 use super::{At, Column, Context, Kind, Table, Value};
 use crate::meta::past_warmup;
-use anabranch_outcome::{FlowRow, LinkRow, RunResult};
+use anabranch_outcome::{FlowRow, LinkRow, RunResult, TraceEvent, TraceRow};
 use anabranch_units::Time;
 use std::borrow::Cow;
 
@@ -139,6 +139,47 @@ const OCCUPANCY: &[Column] = columns! {
     seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
+fn trace<'r>(c: &Context<'r>, at: At) -> &'r TraceRow {
+    &c.result.watched.trace[at.0]
+}
+
+fn traced_link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
+    &c.result.links[trace(c, at).link as usize]
+}
+
+const TRACE: &[Column] = columns! {
+    time_ps: Integer, "ps", "from the start of the run; of send and hop the beginning of the transmission",
+        |c, at| whole(trace(c, at).time.ps());
+    event: Text, "",
+        "path-change, mark, trim, send (by a NIC), hop (by a switch), receive (at a host), drop (queue or buffer full), \
+         loss (on a faulty link), no-way (the switch knew none)",
+        |c, at| text(trace(c, at).event.word());
+    flow_id: Integer, "", "number of the flow", |c, at| whole(trace(c, at).flow_id.into());
+    psn: Integer optional, "", "packet sequence number, of an answer that of the packet it answers; empty for other packets",
+        |c, at| trace(c, at).psn.into();
+    packet: Text, "", "data, header (of a trimmed packet), ack, nack, probe, probe-reply, switch-control",
+        |c, at| text(trace(c, at).packet.word());
+    tag: Integer, "", "path tag", |c, at| whole(trace(c, at).tag.into());
+    from: Text, "", "sending node of the link it happened on, or at whose port", |c, at| text(&traced_link(c, at).from);
+    to: Text, "", "receiving node of the link; empty for no-way", |c, at| match trace(c, at).event {
+        TraceEvent::NoWay => text(""),
+        _ => text(&traced_link(c, at).to),
+    };
+    joined_ps: Integer optional, "ps", "when it joined the port; empty at a NIC, on receive and no-way",
+        |c, at| picoseconds(trace(c, at).joined);
+    queue_bytes: Integer optional, "bytes",
+        "waiting in its class (data) or as control when it joined, without what was being sent; of mark, the bytes that led to it",
+        |c, at| trace(c, at).queue_bytes.map(u64::from).into();
+    size_bytes: Integer, "bytes", "on the wire", |c, at| whole(trace(c, at).size_bytes.into());
+    acked_below: Integer optional, "", "of ack and nack: every PSN below it has arrived",
+        |c, at| trace(c, at).acked_below.into();
+    marked: Flag, "", "carries an ECN mark; of an answer: echoes one", |c, at| Value::Flag(trace(c, at).marked);
+    cnp: Flag, "", "of ack and nack: carries a congestion notification (roce)",
+        |c, at| Value::Flag(trace(c, at).notification);
+    retransmission: Flag, "", "was sent before", |c, at| Value::Flag(trace(c, at).retransmission);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+};
+
 fn plain(number: usize) -> Vec<At> {
     (0..number).map(|row| (row, 0)).collect()
 }
@@ -187,5 +228,12 @@ pub const TABLES: &[Table] = &[
         always: false,
         columns: OCCUPANCY,
         rows: occupancy_rows,
+    },
+    Table {
+        name: "trace",
+        meaning: "a row per thing that happened to a packet of a traced flow, by time, flow and PSN",
+        always: false,
+        columns: TRACE,
+        rows: |result| plain(result.watched.trace.len()),
     },
 ];

@@ -1,7 +1,8 @@
 //! Invented results on a leaf-spine network: what the tests and the gallery draw.
 
 use anabranch_outcome::{
-    Balance, Conservation, Counters, FlowRow, FlowStatus, LinkRow, PortSeries, QueueStats, RunResult, UplinkCount,
+    Balance, Conservation, Counters, FlowRow, FlowStatus, LinkRow, PacketKind, PortSeries, QueueStats, RunResult,
+    TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
 use anabranch_report::{FctKind, Provenance, RunMeta, WorkloadMeta};
@@ -105,6 +106,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunResult {
         conservation: Conservation { data_packets: data, ..Conservation::default() },
         series: vec![],
         uplink_counts: vec![],
+        watched: Watched::default(),
         bytes_per_host: 4096,
         window: None,
     }
@@ -195,4 +197,22 @@ pub(crate) fn add_measurements(result: &mut RunResult) {
     }];
     result.uplink_counts =
         vec![UplinkCount { flow_id: 7, from: "leaf0".to_string(), to: "spine3".to_string(), packets: 12 }];
+    let sent = TraceRow {
+        time: Time::from_us(1),
+        flow_id: 7,
+        psn: Some(3),
+        packet: PacketKind::Data,
+        event: TraceEvent::Hop,
+        link: 2,
+        tag: 9,
+        joined: Some(Time::from_ns(900)),
+        queue_bytes: Some(4160),
+        size_bytes: 4160,
+        acked_below: None,
+        marked: true,
+        notification: false,
+        retransmission: false,
+    };
+    let lost = TraceRow { event: TraceEvent::NoWay, psn: None, joined: None, queue_bytes: None, ..sent };
+    result.watched.trace = vec![sent, lost];
 }

@@ -8,12 +8,14 @@ mod load_balancer;
 mod memory;
 mod run;
 mod topology;
+mod traced;
 mod transport;
 mod workload;
 
 pub use fabric::{MOST_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
 pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
+pub use traced::TracedFlows;
 pub(crate) use transport::named as transport_named;
 pub use workload::Workload;
 
@@ -404,6 +406,9 @@ impl Scenario {
             },
             uplink_counts: self.measure.uplink_counts,
             occupancy: self.measure.occupancy,
+            trace_flows: traced::resolve(&self.measure.trace_flows, &generated.flows, &topology, &self.tree)?,
+            trace_limit: self.measure.trace_limit,
+            ..Measure::default()
         };
         let (until_all_done, time_limit) = match self.run.until {
             Until::AllFlowsDone => (true, self.run.time_limit),

@@ -1,5 +1,6 @@
 //! `[run]`, `[measure]` and `[compare]`.
 
+use super::traced::TracedFlows;
 use crate::{error::ScenarioError, section::Section, tree::Tree};
 use anabranch_settings::{Auto, Raw, Setting, Wrong, parameters};
 use anabranch_units::{Bytes, Time};
@@ -61,6 +62,11 @@ parameters! {
         uplink_counts: bool = false, source "ours";
         /// Whether the time at each number of waiting packets is kept per port.
         occupancy: bool = false, source "ours";
+        /// Flows whose every packet is traced: a number ("17" or 17), the first so many of all ("first:10"), those of a workload
+        /// ("web"), the first so many of it ("web:10"), or those between two hosts ("host3->host9").
+        trace_flows: Vec<TracedFlows> = vec![], source "ours";
+        /// Rows that a trace may have; later ones are left out, and it is said. A row takes some 100 B of memory.
+        trace_limit: u64 = 1_000_000, source "ours";
     }
 }
 
@@ -115,6 +121,10 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
         let message =
             "[measure]: `series_interval`: found 0us, expected a time above zero, because series_links names links";
         return Err(ScenarioError::new(message).maybe_at(place));
+    }
+    if measure.trace_limit == 0 {
+        let place = tree.find("measure.trace_limit").map(|node| node.place.clone());
+        return Err(ScenarioError::new("[measure]: `trace_limit`: found 0, expected 1 or more").maybe_at(place));
     }
     Ok(measure)
 }

@@ -54,7 +54,7 @@ pub(super) fn fault(dice: &mut Dice, draft: &Draft) -> Draft {
     draft.with(section)
 }
 
-/// Series, occupancy and counts per uplink.
+/// Series, occupancy, counts per uplink and traces.
 pub(super) fn measure(dice: &mut Dice, draft: &Draft) -> Draft {
     let mut section = Section::new("[measure]");
     if !dice.once_in(4) {
@@ -69,6 +69,10 @@ pub(super) fn measure(dice: &mut Dice, draft: &Draft) -> Draft {
         section = section
             .raw("series_links", format!("[{}]", links.join(", ")))
             .text("series_interval", dice.pick(&["100ns", "1us", "777ps", "10us"]));
+    }
+    if !dice.once_in(4) {
+        section =
+            section.raw("trace_flows", "[\"first:4\"]").raw("trace_limit", dice.pick(&["100", "5000", "1000000"]));
     }
     draft.with(section)
 }

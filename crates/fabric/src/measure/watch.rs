@@ -1,0 +1,250 @@
+//! What is watched packet by packet: the packets of traced flows, and what leaves over captured links. Nothing is kept
+//! with a packet: a port that is watched looks its flow up.
+
+use crate::{
+    ids::{PacketId, PortId},
+    packet::{Kind, MARKED, NOTIFICATION, Packet, RETRANSMISSION},
+};
+use anabranch_outcome::{CapturedPacket, PacketKind, TraceEvent, TraceRow};
+use anabranch_units::Time;
+use std::collections::BTreeMap;
+
+/// What a partition has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    /// A bit per flow; empty where none is traced.
+    flows: Vec<u64>,
+    rows: Vec<TraceRow>,
+    /// How many of the rows lie before the end of the window they were written in.
+    present: u64,
+    limit: u64,
+    /// There are more rows than may be kept: no more are written.
+    full: bool,
+    /// Per packet of a traced flow: when it joined the port where it is, and the bytes it found there.
+    joined: Vec<(u64, u32)>,
+    /// Per traced flow the tag of its last data packet.
+    tags: BTreeMap<u32, u32>,
+    /// What left over captured links, sorted by port.
+    captures: Vec<(PortId, Vec<CapturedPacket>)>,
+    most_captured: u64,
+}
+
+/// Where something happened to a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub(crate) time: u64,
+    pub(crate) link: u32,
+    pub(crate) joined: Option<u64>,
+    pub(crate) queue: Option<u32>,
+}
+
+impl Watch {
+    /// Of these flows out of `number`, with room for `limit` rows, and of these ports.
+    pub(crate) fn new(
+        traced: &[u32],
+        number: usize,
+        limit: u64,
+        captured: impl Iterator<Item = PortId>,
+        most_captured: u64,
+    ) -> Self {
+        let mut flows = vec![0; if traced.is_empty() { 0 } else { number.div_ceil(64) }];
+        for flow in traced {
+            flows[*flow as usize / 64] |= 1 << (flow % 64);
+        }
+        let mut captures: Vec<_> = captured.map(|port| (port, Vec::new())).collect();
+        captures.sort_unstable_by_key(|(port, _)| *port);
+        Watch { flows, limit, captures, most_captured, ..Watch::default() }
+    }
+
+    /// Whether any flow is traced.
+    pub(crate) fn traces(&self) -> bool {
+        !self.flows.is_empty()
+    }
+
+    /// The ports whose packets are kept.
+    pub(crate) fn captured(&self) -> impl Iterator<Item = PortId> {
+        self.captures.iter().map(|(port, _)| *port)
+    }
+
+    /// Whether the packet is of a traced flow.
+    pub(crate) fn follows(&self, packet: &Packet) -> bool {
+        let word = self.flows.get(packet.flow as usize / 64).copied().unwrap_or(0);
+        word >> (packet.flow % 64) & 1 == 1 && packet.kind != Kind::Pause && !self.full
+    }
+
+    /// A packet joins a port where `queue` bytes wait.
+    pub(crate) fn joins(&mut self, id: PacketId, now: u64, queue: u32) {
+        if self.joined.len() <= id.at() {
+            self.joined.resize(id.at() + 1, (0, 0));
+        }
+        self.joined[id.at()] = (now, queue);
+    }
+
+    /// When it did, and what it found.
+    pub(crate) fn joined(&self, id: PacketId) -> Option<(u64, u32)> {
+        self.joined.get(id.at()).copied()
+    }
+
+    /// Two packets have been exchanged.
+    pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
+        if self.traces() {
+            let least = a.at().max(b.at()) + 1;
+            self.joined.resize(self.joined.len().max(least), (0, 0));
+            self.joined.swap(a.at(), b.at());
+        }
+    }
+
+    /// Whether the data packet has another tag than the one before it.
+    pub(crate) fn changes_path(&mut self, packet: &Packet) -> bool {
+        let last = self.tags.insert(packet.flow, packet.tag);
+        last.is_some_and(|tag| tag != packet.tag)
+    }
+
+    /// Something has happened to a packet of a traced flow.
+    pub(crate) fn note(&mut self, event: TraceEvent, packet: &Packet, at: Spot) {
+        let answers = matches!(packet.kind, Kind::Ack | Kind::Nack);
+        let numbered = answers || matches!(packet.kind, Kind::Data | Kind::Header);
+        self.rows.push(TraceRow {
+            time: Time::from_ps(at.time),
+            flow_id: packet.flow,
+            psn: numbered.then_some(packet.psn),
+            packet: kind(packet.kind),
+            event,
+            link: at.link,
+            tag: packet.tag,
+            joined: at.joined.map(Time::from_ps),
+            queue_bytes: at.queue,
+            size_bytes: packet.size,
+            acked_below: answers.then(|| packet.answer().cumulative),
+            marked: packet.flags & MARKED != 0,
+            notification: answers && packet.flags & NOTIFICATION != 0,
+            retransmission: !answers && packet.flags & RETRANSMISSION != 0,
+        });
+        // A reception is written when the packet sets out.
+        self.present += u64::from(event != TraceEvent::Receive);
+    }
+
+    /// A window ends: where as many rows as may be kept lie before its end, nothing that follows is kept.
+    pub(crate) fn close_window(&mut self) {
+        self.full |= self.present > self.limit;
+    }
+
+    /// A packet leaves over a link at `start`.
+    pub(crate) fn capture(&mut self, port: PortId, packet: &Packet, start: u64) {
+        let Ok(index) = self.captures.binary_search_by_key(&port, |(port, _)| *port) else { return };
+        let packets = &mut self.captures[index].1;
+        // One too many says that there were too many.
+        if packets.len() as u64 <= self.most_captured {
+            packets.push(captured(packet, start));
+        }
+    }
+
+    /// The number of packets that one link may have, where a link has more.
+    pub(crate) fn too_many(&self) -> Option<u64> {
+        let over = self.captures.iter().any(|(_, packets)| packets.len() as u64 > self.most_captured);
+        over.then_some(self.most_captured)
+    }
+
+    /// The rows, in no order.
+    pub(crate) fn take_rows(&mut self) -> Vec<TraceRow> {
+        std::mem::take(&mut self.rows)
+    }
+
+    /// What left over a link.
+    pub(crate) fn take_capture(&mut self, port: PortId) -> Vec<CapturedPacket> {
+        match self.captures.binary_search_by_key(&port, |(port, _)| *port) {
+            Ok(index) => std::mem::take(&mut self.captures[index].1),
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+fn kind(kind: Kind) -> PacketKind {
+    match kind {
+        Kind::Data | Kind::Free => PacketKind::Data,
+        Kind::Header => PacketKind::Header,
+        Kind::Ack => PacketKind::Ack,
+        Kind::Nack => PacketKind::Nack,
+        Kind::Probe => PacketKind::Probe,
+        Kind::ProbeReply => PacketKind::ProbeReply,
+        Kind::SwitchControl => PacketKind::SwitchControl,
+        Kind::Pause => PacketKind::Pause,
+    }
+}
+
+fn captured(packet: &Packet, start: u64) -> CapturedPacket {
+    let answers = matches!(packet.kind, Kind::Ack | Kind::Nack);
+    CapturedPacket {
+        time: Time::from_ps(start),
+        psn: packet.psn,
+        acked_below: if answers { packet.answer().cumulative } else { 0 },
+        flow_id: packet.flow,
+        tag: packet.tag,
+        src: packet.src,
+        dst: packet.dst,
+        size_bytes: packet.size,
+        payload_bytes: packet.payload,
+        kind: kind(packet.kind),
+        class: packet.class,
+        marked: packet.flags & MARKED != 0,
+        notification: answers && packet.flags & NOTIFICATION != 0,
+        retransmission: !answers && packet.flags & RETRANSMISSION != 0,
+        ack_request: !answers && packet.flags & crate::packet::ACK_REQUEST != 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(limit: u64) -> Watch {
+        Watch::new(&[3, 64], 100, limit, [PortId(7), PortId(2)].into_iter(), 2)
+    }
+
+    const SPOT: Spot = Spot { time: 9, link: 1, joined: None, queue: None };
+
+    #[test]
+    fn only_traced_flows_are_followed() {
+        let watch = watch(10);
+        let of = |flow, kind| watch.follows(&Packet { flow, kind, ..Packet::default() });
+        assert!(of(3, Kind::Data) && of(64, Kind::Ack));
+        assert!(!of(0, Kind::Data) && !of(67, Kind::Data) && !of(3, Kind::Pause));
+        assert!(!Watch::default().traces() && !Watch::default().follows(&Packet::default()));
+    }
+
+    /// Two sends and a reception: the reception lies in the future and does not count.
+    #[test]
+    fn rows_end_with_the_window_that_has_too_many() {
+        let mut watch = watch(1);
+        let packet = Packet { flow: 3, kind: Kind::Data, ..Packet::default() };
+        for event in [TraceEvent::Send, TraceEvent::Receive] {
+            watch.note(event, &packet, SPOT);
+        }
+        watch.close_window();
+        assert!(watch.follows(&packet));
+        watch.note(TraceEvent::Send, &packet, SPOT);
+        watch.close_window();
+        assert!(!watch.follows(&packet));
+        assert_eq!(watch.take_rows().len(), 3);
+    }
+
+    #[test]
+    fn a_change_of_path_needs_a_path_before_it() {
+        let mut watch = watch(10);
+        let mut with = |tag| watch.changes_path(&Packet { flow: 3, tag, ..Packet::default() });
+        assert_eq!([5, 5, 6, 5].map(&mut with), [false, false, true, true]);
+    }
+
+    #[test]
+    fn captured_links_have_their_packets_and_a_bound() {
+        let mut watch = watch(10);
+        for psn in 0..5 {
+            watch.capture(PortId(7), &Packet { psn, ..Packet::default() }, psn);
+            watch.capture(PortId(5), &Packet { psn, ..Packet::default() }, psn);
+        }
+        assert_eq!(watch.too_many(), Some(2));
+        let psns: Vec<u64> = watch.take_capture(PortId(7)).iter().map(|packet| packet.psn).collect();
+        assert_eq!(psns, [0, 1, 2]);
+        assert!(watch.take_capture(PortId(2)).is_empty() && watch.take_capture(PortId(5)).is_empty());
+    }
+}

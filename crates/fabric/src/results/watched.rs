@@ -1,0 +1,24 @@
+//! What was watched, of all partitions together.
+
+use crate::{partition::Partition, plan::Plan};
+use anabranch_outcome::{Capture, TraceRow, Watched};
+use anabranch_units::Time;
+
+/// The rows of traced flows in canonical order, and the packets of captured links, of a run that ended at `end`.
+pub(super) fn watched(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Watched {
+    let mut trace: Vec<TraceRow> = partitions.iter_mut().flat_map(|p| p.ports.watch.take_rows()).collect();
+    // Receptions are written when their packets set out. What would happen at the time limit itself does not.
+    trace.retain(|row| row.time <= end && row.time < plan.time_limit);
+    trace.sort_unstable();
+    let limit = usize::try_from(plan.measure.trace_limit).unwrap_or(usize::MAX);
+    let trace_cut = trace.len() > limit;
+    trace.truncate(limit);
+    let mut links: Vec<u32> = plan.measure.capture_links.iter().map(|link| link.0).collect();
+    links.sort_unstable();
+    links.dedup();
+    let capture = |link: u32| {
+        let watch = &mut partitions[usize::from(plan.owner_of_link(link))].ports.watch;
+        Capture { link, packets: watch.take_capture(plan.port_of(link)) }
+    };
+    Watched { trace, trace_cut, captures: links.into_iter().map(capture).collect() }
+}
