@@ -64,7 +64,8 @@ choices! {
     pub enum HopperPorts {
         /// UDP source ports drawn at random; two may share a path.
         Random = "random",
-        /// One value per path, as the profiling of the testbed finds them.
+        /// As many values as there are paths. Switches hash them as any other, so that two may still share a path: the
+        /// profiling of the testbed, which knows the path of each port, is not simulated.
         Profiled = "profiled",
     }
 }
