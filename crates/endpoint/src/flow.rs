@@ -61,8 +61,10 @@ impl<T> Flow<T> {
     }
 
     /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
-    /// is known; `blames` is false where a trimmed packet says nothing of its path.
+    /// is known; `measured` its round trip, where the packet brought a stamp back; `blames` is false where a trimmed packet
+    /// says nothing of its path.
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     pub fn on_answer<S: HostScheme>(
         &mut self,
         transport: &Transport,
@@ -70,9 +72,10 @@ impl<T> Flow<T> {
         now: Time,
         answer: &Answer,
         path_rtt: Option<Time>,
+        measured: Option<Time>,
         blames: bool,
     ) -> Heard {
-        let heard = self.sender.on_answer(transport, now, answer, path_rtt);
+        let heard = self.sender.on_answer(transport, now, answer, path_rtt, measured);
         self.waits = false;
         if heard.trimmed {
             if blames {

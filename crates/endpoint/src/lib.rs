@@ -3,14 +3,27 @@
 //!
 //! Nothing here reads a clock, opens anything or knows the simulator; times are arguments.
 //!
-//! - [`Flow`]: an open flow at its sender: transport, path memory, timer.
-//! - [`Nic`]: whose turn it is: the flows that may send, and those that must wait for pacing or for their scheme.
+//! Both use
+//! - [`Flow`]: an open flow at its sender: transport, path memory, timer;
+//! - [`Nic`]: whose turn it is: the flows that may send, and those that must wait for pacing or for their scheme;
 //! - [`Balancer`]: a host's scheme and the slots of its flows with it.
+//!
+//! Real networks besides use [`Endpoint`]: peers, streams of messages and the datagrams of docs/wire.md ([`header`]),
+//! driven by arrivals and deadlines.
 
 mod balancer;
+mod endpoint;
 mod flow;
+pub mod header;
 mod nic;
+mod pacer;
+mod peer;
+mod settings;
+mod stream;
 
 pub use balancer::Balancer;
+pub use endpoint::{Arrival, Counters, Endpoint, Transmit};
 pub use flow::Flow;
-pub use nic::{Departure, Line, Nic};
+pub use nic::{Departure, Line, Nic, Transports};
+pub use peer::{Bytes, Event, SendError, Why};
+pub use settings::Settings;

@@ -50,6 +50,19 @@ pub trait Line<T> {
     fn has_urgent(&self) -> bool;
 }
 
+/// The transport of each flow: one for all, or one per peer.
+pub trait Transports<T> {
+    /// The transport of a flow.
+    fn of<'a>(&'a self, flow: &'a T) -> &'a Transport;
+}
+
+impl<T> Transports<T> for Transport {
+    #[inline]
+    fn of<'a>(&'a self, _flow: &'a T) -> &'a Transport {
+        self
+    }
+}
+
 /// Who may send at a host. Flows live in a slab of the caller's and are named by their place in it.
 #[derive(Debug, Default)]
 pub struct Nic {
@@ -104,7 +117,7 @@ impl Nic {
 
     /// Flows whose time has come at `now` join the round.
     #[inline]
-    pub fn promote<T>(&mut self, flows: &mut Slab<Flow<T>>, transport: &Transport, now: Time) {
+    pub fn promote<T>(&mut self, flows: &mut Slab<Flow<T>>, transports: &impl Transports<T>, now: Time) {
         while let Some(&Reverse((time, number, slot))) = self.paced.peek()
             && time <= now
         {
@@ -112,7 +125,7 @@ impl Nic {
             // A flow that is gone may have left its slot to another.
             let Some(flow) = flows.get_mut(slot as usize).filter(|flow| flow.number == number) else { continue };
             flow.paced = false;
-            if !flow.in_round && flow.sender.ready(transport) {
+            if !flow.in_round && flow.sender.ready(transports.of(&flow.of)) {
                 flow.in_round = true;
                 self.round.push_back(slot);
             }
@@ -125,7 +138,7 @@ impl Nic {
     pub fn serve<T, L: Line<T>>(
         &mut self,
         flows: &mut Slab<Flow<T>>,
-        transport: &Transport,
+        transports: &impl Transports<T>,
         line: &mut L,
         start: Time,
         until: Time,
@@ -135,7 +148,7 @@ impl Nic {
             let flow = &mut flows[slot as usize];
             if line.is_paused(&flow.of) {
                 self.round.push_back(slot);
-            } else if self.send(slot, flow, transport, line, start, until) {
+            } else if self.send(slot, flow, transports, line, start, until) {
                 return Some(slot);
             }
         }
@@ -147,13 +160,13 @@ impl Nic {
         &mut self,
         slot: u32,
         flow: &mut Flow<T>,
-        transport: &Transport,
+        transports: &impl Transports<T>,
         line: &mut L,
         mut start: Time,
         until: Time,
     ) -> bool {
         flow.in_round = false;
-        if !flow.sender.ready(transport) {
+        if !flow.sender.ready(transports.of(&flow.of)) {
             return false;
         }
         let next_avail = flow.sender.next_avail();
@@ -163,7 +176,7 @@ impl Nic {
         }
         let mut sent = false;
         let rested = loop {
-            let Some(segment) = flow.sender.peek(transport) else { break true };
+            let Some(segment) = flow.sender.peek(transports.of(&flow.of)) else { break true };
             let outgoing = Outgoing {
                 psn: segment.psn,
                 bytes: segment.payload,
@@ -181,6 +194,7 @@ impl Nic {
                     break true;
                 }
             };
+            let transport = transports.of(&flow.of);
             flow.sender.send(transport, start, tag);
             let ready = flow.sender.ready(transport);
             if flow.last_tag != Some(tag) {
@@ -314,7 +328,7 @@ mod tests {
         let flow = &mut flows[0];
         assert_eq!(flow.path_switches(), 2);
         let answer = Answer { psn: 0, tag: 0, cumulative: 1, ..Answer::default() };
-        let heard = flow.on_answer(&transport, &mut line.scheme, Time::from_ns(100), &answer, None, true);
+        let heard = flow.on_answer(&transport, &mut line.scheme, Time::from_ns(100), &answer, None, None, true);
         assert_eq!((heard.packets, heard.rtt), (1, Some(Time::from_ns(100))));
         nic.enter(0, flow, &transport, Time::from_ns(100));
         now = Time::from_ns(100);

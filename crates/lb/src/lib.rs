@@ -389,6 +389,8 @@ mod pages {
     struct Topologies;
     #[doc = include_str!("../../../docs/validation.md")]
     struct Validation;
+    #[doc = include_str!("../../../docs/wire.md")]
+    struct Wire;
     #[doc = include_str!("../../../docs/workloads.md")]
     struct Workloads;
 }

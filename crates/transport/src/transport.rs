@@ -340,6 +340,20 @@ impl Sender {
         }
     }
 
+    /// The sender of a stream without end: it has nothing to send until packets are appended. Every packet of a stream
+    /// counts as a full one.
+    pub fn of_stream(transport: &Transport, rate: Rate, base_rtt: Time, now: Time) -> Self {
+        match transport {
+            Transport::Uet(config) => Sender::Uet(UetSender::of_stream(config, base_rtt)),
+            Transport::Roce(config) => Sender::Roce(RoceSender::of_stream(config, rate, base_rtt, now)),
+        }
+    }
+
+    /// Appends packets to a stream.
+    pub fn append(&mut self, transport: &Transport, packets: u64) {
+        both!(self, transport, Sender: sender, config => sender.append(config, packets))
+    }
+
     /// Whether there is something to send and the window allows it; pacing aside.
     #[inline]
     pub fn ready(&self, transport: &Transport) -> bool {
@@ -380,23 +394,33 @@ impl Sender {
     }
 
     /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
-    /// is known.
+    /// is known; `measured` is that packet's own round trip, where a stamp came back with the answer: else it is the time
+    /// since the packet was sent.
     #[inline]
-    pub fn on_answer(&mut self, transport: &Transport, now: Time, answer: &Answer, path_rtt: Option<Time>) -> Heard {
+    pub fn on_answer(
+        &mut self,
+        transport: &Transport,
+        now: Time,
+        answer: &Answer,
+        path_rtt: Option<Time>,
+        measured: Option<Time>,
+    ) -> Heard {
         let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = *answer;
         match (self, transport) {
             (Sender::Uet(sender), Transport::Uet(config)) if nack => {
+                sender.note_round_trip(config, measured);
                 let done = sender.on_nack(config, now, &Nack { cumulative, psn, tag }).done;
                 Heard { trimmed: true, done, ..Heard::default() }
             }
             (Sender::Uet(sender), Transport::Uet(config)) => {
                 let bitmap_base = cumulative + u64::from(offset);
                 let ack = Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn };
-                sender.on_ack_over(config, now, &ack, path_rtt).into()
+                sender.on_ack_over(config, now, &ack, path_rtt, measured).into()
             }
             (Sender::Roce(sender), Transport::Roce(config)) => {
                 let sack = (offset != 0).then_some(bitmap);
-                sender.on_reply(config, now, &RoceReply { cumulative, sack, nack, psn, tag, ecn, cnp }).into()
+                let reply = RoceReply { cumulative, sack, nack, psn, tag, ecn, cnp };
+                sender.on_reply_measured(config, now, &reply, measured).into()
             }
             _ => unreachable!("one transport per run"),
         }
@@ -461,6 +485,20 @@ impl Receiver {
             Transport::Uet(config) => Receiver::Uet(UetReceiver::new(config, size)),
             Transport::Roce(config) => Receiver::Roce(RoceReceiver::new(config, size)),
         }
+    }
+
+    /// The receiver of a stream without end, whose packets all count as full ones; it is never complete.
+    pub fn of_stream(transport: &Transport) -> Self {
+        match transport {
+            Transport::Uet(config) => Receiver::Uet(UetReceiver::of_stream(config)),
+            Transport::Roce(config) => Receiver::Roce(RoceReceiver::of_stream(config)),
+        }
+    }
+
+    /// The first PSN that has not been received.
+    #[inline]
+    pub fn cumulative(&self) -> u64 {
+        of_receiver!(self, receiver => receiver.cumulative())
     }
 
     /// Takes a data packet; returns the answer, if one is due, and whether the flow is complete.

@@ -55,6 +55,10 @@ impl Time {
     pub const fn saturating_add(self, other: Time) -> Time {
         Time(self.0.saturating_add(other.0))
     }
+    /// The multiple, or [`Time::MAX`] where it does not fit.
+    pub const fn saturating_mul(self, factor: u64) -> Time {
+        Time(self.0.saturating_mul(factor))
+    }
 }
 
 impl Add for Time {

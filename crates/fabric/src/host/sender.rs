@@ -102,7 +102,7 @@ impl Partition<'_> {
         let path_rtt = flow.of.paths.as_ref().and_then(detour).map(|detour| flow.of.shortest_rtt + detour);
         let scheme = self.hosts.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let blames = packet.flags & LAST_HOP == 0 || self.plan.transport.blames_last_hop();
-        let heard = flow.on_answer(&self.plan.transport, scheme, time, &packet.answer(), path_rtt, blames);
+        let heard = flow.on_answer(&self.plan.transport, scheme, time, &packet.answer(), path_rtt, None, blames);
         if heard.done {
             self.close_sender(slot, now);
         } else {

@@ -102,8 +102,21 @@ impl RoceReceiver {
         }
     }
 
-    /// A data packet arrives.
+    /// The receiver of a stream, whose packets are all full ones; it never completes.
+    pub fn of_stream(config: &RoceConfig) -> Self {
+        RoceReceiver { size: u64::MAX, packets: u64::MAX / config.mtu.max(1), ..RoceReceiver::new(config, 0) }
+    }
+
+    /// The first PSN that has not been received.
+    pub fn cumulative(&self) -> u64 {
+        self.expected
+    }
+
+    /// A data packet arrives. One beyond the flow's end is not taken and not answered.
     pub fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> RoceReceived {
+        if arrival.psn >= self.packets {
+            return RoceReceived { reply: None, complete: false };
+        }
         let complete_before = self.expected == self.packets;
         self.out_of_order += u64::from(arrival.psn != self.expected);
         self.out_of_sequence += u64::from(arrival.psn != self.following);

@@ -24,6 +24,9 @@ struct Sent {
     again: bool,
 }
 
+/// Bytes of a stream as its congestion control knows it when it starts.
+const ENDLESS: u64 = 1 << 40;
+
 /// The sending side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceSender {
@@ -87,6 +90,18 @@ impl RoceSender {
             retransmitted: 0,
             timeouts: 0,
         }
+    }
+
+    /// The sender of a stream, whose packets are all full ones; there are none yet.
+    pub fn of_stream(config: &RoceConfig, line_rate: Rate, base_rtt: Time, now: Time) -> Self {
+        let endless = RoceSender::new(config, line_rate, base_rtt, ENDLESS, now);
+        RoceSender { size: 0, packets: 0, ..endless }
+    }
+
+    /// Appends packets to a stream.
+    pub fn append(&mut self, config: &RoceConfig, packets: u64) {
+        self.packets += packets;
+        self.size = self.packets * config.mtu;
     }
 
     /// The congestion control of a queue pair at its start.
@@ -239,9 +254,21 @@ impl RoceSender {
 
     /// An answer arrived.
     pub fn on_reply(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply) -> Acked {
+        self.on_reply_measured(config, now, reply, None)
+    }
+
+    /// An answer arrived; `measured` is the round trip of the packet that it answers, if it came back with the answer.
+    pub fn on_reply_measured(
+        &mut self,
+        config: &RoceConfig,
+        now: Time,
+        reply: &RoceReply,
+        measured: Option<Time>,
+    ) -> Acked {
         let before = self.una;
         let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
-        let rtt = sample.filter(|sent| !sent.again).map(|sent| now - sent.at);
+        let since = || sample.filter(|sent| !sent.again).map(|sent| now.saturating_sub(sent.at));
+        let rtt = measured.or_else(since);
         // What another queue pair's packets met is not for this one's rate.
         let own = !config.fresh_rate || self.path == Some(reply.tag);
         self.take(config, reply);

@@ -1,6 +1,6 @@
 //! The settings of a run, resolved against its network.
 
-use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, UetTransport};
+use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
 use crate::cc::CcConfig;
 use anabranch_settings::Auto;
 use anabranch_units::{Rate, Time};
@@ -31,8 +31,10 @@ pub struct UetConfig {
     pub ack_size: u64,
     /// Initial and largest window, bytes on the wire; at least one full packet.
     pub window: u64,
-    /// Retransmission timeout.
+    /// Retransmission timeout; where it is measured, the least.
     pub rto: Time,
+    /// Whether each flow measures its timeout.
+    pub measures_rto: bool,
     /// Data packets per acknowledgement.
     pub ack_every: u32,
     /// Which packet that closes a hole is acknowledged at once.
@@ -69,6 +71,7 @@ impl UetConfig {
             ack_size: uet.ack_size.0,
             window,
             rto,
+            measures_rto: uet.rto_rule == RtoRule::Measured,
             ack_every: uet.ack_every.max(1),
             ack_on_filled_hole: uet.ack_on_filled_hole,
             ack_on_mark: uet.ack_on_mark,

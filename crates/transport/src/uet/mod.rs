@@ -12,6 +12,8 @@ mod sender;
 
 pub use crate::cc::CongestionControlKind;
 pub use config::{Network, UetConfig};
-pub use parameters::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, UetParameters, UetTransport};
+pub use parameters::{
+    AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetParameters, UetTransport,
+};
 pub use receiver::{Arrival, DataArrival, Received, UetReceiver};
 pub use sender::{Acked, Nacked, Segment, UetSender};

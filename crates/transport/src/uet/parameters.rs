@@ -56,6 +56,17 @@ choices! {
     }
 }
 
+choices! {
+    /// What the retransmission timeout follows.
+    pub enum RtoRule {
+        /// Nothing: it is fixed per run.
+        Fixed = "fixed",
+        /// The round trips of each flow (RFC 6298): the smoothed one and four times its deviation, `rto` at least; it doubles with
+        /// every timeout until the next answer. For networks whose queues nobody knows.
+        Measured = "measured",
+    }
+}
+
 parameters! {
     /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
     pub struct UetParameters {
@@ -77,6 +88,8 @@ parameters! {
         window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz §V: 1.5 BDP";
         /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
         rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
+        /// What the timeout follows; where it is measured, `rto` is its least value.
+        rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks";
         /// Least value of an automatic timeout.
         min_rto: Time = Time::ZERO, source "ours; 100 us on Dragonfly and Slim Fly (specification 7.10)";
         /// Payload bytes of a full packet.

@@ -89,6 +89,17 @@ impl UetReceiver {
         }
     }
 
+    /// The receiver of a stream, whose packets are all full ones; it never completes.
+    pub fn of_stream(config: &UetConfig) -> Self {
+        let full = UetReceiver::new(config, config.window_packets() * config.mtu);
+        UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }
+    }
+
+    /// The first PSN that has not been received.
+    pub fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+
     /// A data packet arrived. PSNs beyond the flow's end are the caller's mistake and ignored.
     pub fn on_data(&mut self, config: &UetConfig, packet: &DataArrival) -> Received {
         let DataArrival { psn, payload, tag, ecn, ack_request } = *packet;
@@ -97,7 +108,7 @@ impl UetReceiver {
             Arrival { duplicate, out_of_order: psn != self.cumulative, out_of_sequence: psn != self.following };
         self.out_of_order += u64::from(arrival.out_of_order);
         self.out_of_sequence += u64::from(arrival.out_of_sequence);
-        self.following = psn + 1;
+        self.following = psn.wrapping_add(1);
         let fills = !duplicate && psn == self.cumulative && self.beyond > 0;
         if !duplicate && psn < self.packets {
             self.received_bytes += u64::from(payload);

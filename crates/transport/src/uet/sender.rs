@@ -76,6 +76,38 @@ pub struct Nacked {
     pub done: bool,
 }
 
+/// What a flow knows of its round trips, for a timeout that follows them (RFC 6298).
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundTrips {
+    smoothed: Time,
+    deviation: Time,
+    /// Timeouts since the last answer.
+    backoff: u32,
+}
+
+/// Most doublings of a measured timeout.
+const MOST_BACKOFF: u32 = 6;
+
+impl RoundTrips {
+    /// A round trip was measured.
+    fn note(&mut self, rtt: Time) {
+        self.backoff = 0;
+        if self.smoothed == Time::ZERO {
+            (self.smoothed, self.deviation) = (rtt, rtt / 2);
+            return;
+        }
+        let off = rtt.max(self.smoothed).saturating_sub(rtt.min(self.smoothed));
+        self.deviation = (self.deviation * 3 + off) / 4;
+        self.smoothed = (self.smoothed * 7 + rtt) / 8;
+    }
+
+    /// The timeout, `least` at least.
+    fn timeout(&self, least: Time) -> Time {
+        let measured = (self.smoothed + self.deviation * 4).max(least);
+        measured.saturating_mul(1 << self.backoff)
+    }
+}
+
 /// The sending side of a flow.
 #[derive(Clone, Debug)]
 pub struct UetSender {
@@ -93,6 +125,8 @@ pub struct UetSender {
     cwnd: u64,
     /// No packet in flight was sent before this.
     oldest: Time,
+    rto: Time,
+    round_trips: RoundTrips,
     /// PSNs at or above `cumulative` that are acknowledged.
     acked: PsnSet,
     /// Lost packets in the order of their loss; some may be acknowledged since.
@@ -120,12 +154,25 @@ impl UetSender {
             in_flight: 0,
             cwnd: cc.cwnd(),
             oldest: Time::ZERO,
+            rto: config.rto,
+            round_trips: RoundTrips::default(),
             acked: PsnSet::new(span),
             queue: VecDeque::new(),
             cc,
             retransmitted: 0,
             timeouts: 0,
         }
+    }
+
+    /// The sender of a stream, whose packets are all full ones; there are none yet.
+    pub fn of_stream(config: &UetConfig, base_rtt: Time) -> Self {
+        let full = UetSender::new(config, base_rtt, config.window_packets() * config.mtu);
+        UetSender { packets: 0, last_payload: config.mtu as u32, ..full }
+    }
+
+    /// Appends packets to a stream.
+    pub fn append(&mut self, _config: &UetConfig, packets: u64) {
+        self.packets += packets;
     }
 
     #[inline]
@@ -272,13 +319,23 @@ impl UetSender {
 
     /// An ACK arrived.
     pub fn on_ack(&mut self, config: &UetConfig, now: Time, ack: &Ack) -> Acked {
-        self.on_ack_over(config, now, ack, None)
+        self.on_ack_over(config, now, ack, None, None)
     }
 
-    /// An ACK arrived; `path_rtt` is the base round trip of the path that the packet it answers took, if the sender knows.
-    pub fn on_ack_over(&mut self, config: &UetConfig, now: Time, ack: &Ack, path_rtt: Option<Time>) -> Acked {
+    /// An ACK arrived; `path_rtt` is the base round trip of the path that the packet it answers took, if the sender knows;
+    /// `measured` that packet's own round trip, if it came back with the ACK.
+    pub fn on_ack_over(
+        &mut self,
+        config: &UetConfig,
+        now: Time,
+        ack: &Ack,
+        path_rtt: Option<Time>,
+        measured: Option<Time>,
+    ) -> Acked {
         let sample = (ack.psn >= self.cumulative && ack.psn < self.next_psn).then(|| *self.slot(ack.psn));
-        let rtt = sample.filter(|slot| !slot.resent).map(|slot| now - slot.sent_at);
+        let since = || sample.filter(|slot| !slot.resent).map(|slot| now.saturating_sub(slot.sent_at));
+        let rtt = measured.or_else(since);
+        self.note_round_trip(config, rtt);
         let (packets, bytes) = self.take(config, ack.cumulative, ack.bitmap_base, ack.bitmap);
         if packets > 0 {
             let wire = bytes + u64::from(packets) * config.header;
@@ -287,6 +344,17 @@ impl UetSender {
             self.cwnd = self.cc.cwnd();
         }
         Acked { packets, bytes, rtt, done: self.is_done() }
+    }
+
+    /// A round trip that the timeout follows, where it does.
+    #[inline]
+    pub(crate) fn note_round_trip(&mut self, config: &UetConfig, rtt: Option<Time>) {
+        if config.measures_rto
+            && let Some(rtt) = rtt
+        {
+            self.round_trips.note(rtt);
+            self.rto = self.round_trips.timeout(config.rto);
+        }
     }
 
     /// A NACK arrived: a packet came without its payload.
@@ -318,19 +386,20 @@ impl UetSender {
     /// When [`UetSender::on_timer`] must be called next at the latest; `None` where nothing is in flight. It may be too
     /// early, which costs a look, but is never too late.
     #[inline]
-    pub fn deadline(&self, config: &UetConfig) -> Option<Time> {
-        (self.in_flight > 0).then(|| self.oldest.saturating_add(config.rto))
+    pub fn deadline(&self, _config: &UetConfig) -> Option<Time> {
+        (self.in_flight > 0).then(|| self.oldest.saturating_add(self.rto))
     }
 
     /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each.
     pub fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         let mut oldest = Time::MAX;
+        let before = self.timeouts;
         for psn in self.cumulative..self.next_psn {
             let slot = *self.slot(psn);
             if slot.state != State::InFlight {
                 continue;
             }
-            if slot.sent_at.saturating_add(config.rto) > now {
+            if slot.sent_at.saturating_add(self.rto) > now {
                 oldest = oldest.min(slot.sent_at);
                 continue;
             }
@@ -342,6 +411,10 @@ impl UetSender {
         self.cwnd = self.cc.cwnd();
         if oldest != Time::MAX {
             self.oldest = oldest;
+        }
+        if config.measures_rto && self.timeouts > before {
+            self.round_trips.backoff = (self.round_trips.backoff + 1).min(MOST_BACKOFF);
+            self.rto = self.round_trips.timeout(config.rto);
         }
     }
 
@@ -376,5 +449,57 @@ impl UetSender {
     /// Whether everything is acknowledged.
     pub fn is_done(&self) -> bool {
         self.cumulative == self.packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uet::{Network, RtoRule, UetTransport};
+    use anabranch_settings::Auto;
+    use anabranch_units::Rate;
+
+    fn config() -> UetConfig {
+        let mut transport = UetTransport::default();
+        (transport.uet.rto, transport.uet.rto_rule) = (Auto::Value(Time::from_us(120)), RtoRule::Measured);
+        let network = Network {
+            base_rtt: Time::from_us(10),
+            bdp: 50_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(40),
+        };
+        UetConfig::new(&transport, &network)
+    }
+
+    #[test]
+    fn a_measured_timeout_follows_round_trips_and_backs_off() {
+        let config = config();
+        let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+        sender.append(&config, 5);
+        let ack = |psn: u64| Ack { cumulative: psn + 1, bitmap_base: psn + 1, psn, ..Ack::default() };
+        let us = |sender: &UetSender, from: u64| (sender.deadline(&config).unwrap() - Time::from_us(from)).as_us();
+        sender.send(&config, Time::ZERO, 0);
+        assert_eq!(us(&sender, 0), 120.0, "before anything is measured: the least");
+        // 100 us: deviation 50, timeout 100 + 4 * 50. The same again: 37.5, 250.
+        sender.on_ack(&config, Time::from_us(100), &ack(0));
+        sender.send(&config, Time::from_us(100), 0);
+        assert_eq!(us(&sender, 100), 300.0);
+        sender.on_ack(&config, Time::from_us(200), &ack(1));
+        sender.send(&config, Time::from_us(200), 0);
+        assert_eq!(us(&sender, 200), 250.0);
+        // Each timeout doubles it.
+        let mut lost = Vec::new();
+        sender.on_timer(&config, Time::from_us(450), &mut |psn, _| lost.push(psn));
+        sender.send(&config, Time::from_us(450), 0);
+        assert_eq!((us(&sender, 450), &lost[..]), (500.0, &[2][..]));
+        sender.on_timer(&config, Time::from_us(950), &mut |psn, _| lost.push(psn));
+        sender.send(&config, Time::from_us(950), 0);
+        assert_eq!(us(&sender, 950), 1000.0);
+        // A packet that was sent again tells nothing by itself, but a stamp does: 20 us; smoothed 90, deviation 48.125.
+        let stamped = Some(Time::from_us(20));
+        sender.on_ack_over(&config, Time::from_us(970), &ack(2), None, stamped);
+        sender.send(&config, Time::from_us(970), 0);
+        assert_eq!(us(&sender, 970), 90.0 + 4.0 * 48.125);
     }
 }

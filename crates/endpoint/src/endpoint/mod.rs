@@ -1,0 +1,355 @@
+//! An endpoint on a real network, without the network: datagrams and times in, datagrams, deadlines and events out.
+
+mod peers;
+mod receive;
+mod transmit;
+
+pub use receive::Arrival;
+pub use transmit::Transmit;
+
+use crate::{
+    Balancer, Flow, Nic, header,
+    pacer::Pacer,
+    peer::{Bytes, Event, Peer, Phase, SendError, Why},
+    settings::Settings,
+    stream::{Incoming, Outgoing},
+};
+use anabranch_lb::{
+    GuidedPath, GuidedPaths,
+    registry::{Host, TagKind},
+};
+use anabranch_random::Stream;
+use anabranch_transport::{Transport, uet::Network};
+use anabranch_units::Time;
+use slab::Slab;
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    sync::Arc,
+};
+use transmit::Control;
+
+/// What an endpoint counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data packets sent.
+    pub packets: u64,
+    /// Of them those that were sent before.
+    pub retransmitted: u64,
+    /// Packets given up for lost by a timeout.
+    pub timeouts: u64,
+    /// Headers of trimmed packets received.
+    pub trimmed: u64,
+    /// Marked packets received.
+    pub marked: u64,
+    /// Probes of schemes sent.
+    pub probes: u64,
+    /// Data packets sent over another path than the one before them of their stream.
+    pub path_switches: u64,
+    /// Datagrams that are none of ours, or say what cannot be.
+    pub refused: u64,
+    /// Datagrams of a peer or a connection that we know nothing of.
+    pub strangers: u64,
+    /// Data packets for whose message there was no room.
+    pub no_room: u64,
+    /// Answers that were not sent because too many waited.
+    pub answers_dropped: u64,
+}
+
+/// Answers that may wait; what a receiver says later says all that it said before.
+const MOST_CONTROL: usize = 4096;
+/// The stream number of the endpoint's own probes.
+const CALIBRATION: u32 = u32::MAX;
+/// Packets of a stream, which has no end, that schemes are told of.
+const STREAM_PACKETS: u64 = 1 << 20;
+/// PSNs end here.
+const LAST_PSN: u64 = 1 << 47;
+
+/// Whose timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Stream { slot: u32, peer: u32, stream: u32 },
+    Receiver { peer: u32, stream: u32 },
+    Peer { peer: u32 },
+}
+
+/// An endpoint: its peers, the streams to them and from them, and one line that all its packets leave by.
+#[derive(Debug)]
+pub struct Endpoint {
+    settings: Settings,
+    draws: Stream,
+    /// What streams use whose peer has no transport of its own yet: receivers need none of its round trips.
+    transport: Transport,
+    transports: Vec<Option<Transport>>,
+    peers: Vec<Option<Peer>>,
+    flows: Slab<Flow<Outgoing>>,
+    balancer: Balancer<Host>,
+    tags: TagKind,
+    paths: Arc<GuidedPaths>,
+    nic: Nic,
+    pacer: Pacer,
+    /// Peer, label, packet.
+    control: VecDeque<(u32, u32, Control)>,
+    timers: BinaryHeap<Reverse<(Time, Timer)>>,
+    events: VecDeque<Event>,
+    counters: Counters,
+    /// Numbers streams, so that those whose time comes at once have an order.
+    opened: u32,
+    /// Whose turn it is where the tag names no path.
+    turn: u32,
+}
+
+impl Endpoint {
+    /// An endpoint that knows nobody yet. `settings.transport` and `settings.scheme` must have passed their checks.
+    pub fn new(mut settings: Settings) -> Self {
+        settings.labels = settings.labels.clamp(1, 1 << 12);
+        settings.span = settings.span.clamp(1, 1 << 20);
+        settings.most_held = settings.most_held.max(2 * settings.most_message);
+        let transport = resolve(&settings, Time::from_us(1000));
+        let draws = Stream::keyed(settings.seed, 0, "endpoint");
+        let balancer = Balancer::new(settings.scheme.build(settings.seed, 0));
+        let tags = settings.scheme.about().tags;
+        // Every label is a path like any other.
+        let path = |label: u32| GuidedPath {
+            ev: label as u16,
+            kind: 0,
+            minimal: true,
+            latency: Time::from_us(1),
+            propagation: Time::from_us(1),
+            hops: 1,
+        };
+        let paths = Arc::new(GuidedPaths::new((0..settings.labels).map(path)));
+        let pacer = Pacer::new(settings.rate, settings.overhead, settings.catch_up);
+        Endpoint {
+            settings,
+            draws,
+            transport,
+            transports: Vec::new(),
+            peers: Vec::new(),
+            flows: Slab::new(),
+            balancer,
+            tags,
+            paths,
+            nic: Nic::default(),
+            pacer,
+            control: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            opened: 0,
+            turn: 0,
+        }
+    }
+
+    /// What it was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> Counters {
+        let switches: u64 = self.flows.iter().map(|(_, flow)| flow.path_switches()).sum();
+        Counters { path_switches: self.counters.path_switches + switches, ..self.counters }
+    }
+
+    /// Bytes of the longest datagram that it sends.
+    pub fn longest_datagram(&self) -> usize {
+        header::DATA_HEADER + self.settings.mtu() as usize
+    }
+
+    /// Base round trip and noise floor of a peer whose streams are open.
+    pub fn round_trip(&self, peer: u32) -> Option<(Time, Time)> {
+        let peer = self.peer(peer).filter(|peer| peer.phase == Phase::Open)?;
+        Some((peer.base_rtt, peer.noise))
+    }
+
+    /// Bytes, packets and messages held for peers at either end: what must stay bounded.
+    pub fn held(&self) -> (u64, usize) {
+        let sending: u64 = self.flows.iter().map(|(_, flow)| flow.of.held).sum();
+        let peers = || self.peers.iter().flatten();
+        let receiving: u64 = peers().map(|peer| peer.held).sum();
+        let messages: usize = peers().flat_map(|peer| peer.incoming.values()).map(Incoming::held_messages).sum();
+        (sending + receiving, messages + self.control.len() + self.timers.len())
+    }
+
+    /// Whether nothing waits to be sent or acknowledged.
+    pub fn is_idle(&self) -> bool {
+        let waiting = self.peers.iter().flatten().any(|peer| !peer.waiting.is_empty());
+        !waiting && self.control.is_empty() && self.flows.iter().all(|(_, flow)| flow.of.is_idle())
+    }
+
+    fn peer(&self, peer: u32) -> Option<&Peer> {
+        self.peers.get(peer as usize)?.as_ref()
+    }
+
+    // ---- what its owner asks for ----
+
+    /// Says hello to a peer, unless it is known.
+    pub fn connect(&mut self, now: Time, peer: u32) {
+        if self.peer(peer).is_some() || !self.make_peer(peer, Phase::Greeting) {
+            return;
+        }
+        self.ask(peer, now);
+    }
+
+    /// Appends a message to a stream to a peer; streams open as they are used. Returns the message's number in its stream.
+    ///
+    /// # Errors
+    /// Where there is no such peer, the message is too large for it, or too much waits already.
+    pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u32, SendError> {
+        let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut).ok_or(SendError::NoPeer)?;
+        if stream == CALIBRATION {
+            return Err(SendError::NoPeer);
+        }
+        if bytes.len() as u64 > known.most_message.min(self.settings.most_message) {
+            return Err(SendError::TooLarge(known.most_message.min(self.settings.most_message)));
+        }
+        let flows = &self.flows;
+        let held: u64 = known.streams.values().map(|slot| flows[*slot as usize].of.held).sum();
+        let held = held + known.waiting.iter().map(|outgoing| outgoing.held).sum::<u64>();
+        if held + bytes.len() as u64 > self.settings.most_held {
+            return Err(SendError::Full);
+        }
+        if let Some(&slot) = known.streams.get(&stream) {
+            let number = self.flows[slot as usize].of.push(bytes);
+            self.offer(slot, now);
+            return Ok(number);
+        }
+        let at = match known.waiting.iter().position(|outgoing| outgoing.stream == stream) {
+            Some(at) => at,
+            None => {
+                known.waiting.push(Outgoing::new(peer, stream, known.theirs, self.settings.transport.mtu()));
+                known.waiting.len() - 1
+            }
+        };
+        let number = known.waiting[at].push(bytes);
+        match known.phase {
+            Phase::Open => self.open_waiting(peer, now),
+            Phase::Greeted => {
+                // Whoever only listened so far measures before it speaks.
+                known.phase = Phase::Calibrating;
+                self.ask(peer, now);
+            }
+            Phase::Greeting | Phase::Calibrating => {}
+        }
+        Ok(number)
+    }
+
+    /// Takes leave of a peer; whatever is under way is lost.
+    pub fn close(&mut self, peer: u32) {
+        if let Some(known) = self.peer(peer) {
+            let connection = known.theirs;
+            self.forget(peer);
+            self.say(peer, 0, Control::Bye { connection });
+        }
+    }
+
+    /// The host has learnt which labels are dead.
+    pub fn paths_changed(&mut self, now: Time, peer: u32, dead: &[bool]) {
+        let Some(known) = self.peer(peer) else { return };
+        let slots: Vec<u32> = known.streams.values().copied().collect();
+        for slot in slots {
+            self.flows[slot as usize].on_paths_changed(self.balancer.scheme_mut(), now, dead);
+        }
+    }
+
+    /// What has happened, in order.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        if let Event::Received { peer, bytes, .. } = &event
+            && let Some(Some(known)) = self.peers.get_mut(*peer as usize)
+        {
+            known.held = known.held.saturating_sub(bytes.len() as u64);
+        }
+        Some(event)
+    }
+
+    /// Shows a stream's sender what it may send next.
+    fn offer(&mut self, slot: u32, now: Time) {
+        let flow = &mut self.flows[slot as usize];
+        let peer = flow.of.peer as usize;
+        let span = self.peers.get(peer).and_then(Option::as_ref).map_or(1, |known| known.span);
+        let transport = self.transports[peer].as_ref().unwrap_or(&self.transport);
+        let more = flow.of.offer(flow.sender.cumulative(), span);
+        if more > 0 && flow.of.offered < LAST_PSN {
+            flow.sender.append(transport, more);
+        }
+        self.nic.enter(slot, flow, transport, now);
+    }
+
+    /// Sees to it that a timer strikes for a stream when it needs one.
+    fn arm(&mut self, slot: u32, now: Time) {
+        let flow = &mut self.flows[slot as usize];
+        let transport = self.transports[flow.of.peer as usize].as_ref().unwrap_or(&self.transport);
+        if let Some(at) = flow.arm(transport, now) {
+            let (peer, stream) = (flow.of.peer, flow.of.stream);
+            self.timers.push(Reverse((at, Timer::Stream { slot, peer, stream })));
+        }
+    }
+
+    /// The slot of a stream to a peer.
+    fn slot(&self, peer: u32, stream: u32) -> Option<u32> {
+        self.peer(peer)?.streams.get(&stream).copied()
+    }
+
+    /// When [`Endpoint::handle_timeout`] or [`Endpoint::poll_transmit`] has something to do next, unless something arrives;
+    /// `None`: never.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        let free_at = self.pacer.free_at();
+        let waits = !self.control.is_empty() || !self.nic.round().is_empty();
+        let sends = if waits { Some(free_at) } else { self.nic.paced_until().map(|time| time.max(free_at)) };
+        [timer, sends].into_iter().flatten().min()
+    }
+
+    /// Timers that are due at `now` strike.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(&Reverse((at, timer))) = self.timers.peek()
+            && at <= now
+        {
+            self.timers.pop();
+            match timer {
+                Timer::Peer { peer } => self.peer_timer(peer, at, now),
+                Timer::Receiver { peer, stream } => self.receiver_timer(peer, stream, at, now),
+                Timer::Stream { slot, peer, stream } => {
+                    if self.slot(peer, stream) == Some(slot) {
+                        self.stream_timer(slot, peer, at, now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn stream_timer(&mut self, slot: u32, peer: u32, at: Time, now: Time) {
+        let flow = &mut self.flows[slot as usize];
+        if !flow.awaits(at) {
+            return;
+        }
+        let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
+        let lost = flow.on_timer(transport, self.balancer.scheme_mut(), now);
+        self.counters.timeouts += lost;
+        if lost > 0
+            && let Some(Some(known)) = self.peers.get_mut(peer as usize)
+        {
+            let since = *known.quiet_since.get_or_insert(now);
+            if now.saturating_sub(since) > self.settings.give_up {
+                return self.lose(peer, Why::Silent);
+            }
+        }
+        self.send_probes(slot, now);
+        self.offer(slot, now);
+        self.arm(slot, now);
+    }
+}
+
+/// The transport towards a peer of this round trip.
+fn resolve(settings: &Settings, base_rtt: Time) -> Transport {
+    let network = Network {
+        base_rtt,
+        bdp: settings.rate.bytes_in(base_rtt),
+        queue_drain: settings.queue_drain,
+        trimming: true,
+        nic_rate: settings.rate,
+    };
+    Transport::new(&settings.transport, &network)
+}

@@ -1,0 +1,187 @@
+//! How endpoints get to know each other: greetings, the base round trip, the opening of streams, and the end.
+
+use super::{
+    Arrival, CALIBRATION, Endpoint, STREAM_PACKETS, Timer, resolve,
+    transmit::{Control, Welcome},
+};
+use crate::{
+    Flow,
+    header::{self, Greeting},
+    peer::{Event, Peer, Phase, Why},
+};
+use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
+use anabranch_random::Stream;
+use anabranch_transport::Sender;
+use anabranch_units::Time;
+use std::cmp::Reverse;
+
+impl Endpoint {
+    pub(super) fn make_peer(&mut self, peer: u32, phase: Phase) -> bool {
+        let at = peer as usize;
+        if at >= self.settings.most_peers {
+            return false;
+        }
+        if self.peers.len() <= at {
+            self.peers.resize_with(at + 1, || None);
+            self.transports.resize_with(at + 1, || None);
+        }
+        let (ours, nonce) = (self.draws.bits() as u32, self.draws.bits());
+        self.peers[at] = Some(Peer::new(phase, ours, nonce));
+        true
+    }
+
+    pub(super) fn lose(&mut self, peer: u32, why: Why) {
+        if self.peer(peer).is_some() {
+            self.forget(peer);
+            self.events.push_back(Event::Lost { peer, why });
+        }
+    }
+
+    /// Drops whatever belongs to a peer.
+    pub(super) fn forget(&mut self, peer: u32) {
+        let Some(known) = self.peers.get_mut(peer as usize).and_then(Option::take) else { return };
+        for slot in known.streams.values() {
+            let flow = self.flows.remove(*slot as usize);
+            self.balancer.close(flow.scheme_slot());
+            self.nic.leave(*slot, &flow);
+            self.counters.path_switches += flow.path_switches();
+        }
+        self.transports[peer as usize] = None;
+        self.control.retain(|(of, ..)| *of != peer);
+    }
+
+    /// The next hello or calibration of a peer, and a timer in case that no answer comes.
+    pub(super) fn ask(&mut self, peer: u32, now: Time) {
+        let labels = self.settings.labels;
+        let size = self.longest_datagram();
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        let question = match known.phase {
+            Phase::Greeting => Control::Hello,
+            Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
+            Phase::Greeted | Phase::Open => return,
+        };
+        let label = known.asked % labels;
+        known.asked = known.asked.wrapping_add(1);
+        known.quiet_since.get_or_insert(now);
+        known.timer_at = now + self.settings.patience;
+        self.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+        self.say(peer, label, question);
+    }
+
+    /// A question of ours was not answered in time.
+    pub(super) fn peer_timer(&mut self, peer: u32, at: Time, now: Time) {
+        let Some(known) = self.peer(peer).filter(|known| known.timer_at == at) else { return };
+        if known.quiet_since.is_some_and(|since| now.saturating_sub(since) > self.settings.give_up) {
+            return self.lose(peer, Why::Silent);
+        }
+        self.ask(peer, now);
+    }
+
+    pub(super) fn on_hello(&mut self, arrival: &Arrival<'_>, greeting: &Greeting) {
+        let peer = arrival.peer;
+        let mut welcome = Welcome {
+            to: greeting.connection,
+            ours: 0,
+            nonce: greeting.nonce,
+            stamp: greeting.stamp,
+            arrived: arrival.at,
+        };
+        if u64::from(greeting.mtu) != self.settings.mtu() {
+            // The welcome says what ours is; the other end gives up.
+            self.counters.refused += 1;
+            return self.say(peer, arrival.label, Control::Welcome(welcome));
+        }
+        let restarted = |known: &Peer| known.their_nonce.is_some_and(|nonce| nonce != greeting.nonce);
+        if self.peer(peer).is_some_and(restarted) {
+            self.lose(peer, Why::Restarted);
+        }
+        if self.peer(peer).is_none() && !self.make_peer(peer, Phase::Greeted) {
+            self.counters.strangers += 1;
+            return;
+        }
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        known.their_nonce = Some(greeting.nonce);
+        (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
+        known.span = u64::from(greeting.span.min(self.settings.span));
+        welcome.ours = known.ours;
+        self.say(peer, arrival.label, Control::Welcome(welcome));
+    }
+
+    pub(super) fn on_welcome(&mut self, now: Time, peer: u32, greeting: &Greeting) {
+        let ours = self.settings.mtu();
+        let span = self.settings.span;
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
+            return;
+        }
+        if u64::from(greeting.mtu) != ours {
+            return self.lose(peer, Why::Mtu { theirs: greeting.mtu, ours: ours as u16 });
+        }
+        (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
+        known.span = u64::from(greeting.span.min(span));
+        known.phase = Phase::Calibrating;
+        known.asked = 0;
+        self.ask(peer, now);
+    }
+
+    /// A full packet of ours has been there and back.
+    pub(super) fn on_calibration(&mut self, now: Time, peer: u32, rtt: Time) {
+        let (wanted, floor) = (self.settings.calibrations.max(1) as usize, self.settings.rtt_floor);
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        if known.phase != Phase::Calibrating {
+            return;
+        }
+        known.samples.push(rtt);
+        if known.samples.len() < wanted {
+            return self.ask(peer, now);
+        }
+        known.calibrate(floor);
+        known.phase = Phase::Open;
+        known.timer_at = Time::MAX;
+        known.samples = Vec::new();
+        let (base_rtt, noise) = (known.base_rtt, known.noise);
+        self.transports[peer as usize] = Some(resolve(&self.settings, base_rtt + noise));
+        self.events.push_back(Event::Open { peer, base_rtt, noise });
+        self.open_waiting(peer, now);
+    }
+
+    /// Opens the streams that waited for it.
+    pub(super) fn open_waiting(&mut self, peer: u32, now: Time) {
+        let settings = &self.settings;
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        let Some(transport) = &self.transports[peer as usize] else { return };
+        let base_rtt = known.base_rtt + known.noise;
+        let mtu = settings.mtu();
+        let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
+        let bdp = settings.rate.bytes_in(base_rtt);
+        let mut opened = Vec::new();
+        for mut outgoing in std::mem::take(&mut known.waiting) {
+            outgoing.connection = known.theirs;
+            let uplinks = [settings.labels];
+            let guided = (self.tags == TagKind::Guided).then_some(&self.paths);
+            let info = FlowInfo {
+                key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(outgoing.stream), "stream").bits(),
+                src: 0,
+                dst: peer.wrapping_add(1),
+                size: mtu * STREAM_PACKETS,
+                packets: STREAM_PACKETS,
+                bdp_packets: bdp.div_ceil(full).max(1),
+                base_rtt,
+                rate: settings.rate,
+                full_packet: full as u32,
+                early_packets: transport.early_packets(),
+                paths: PathSpace { uplinks: &uplinks, guided, dead: &[] },
+            };
+            let scheme_slot = self.balancer.open(now, &info);
+            let sender = Sender::of_stream(transport, settings.rate, base_rtt, now);
+            let stream = outgoing.stream;
+            let slot = self.flows.insert(Flow::new(sender, self.opened, scheme_slot, now, outgoing)) as u32;
+            self.opened = self.opened.wrapping_add(1);
+            known.streams.insert(stream, slot);
+            opened.push(slot);
+        }
+        for slot in opened {
+            self.offer(slot, now);
+        }
+    }
+}

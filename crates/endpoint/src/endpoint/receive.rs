@@ -1,0 +1,172 @@
+//! What arrives.
+
+use super::{CALIBRATION, Endpoint, Timer, transmit::Control};
+use crate::{
+    header::{Data, Packet, Probed},
+    peer::{Event, Why},
+    stream::{Incoming, Limits},
+};
+use anabranch_transport::Answer;
+use anabranch_units::Time;
+use std::cmp::Reverse;
+
+/// A datagram that arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The peer that it comes from.
+    pub peer: u32,
+    /// The label that answers to it should carry.
+    pub label: u32,
+    /// When it arrived, which may be some time ago.
+    pub at: Time,
+    /// Whether it was marked on its way.
+    pub ecn: bool,
+    /// What it says.
+    pub bytes: &'a [u8],
+}
+
+impl Endpoint {
+    /// A datagram has arrived; `now` is when it is dealt with.
+    pub fn handle(&mut self, now: Time, arrival: &Arrival<'_>) {
+        let Ok(packet) = Packet::decode(arrival.bytes) else {
+            self.counters.refused += 1;
+            return;
+        };
+        let connection = match &packet {
+            Packet::Hello(greeting) => return self.on_hello(arrival, greeting),
+            Packet::Welcome { connection, .. }
+            | Packet::Data { connection, .. }
+            | Packet::Answer { connection, .. }
+            | Packet::Probe { connection, .. }
+            | Packet::Echo { connection, .. }
+            | Packet::Bye { connection } => *connection,
+        };
+        let peer = arrival.peer;
+        match self.peers.get_mut(peer as usize).and_then(Option::as_mut) {
+            Some(known) if known.ours == connection => known.quiet_since = None,
+            _ => {
+                self.counters.strangers += 1;
+                return;
+            }
+        }
+        match packet {
+            Packet::Hello(_) => {}
+            Packet::Welcome { greeting, .. } => self.on_welcome(now, peer, &greeting),
+            Packet::Data { data, payload, .. } => self.on_data(now, arrival, &data, payload),
+            Packet::Answer { stream, answer, stamp, held, .. } => {
+                let rtt = stamp.map(|stamp| now.saturating_sub(stamp).saturating_sub(held));
+                self.on_answer(now, peer, stream, &answer, rtt);
+            }
+            Packet::Probe { probe, .. } => self.say(peer, arrival.label, Control::Echo { probe, arrived: arrival.at }),
+            Packet::Echo { echo, .. } => {
+                let rtt = now.saturating_sub(echo.stamp).saturating_sub(echo.held);
+                self.on_echo(now, peer, &echo, rtt);
+            }
+            Packet::Bye { .. } => self.lose(peer, Why::Left),
+        }
+    }
+
+    pub(super) fn on_data(&mut self, now: Time, arrival: &Arrival<'_>, data: &Data, payload: Option<&[u8]>) {
+        let peer = arrival.peer;
+        let limits = Limits {
+            mtu: self.settings.mtu(),
+            span: u64::from(self.settings.span),
+            most_message: self.settings.most_message,
+            most_held: self.settings.most_held,
+        };
+        let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        if !known.incoming.contains_key(&data.stream) {
+            if known.incoming.len() >= self.settings.most_streams {
+                self.counters.no_room += 1;
+                return;
+            }
+            known.incoming.insert(data.stream, Incoming::new(transport));
+        }
+        let Some(incoming) = known.incoming.get_mut(&data.stream) else { return };
+        if !incoming.fits(data, &limits) {
+            self.counters.refused += 1;
+            return;
+        }
+        self.counters.marked += u64::from(arrival.ecn);
+        let answer = match payload {
+            None => {
+                self.counters.trimmed += 1;
+                incoming.receiver().on_header(transport, data.psn, data.tag)
+            }
+            Some(payload) => {
+                if !incoming.make_room(data, &limits, &mut known.held) {
+                    self.counters.no_room += 1;
+                    return;
+                }
+                incoming.on_data(transport, now, data, payload, arrival.ecn, limits.mtu)
+            }
+        };
+        let mut corrupt = false;
+        while let Some((message, bytes, whole)) = incoming.take(limits.mtu) {
+            corrupt |= !whole;
+            if !whole {
+                break;
+            }
+            self.events.push_back(Event::Received { peer, stream: data.stream, message, bytes });
+        }
+        if let Some(due) = incoming.receiver().deadline()
+            && due < incoming.timer_at
+        {
+            incoming.timer_at = due;
+            self.timers.push(Reverse((due, Timer::Receiver { peer, stream: data.stream })));
+        }
+        if corrupt {
+            let connection = known.theirs;
+            self.lose(peer, Why::Corrupt);
+            return self.say(peer, arrival.label, Control::Bye { connection });
+        }
+        if let Some(answer) = answer {
+            let stamp = Some(data.stamp);
+            self.say(peer, arrival.label, Control::Answer { stream: data.stream, answer, stamp, arrived: arrival.at });
+        }
+    }
+
+    pub(super) fn on_answer(&mut self, now: Time, peer: u32, stream: u32, answer: &Answer, rtt: Option<Time>) {
+        let Some(slot) = self.slot(peer, stream) else { return };
+        let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
+        let flow = &mut self.flows[slot as usize];
+        let scheme = self.balancer.scheme_mut();
+        let heard = flow.on_answer(transport, scheme, now, answer, None, rtt, true);
+        let cumulative = flow.sender.cumulative();
+        while let Some(message) = flow.of.acknowledged(cumulative) {
+            self.events.push_back(Event::Sent { peer, stream, message });
+        }
+        if !heard.trimmed {
+            self.send_probes(slot, now);
+        }
+        self.offer(slot, now);
+        self.arm(slot, now);
+    }
+
+    pub(super) fn on_echo(&mut self, now: Time, peer: u32, echo: &Probed, rtt: Time) {
+        if echo.stream == CALIBRATION {
+            // Late echoes of questions that were asked again count for nothing.
+            let last = self.peer(peer).is_some_and(|known| known.asked.wrapping_sub(1) == echo.tag);
+            if last {
+                self.on_calibration(now, peer, rtt);
+            }
+        } else if let Some(slot) = self.slot(peer, echo.stream) {
+            self.flows[slot as usize].on_probe_reply(self.balancer.scheme_mut(), now, echo.tag, rtt);
+            self.offer(slot, now);
+        }
+    }
+
+    pub(super) fn receiver_timer(&mut self, peer: u32, stream: u32, at: Time, now: Time) {
+        let transport = self.transports.get(peer as usize).and_then(Option::as_ref).unwrap_or(&self.transport);
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        let Some(incoming) = known.incoming.get_mut(&stream).filter(|incoming| incoming.timer_at == at) else { return };
+        incoming.timer_at = Time::MAX;
+        if let Some(answer) = incoming.receiver().on_timer(transport, now) {
+            self.say(peer, 0, Control::Answer { stream, answer, stamp: None, arrived: now });
+        } else if let Some(due) = incoming.receiver().deadline() {
+            incoming.timer_at = due;
+            self.timers.push(Reverse((due, Timer::Receiver { peer, stream })));
+        }
+    }
+}

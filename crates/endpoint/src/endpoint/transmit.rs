@@ -1,0 +1,198 @@
+//! What leaves.
+
+use super::{Counters, Endpoint, MOST_CONTROL};
+use crate::{
+    Departure, Line, Transports,
+    header::{self, Data, Greeting, Probed},
+    pacer::Pacer,
+    settings::Settings,
+    stream::Outgoing,
+};
+use anabranch_lb::{
+    Tag,
+    registry::{Host, TagKind},
+};
+use anabranch_transport::{Answer, Transport};
+use anabranch_units::Time;
+
+/// Where a datagram goes that [`Endpoint::poll_transmit`] has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The peer that it goes to.
+    pub peer: u32,
+    /// The label that it carries.
+    pub label: u32,
+    /// Whether switches may mark it.
+    pub ecn: bool,
+}
+
+/// A packet that goes before all data.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Control {
+    Hello,
+    Welcome(Welcome),
+    Answer { stream: u32, answer: Answer, stamp: Option<Time>, arrived: Time },
+    Probe { stream: u32, tag: Tag, size: usize },
+    Echo { probe: Probed, arrived: Time },
+    Bye { connection: u32 },
+}
+
+/// What a welcome says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Welcome {
+    /// The connection of whoever said hello, and ours; 0: there is none.
+    pub(super) to: u32,
+    pub(super) ours: u32,
+    pub(super) nonce: u64,
+    pub(super) stamp: Time,
+    pub(super) arrived: Time,
+}
+
+/// The transports of all peers, as the NIC asks for them.
+struct PerPeer<'a>(&'a [Option<Transport>], &'a Transport);
+
+impl Transports<Outgoing> for PerPeer<'_> {
+    #[inline]
+    fn of<'a>(&'a self, flow: &'a Outgoing) -> &'a Transport {
+        self.0.get(flow.peer as usize).and_then(Option::as_ref).unwrap_or(self.1)
+    }
+}
+
+/// What a stream's packet leaves by.
+struct WireLine<'a> {
+    scheme: &'a mut Host,
+    pacer: &'a mut Pacer,
+    counters: &'a mut Counters,
+    out: &'a mut Vec<u8>,
+    sent: Option<(u32, Tag)>,
+}
+
+impl Line<Outgoing> for WireLine<'_> {
+    type Scheme = Host;
+
+    #[inline]
+    fn scheme(&mut self, _flow: &Outgoing) -> &mut Host {
+        self.scheme
+    }
+
+    fn start(&mut self, flow: &Outgoing, packet: &Departure, start: Time) -> Time {
+        let psn = packet.segment.psn;
+        // The sender knows of no packet that the stream does not hold.
+        if let Some((message, index)) = flow.find(psn) {
+            let from = (u64::from(index) * flow.mtu) as usize;
+            let to = (from + flow.mtu as usize).min(message.bytes.len());
+            let data = Data {
+                stream: flow.stream,
+                payload: (to - from) as u16,
+                psn,
+                tag: packet.tag,
+                message: message.number,
+                length: message.bytes.len() as u64,
+                index,
+                checksum: message.checksum,
+                stamp: start,
+                ack_request: packet.ack_request,
+            };
+            header::data(self.out, flow.connection, &data);
+            self.out.extend_from_slice(&message.bytes[from..to]);
+            self.sent = Some((flow.peer, packet.tag));
+            self.counters.packets += 1;
+            self.counters.retransmitted += u64::from(packet.segment.retransmission);
+        }
+        // One datagram at a time: the line is free again later than now, whatever the pacer makes up for.
+        self.pacer.occupy(start, self.out.len()).max(start + Time::from_ps(1))
+    }
+
+    fn has_urgent(&self) -> bool {
+        false
+    }
+}
+
+impl Endpoint {
+    /// Queues a packet that goes before all data.
+    pub(super) fn say(&mut self, peer: u32, label: u32, control: Control) {
+        if self.control.len() >= MOST_CONTROL {
+            self.counters.answers_dropped += 1;
+            return;
+        }
+        self.control.push_back((peer, label, control));
+    }
+
+    /// The label of a path tag: tags that number paths name one each, others are folded.
+    pub(super) fn label(&mut self, tag: Tag) -> u32 {
+        let labels = self.settings.labels;
+        match self.tags {
+            TagKind::Guided => (tag >> 16) % labels,
+            TagKind::Category => {
+                self.turn = (self.turn + 1) % labels;
+                self.turn
+            }
+            TagKind::Entropy | TagKind::MultiPart => (tag ^ tag >> 16) % labels,
+        }
+    }
+
+    pub(super) fn greeting(&self, connection: u32, nonce: u64, stamp: Time, held: Time) -> Greeting {
+        let Settings { span, most_message, .. } = self.settings;
+        Greeting { connection, nonce, mtu: self.settings.mtu() as u16, span, most_message, stamp, held }
+    }
+
+    /// The next datagram that may leave at `now`, written into `out`; `None`: none may.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        if self.pacer.free_at() > now {
+            return None;
+        }
+        if let Some((peer, label, control)) = self.control.pop_front() {
+            self.write(peer, control, now, out);
+            self.pacer.occupy(now, out.len());
+            return Some(Transmit { peer, label, ecn: false });
+        }
+        let transports = PerPeer(&self.transports, &self.transport);
+        self.nic.promote(&mut self.flows, &transports, now);
+        out.clear();
+        let (pacer, counters) = (&mut self.pacer, &mut self.counters);
+        let mut line = WireLine { scheme: self.balancer.scheme_mut(), pacer, counters, out, sent: None };
+        let slot = self.nic.serve(&mut self.flows, &transports, &mut line, now, now)?;
+        let (peer, tag) = line.sent?;
+        self.arm(slot, now);
+        let label = self.label(tag);
+        Some(Transmit { peer, label, ecn: true })
+    }
+
+    pub(super) fn write(&self, peer: u32, control: Control, now: Time, out: &mut Vec<u8>) {
+        let connection = self.peer(peer).map_or(0, |known| known.theirs);
+        match control {
+            Control::Hello => {
+                let (ours, nonce) = self.peer(peer).map_or((0, 0), |known| (known.ours, known.nonce));
+                let greeting = self.greeting(ours, nonce, now, Time::ZERO);
+                header::hello(out, &greeting, self.longest_datagram());
+            }
+            Control::Welcome(Welcome { to, ours, nonce, stamp, arrived }) => {
+                header::welcome(out, to, &self.greeting(ours, nonce, stamp, now.saturating_sub(arrived)));
+            }
+            Control::Answer { stream, answer, stamp, arrived } => {
+                header::answer(out, connection, stream, &answer, stamp, now.saturating_sub(arrived));
+            }
+            Control::Probe { stream, tag, size } => {
+                let probe = Probed { stream, tag, stamp: now, size: 0, held: Time::ZERO };
+                header::probe(out, connection, &probe, size);
+            }
+            Control::Echo { probe, arrived } => {
+                header::echo(out, connection, &Probed { held: now.saturating_sub(arrived), ..probe });
+            }
+            Control::Bye { connection } => header::bye(out, connection),
+        }
+    }
+
+    /// Sends what the scheme of a stream wants to explore.
+    pub(super) fn send_probes(&mut self, slot: u32, now: Time) {
+        let flow = &self.flows[slot as usize];
+        let (peer, stream) = (flow.of.peer, flow.of.stream);
+        while let Some(probe) = self.flows[slot as usize].poll_probe(self.balancer.scheme_mut(), now) {
+            // A full packet, so that its round trip is one's of data.
+            let size = self.longest_datagram();
+            let label = self.label(probe.tag);
+            self.counters.probes += 1;
+            self.say(peer, label, Control::Probe { stream, tag: probe.tag, size });
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What an endpoint knows of another one.
+
+use crate::{stream::Incoming, stream::Outgoing};
+use anabranch_units::Time;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// How far two endpoints know each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// We have been greeted and wait for whatever comes.
+    Greeted,
+    /// We say hello until we are welcome.
+    Greeting,
+    /// We measure the base round trip.
+    Calibrating,
+    /// Streams are open.
+    Open,
+}
+
+/// Another endpoint.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) phase: Phase,
+    /// What its datagrams must carry, and ours to it.
+    pub(crate) ours: u32,
+    pub(crate) theirs: u32,
+    /// Of our hello, and of its.
+    pub(crate) nonce: u64,
+    pub(crate) their_nonce: Option<u64>,
+    /// Largest message that it takes, and packets that a stream to it may have under way.
+    pub(crate) most_message: u64,
+    pub(crate) span: u64,
+    /// Questions asked so far, hellos or calibrations, of which one is open.
+    pub(crate) asked: u32,
+    pub(crate) samples: Vec<Time>,
+    pub(crate) base_rtt: Time,
+    pub(crate) noise: Time,
+    /// Streams to it by number: where they are among the flows.
+    pub(crate) streams: BTreeMap<u32, u32>,
+    /// Streams that wait until they can open.
+    pub(crate) waiting: Vec<Outgoing>,
+    /// Streams from it.
+    pub(crate) incoming: BTreeMap<u32, Incoming>,
+    /// Bytes that messages from it hold.
+    pub(crate) held: u64,
+    /// Since when it owes an answer.
+    pub(crate) quiet_since: Option<Time>,
+    /// When its pending timer strikes.
+    pub(crate) timer_at: Time,
+}
+
+impl Peer {
+    pub(crate) fn new(phase: Phase, ours: u32, nonce: u64) -> Self {
+        Peer {
+            phase,
+            ours,
+            theirs: 0,
+            nonce,
+            their_nonce: None,
+            most_message: u64::MAX,
+            span: 1,
+            asked: 0,
+            samples: Vec::new(),
+            base_rtt: Time::ZERO,
+            noise: Time::ZERO,
+            streams: BTreeMap::new(),
+            waiting: Vec::new(),
+            incoming: BTreeMap::new(),
+            held: 0,
+            quiet_since: None,
+            timer_at: Time::MAX,
+        }
+    }
+
+    /// The base round trip is the shortest that was seen; nine of ten were within the noise floor above it, which is
+    /// `least` at least.
+    pub(crate) fn calibrate(&mut self, least: Time) {
+        self.samples.sort_unstable();
+        let base = self.samples.first().copied().unwrap_or(Time::from_us(100));
+        let nine_of_ten = self.samples.len().saturating_sub(1) * 9 / 10;
+        let usual = self.samples.get(nine_of_ten).copied().unwrap_or(base);
+        (self.base_rtt, self.noise) = (base, usual.saturating_sub(base).max(least));
+    }
+}
+
+/// What has happened to an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The base round trip of a peer is known; its streams open.
+    Open {
+        /// Which peer.
+        peer: u32,
+        /// Shortest round trip of a full packet.
+        base_rtt: Time,
+        /// What lies this much above it counts as nothing.
+        noise: Time,
+    },
+    /// A message has come whole; those of a stream come in order.
+    Received {
+        /// From which peer.
+        peer: u32,
+        /// Over which of its streams.
+        stream: u32,
+        /// Its number in that stream, from 0.
+        message: u32,
+        /// What it says.
+        bytes: Vec<u8>,
+    },
+    /// A message has been acknowledged whole.
+    Sent {
+        /// To which peer.
+        peer: u32,
+        /// Over which stream.
+        stream: u32,
+        /// Its number in that stream, from 0.
+        message: u32,
+    },
+    /// A peer is gone, and with it whatever was on its way to it or from it.
+    Lost {
+        /// Which peer.
+        peer: u32,
+        /// Why.
+        why: Why,
+    },
+}
+
+/// Why a peer is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It owed an answer for too long.
+    Silent,
+    /// It said so, or knows nothing of us.
+    Left,
+    /// It has started anew.
+    Restarted,
+    /// The checksum of a message was wrong.
+    Corrupt,
+    /// Its packets are of another size.
+    Mtu {
+        /// Payload bytes of its full packets.
+        theirs: u16,
+        /// Of ours.
+        ours: u16,
+    },
+}
+
+/// Why a message cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// There is no such peer, or it is gone.
+    NoPeer,
+    /// The peer takes no message of this size; the largest that it takes, in bytes.
+    TooLarge(u64),
+    /// Too much waits already: try again when something has been sent.
+    Full,
+}
+
+/// A message, which many streams may send at once.
+pub type Bytes = Arc<[u8]>;

@@ -1,0 +1,76 @@
+//! What an endpoint is told when it is made.
+
+use anabranch_lb::registry::HostParameters;
+use anabranch_transport::TransportParameters;
+use anabranch_units::{Rate, Time};
+
+/// What an endpoint is and may use.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Transport and congestion control.
+    pub transport: TransportParameters,
+    /// The scheme that chooses paths.
+    pub scheme: HostParameters,
+    /// Seed of everything random: connection numbers and the scheme's draws.
+    pub seed: u64,
+    /// Labels of each path space: datagrams carry one of as many.
+    pub labels: u32,
+    /// The rate at which packets leave.
+    pub rate: Rate,
+    /// Bytes that a datagram has on the wire besides its own, which pacing and window count.
+    pub overhead: u64,
+    /// How much time the pacer may make up for when it is asked too late. Zero: none.
+    pub catch_up: Time,
+    /// Full packets that measure the base round trip of a peer.
+    pub calibrations: u32,
+    /// Least noise floor of a peer's round trips: what lies this much above the base counts as nothing.
+    pub rtt_floor: Time,
+    /// How long a question waits for its answer before it is asked again.
+    pub patience: Time,
+    /// How long a peer may say nothing while it owes an answer.
+    pub give_up: Time,
+    /// Time to drain a full queue at the slowest link, which an automatic timeout of the transport allows for.
+    pub queue_drain: Time,
+    /// Packets beyond the first one missing that a stream may have under way.
+    pub span: u32,
+    /// Largest message in bytes.
+    pub most_message: u64,
+    /// Bytes that messages from one peer may hold at the receiver, two messages at least, and to one peer at the sender.
+    pub most_held: u64,
+    /// Streams from one peer.
+    pub most_streams: usize,
+    /// Peers.
+    pub most_peers: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let transport = TransportParameters::named("uet").expect("a transport");
+        Settings {
+            transport,
+            scheme: HostParameters::named("reps").expect("a scheme"),
+            seed: 1,
+            labels: 8,
+            rate: Rate::gbps(10),
+            overhead: 42,
+            catch_up: Time::from_us(100),
+            calibrations: 16,
+            rtt_floor: Time::ZERO,
+            patience: Time::from_us(50_000),
+            give_up: Time::from_us(10_000_000),
+            queue_drain: Time::ZERO,
+            span: 4096,
+            most_message: 1 << 24,
+            most_held: 1 << 26,
+            most_streams: 64,
+            most_peers: 1024,
+        }
+    }
+}
+
+impl Settings {
+    /// Payload bytes of a full packet.
+    pub fn mtu(&self) -> u64 {
+        self.transport.mtu()
+    }
+}

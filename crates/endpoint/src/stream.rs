@@ -1,0 +1,236 @@
+//! Streams of messages: what waits to be sent and acknowledged, and what is being put together.
+
+use anabranch_transport::{Receiver, Transport, uet::DataArrival};
+use anabranch_units::Time;
+use std::{collections::VecDeque, sync::Arc};
+
+use crate::header::Data;
+
+/// A message on its way out.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) number: u32,
+    /// The PSN of its first packet.
+    first: u64,
+    packets: u64,
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) checksum: u32,
+}
+
+/// What the endpoint keeps of a stream that it sends.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// The peer, by its place among the endpoint's.
+    pub(crate) peer: u32,
+    /// Its number among the streams to that peer.
+    pub(crate) stream: u32,
+    /// What that peer must find in every datagram.
+    pub(crate) connection: u32,
+    /// Payload bytes of a full packet.
+    pub(crate) mtu: u64,
+    /// Messages that are not wholly acknowledged.
+    messages: VecDeque<Message>,
+    next_message: u32,
+    /// Packets of all messages so far, and of them those that the sender knows of.
+    packets: u64,
+    pub(crate) offered: u64,
+    /// Bytes of the messages held.
+    pub(crate) held: u64,
+}
+
+impl Outgoing {
+    pub(crate) fn new(peer: u32, stream: u32, connection: u32, mtu: u64) -> Self {
+        Outgoing {
+            peer,
+            stream,
+            connection,
+            mtu,
+            messages: VecDeque::new(),
+            next_message: 0,
+            packets: 0,
+            offered: 0,
+            held: 0,
+        }
+    }
+
+    /// Appends a message; returns its number.
+    pub(crate) fn push(&mut self, bytes: Arc<[u8]>) -> u32 {
+        let packets = (bytes.len() as u64).div_ceil(self.mtu).max(1);
+        let (number, first, checksum) = (self.next_message, self.packets, crc32fast::hash(&bytes));
+        self.held += bytes.len() as u64;
+        self.packets += packets;
+        self.next_message += 1;
+        self.messages.push_back(Message { number, first, packets, bytes, checksum });
+        number
+    }
+
+    /// How many more packets the sender may know of: those of the stream, as far as they are within `span` of `cumulative`.
+    pub(crate) fn offer(&mut self, cumulative: u64, span: u64) -> u64 {
+        let to = self.packets.min(cumulative + span);
+        let more = to.saturating_sub(self.offered);
+        self.offered += more;
+        more
+    }
+
+    /// The message that a packet is of, and its place in it.
+    pub(crate) fn find(&self, psn: u64) -> Option<(&Message, u32)> {
+        let at = self.messages.partition_point(|message| message.first <= psn).checked_sub(1)?;
+        let message = &self.messages[at];
+        let index = psn - message.first;
+        (index < message.packets).then_some((message, index as u32))
+    }
+
+    /// The next message of which everything below `cumulative` is all, if there is one; it is done.
+    pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<u32> {
+        let message = self.messages.front().filter(|message| message.first + message.packets <= cumulative)?;
+        let number = message.number;
+        self.held -= message.bytes.len() as u64;
+        self.messages.pop_front();
+        Some(number)
+    }
+
+    /// Whether every message is acknowledged.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.messages.is_empty()
+    }
+}
+
+/// A message that is being put together.
+#[derive(Debug)]
+struct Assembly {
+    /// The PSN of its first packet.
+    first: u64,
+    bytes: Vec<u8>,
+    missing: u64,
+    checksum: u32,
+}
+
+/// A stream that is received.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    receiver: Receiver,
+    /// The first message that is not complete, and the PSN of its first packet.
+    next: u32,
+    next_first: u64,
+    /// From that one on.
+    messages: VecDeque<Option<Assembly>>,
+    /// When the pending timer of a delayed acknowledgement strikes.
+    pub(crate) timer_at: Time,
+}
+
+/// The limits that an incoming stream keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Payload bytes of a full packet.
+    pub(crate) mtu: u64,
+    /// Packets that may be under way beyond the first one missing.
+    pub(crate) span: u64,
+    /// Bytes of the largest message.
+    pub(crate) most_message: u64,
+    /// Bytes that may be held for a peer.
+    pub(crate) most_held: u64,
+}
+
+impl Incoming {
+    pub(crate) fn new(transport: &Transport) -> Self {
+        let receiver = Receiver::of_stream(transport);
+        Incoming { receiver, next: 0, next_first: 0, messages: VecDeque::new(), timer_at: Time::MAX }
+    }
+
+    pub(crate) fn receiver(&mut self) -> &mut Receiver {
+        &mut self.receiver
+    }
+
+    /// Whether a header can be of this stream: PSN and message within what the sender may have under way, sizes that fit
+    /// each other.
+    pub(crate) fn fits(&self, data: &Data, limits: &Limits) -> bool {
+        let packets = data.length.div_ceil(limits.mtu).max(1);
+        let index = u64::from(data.index);
+        let size = data.length.saturating_sub(index * limits.mtu).min(limits.mtu);
+        let sizes = data.length <= limits.most_message && index < packets && u64::from(data.payload) == size;
+        if !sizes || data.psn >= self.receiver.cumulative().saturating_add(limits.span) {
+            return false;
+        }
+        if data.message < self.next {
+            return true;
+        }
+        // Every message has a packet, so numbers cannot run ahead of PSNs.
+        let (ahead, first) = (u64::from(data.message - self.next), data.psn - index);
+        let known = self.messages.get(ahead as usize).and_then(Option::as_ref);
+        match known {
+            Some(known) => {
+                (known.first, known.bytes.len() as u64, known.checksum) == (first, data.length, data.checksum)
+            }
+            None if ahead == 0 => first == self.next_first,
+            None => first >= self.next_first + ahead,
+        }
+    }
+
+    /// Makes room for the message of a packet that fits; `held` counts the bytes of the peer's messages. False where there
+    /// is none now.
+    pub(crate) fn make_room(&mut self, data: &Data, limits: &Limits, held: &mut u64) -> bool {
+        let Some(ahead) = data.message.checked_sub(self.next) else { return true };
+        if self.messages.get(ahead as usize).is_some_and(Option::is_some) {
+            return true;
+        }
+        // The message that others wait for always finds room.
+        let most = if ahead == 0 { limits.most_held } else { limits.most_held - limits.most_message };
+        if *held + data.length > most {
+            return false;
+        }
+        if self.messages.len() <= ahead as usize {
+            self.messages.resize_with(ahead as usize + 1, || None);
+        }
+        *held += data.length;
+        let missing = data.length.div_ceil(limits.mtu).max(1);
+        let first = data.psn - u64::from(data.index);
+        let bytes = vec![0; data.length as usize];
+        self.messages[ahead as usize] = Some(Assembly { first, bytes, missing, checksum: data.checksum });
+        true
+    }
+
+    /// Takes a packet that fits and for whose message there is room.
+    pub(crate) fn on_data(
+        &mut self,
+        transport: &Transport,
+        now: Time,
+        data: &Data,
+        payload: &[u8],
+        ecn: bool,
+        mtu: u64,
+    ) -> Option<anabranch_transport::Answer> {
+        let before = self.receiver.received_bytes();
+        // Of a stream every packet counts as a full one.
+        let arrival =
+            DataArrival { psn: data.psn, payload: mtu as u32, tag: data.tag, ecn, ack_request: data.ack_request };
+        let (answer, _) = self.receiver.on_data(transport, now, &arrival);
+        let is_new = self.receiver.received_bytes() > before;
+        if is_new
+            && let Some(ahead) = data.message.checked_sub(self.next)
+            && let Some(Some(assembly)) = self.messages.get_mut(ahead as usize)
+        {
+            let from = (u64::from(data.index) * mtu) as usize;
+            if let Some(place) = assembly.bytes.get_mut(from..from + payload.len()) {
+                place.copy_from_slice(payload);
+                assembly.missing = assembly.missing.saturating_sub(1);
+            }
+        }
+        answer
+    }
+
+    /// The next message in order that is complete: its number, its bytes, and whether their checksum is right.
+    pub(crate) fn take(&mut self, mtu: u64) -> Option<(u32, Vec<u8>, bool)> {
+        self.messages.front()?.as_ref().filter(|message| message.missing == 0)?;
+        let message = self.messages.pop_front()??;
+        let number = self.next;
+        self.next += 1;
+        self.next_first = message.first + (message.bytes.len() as u64).div_ceil(mtu).max(1);
+        let whole = crc32fast::hash(&message.bytes) == message.checksum;
+        Some((number, message.bytes, whole))
+    }
+
+    /// Packets and messages that are held, for those who watch memory.
+    pub(crate) fn held_messages(&self) -> usize {
+        self.messages.len()
+    }
+}

@@ -1,0 +1,199 @@
+//! An accepted peer that says whatever it likes: an endpoint neither panics nor holds more than it said it would, and goes
+//! on talking to others.
+
+use anabranch_endpoint::{
+    Arrival, Endpoint, Event, Settings,
+    header::{self, Data, Greeting, Packet, Probed},
+};
+use anabranch_random::Stream;
+use anabranch_transport::{Answer, TransportParameters};
+use anabranch_units::Time;
+use proptest::prelude::*;
+
+const MTU: u16 = 1000;
+
+fn settings(transport: &str) -> Settings {
+    let mut transport = TransportParameters::named(transport).unwrap();
+    transport.parameters_mut().set("mtu", &anabranch_settings::Raw::Text("1000B".into())).unwrap();
+    Settings {
+        transport,
+        calibrations: 1,
+        span: 128,
+        most_message: 10_000,
+        most_held: 50_000,
+        most_streams: 3,
+        most_peers: 2,
+        ..Settings::default()
+    }
+}
+
+fn arrival(peer: u32, at: Time, bytes: &[u8]) -> Arrival<'_> {
+    Arrival { peer, label: 0, at, ecn: false, bytes }
+}
+
+/// All that an endpoint wants to send now.
+fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
+    let (mut out, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..200 {
+        *now += Time::from_us(2);
+        endpoint.handle_timeout(*now);
+        match endpoint.poll_transmit(*now, &mut out) {
+            Some(_) => all.push(out.clone()),
+            None => break,
+        }
+    }
+    all
+}
+
+/// An endpoint that has a stream open to peer 0, which has greeted it; what peer 0 must call the connection.
+fn accepted(transport: &str) -> (Endpoint, u32, Time) {
+    let (mut endpoint, mut now, mut out) = (Endpoint::new(settings(transport)), Time::ZERO, Vec::new());
+    let greeting = Greeting {
+        connection: 77,
+        nonce: 5,
+        mtu: MTU,
+        span: 128,
+        most_message: 10_000,
+        stamp: Time::ZERO,
+        held: Time::ZERO,
+    };
+    header::hello(&mut out, &greeting, 1056);
+    endpoint.handle(now, &arrival(0, now, &out));
+    let welcome = sent(&mut endpoint, &mut now);
+    let Ok(Packet::Welcome { connection: 77, greeting }) = Packet::decode(&welcome[0]) else {
+        panic!("no welcome: {welcome:?}")
+    };
+    let ours = greeting.connection;
+    endpoint.send(now, 0, 0, vec![9u8; 10_000].into()).unwrap();
+    for question in sent(&mut endpoint, &mut now) {
+        let Ok(Packet::Probe { probe, .. }) = Packet::decode(&question) else { panic!("no probe") };
+        header::echo(&mut out, ours, &probe);
+        endpoint.handle(now, &arrival(0, now, &out));
+    }
+    assert!(endpoint.round_trip(0).is_some());
+    (endpoint, ours, now)
+}
+
+/// A number that is small, large or on the edge of something.
+fn number(draws: &mut Stream) -> u64 {
+    match draws.below(6) {
+        0 => draws.below(4),
+        1 => draws.below(20),
+        2 => draws.below(300),
+        3 => u64::from(u32::MAX) - draws.below(2),
+        4 => draws.bits(),
+        _ => (1 << draws.below(64)) - draws.below(2),
+    }
+}
+
+fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
+    let time = |draws: &mut Stream| Time::from_ps(number(draws));
+    match draws.below(5) {
+        0 | 1 => {
+            let length = match draws.below(3) {
+                0 => draws.below(12_000),
+                _ => number(draws),
+            };
+            let index = number(draws).min(draws.below(12)) as u32;
+            let fitting = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u16;
+            let data = Data {
+                stream: draws.below(5) as u32,
+                payload: if draws.chance(3, 4) { fitting } else { number(draws) as u16 },
+                psn: number(draws) & ((1 << 48) - 1),
+                tag: number(draws) as u32,
+                message: number(draws) as u32,
+                length,
+                index,
+                checksum: draws.below(2) as u32,
+                stamp: time(draws),
+                ack_request: draws.chance(1, 2),
+            };
+            header::data(out, ours, &data);
+            if draws.chance(2, 3) {
+                out.resize(out.len() + usize::from(data.payload), 1);
+            }
+        }
+        2 => {
+            let answer = Answer {
+                psn: number(draws) & ((1 << 48) - 1),
+                tag: number(draws) as u32,
+                cumulative: number(draws) & ((1 << 48) - 1),
+                bitmap: number(draws),
+                offset: number(draws) as u32,
+                ecn: draws.chance(1, 2),
+                cnp: draws.chance(1, 2),
+                nack: draws.chance(1, 2),
+            };
+            let (stamp, held) = (draws.chance(1, 2).then(|| time(draws)), time(draws));
+            header::answer(out, ours, draws.below(3) as u32, &answer, stamp, held);
+        }
+        3 => {
+            let (stream, tag) = (number(draws) as u32, number(draws) as u32);
+            let probe = Probed { stream, tag, stamp: time(draws), size: 30, held: time(draws) };
+            if draws.chance(1, 2) { header::probe(out, ours, &probe, 30) } else { header::echo(out, ours, &probe) }
+        }
+        _ => {
+            out.clear();
+            out.extend_from_slice(&[header::VERSION, draws.below(9) as u8, 0, 0]);
+            out.extend_from_slice(&ours.to_be_bytes());
+            let more = draws.below(80);
+            out.extend((0..more).map(|_| draws.bits() as u8));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn whatever_a_peer_says(seed in any::<u64>(), roce in any::<bool>()) {
+        let mut draws = Stream::keyed(seed, 0, "hostile");
+        let (mut endpoint, ours, mut now) = accepted(if roce { "roce" } else { "uet" });
+        let mut out = Vec::new();
+        for _ in 0..200 {
+            hostile(&mut draws, ours, &mut out);
+            endpoint.handle(now, &arrival(0, now, &out));
+            now += Time::from_us(draws.below(50));
+            sent(&mut endpoint, &mut now);
+            let (bytes, packets) = endpoint.held();
+            // 50,000 B from the peer and the 10,000 B on their way to it; three streams of 128 packets, and answers.
+            prop_assert!(bytes <= 60_000 && packets <= 3 * 128 + 300, "{} B, {} packets", bytes, packets);
+            while let Some(event) = endpoint.poll_event() {
+                if matches!(event, Event::Lost { .. }) {
+                    return Ok(());
+                }
+            }
+        }
+        // Somebody else is welcome all the same.
+        let greeting = Greeting {
+            connection: 3, nonce: 1, mtu: MTU, span: 1, most_message: 1, stamp: now, held: Time::ZERO,
+        };
+        header::hello(&mut out, &greeting, 1056);
+        endpoint.handle(now, &arrival(1, now, &out));
+        let mut welcome = false;
+        for _ in 0..100 {
+            let answers = sent(&mut endpoint, &mut now);
+            welcome |= answers.iter().any(|out| matches!(Packet::decode(out), Ok(Packet::Welcome { connection: 3, .. })));
+            now += Time::from_us(10);
+        }
+        prop_assert!(welcome);
+    }
+}
+
+#[test]
+fn a_peer_of_another_size_is_told_so() {
+    let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
+    let greeting = Greeting {
+        connection: 77,
+        nonce: 5,
+        mtu: 4096,
+        span: 128,
+        most_message: 1,
+        stamp: Time::ZERO,
+        held: Time::ZERO,
+    };
+    header::hello(&mut out, &greeting, 4152);
+    endpoint.handle(now, &arrival(0, now, &out));
+    let answers = sent(&mut endpoint, &mut now);
+    let Ok(Packet::Welcome { greeting, .. }) = Packet::decode(&answers[0]) else { panic!("no welcome") };
+    assert_eq!((greeting.connection, greeting.mtu, endpoint.counters().refused), (0, MTU, 1));
+}

@@ -1,0 +1,120 @@
+//! What carries datagrams.
+
+use anabranch_units::Time;
+use std::{io, net::SocketAddr};
+
+/// What a datagram carries so that the network picks a path for it: a source port, a queue pair, a link in memory.
+pub type Label = u32;
+
+/// Another end, as a datapath numbers them: from 0, without gaps.
+pub type PeerId = u32;
+
+/// Who notes when a datagram arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// The program, when it looked.
+    User,
+    /// The kernel.
+    Kernel,
+    /// The NIC, or the model of one.
+    Hardware,
+}
+
+/// What a datapath can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Bytes of the largest datagram.
+    pub largest: usize,
+    /// Labels to choose from.
+    pub labels: u32,
+    /// Datagrams of one label and size that it sends at once.
+    pub run: usize,
+    /// Who notes when a datagram arrived.
+    pub stamps: Stamps,
+    /// Whether marks are asked for and told.
+    pub ecn: bool,
+    /// Whether trimmed datagrams arrive as such.
+    pub trimmed: bool,
+}
+
+/// A datagram to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Outbound<'a> {
+    /// Where it goes.
+    pub peer: PeerId,
+    /// The label that it carries.
+    pub label: Label,
+    /// Whether switches may mark it.
+    pub ecn: bool,
+    /// What it says.
+    pub bytes: &'a [u8],
+}
+
+/// A datagram that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Inbound<'a> {
+    /// Where it comes from.
+    pub peer: PeerId,
+    /// The label that it came by, which answers should carry.
+    pub label: Label,
+    /// When it arrived.
+    pub at: Time,
+    /// Whether it was marked.
+    pub ecn: bool,
+    /// Whether a switch has cut its payload off.
+    pub trimmed: bool,
+    /// What it says.
+    pub bytes: &'a [u8],
+}
+
+/// Why a datapath cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// No more peers than this can be told apart.
+    #[error("there are {0} peers already, which is as many as this endpoint keeps")]
+    TooManyPeers(u32),
+    /// There is no peer of that number.
+    #[error("there is no peer {0}")]
+    UnknownPeer(PeerId),
+    /// The operating system says no.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What it says.
+        source: io::Error,
+    },
+}
+
+/// Datagrams over paths that a label picks: sockets, or memory.
+pub trait Datapath {
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
+
+    /// The time since it was opened; it never goes back.
+    fn now(&self) -> Time;
+
+    /// Another end, to be reached by these labels.
+    ///
+    /// # Errors
+    /// Where it cannot be another one's peer.
+    fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError>;
+
+    /// Sends datagrams in order, as many as it takes at once; returns how many. It never blocks.
+    ///
+    /// # Errors
+    /// Where nothing can ever be sent again.
+    fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError>;
+
+    /// Hands over what has arrived, `most` datagrams at most; returns how many.
+    ///
+    /// # Errors
+    /// Where nothing can ever arrive again.
+    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError>;
+
+    /// Waits until something has arrived, `until` at the latest.
+    ///
+    /// # Errors
+    /// Where nothing can ever arrive again.
+    fn wait(&mut self, until: Time) -> Result<(), WireError>;
+}

@@ -1,0 +1,99 @@
+//! What stands between an endpoint and its datapath.
+
+use crate::{Datapath, Outbound, WireError};
+use anabranch_endpoint::{Arrival, Endpoint, Transmit};
+use anabranch_units::Time;
+
+/// Datagrams that are taken from a datapath before others are sent.
+const RECEIVED_AT_ONCE: usize = 64;
+/// Datagrams that are handed to a datapath at once.
+const SENT_AT_ONCE: usize = 32;
+
+/// An endpoint with the datapath that carries its packets.
+#[derive(Debug)]
+pub struct Driver<D> {
+    endpoint: Endpoint,
+    datapath: D,
+    /// Datagrams that the endpoint has made; the first `made - sent` have still to go. Whatever the datapath does not take
+    /// stays here, so that no scheme is asked twice.
+    batch: Vec<(Transmit, Vec<u8>)>,
+    made: usize,
+    sent: usize,
+}
+
+impl<D: Datapath> Driver<D> {
+    /// An endpoint on a datapath.
+    pub fn new(endpoint: Endpoint, datapath: D) -> Self {
+        Driver { endpoint, datapath, batch: Vec::new(), made: 0, sent: 0 }
+    }
+
+    /// The endpoint, and the time: to connect, to send, to take events.
+    pub fn endpoint(&mut self) -> (&mut Endpoint, Time) {
+        let now = self.datapath.now();
+        (&mut self.endpoint, now)
+    }
+
+    /// The datapath.
+    pub fn datapath(&mut self) -> &mut D {
+        &mut self.datapath
+    }
+
+    /// Does what there is to do now: takes what has arrived, strikes timers, sends what may go. Returns when there is
+    /// something to do next, unless something arrives; `None`: never.
+    ///
+    /// # Errors
+    /// Those of the datapath.
+    pub fn work(&mut self) -> Result<Option<Time>, WireError> {
+        loop {
+            let endpoint = &mut self.endpoint;
+            let now = self.datapath.now();
+            let received = self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
+                let crate::Inbound { peer, label, at, ecn, bytes, .. } = inbound;
+                endpoint.handle(now, &Arrival { peer, label, at, ecn, bytes });
+            })?;
+            self.endpoint.handle_timeout(now);
+            let sent = self.transmit(now)?;
+            let blocked = self.sent < self.made;
+            if received == 0 && (sent == 0 || blocked) {
+                // A full socket says nothing when it is free again, and is so soon.
+                let again = blocked.then(|| self.datapath.now() + Time::from_us(20));
+                return Ok([again, self.endpoint.poll_timeout()].into_iter().flatten().min());
+            }
+        }
+    }
+
+    /// Sends what may go at `now`; returns how many datagrams went.
+    fn transmit(&mut self, now: Time) -> Result<usize, WireError> {
+        if self.sent == self.made {
+            (self.sent, self.made) = (0, 0);
+            while self.made < SENT_AT_ONCE {
+                if self.made == self.batch.len() {
+                    self.batch.push((Transmit { peer: 0, label: 0, ecn: false }, Vec::new()));
+                }
+                let (transmit, bytes) = &mut self.batch[self.made];
+                let Some(made) = self.endpoint.poll_transmit(now, bytes) else { break };
+                *transmit = made;
+                self.made += 1;
+            }
+        }
+        if self.sent == self.made {
+            return Ok(0);
+        }
+        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, bytes: &[] }; SENT_AT_ONCE];
+        let waiting = &self.batch[self.sent..self.made];
+        for (place, (Transmit { peer, label, ecn }, bytes)) in batch.iter_mut().zip(waiting) {
+            *place = Outbound { peer: *peer, label: *label, ecn: *ecn, bytes };
+        }
+        let sent = self.datapath.send(&batch[..waiting.len()])?;
+        self.sent += sent;
+        Ok(sent)
+    }
+
+    /// Waits until there is something to do, `until` at the latest.
+    ///
+    /// # Errors
+    /// Those of the datapath.
+    pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
+        self.datapath.wait(until)
+    }
+}

@@ -1,0 +1,189 @@
+//! A link in memory: a rate, a delay and a queue, and what goes wrong on it.
+
+use anabranch_random::Stream;
+use anabranch_units::{Rate, Serialiser, Time};
+
+/// Of a million.
+pub type Share = u32;
+
+const WHOLE: u64 = 1_000_000;
+
+/// What a link is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The rate at which datagrams leave its queue.
+    pub rate: Rate,
+    /// How long they are under way then.
+    pub delay: Time,
+    /// Bytes that its queue holds, with what is being sent.
+    pub queue: u64,
+    /// A datagram that finds more bytes than this in the queue is marked, where it may be.
+    pub mark_above: u64,
+    /// Bytes that are left of a data packet which finds the queue full; `None`: it is dropped. The heads of trimmed packets
+    /// may fill as much again.
+    pub trim_to: Option<usize>,
+    /// Bytes that a datagram has on the wire besides its own.
+    pub overhead: u64,
+    /// Datagrams that get lost.
+    pub loss: Share,
+    /// Datagrams that arrive twice.
+    pub duplicates: Share,
+    /// Datagrams that arrive late by up to `late_by`, others overtaking them.
+    pub late: Share,
+    /// See `late`.
+    pub late_by: Time,
+    /// From when to when it is cut.
+    pub cuts: Vec<(Time, Time)>,
+}
+
+impl Link {
+    /// A link that loses nothing, with a queue that nothing fills.
+    pub fn new(rate: Rate, delay: Time) -> Self {
+        Link {
+            rate,
+            delay,
+            queue: u64::MAX,
+            mark_above: u64::MAX,
+            trim_to: None,
+            overhead: 42,
+            loss: 0,
+            duplicates: 0,
+            late: 0,
+            late_by: Time::ZERO,
+            cuts: Vec::new(),
+        }
+    }
+}
+
+/// What a link has counted, in datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Given to it.
+    pub sent: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// Lost, cut off or dropped by the queue.
+    pub lost: u64,
+    /// Trimmed.
+    pub trimmed: u64,
+    /// Marked.
+    pub marked: u64,
+    /// Arrived twice.
+    pub duplicated: u64,
+}
+
+/// What becomes of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fate {
+    pub(super) at: Time,
+    pub(super) ecn: bool,
+    /// Bytes that are left of it.
+    pub(super) kept: usize,
+}
+
+/// A link at work.
+#[derive(Debug)]
+pub(super) struct LinkState {
+    link: Link,
+    serialiser: Serialiser,
+    free_at: Time,
+    draws: Stream,
+    counted: Counted,
+}
+
+impl LinkState {
+    pub(super) fn new(link: Link, draws: Stream) -> Self {
+        let serialiser = Serialiser::new(link.rate);
+        LinkState { link, serialiser, free_at: Time::ZERO, draws, counted: Counted::default() }
+    }
+
+    pub(super) fn set(&mut self, link: Link) {
+        self.serialiser = Serialiser::new(link.rate);
+        self.link = link;
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    fn happens(&mut self, share: Share) -> bool {
+        share > 0 && self.draws.chance(u64::from(share).min(WHOLE), WHOLE)
+    }
+
+    /// A datagram joins the queue at `now`; where and how it arrives, once, twice or not at all.
+    pub(super) fn send(&mut self, now: Time, bytes: usize, capable: bool) -> [Option<Fate>; 2] {
+        self.counted.sent += 1;
+        let cut = self.link.cuts.iter().any(|(from, to)| *from <= now && now < *to);
+        if cut || self.happens(self.link.loss) {
+            self.counted.lost += 1;
+            return [None, None];
+        }
+        let queued = self.link.rate.bytes_in(self.free_at.saturating_sub(now));
+        let mut kept = bytes;
+        if queued.saturating_add(bytes as u64 + self.link.overhead) > self.link.queue {
+            match self.link.trim_to {
+                Some(head) if capable && bytes > head && queued <= self.link.queue.saturating_mul(2) => {
+                    kept = head;
+                    self.counted.trimmed += 1;
+                }
+                _ => {
+                    self.counted.lost += 1;
+                    return [None, None];
+                }
+            }
+        }
+        let ecn = capable && queued > self.link.mark_above;
+        self.counted.marked += u64::from(ecn);
+        let wire = kept as u64 + self.link.overhead;
+        self.counted.bytes += wire;
+        self.free_at = self.free_at.max(now) + self.serialiser.serialise(wire);
+        let mut at = self.free_at + self.link.delay;
+        if self.link.late_by > Time::ZERO && self.happens(self.link.late) {
+            at += Time::from_ps(self.draws.below(self.link.late_by.ps()));
+        }
+        let fate = Fate { at, ecn, kept };
+        let twice = self.happens(self.link.duplicates);
+        self.counted.duplicated += u64::from(twice);
+        let again =
+            twice.then(|| Fate { at: at + Time::from_ps(self.draws.below(self.link.delay.ps().max(1))), ..fate });
+        [Some(fate), again]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_marks_trims_and_drops() {
+        // 1000 B on the wire take 1 us at 8 Gbit/s; the queue holds three, and the heads of trimmed ones as much again.
+        let link =
+            Link { queue: 3000, mark_above: 999, trim_to: Some(58), ..Link::new(Rate::gbps(8), Time::from_us(10)) };
+        let mut state = LinkState::new(link, Stream::keyed(1, 2, "test"));
+        let mut send = || state.send(Time::ZERO, 958, true)[0];
+        let whole = |us, ecn| Some(Fate { at: Time::from_us(us), ecn, kept: 958 });
+        assert_eq!([send(), send(), send()], [whole(11, false), whole(12, true), whole(13, true)]);
+        // 58 + 42 B take 0.1 us.
+        assert_eq!(send(), Some(Fate { at: Time::from_ns(13_100), ecn: true, kept: 58 }));
+        for _ in 0..29 {
+            assert!(send().is_some());
+        }
+        assert_eq!(send().map(|fate| fate.at), Some(Time::from_us(16) + Time::from_ns(100)));
+        assert_eq!(send(), None, "6,100 B wait");
+        assert_eq!(state.send(Time::ZERO, 40, false), [None, None], "control is not trimmed");
+        let counted = Counted { sent: 36, bytes: 6100, lost: 2, trimmed: 31, marked: 33, duplicated: 0 };
+        assert_eq!(state.counted(), counted);
+    }
+
+    #[test]
+    fn a_cut_link_loses_everything_while_it_lasts() {
+        let link = Link {
+            cuts: vec![(Time::from_us(1), Time::from_us(2))],
+            duplicates: WHOLE as Share,
+            ..Link::new(Rate::gbps(8), Time::from_us(10))
+        };
+        let mut state = LinkState::new(link, Stream::keyed(1, 2, "test"));
+        let mut arrivals = |us| state.send(Time::from_us(us), 1, true).into_iter().flatten().count();
+        assert_eq!([arrivals(0), arrivals(1), arrivals(2)], [2, 0, 2]);
+    }
+}

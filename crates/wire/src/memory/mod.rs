@@ -1,0 +1,247 @@
+//! A network in memory: hosts joined by links that a label picks, and a clock that stands still while anybody works.
+//!
+//! Whatever happens is a function of the seed. A bench of several [`Driver`]s does the work of each, then moves the clock on:
+//! [`run`].
+
+mod link;
+
+pub use link::{Counted, Link, Share};
+
+use crate::{Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, Stamps, WireError};
+use anabranch_random::Stream;
+use anabranch_units::Time;
+use link::{Fate, LinkState};
+use std::{
+    cell::RefCell,
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+    net::SocketAddr,
+    rc::Rc,
+};
+
+/// A datagram on its way or at its host.
+#[derive(Clone, Debug)]
+struct Datagram {
+    from: u32,
+    label: Label,
+    at: Time,
+    ecn: bool,
+    trimmed: bool,
+    bytes: Vec<u8>,
+}
+
+/// What all hosts share.
+#[derive(Debug)]
+struct World {
+    seed: u64,
+    now: Time,
+    labels: u32,
+    /// What links are that nobody has set.
+    usual: Link,
+    links: BTreeMap<(u32, u32, Label), LinkState>,
+    /// Datagrams under way by arrival and order of sending, and where they are kept.
+    arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    under_way: BTreeMap<u64, Datagram>,
+    sent: u64,
+    hosts: Vec<Host>,
+}
+
+#[derive(Debug)]
+struct Host {
+    at: SocketAddr,
+    /// Hosts by the number of the peer that they are to it.
+    peers: Vec<u32>,
+    arrived: VecDeque<Datagram>,
+}
+
+/// A network in memory.
+#[derive(Clone, Debug)]
+pub struct Memory(Rc<RefCell<World>>);
+
+impl Memory {
+    /// A network without hosts, whose links are `usual` and of which each pair of hosts has `labels` in each direction.
+    pub fn new(seed: u64, labels: u32, usual: Link) -> Self {
+        Memory(Rc::new(RefCell::new(World {
+            seed,
+            now: Time::ZERO,
+            labels,
+            usual,
+            links: BTreeMap::new(),
+            arrivals: BinaryHeap::new(),
+            under_way: BTreeMap::new(),
+            sent: 0,
+            hosts: Vec::new(),
+        })))
+    }
+
+    /// A host at this address.
+    pub fn host(&self, at: SocketAddr) -> MemoryPath {
+        let mut world = self.0.borrow_mut();
+        world.hosts.push(Host { at, peers: Vec::new(), arrived: VecDeque::new() });
+        MemoryPath { world: Rc::clone(&self.0), host: world.hosts.len() as u32 - 1 }
+    }
+
+    /// Makes the link that a label picks from one host to another, in the order of their making, what `link` says.
+    pub fn set(&self, from: u32, to: u32, label: Label, link: Link) {
+        self.0.borrow_mut().link(from, to, label).set(link);
+    }
+
+    /// What a link has counted.
+    pub fn counted(&self, from: u32, to: u32, label: Label) -> Counted {
+        self.0.borrow_mut().link(from, to, label).counted()
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.0.borrow().now
+    }
+
+    /// When the next datagram arrives anywhere.
+    pub fn next_arrival(&self) -> Option<Time> {
+        self.0.borrow().next_arrival()
+    }
+
+    /// Moves the clock on to `time`, or to the next arrival if that is sooner.
+    pub fn advance(&self, time: Time) {
+        self.0.borrow_mut().advance(time);
+    }
+
+    /// Datagrams under way or waiting at their hosts.
+    pub fn under_way(&self) -> usize {
+        let world = self.0.borrow();
+        world.under_way.len() + world.hosts.iter().map(|host| host.arrived.len()).sum::<usize>()
+    }
+}
+
+impl World {
+    fn link(&mut self, from: u32, to: u32, label: Label) -> &mut LinkState {
+        let World { seed, usual, links, .. } = self;
+        links.entry((from, to, label)).or_insert_with(|| {
+            let key = u64::from(from) << 40 | u64::from(to) << 16 | u64::from(label);
+            LinkState::new(usual.clone(), Stream::keyed(*seed, key, "memory link"))
+        })
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.arrivals.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn advance(&mut self, time: Time) {
+        self.now = self.now.max(self.next_arrival().unwrap_or(time).min(time));
+        while let Some(&Reverse((at, number, to))) = self.arrivals.peek()
+            && at <= self.now
+        {
+            self.arrivals.pop();
+            if let Some(datagram) = self.under_way.remove(&number) {
+                self.hosts[to as usize].arrived.push_back(datagram);
+            }
+        }
+    }
+
+    fn send(&mut self, from: u32, outbound: &Outbound<'_>) -> Result<(), WireError> {
+        let to = *self.hosts[from as usize]
+            .peers
+            .get(outbound.peer as usize)
+            .ok_or(WireError::UnknownPeer(outbound.peer))?;
+        let now = self.now;
+        let fates = self.link(from, to, outbound.label).send(now, outbound.bytes.len(), outbound.ecn);
+        for fate in fates.into_iter().flatten() {
+            let Fate { at, ecn, kept } = fate;
+            let trimmed = kept < outbound.bytes.len();
+            let bytes = outbound.bytes[..kept].to_vec();
+            let datagram = Datagram { from, label: outbound.label, at, ecn, trimmed, bytes };
+            self.under_way.insert(self.sent, datagram);
+            self.arrivals.push(Reverse((at, self.sent, to)));
+            self.sent += 1;
+        }
+        Ok(())
+    }
+
+    /// The number that `other` has as a peer of `host`.
+    fn peer_of(&mut self, host: u32, other: u32) -> PeerId {
+        let peers = &mut self.hosts[host as usize].peers;
+        let known = peers.iter().position(|peer| *peer == other);
+        known.unwrap_or_else(|| {
+            peers.push(other);
+            peers.len() - 1
+        }) as PeerId
+    }
+}
+
+/// A host of a network in memory.
+#[derive(Debug)]
+pub struct MemoryPath {
+    world: Rc<RefCell<World>>,
+    host: u32,
+}
+
+impl Datapath for MemoryPath {
+    fn abilities(&self) -> Abilities {
+        let labels = self.world.borrow().labels;
+        Abilities { largest: 65_507, labels, run: 1, stamps: Stamps::Hardware, ecn: true, trimmed: true }
+    }
+
+    fn now(&self) -> Time {
+        self.world.borrow().now
+    }
+
+    fn peer(&mut self, at: SocketAddr, _labels: &[Label]) -> Result<PeerId, WireError> {
+        let mut world = self.world.borrow_mut();
+        let other = world.hosts.iter().position(|host| host.at == at).ok_or(WireError::UnknownPeer(u32::MAX))?;
+        Ok(world.peer_of(self.host, other as u32))
+    }
+
+    fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
+        let mut world = self.world.borrow_mut();
+        for outbound in batch {
+            world.send(self.host, outbound)?;
+        }
+        Ok(batch.len())
+    }
+
+    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
+        for received in 0..most {
+            let (datagram, peer) = {
+                let mut world = self.world.borrow_mut();
+                let Some(datagram) = world.hosts[self.host as usize].arrived.pop_front() else { return Ok(received) };
+                let peer = world.peer_of(self.host, datagram.from);
+                (datagram, peer)
+            };
+            let Datagram { label, at, ecn, trimmed, bytes, .. } = &datagram;
+            take(Inbound { peer, label: *label, at: *at, ecn: *ecn, trimmed: *trimmed, bytes });
+        }
+        Ok(most)
+    }
+
+    /// Moves the clock of the whole network on, to the next arrival anywhere at most: everybody has work to do then.
+    fn wait(&mut self, until: Time) -> Result<(), WireError> {
+        self.world.borrow_mut().advance(until);
+        Ok(())
+    }
+}
+
+/// Works for all hosts until `done` says so or the clock passes `until`; `done` sees them after each step. True where it
+/// was done.
+///
+/// # Errors
+/// Those of the datapath.
+pub fn run(
+    network: &Memory,
+    hosts: &mut [Driver<MemoryPath>],
+    until: Time,
+    done: &mut dyn FnMut(&mut [Driver<MemoryPath>]) -> bool,
+) -> Result<bool, WireError> {
+    loop {
+        let mut next = until;
+        for host in hosts.iter_mut() {
+            next = host.work()?.map_or(next, |time| time.min(next));
+        }
+        if done(hosts) {
+            return Ok(true);
+        }
+        if network.now() >= until {
+            return Ok(false);
+        }
+        network.advance(next);
+    }
+}

@@ -1,0 +1,174 @@
+//! Whatever the network does, as long as it does not do so for ever: every byte arrives, once, in place, and nothing grows
+//! without bound. Schemes, transports, links and faults are drawn by a seed; a seed that fails is named.
+
+mod common;
+
+use anabranch_endpoint::{Settings, header};
+use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_random::Stream;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_transport::{
+    TransportParameters,
+    roce::RoceTransport,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::memory::Link;
+use common::Pair;
+use std::collections::BTreeMap;
+
+/// A moment by which all is over at the latest: faults end after 2 ms.
+const LIMIT: Time = Time::from_us(2_000_000);
+const FAULTS_END: u64 = 2_000;
+
+fn transport(draws: &mut Stream, mtu: u64) -> TransportParameters {
+    if draws.chance(1, 4) {
+        let mut roce = match draws.below(2) {
+            0 => RoceTransport::irn(),
+            _ => RoceTransport::default(),
+        };
+        roce.roce.mtu = Bytes(mtu);
+        return TransportParameters::Roce(roce);
+    }
+    let mut uet = UetTransport::default();
+    uet.uet.mtu = Bytes(mtu);
+    uet.uet.header = Bytes(header::DATA_HEADER as u64 + 42);
+    uet.uet.rto_rule = RtoRule::Measured;
+    uet.uet.ack_every = 1 + draws.below(8) as u32;
+    // Without any, a slow link stays full of the heads of trimmed packets for ever.
+    let control = ["dctcp", "smartt", "nscc"][draws.below(3) as usize];
+    uet.uet.set("congestion_control", &Raw::Text(control.into())).unwrap();
+    TransportParameters::Uet(uet)
+}
+
+fn settings(draws: &mut Stream, seed: u64) -> Settings {
+    let scheme = HOST_SCHEMES[draws.below(HOST_SCHEMES.len() as u64) as usize].name;
+    let mtu = [64, 500, 1000][draws.below(3) as usize];
+    Settings {
+        transport: transport(draws, mtu),
+        scheme: HostParameters::named(scheme).unwrap(),
+        seed,
+        labels: [1, 2, 8][draws.below(3) as usize],
+        rate: Rate::gbps(10),
+        catch_up: Time::from_us(draws.below(20)),
+        calibrations: 4,
+        rtt_floor: Time::from_us(draws.below(10)),
+        patience: Time::from_us(100),
+        give_up: Time::MAX,
+        queue_drain: Time::from_us(10),
+        span: 64 + draws.below(200) as u32,
+        most_message: 1 << 16,
+        most_held: 1 << 18,
+        most_streams: 4,
+        ..Settings::default()
+    }
+}
+
+fn link(draws: &mut Stream) -> Link {
+    let mut link = Link::new(Rate::gbps([1, 10, 40][draws.below(3) as usize]), Time::from_us(draws.below(20)));
+    link.queue = 4000 + draws.below(60_000);
+    link.mark_above = draws.below(link.queue);
+    link.trim_to = draws.chance(1, 2).then_some(header::DATA_HEADER);
+    let mut share = |most: u64| if draws.chance(1, 2) { draws.below(most) as u32 } else { 0 };
+    (link.loss, link.duplicates, link.late) = (share(100_000), share(200_000), share(300_000));
+    link.late_by = Time::from_us(1 + draws.below(100));
+    if draws.chance(1, 3) {
+        let from = draws.below(FAULTS_END);
+        link.cuts.push((Time::from_us(from), Time::from_us(from + draws.below(FAULTS_END - from))));
+    }
+    link
+}
+
+fn message(draws: &mut Stream) -> Vec<u8> {
+    let most = [1, 100, 2000, 20_000][draws.below(4) as usize];
+    (0..draws.below(most + 1)).map(|_| draws.bits() as u8).collect()
+}
+
+fn try_seed(seed: u64) -> Result<(), String> {
+    let mut draws = Stream::keyed(seed, 0, "chaos");
+    let ours = settings(&mut draws, seed);
+    let theirs = Settings { seed: seed + 1, ..ours.clone() };
+    let scheme = ours.scheme.name();
+    let what = format!("seed {seed} ({scheme}, {:?}, {} labels)", ours.transport.about().name, ours.labels);
+    let usual = link(&mut draws);
+    let labels = ours.labels;
+    let span = u64::from(ours.span);
+    let mut pair = Pair::new(seed, &usual, [ours, theirs]);
+    for label in 0..labels {
+        pair.network.set(0, 1, label, link(&mut draws));
+        pair.network.set(1, 0, label, link(&mut draws));
+    }
+    let mut wanted: [BTreeMap<u32, Vec<Vec<u8>>>; 2] = Default::default();
+    for _ in 0..1 + draws.below(12) {
+        let (stream, bytes) = (draws.below(3) as u32, message(&mut draws));
+        pair.send(0, stream, bytes.clone());
+        wanted[1].entry(stream).or_default().push(bytes);
+    }
+    // The other end begins once it has heard of the first.
+    if !pair.run(LIMIT, &mut |pair| !pair.received[1].is_empty()) {
+        return Err(format!("{what}: nothing received"));
+    }
+    for _ in 0..draws.below(6) {
+        let (stream, bytes) = (draws.below(3) as u32, message(&mut draws));
+        pair.send(1, stream, bytes.clone());
+        wanted[0].entry(stream).or_default().push(bytes);
+    }
+    let count = |wanted: &BTreeMap<u32, Vec<Vec<u8>>>| wanted.values().map(Vec::len).sum::<usize>();
+    let due = [count(&wanted[0]), count(&wanted[1])];
+    let all = |pair: &Pair| {
+        (0..2).all(|host| count(&pair.received[host]) >= due[host] && pair.sent[host].len() >= due[1 - host])
+    };
+    if !pair.run(LIMIT, &mut { all }) {
+        let got = [count(&pair.received[0]), count(&pair.received[1])];
+        return Err(format!("{what}: {got:?} of {due:?} messages, {:?}", pair.lost));
+    }
+    if !pair.lost.is_empty() {
+        return Err(format!("{what}: {:?}", pair.lost));
+    }
+    if pair.received != wanted {
+        return Err(format!("{what}: other bytes arrived than were sent"));
+    }
+    // Late duplicates come in; then nothing is held any more but timers of streams that stay open.
+    pair.run(LIMIT + Time::from_us(1_000_000), &mut |pair| pair.network.under_way() == 0);
+    for host in 0..2 {
+        let (endpoint, _) = pair.hosts[host].endpoint();
+        let (bytes, _) = endpoint.held();
+        if bytes != 0 || !endpoint.is_idle() {
+            return Err(format!("{what}: host {host} holds {bytes} B at the end"));
+        }
+    }
+    // Control packets and messages within a few spans, three streams each way, their timers.
+    let most = 3 * span as usize * 2 + 200;
+    if pair.held.1 > most || pair.held.0 > 1 << 19 {
+        return Err(format!("{what}: {:?} were held at once, more than {most}", pair.held));
+    }
+    Ok(())
+}
+
+fn try_seeds(seeds: std::ops::Range<u64>) {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads)
+            .map(|part| {
+                let seeds = seeds.clone();
+                scope.spawn(move || -> Vec<String> {
+                    seeds.filter(|seed| seed % threads == part).filter_map(|seed| try_seed(seed).err()).collect()
+                })
+            })
+            .collect();
+        parts.into_iter().flat_map(|part| part.join().expect("no panic")).collect()
+    });
+    let some: Vec<_> = failures.iter().take(20).collect();
+    assert!(failures.is_empty(), "{} failed: {some:#?}", failures.len());
+}
+
+#[test]
+fn five_hundred_seeds() {
+    try_seeds(0..500);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn ten_thousand_seeds() {
+    try_seeds(0..10_000);
+}

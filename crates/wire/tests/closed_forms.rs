@@ -1,0 +1,114 @@
+//! What happens on an idle network follows from its figures alone, to the picosecond.
+
+mod common;
+
+use anabranch_endpoint::{Settings, header};
+use anabranch_lb::registry::HostParameters;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_transport::{TransportParameters, uet::UetTransport};
+use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
+use anabranch_wire::memory::Link;
+use common::Pair;
+
+/// 10 Gbit/s: 800 ps per byte.
+const PS_PER_BYTE: u64 = 800;
+const DELAY: Time = Time::from_us(5);
+const OVERHEAD: u64 = 42;
+const MTU: u64 = 1000;
+
+/// Time of a datagram of so many bytes on the wire.
+fn wire(bytes: u64) -> Time {
+    Time::from_ps((bytes + OVERHEAD) * PS_PER_BYTE)
+}
+
+fn full() -> Time {
+    wire(header::DATA_HEADER as u64 + MTU)
+}
+
+fn answer() -> Time {
+    wire(header::ANSWER as u64)
+}
+
+/// Endpoints with a fixed window of so many packets, each of which is acknowledged.
+fn pair(window: u64) -> Pair {
+    let mut uet = UetTransport::default();
+    uet.uet.mtu = Bytes(MTU);
+    uet.uet.header = Bytes(header::DATA_HEADER as u64 + OVERHEAD);
+    uet.uet.window = BytesOrBdp::Bytes(window * (MTU + header::DATA_HEADER as u64 + OVERHEAD));
+    uet.uet.ack_every = 1;
+    uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
+    let settings = Settings {
+        transport: TransportParameters::Uet(uet),
+        scheme: HostParameters::named("ecmp").unwrap(),
+        rate: Rate::gbps(10),
+        overhead: OVERHEAD,
+        catch_up: Time::ZERO,
+        labels: 4,
+        ..Settings::default()
+    };
+    let mut pair = Pair::new(1, &Link::new(Rate::gbps(10), DELAY), [settings.clone(), settings]);
+    pair.open();
+    pair
+}
+
+#[test]
+fn the_base_round_trip_is_that_of_a_full_packet() {
+    let mut pair = pair(10);
+    // There: a full packet; back: an echo.
+    let base = full() + DELAY + wire(header::ECHO as u64) + DELAY;
+    assert_eq!(pair.hosts[0].endpoint().0.round_trip(0), Some((base, Time::ZERO)), "and nothing spreads");
+}
+
+#[test]
+fn one_packet() {
+    for bytes in [0u64, 1, 999, 1000] {
+        let mut pair = pair(10);
+        let start = pair.network.now();
+        pair.send(0, 0, vec![1u8; bytes as usize]);
+        assert!(pair.run(start + Time::from_us(1000), &mut |pair| !pair.sent[0].is_empty()));
+        let there = wire(header::DATA_HEADER as u64 + bytes) + DELAY;
+        assert_eq!(pair.times[1], [start + there], "{bytes} B");
+        assert_eq!(pair.sent[0], [(0, 0, start + there + answer() + DELAY)], "{bytes} B");
+    }
+}
+
+#[test]
+fn a_train() {
+    let mut pair = pair(100);
+    let start = pair.network.now();
+    pair.send(0, 0, vec![1u8; 50 * MTU as usize]);
+    assert!(pair.run(start + Time::from_us(1000), &mut |pair| !pair.sent[0].is_empty()));
+    // The line is never idle, so the last of fifty is on it after 49; links take datagrams whole, as NICs of the same rate
+    // give them.
+    assert_eq!(pair.times[1], [start + full() * 50 + DELAY]);
+    assert_eq!(pair.sent[0], [(0, 0, start + full() * 50 + DELAY + answer() + DELAY)]);
+}
+
+#[test]
+fn a_window() {
+    // A window of 4 packets lasts 4 * 0.8784 us, a round trip 10.8784 us and an answer: the line waits in each of them.
+    let mut pair = pair(4);
+    let start = pair.network.now();
+    pair.send(0, 0, vec![1u8; 10 * MTU as usize]);
+    assert!(pair.run(start + Time::from_us(1000), &mut |pair| !pair.sent[0].is_empty()));
+    let round_trip = full() + DELAY + answer() + DELAY;
+    assert!(full() * 4 < round_trip);
+    // Packet 9 is the second of the third window.
+    let last = round_trip * 2 + full() * 2 + DELAY;
+    assert_eq!(pair.times[1], [start + last]);
+    assert_eq!(pair.sent[0], [(0, 0, start + last + answer() + DELAY)]);
+}
+
+#[test]
+fn a_queue() {
+    // Host 0 sends at 10 Gbit/s into one link of 2 Gbit/s: twenty packets leave that at its pace.
+    let mut pair = pair(100);
+    for label in 0..4 {
+        pair.network.set(0, 1, label, Link::new(Rate::gbps(2), DELAY));
+    }
+    // `ecmp` keeps to one label.
+    let start = pair.network.now();
+    pair.send(0, 0, vec![1u8; 20 * MTU as usize]);
+    assert!(pair.run(start + Time::from_us(10_000), &mut |pair| !pair.times[1].is_empty()));
+    assert_eq!(pair.times[1], [start + full() * 5 * 20 + DELAY]);
+}
