@@ -56,6 +56,7 @@ fn a_run_writes_what_the_contract_names_and_prints_its_summary() {
             "counters.path_switches",
             "counters.probes",
             "counters.probe_bytes",
+            "counters.packets_per_ack",
             "conservation",
         ],
     );

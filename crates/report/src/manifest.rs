@@ -198,6 +198,12 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("counters.gaps_1_rtt", "integer", "", "those that left their NIC at least one base round trip apart"),
     ("counters.gaps_2_rtt", "integer", "", "at least two base round trips apart"),
     ("counters.gaps_3_rtt", "integer", "", "at least three base round trips apart"),
+    (
+        "counters.packets_per_ack",
+        "number",
+        "packets",
+        "data arrivals per ACK; the NACKs of trimmed packets are not counted; null where no ACK was sent",
+    ),
     ("conservation", "object", "packets, bytes", "injected = delivered + dropped + trimmed + in_flight, per kind"),
     ("queues.max_bytes", "integer", "bytes", "most data that ever waited at one switch port"),
     ("queues.p99_bytes", "integer", "bytes", "99th percentile over time of the switch port where it is largest"),

@@ -181,7 +181,7 @@ impl Summary {
         let starts = || result.flows.iter().filter(counts).filter_map(|flow| flow.start);
         let cut = result.watched.trace_cut;
         let means: Vec<f64> = switch_ports.iter().map(|l| l.queue.mean_bytes).collect();
-        Summary {
+        let mut summary = Summary {
             scenario: meta.scenario.clone(),
             scheme: meta.scheme.clone(),
             seed: meta.seed,
@@ -216,7 +216,9 @@ impl Summary {
             window_to_s: result.window.as_ref().map(|window| window.to.as_seconds()),
             trace_cut_s: cut.then(|| result.watched.trace.last().map(|row| row.time.as_seconds())).flatten(),
             offered_load: above_capacity(result, meta),
-        }
+        };
+        summary.counters.packets_per_ack = summary.packets_per_ack();
+        summary
     }
 
     /// Things to check before the figures are trusted, as sentences.
@@ -269,7 +271,8 @@ impl Summary {
     }
 
     /// Data arrivals per ACK; `None` where no ACK was sent. The NACKs of trimmed packets, one per header that arrived, are
-    /// not counted (those of a RoCE receiver, which answers with nothing else, are).
+    /// not counted (those of a RoCE receiver, which answers with nothing else, are). Worked out anew, since results of
+    /// older versions do not have it among their counters.
     pub fn packets_per_ack(&self) -> Option<f64> {
         let acks = self.counters.acks.saturating_sub(self.conservation.headers.delivered);
         (acks > 0).then(|| self.conservation.data_packets.delivered as f64 / acks as f64)
@@ -334,18 +337,20 @@ impl FlowSummary {
     }
 }
 
-/// Declares a struct of integers that mirrors one of `outcome`, with names for JSON.
+/// Declares a struct of integers that mirrors one of `outcome`, with names for JSON, and a value that is worked out
+/// from more than the source.
 macro_rules! mirror {
-    ($(#[$doc:meta])* $name:ident of $source:ident { $($field:ident)* }) => {
+    ($(#[$doc:meta])* $name:ident of $source:ident { $($field:ident)* } $(beside $(#[$more_doc:meta])* $more:ident: $type:ty)?) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct $name {
             $(#[doc = concat!("As in [`", stringify!($source), "::", stringify!($field), "`].")] pub $field: u64,)*
+            $($(#[$more_doc])* pub $more: $type,)?
         }
         impl From<&$source> for $name {
             fn from(source: &$source) -> Self {
-                $name { $($field: source.$field,)* }
+                $name { $($field: source.$field,)* $($more: <$type>::default(),)? }
             }
         }
     };
@@ -358,6 +363,9 @@ mirror! {
         path_switches probes probe_bytes created_flowlets added_delay_ns reroutes reordered_packets
         gaps gaps_1_rtt gaps_2_rtt gaps_3_rtt
     }
+    beside
+    /// Data arrivals per ACK, as [`Summary::packets_per_ack`] counts them.
+    packets_per_ack: Option<f64>
 }
 
 mirror! {
@@ -366,7 +374,7 @@ mirror! {
 }
 
 /// The conservation check of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConservationSummary {
     /// Whether every line holds and finished flows received their bytes exactly once.
     pub holds: bool,

@@ -51,6 +51,7 @@ const CONTRACT: &[&str] = &[
     "counters/path_switches",
     "counters/probes",
     "counters/probe_bytes",
+    "counters/packets_per_ack",
     "conservation/data_packets/injected",
 ];
 
@@ -101,9 +102,16 @@ fn packets_per_ack_by_hand() {
     let mut run = result(vec![flow(0, 300_000, at_us(0), 1.0)]);
     run.counters.acks = 310;
     run.conservation.headers.delivered = 10;
-    assert_eq!(Summary::new(&run, &meta("prime", 1)).packets_per_ack(), Some(3.0));
+    let summary = Summary::new(&run, &meta("prime", 1));
+    assert_eq!((summary.packets_per_ack(), summary.counters.packets_per_ack), (Some(3.0), Some(3.0)));
     run.counters.acks = 0;
-    assert_eq!(Summary::new(&run, &meta("prime", 1)).packets_per_ack(), None);
+    let summary = Summary::new(&run, &meta("prime", 1));
+    assert_eq!((summary.packets_per_ack(), summary.counters.packets_per_ack), (None, None));
+    // A summary of a version that did not keep it among the counters still tells it.
+    run.counters.acks = 310;
+    let mut old = serde_json::to_value(Summary::new(&run, &meta("prime", 1))).unwrap();
+    old["counters"].as_object_mut().unwrap().remove("packets_per_ack");
+    assert_eq!(serde_json::from_value::<Summary>(old).unwrap().packets_per_ack(), Some(3.0));
 }
 
 #[test]

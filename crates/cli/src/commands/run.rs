@@ -86,8 +86,9 @@ fn text(summary: &Summary) -> String {
     let least = ["FCT (us) p50", "slowdown p50", "FCT (us) max", "FCT (us) p99", "slowdown mean"];
     out += &Table::new(&header, rows).least(&least).in_full_in("summary.json").draw();
     let c = &summary.counters;
+    let per_ack = c.packets_per_ack.map_or_else(String::new, |packets| format!(", {packets:.2} packets per ACK"));
     let counters = format!(
-        "FCT: {}. {} data packets, {} marked, {} trimmed, {} dropped, {} sent again, {} timeouts.",
+        "FCT: {}. {} data packets, {} marked, {} trimmed, {} dropped, {} sent again, {} timeouts{per_ack}.",
         kind.as_str().unwrap_or_default(),
         count(c.data_packets),
         count(c.ecn_marked),

@@ -17,10 +17,11 @@ use anabranch_units::Time;
 choices! {
     /// Which base RTT a delay is counted from.
     pub enum FastIncreaseBase {
-        /// That of the packet's own path, where the sender knows the path (Spritz, Flicr); elsewhere as `longest`.
-        Own = "own",
-        /// That of the topology's longest path: on a short one some queueing counts as none.
+        /// That of the topology's longest path, for every scheme: on a short path some queueing counts as none.
         Longest = "longest",
+        /// That of the packet's own path, where the sender knows the path (Spritz, Flicr); elsewhere as `longest`, so that
+        /// schemes are no longer under one rule.
+        Own = "own",
     }
 }
 
@@ -42,7 +43,7 @@ parameters! {
         /// Largest queueing delay that counts as none for FastIncrease.
         fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
         /// Which base RTT that delay is counted from.
-        fast_increase_base: FastIncreaseBase = FastIncreaseBase::Own, source "specification 7.4 (ours); `longest` in the artifact of Spritz";
+        fast_increase_base: FastIncreaseBase = FastIncreaseBase::Longest, source "Spritz §V-A: the same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4)";
         /// Whether marks shrink the window only while their average exceeds `ecn_threshold`.
         ecn_gate: bool = false, source "ours: plain MPRDMA; on in the REPS artifact (specification 7.4)";
         /// Average of the marks above which they shrink the window.
