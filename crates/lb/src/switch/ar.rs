@@ -42,6 +42,8 @@ parameters! {
         compare: Compare = Compare::Levels, source "ours: PRIME says queue size, no more; levels as hardware and Ultra Ethernet's public simulator";
         /// Where each level ends, in percent of `fabric.queue_limit`; one more level lies above the last. No effect with `compare = "exact"`.
         levels: Vec<u64> = vec![5, 10, 20], source "Ultra Ethernet's public simulator";
+        /// For how long the level of a port stands once it has been read: hardware samples its queues. "0ns" reads it for every packet.
+        refresh: Time = Time::ZERO, source "ours; 100 ns in Ultra Ethernet's public simulator";
     }
 }
 
@@ -60,6 +62,9 @@ pub struct Ar {
     hasher: Hasher,
     /// Bytes at which each level ends; `None`: exact lengths are compared.
     levels: Option<Vec<u64>>,
+    refresh: Time,
+    /// Per port: when its level was last read, and the level. Empty where every packet reads it.
+    read: Vec<(Time, u64)>,
     stream: Stream,
     /// The shortest queues found so far for the current packet.
     shortest: Vec<u32>,
@@ -73,6 +78,11 @@ impl Ar {
             levels: (parameters.compare == Compare::Levels).then(|| {
                 parameters.levels.iter().map(|&percent| switch.queue_limit.saturating_mul(percent) / 100).collect()
             }),
+            refresh: parameters.refresh,
+            read: match parameters.refresh {
+                Time::ZERO => vec![],
+                _ => vec![(Time::ZERO, 0); switch.ports as usize],
+            },
             hasher: Hasher::of(seed, switch),
             stream: Stream::keyed(seed, switch.key, "ar"),
             shortest,
@@ -84,7 +94,7 @@ impl SwitchScheme for Ar {
     #[inline]
     fn forward<Q: LocalQueues>(
         &mut self,
-        _: Time,
+        now: Time,
         packet: &PacketView,
         _: &mut SwitchHeader,
         candidates: &Candidates<'_>,
@@ -96,10 +106,18 @@ impl SwitchScheme for Ar {
         self.shortest.clear();
         let mut least = u64::MAX;
         for index in 0..candidates.count {
-            let bytes = queues.bytes(index);
-            let length = match &self.levels {
-                Some(levels) => levels.iter().filter(|&&end| bytes >= end).count() as u64,
-                None => bytes,
+            let measure = |queues: &mut Q| {
+                let bytes = queues.bytes(index);
+                self.levels.as_ref().map_or(bytes, |levels| levels.iter().filter(|&&end| bytes >= end).count() as u64)
+            };
+            let length = if self.read.is_empty() {
+                measure(queues)
+            } else {
+                let (at, length) = &mut self.read[usize::from(candidates.port[index as usize])];
+                if now.saturating_sub(*at) > self.refresh {
+                    (*at, *length) = (now, measure(queues));
+                }
+                *length
             };
             if length < least {
                 least = length;
@@ -119,7 +137,7 @@ impl SwitchScheme for Ar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::testing::{LEAF, POSITIONS, Queues, ack, choose, data};
+    use crate::switch::testing::{LEAF, POSITIONS, Queues, ack, among, choose, data};
 
     #[test]
     fn a_worked_trace() {
@@ -163,6 +181,21 @@ mod tests {
         assert_eq!(chosen(&[99, 100, 50, 900]), [0, 2]);
         assert_eq!(chosen(&[199, 200, 900, 5000]), [0]);
         assert_eq!(chosen(&[200, 5000, 900, 1000]), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_level_stands_until_it_is_read_again() {
+        // Levels end at 50, 100 and 200 bytes of 1000. Read every 100 ns: what changes in between is not seen.
+        let leaf = SwitchInfo { queue_limit: 1000, ..LEAF };
+        let mut s = Ar::new(ArParameters { refresh: Time::from_ns(100), ..Default::default() }, 1, &leaf);
+        let mut at = |ns: u64, bytes: [u64; 2]| {
+            let (mut header, mut queues) = (SwitchHeader::default(), Queues::new(&bytes));
+            let candidates = among(&POSITIONS[..2], 0);
+            s.forward(Time::from_ns(ns), &data(1, 0), &mut header, &candidates, &mut queues)
+        };
+        assert_eq!(at(101, [900, 0]), 1);
+        assert_eq!(at(201, [0, 900]), 1);
+        assert_eq!(at(202, [0, 900]), 0);
     }
 
     #[test]
