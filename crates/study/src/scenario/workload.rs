@@ -140,6 +140,16 @@ impl Workload {
         }
     }
 
+    /// The names its flows have in results: its own, and that of the flows that are split off.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        let split = (self.common.split_share > 0.0).then(|| self.split_name());
+        [self.name.clone()].into_iter().chain(split)
+    }
+
+    fn split_name(&self) -> String {
+        self.common.split_name.clone().unwrap_or_else(|| format!("{}-split", self.name))
+    }
+
     /// As what its flows are sent; `used` are the load balancers of the setup, the scenario's first.
     pub(crate) fn sent_as(&self, fabric: &FabricParameters, used: &[LoadBalancer]) -> GeneratedAs {
         let class =
@@ -159,7 +169,7 @@ impl Workload {
             return own;
         }
         let split = GeneratedAs {
-            name: common.split_name.clone().unwrap_or_else(|| format!("{}-split", self.name)),
+            name: self.split_name(),
             class: common.split_class.as_deref().map_or(own.class, |name| class(Some(name))),
             load_balancer: common.split_load_balancer.as_deref().map_or(own.load_balancer, |name| balancer(Some(name))),
             measured: common.measured,
