@@ -1,4 +1,4 @@
-//! The pages in a real browser: `tests/browser/check.py` over a comparison, several workloads and a single run,
+//! The pages in a real browser: `tests/browser/check.py` over a comparison, several workloads, a single run and a sweep,
 //! `tests/browser/view.py` over fabric views.
 
 #[allow(dead_code)]
@@ -7,10 +7,11 @@ mod common;
 use anabranch_outcome::{PortSeries, RunResult};
 use anabranch_random::Stream;
 use anabranch_report::{
-    Formats, LinkFault, WorkloadMeta, report, run_directory, write_comparison, write_run, write_view,
+    Formats, LinkFault, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory, store_directory,
+    write_comparison, write_run, write_view,
 };
 use anabranch_units::Time;
-use common::{SCHEMES, add_measurements, meta, provenance, run};
+use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -56,8 +57,43 @@ fn pages_load_whole_in_a_browser() {
     let single = dir.join("single");
     write_run(&single, &run(&SCHEMES[4], 1, 4000, false), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     pages.push(report(&single).unwrap());
+    pages.push(sweep(&dir.join("sweep")));
     passes("check.py", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
     fs::remove_dir_all(dir).unwrap();
+}
+
+/// The page of a sweep over two keys: curves, a heat map and a table.
+fn sweep(dir: &Path) -> PathBuf {
+    let axis = |key: &str, values: &[&str], numbers: &[f64]| SweepAxis {
+        key: key.to_string(),
+        values: values.iter().map(ToString::to_string).collect(),
+        numbers: numbers.to_vec(),
+    };
+    let mut plan = SweepPlan {
+        name: "Web search on a 128-host leaf-spine".to_string(),
+        axes: vec![
+            axis("workload.0.load", &["0.3", "0.6", "0.9"], &[0.3, 0.6, 0.9]),
+            axis("topology.link_rate", &["100Gbps", "400Gbps"], &[1e11, 4e11]),
+        ],
+        entries: SCHEMES.iter().map(|scheme| scheme.name.to_string()).collect(),
+        baseline: "ecmp".to_string(),
+        seeds: vec![1, 2],
+        ..SweepPlan::default()
+    };
+    for point in 0..plan.points() {
+        for (entry, scheme) in SCHEMES.iter().enumerate() {
+            for seed in 1..=2 {
+                let hash = format!("{point}{entry}{seed}");
+                let worse = Behaviour { excess: scheme.excess * (1.0 + 0.2 * point as f64), ..*scheme };
+                let result = run(&worse, seed, 400, false);
+                let own = store_directory(dir, &hash);
+                write_run(&own, &result, &meta(scheme.name, seed), &provenance(), Formats::PARQUET).unwrap();
+                plan.runs.push(SweepRun { point, entry, seed, run: hash });
+            }
+        }
+    }
+    plan.write(dir).unwrap();
+    report(dir).unwrap()
 }
 
 /// Series of every link, drawn at random.

@@ -120,7 +120,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let left = |panel: usize| 16.0 + BESIDE + (panel % columns) as f64 * (WIDTH + BESIDE + 12.0);
     let top = |panel: usize| TOP + (panel / columns) as f64 * (HEIGHT + BELOW + 34.0);
     let heading = format!(
-        "{} over {}",
+        "{} by {}",
         capital(shown[0].metric.title),
         sweep.titles().join(if plan.zip { " and " } else { ", " })
     );

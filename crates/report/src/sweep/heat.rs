@@ -49,7 +49,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let left = |map: usize| 16.0 + BESIDE + (map % columns) as f64 * (WIDTH + BESIDE + 12.0);
     let top = |map: usize| TOP + (map / columns) as f64 * (HEIGHT + BELOW + 34.0);
     let titles = sweep.titles();
-    let heading = format!("{} over {} and {}", capital(metric.title), titles[0], titles[1]);
+    let heading = format!("{} by {} and {}", capital(metric.title), titles[0], titles[1]);
     let mut subtitle = match plan.seeds.len() {
         1 => "One seed. Light is high, dark is low; less is better".to_string(),
         seeds => format!("Mean of {seeds} seeds. Light is high, dark is low; less is better"),
@@ -75,9 +75,12 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
             let share = scale.share(*mean);
             canvas.cells(&[at], (cell_width - 1.0, cell_height - 1.0), heat(share));
             let text = significant_digits(*mean, 3);
+            let series = plan.entries.iter().position(|entry| *entry == map.1);
+            let middle = (at.0 + cell_width / 2.0, at.1 + cell_height / 2.0);
+            canvas.hit(middle, series, format!("{name}, {}: {text}", plan.values(point).join(", ")));
             if TICK.width(&text) + 6.0 < cell_width && cell_height > 14.0 {
                 let paint = if share > 0.6 { Paint::Fixed([27, 31, 36]) } else { Paint::Fixed([255, 255, 255]) };
-                canvas.text((at.0 + cell_width / 2.0, at.1 + cell_height / 2.0 + 4.0), &text, TICK.paint(paint));
+                canvas.text((middle.0, middle.1 + 4.0), &text, TICK.paint(paint));
             }
         }
         let mut free_from = f64::NEG_INFINITY;

@@ -27,6 +27,9 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
     let all = rows.len();
     rows.truncate(MOST_ROWS);
     let figures: Vec<Value> = figures.iter().zip(files).map(|(f, files)| figure(f, files)).collect();
+    // Keys, workload and scheme are words; numbers follow.
+    let words = plan.axes.len() + usize::from(sweep.workloads().len() > 1) + 1;
+    let rows: Vec<Vec<Value>> = rows.iter().map(|row| cells(sweep, row, words)).collect();
     let axes: Vec<Value> =
         plan.axes.iter().map(|axis| context! { key => &axis.key, values => axis.values.join(", ") }).collect();
     let entries: Vec<Value> = plan
@@ -50,6 +53,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         warnings => warnings(sweep),
         header => header,
         rows => rows,
+        words => words,
         all => all,
         shown => all.min(MOST_ROWS),
         figures => figures,
@@ -61,6 +65,25 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         scenario => &plan.scenario,
     };
     environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
+}
+
+/// The cells of a row, with what they are sorted by: values of keys in the order given, numbers by their mean.
+fn cells(sweep: &Sweep, row: &[String], words: usize) -> Vec<Value> {
+    let plan = &sweep.plan;
+    let cell = |(place, text): (usize, &String)| {
+        let value = match plan.axes.get(place) {
+            Some(axis) => axis.values.iter().position(|value| value == text).map_or(text.clone(), |at| at.to_string()),
+            None if place < words => text.clone(),
+            None => {
+                let number = text.replace('\u{2212}', "-");
+                let end = number.find(|c: char| !(c.is_ascii_digit() || "-.".contains(c))).unwrap_or(number.len());
+                number[..end].to_string()
+            }
+        };
+        let entry = if place + 1 == words { plan.entries.iter().position(|entry| entry == text) } else { None };
+        context! { text => text, value => value, series => entry.map(|entry| entry % SERIES.len()) }
+    };
+    row.iter().enumerate().map(cell).collect()
 }
 
 /// At how many points each scheme leads in the main metric, alone or together with others that cannot be told apart.
