@@ -119,11 +119,8 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let side = legend_width(names.iter().map(String::as_str)) + 14.0;
     let left = |panel: usize| 16.0 + BESIDE + (panel % columns) as f64 * (WIDTH + BESIDE + 12.0);
     let top = |panel: usize| TOP + (panel / columns) as f64 * (HEIGHT + BELOW + 34.0);
-    let heading = format!(
-        "{} by {}",
-        capital(shown[0].metric.title),
-        sweep.titles().join(if plan.zip { " and " } else { ", " })
-    );
+    let heading =
+        format!("{} by {}", capital(shown[0].metric.title), sweep.titles().join(if plan.zip { " and " } else { ", " }));
     let mut subtitle = match plan.seeds.len() {
         1 => "One seed, so no intervals".to_string(),
         seeds => format!("Mean of {seeds} seeds; bands are 95 % confidence intervals"),

@@ -8,6 +8,7 @@ mod layout;
 mod pack;
 mod page;
 mod series;
+mod trace;
 
 use crate::{
     directory::{read_summary, run_directory},
@@ -27,6 +28,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use trace::Trace;
 
 /// Name of the page.
 pub(crate) const VIEW: &str = "view.html";
@@ -170,8 +172,14 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
             Kind::Text | Kind::Flag => {}
         }
     }
-    hosts(&mut pack, dir, &fabric)?;
+    let flows = Frame::read(dir, "flows", &["flow_id", "src", "dst", "size_bytes", "slowdown"])?;
+    if let Some(flows) = &flows {
+        hosts(&mut pack, flows, &fabric);
+    }
     let mut facts = facts(dir, summary, &fabric)?;
+    if let (Some(trace), Some(flows)) = (Trace::read(dir, &fabric)?, &flows) {
+        facts.insert("trace".into(), trace.pack(&mut pack, flows));
+    }
     if let Some(series) = Series::read(dir, &fabric)? {
         pack.whole("series.link", series.links.iter().map(|&link| link.into()));
         let counts: Vec<&str> =
@@ -205,7 +213,7 @@ fn nodes(pack: &mut Pack, fabric: &Fabric) {
 }
 
 /// Per node what the flows of a host add up to; switches have none.
-fn hosts(pack: &mut Pack, dir: &Path, fabric: &Fabric) -> Result<(), ReportError> {
+fn hosts(pack: &mut Pack, flows: &Frame, fabric: &Fabric) {
     #[derive(Clone, Default)]
     struct Host {
         sent: [u64; 2],
@@ -213,7 +221,6 @@ fn hosts(pack: &mut Pack, dir: &Path, fabric: &Fabric) -> Result<(), ReportError
         unfinished: u64,
         slowest: Option<f64>,
     }
-    let Some(flows) = Frame::read(dir, "flows", &["src", "dst", "size_bytes", "slowdown"])? else { return Ok(()) };
     let numbers: BTreeMap<&str, usize> =
         fabric.nodes.iter().enumerate().map(|(number, node)| (&*node.name, number)).collect();
     let node = |host: Option<&Option<u64>>| numbers.get(&*format!("host{}", (*host?)?)).copied();
@@ -239,7 +246,6 @@ fn hosts(pack: &mut Pack, dir: &Path, fabric: &Fabric) -> Result<(), ReportError
     pack.whole("node.bytes_received", hosts.iter().map(|host| host.received[1]));
     pack.whole("node.unfinished", hosts.iter().map(|host| host.unfinished));
     pack.real("node.slowdown_max", hosts.iter().map(|host| host.slowest));
-    Ok(())
 }
 
 fn facts(dir: &Path, summary: &Summary, fabric: &Fabric) -> Result<Map<String, Value>, ReportError> {
