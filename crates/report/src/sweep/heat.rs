@@ -75,7 +75,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
             let share = scale.share(*mean);
             canvas.cells(&[at], (cell_width - 1.0, cell_height - 1.0), heat(share));
             let text = significant_digits(*mean, 3);
-            let series = plan.entries.iter().position(|entry| *entry == map.1);
+            let series = plan.entries.iter().position(|entry| entry == map.1);
             let middle = (at.0 + cell_width / 2.0, at.1 + cell_height / 2.0);
             canvas.hit(middle, series, format!("{name}, {}: {text}", plan.values(point).join(", ")));
             if TICK.width(&text) + 6.0 < cell_width && cell_height > 14.0 {

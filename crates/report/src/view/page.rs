@@ -14,6 +14,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/panel.js"),
     include_str!("page/timeline.js"),
     include_str!("page/details.js"),
+    include_str!("page/packets.js"),
     include_str!("page/main.js"),
 ];
 /// What tells a view from other pages.

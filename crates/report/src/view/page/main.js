@@ -27,6 +27,7 @@ class App {
     const count = (number, word) => `${number.toLocaleString("en")} ${word}`;
     document.getElementById("what").textContent = [...(runs.length > 1 ? [] : [run.facts.scheme, `seed ${run.facts.seed}`]), count(run.facts.hosts, "hosts"), count(run.facts.switches, "switches"), count(run.links, "directed links")].join(" \u00b7 ");
     stage.classList.toggle("alone", runs.length < 2);
+    this.packets = runs.some((run) => run.facts.trace) ? new Packets(this, document.getElementById("flows")) : null;
     this.setUpControls();
     this.setUpZoom();
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -153,7 +154,7 @@ class App {
   setTheme(theme) {
     this.theme = theme;
     document.documentElement.dataset.theme = theme;
-    this.inks = { paper: INK("--canvas"), ink: INK("--ink"), muted: INK("--muted"), accent: INK("--accent"), host: INK("--host"), node: INK("--node"), silent: INK("--grid"), fault: INK("--fault") };
+    this.inks = { paper: INK("--canvas"), ink: INK("--ink"), muted: INK("--muted"), accent: INK("--accent"), host: INK("--host"), node: INK("--node"), silent: INK("--grid"), fault: INK("--fault"), mark: INK("--mark") };
     this.colours = coloursOf(theme);
     this.details.drawLegend();
     this.stale = true;
@@ -225,8 +226,9 @@ class App {
   seek(time, byHand) {
     this.time = Math.max(0, Math.min(this.end, time));
     if (byHand && this.first && !this.packets) this.time = this.snap(this.time);
-    this.timeline.update?.();
+    this.timeline.update();
     this.moved = true;
+    if (this.packets) this.news = true;
   }
 
   /** The sample nearest to a time. */
@@ -288,6 +290,7 @@ class App {
       if (this.time >= this.end) this.play(false);
       this.timeline.update();
       this.moved = true;
+      if (this.packets) this.news = true;
     }
     const moment = this.moment();
     if (moment !== this.drawn) { this.drawn = moment; this.fresh = this.news = true; }
@@ -298,6 +301,7 @@ class App {
       this.told = now;
       this.details.drawBusiest();
       this.details.drawChosen();
+      this.packets?.count();
       this.news = false;
     }
     this.stale = this.fresh = this.moved = false;
