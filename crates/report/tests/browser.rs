@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{PortSeries, RunResult};
+use anabranch_outcome::{PacketKind, PortSeries, RunResult, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{
     Formats, LinkFault, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory, store_directory,
@@ -111,6 +111,51 @@ fn add_series(result: &mut RunResult, seed: u64) {
     }
 }
 
+/// Packets of flow 3 from host 0 to host 40, by turns over eight spines; every seventh is dropped at the spine.
+fn add_trace(result: &mut RunResult) {
+    let number = |from: &str, to: &str| result.links.iter().position(|link| link.from == from && link.to == to);
+    let mut rows = vec![];
+    for psn in 0..60 {
+        let spine = format!("spine{}", psn % 8);
+        let way = [("host0", "leaf0"), ("leaf0", &*spine), (&*spine, "leaf5"), ("leaf5", "host40")];
+        for (hop, (from, to)) in way.into_iter().enumerate() {
+            let link = number(from, to).unwrap() as u32;
+            let joined = Time::from_ns(500 * psn + 1200 * hop as u64);
+            let mut row = TraceRow {
+                time: joined + Time::from_ns(if hop == 0 { 0 } else { 100 }),
+                flow_id: 3,
+                psn: Some(psn),
+                packet: PacketKind::Data,
+                event: if hop == 0 { TraceEvent::Send } else { TraceEvent::Hop },
+                link,
+                tag: psn as u32,
+                joined: (hop > 0).then_some(joined),
+                queue_bytes: None,
+                size_bytes: 4160,
+                acked_below: None,
+                marked: false,
+                notification: false,
+                retransmission: false,
+            };
+            if hop == 2 && psn % 7 == 6 {
+                row.event = TraceEvent::Drop;
+                rows.push(row);
+                break;
+            }
+            if hop == 1 && psn % 5 == 0 {
+                rows.push(TraceRow { event: TraceEvent::Mark, ..row });
+            }
+            rows.push(row);
+            if hop == 3 {
+                let time = row.time + Time::from_ns(1100);
+                rows.push(TraceRow { event: TraceEvent::Receive, time, joined: None, ..row });
+            }
+        }
+    }
+    rows.sort();
+    result.watched.trace = rows;
+}
+
 #[test]
 #[ignore = "needs chromium, chromium-driver and selenium"]
 fn views_play_in_a_browser_and_show_the_rows() {
@@ -121,6 +166,7 @@ fn views_play_in_a_browser_and_show_the_rows() {
         let (mut result, mut meta) = (run(scheme, 1, 400, false), meta(scheme.name, 1));
         result.simulated = Time::from_us(40);
         add_series(&mut result, number as u64);
+        add_trace(&mut result);
         let fault = |at, what: &str| LinkFault {
             from: "leaf2".to_string(),
             to: "spine1".to_string(),

@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{PortSeries, RunResult};
+use anabranch_outcome::{PacketKind, PortSeries, RunResult, TraceEvent, TraceRow};
 use anabranch_report::{
     Formats, LinkFault, Manifest, ReportError, report, run_directory, viewed_runs, write_comparison, write_run,
     write_view, write_view_into,
@@ -373,4 +373,86 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
     for dir in [whole, cut, gone, older, newer, foreign, uneven] {
         fs::remove_dir_all(dir).unwrap();
     }
+}
+
+/// What happens to the packets of flow 0, from host 0 over both leaves to host 2: marked, trimmed, lost and sent again, dropped.
+fn traced() -> RunResult {
+    let mut result = small();
+    let number =
+        |from: &str, to: &str| result.links.iter().position(|link| link.from == from && link.to == to).unwrap() as u32;
+    let way = [("host0", "leaf0"), ("leaf0", "spine0"), ("spine0", "leaf1"), ("leaf1", "host2")];
+    let way = way.map(|(from, to)| number(from, to));
+    let row = |time, psn, packet, event, hop: usize, joined: Option<u64>| TraceRow {
+        time: Time::from_ns(time),
+        flow_id: 0,
+        psn: Some(psn),
+        packet,
+        event,
+        link: way[hop],
+        tag: 7,
+        joined: joined.map(Time::from_ns),
+        queue_bytes: None,
+        size_bytes: 1000,
+        acked_below: None,
+        marked: false,
+        notification: false,
+        retransmission: psn == 2 && time >= 5000,
+    };
+    use PacketKind::{Ack, Data, Header};
+    use TraceEvent::{Drop, Hop, Loss, Mark, PathChange, Receive, Send, Trim};
+    let mut rows = vec![
+        row(100, 0, Data, PathChange, 0, None),
+        row(100, 0, Data, Send, 0, None),
+        row(300, 0, Data, Mark, 1, Some(200)),
+        row(300, 0, Data, Hop, 1, Some(200)),
+        row(400, 0, Data, Hop, 2, Some(400)),
+        row(600, 0, Data, Hop, 3, Some(500)),
+        row(700, 0, Data, Receive, 3, None),
+        row(120, 1, Data, Send, 0, None),
+        row(320, 1, Data, Hop, 1, Some(220)),
+        row(420, 1, Data, Trim, 2, None),
+        row(421, 1, Header, Hop, 2, Some(420)),
+        row(520, 1, Header, Hop, 3, Some(520)),
+        row(620, 1, Header, Receive, 3, None),
+        row(140, 2, Data, Send, 0, None),
+        row(340, 2, Data, Hop, 1, Some(240)),
+        row(340, 2, Data, Loss, 1, Some(240)),
+        // Sent again; the answer to packet 0 has the same PSN as packet 0 and another way.
+        row(5000, 2, Data, Send, 0, None),
+        row(160, 3, Data, Send, 0, None),
+        row(260, 3, Data, Drop, 1, None),
+        row(5100, 0, Ack, Send, 0, None),
+    ];
+    rows.sort();
+    result.watched.trace = rows;
+    result
+}
+
+#[test]
+fn packets_of_traced_flows_are_put_together_from_their_rows() {
+    let dir = written("traced", &traced(), Formats::PARQUET);
+    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    let (head, columns) = blocks(&page).remove(0);
+    let of = |name: &str| columns[&format!("trace.{name}")].whole().to_vec();
+    assert_eq!(head["trace"]["journeys"], 6);
+    assert_eq!(head["trace"]["flows"][0]["size_bytes"], 1000);
+    assert_eq!(head["trace"]["flows"].as_array().unwrap().len(), 1);
+    // Data 0, 1, 2 and 3, the second 2, the answer; in the order of their begins.
+    assert_eq!(of("psn"), [0, 1, 2, 3, 2, 0]);
+    assert_eq!(of("kind"), [0, 0, 0, 0, 0, 1]);
+    assert_eq!(of("again"), [0, 0, 0, 0, 1, 0]);
+    assert_eq!(of("begin"), [100, 120, 140, 160, 5000, 5100].map(|time| time * 1000));
+    // Received, received as a header, lost, dropped, and two of which the rows end while they are on their way.
+    assert_eq!(of("end"), [1, 1, 3, 2, 0, 0]);
+    assert_eq!(of("took"), [600, 500, 200, 100, 0, 0].map(|time| time * 1000));
+    assert_eq!(of("hops"), [4, 4, 2, 1, 1, 1]);
+    let of = |name: &str| columns[&format!("hop.{name}")].whole().to_vec();
+    // Host h has links 2 h and 2 h + 1, cable c between switches 8 + 2 c and 9 + 2 c.
+    let way = [0, 8, 13, 5];
+    assert_eq!(of("link")[..10], [&way[..], &way[..], &way[..2]].concat());
+    assert_eq!(of("joined")[..4], [0, 100, 300, 400].map(|time| time * 1000));
+    assert_eq!(of("waited")[..4], [0, 100, 0, 100].map(|time| time * 1000));
+    // Marked at leaf 0, trimmed at the spine.
+    assert_eq!(of("flags")[..10], [0, 1, 0, 0, 0, 0, 2, 0, 0, 0]);
+    fs::remove_dir_all(dir).unwrap();
 }

@@ -59,11 +59,21 @@ class Rows:
     def __init__(self, directory):
         with open(directory / "links.csv", newline="") as file:
             self.links = {f"{row['from']}\u2192{row['to']}": row for row in csv.DictReader(file)}
+        self.trace = []
+        if (directory / "trace.csv").exists():
+            with open(directory / "trace.csv", newline="") as file:
+                self.trace = [(int(row["time_ps"]), row["event"], row["packet"]) for row in csv.DictReader(file)]
         self.series = {}
         if (directory / "series.csv").exists():
             with open(directory / "series.csv", newline="") as file:
                 for row in csv.DictReader(file):
                     self.series.setdefault(f"{row['from']}\u2192{row['to']}", {})[int(row["time_ps"])] = row
+
+    def traced(self, now):
+        """What the page must count of data packets up to `now`."""
+        count = lambda events: sum(at <= now and event in events and packet in ("data", "header") for at, event, packet in self.trace)
+        names = {"sent": ["send"], "received": ["receive"], "marked": ["mark"], "trimmed": ["trim"], "dropped_or_lost": ["drop", "loss"]}
+        return {f"trace_{name}": count(events) for name, events in names.items()}
 
     def expected(self, link, key, now, states=("queue_bytes", "queue_packets", "paused")):
         """The number that the card of `link` must show under `key`; None where there is none."""
@@ -173,6 +183,23 @@ def check(driver, page, runs, pictures):
         second = driver.execute_script(samples)
         if [a + 1 for a in first] != second or len(set(second)) != 1:
             wrong.append(f"a step leads from samples {first} to {second}")
+
+    # Packets of traced flows move, and their counts are those of the rows.
+    if any(rows.trace for rows in runs):
+        last = max(at for rows in runs for at, _, _ in rows.trace)
+        seen = set()
+        for share in [0.1, 0.35, 0.6, 1.0]:
+            driver.execute_script("fabricView.seek(arguments[0], false)", share * last)
+            settle(driver)
+            seen.add(driver.execute_script("return fabricView.panels[0].over.toDataURL()"))
+            now = driver.execute_script("return fabricView.time")
+            told = driver.execute_script("return [...document.querySelectorAll('#counts td')].map((c) => [c.dataset.key, Number(c.dataset.run), c.dataset.value])")
+            for run, rows in enumerate(runs):
+                for key, value in rows.traced(now).items():
+                    if (shown := [cell[2] for cell in told if cell[:2] == [key, run]]) != [str(value)]:
+                        wrong.append(f"{key} of run {run} at {now} ps: the page says {shown}, the rows {value}")
+        if len(seen) < 3:
+            wrong.append(f"packets do not move: {len(seen)} pictures at 4 times")
 
     # Pressed links show the numbers of the rows.
     chance = random.Random(1)

@@ -20,7 +20,7 @@ class Details {
     this.busiest = place.querySelector("#busiest");
     const take = (event) => {
       const name = event.target.closest("[data-name]")?.dataset.name;
-      if (name) app.choose(name);
+      if (name) app.choose(name, true);
     };
     // While it plays, what is pressed may be drawn anew before it is let go: a press counts at once, by keyboard as a click.
     place.addEventListener("pointerdown", take);

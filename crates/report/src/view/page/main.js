@@ -80,6 +80,7 @@ class App {
     $("keys").innerHTML = KEYS.map(([key, words]) => `<dt>${key}</dt><dd>${words}</dd>`).join("");
     $("help").addEventListener("click", () => $("about").showModal());
     $("none").hidden = Boolean(this.first);
+    $("untraced").hidden = Boolean(this.packets);
     this.setUpSearch($("search"), $("found"));
     document.addEventListener("keydown", (event) => this.key(event));
   }
@@ -216,9 +217,11 @@ class App {
     return lines.filter(Boolean).map((line) => `<span>${line}</span>`).join("");
   }
 
-  choose(name) {
+  choose(name, fromSide) {
     this.chosen = name;
     this.details.drawChosen();
+    // A list from which things are chosen stays where it is.
+    if (name && !fromSide) this.details.card.scrollIntoView({ block: "nearest" });
     this.details.drawBusiest();
     this.moved = true;
   }

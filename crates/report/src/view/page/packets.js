@@ -1,9 +1,11 @@
 // Packets of traced flows: where each is at a time, and the ways they take.
 
 const ENDS = { received: 1, dropped: 2, lost: 3 };
-const DATA = 0, ANSWER = 1;
-/** How long a dropped packet stays to be seen, as a share of the time a step of the page takes. */
+const DATA = 0;
+/** For how many steps of the page a dropped packet stays to be seen. */
 const LINGER = 3;
+/** Cool colours: the warm ones say how busy links are. */
+const FLOW_COLOURS = ["#2f7fd6", "#13a383", "#8a63e8", "#1fb0d0", "#6c9a16", "#c25fd8", "#5570a8", "#2fc29a"];
 
 /** The journeys of a run's packets, in the order of their begins. */
 class Journeys {
@@ -73,7 +75,7 @@ class Packets {
     this.list();
   }
 
-  colour(place) { return d3.schemeTableau10[place % 10]; }
+  colour(place) { return FLOW_COLOURS[place % FLOW_COLOURS.length]; }
 
   change(box) {
     if (box.id === "answers") this.answers = box.checked;
@@ -83,7 +85,7 @@ class Packets {
   }
 
   list() {
-    const title = (flow) => `${escapeText(`host${flow.src}`)} \u2192 ${escapeText(`host${flow.dst}`)}, ${scaled(flow.size_bytes ?? NaN, "B")}`;
+    const title = (flow) => `host${flow.src} \u2192 host${flow.dst}, ${scaled(flow.size_bytes ?? NaN, "B")}`;
     this.place.innerHTML = `<h2>Traced flows</h2><label class="tick"><input type="checkbox" id="answers" checked> acknowledgements</label>
       <div class="flows">${this.flows.map((flow, place) => `<label class="tick"><input type="checkbox" value="${flow.flow_id}" ${this.hidden.has(flow.flow_id) ? "" : "checked"}><i class="dot" style="background:${this.colour(place)}"></i>flow ${flow.flow_id}: ${title(flow)}</label>`).join("")}</div>
       <div id="counts"></div>
