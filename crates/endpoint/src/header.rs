@@ -15,7 +15,7 @@ pub const ANSWER: usize = 56;
 /// Bytes of an echo.
 pub const ECHO: usize = 32;
 /// Bytes of a hello or a welcome before its padding.
-const GREETING: usize = 50;
+const GREETING: usize = 52;
 /// Bytes of a probe before its padding.
 const PROBE: usize = 24;
 const BYE: usize = 8;
@@ -55,6 +55,8 @@ pub struct Greeting {
     pub nonce: u64,
     /// Payload bytes of a full data packet.
     pub mtu: u16,
+    /// Labels that the sender of this greeting listens to.
+    pub labels: u16,
     /// Packets beyond the first one missing that a stream may have under way.
     pub span: u32,
     /// Largest message that the sender of this greeting takes, in bytes.
@@ -224,9 +226,10 @@ impl<'a> Packet<'a> {
                     nonce: from.u64(),
                     most_message: from.u64(),
                     stamp: from.time(),
+                    labels: from.u16(),
                 };
-                if greeting.mtu == 0 || greeting.span == 0 {
-                    return Err(Refused::Value("mtu or span"));
+                if greeting.mtu == 0 || greeting.span == 0 || greeting.labels == 0 {
+                    return Err(Refused::Value("mtu, span or labels"));
                 }
                 Ok(match kind {
                     HELLO => Packet::Hello(greeting),
@@ -320,6 +323,7 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting, size
     put(out, greeting.nonce.to_be_bytes());
     put(out, greeting.most_message.to_be_bytes());
     put(out, greeting.stamp.ps().to_be_bytes());
+    put(out, greeting.labels.to_be_bytes());
     out.resize(size.max(GREETING), 0);
 }
 
@@ -411,7 +415,8 @@ mod tests {
             let [connection, stream, tag, message, checksum] = numbers;
             let mut out = Vec::new();
             let greeting = Greeting {
-                connection: tag, nonce: wide[0], mtu: small, span: message | 1, most_message: wide[1], stamp, held,
+                connection: tag, nonce: wide[0], mtu: small, labels: small, span: message | 1, most_message: wide[1],
+                stamp, held,
             };
             hello(&mut out, &greeting, 1000);
             prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Hello(greeting)), 1000));

@@ -30,6 +30,8 @@ pub(crate) struct Peer {
     /// Largest message that it takes, and packets that a stream to it may have under way.
     pub(crate) most_message: u64,
     pub(crate) span: u64,
+    /// Labels that both ends have.
+    pub(crate) labels: u32,
     /// Questions asked so far, hellos or calibrations, of which one is open.
     pub(crate) asked: u32,
     pub(crate) samples: Vec<Time>,
@@ -59,6 +61,7 @@ impl Peer {
             their_nonce: None,
             most_message: u64::MAX,
             span: 1,
+            labels: 1,
             asked: 0,
             samples: Vec::new(),
             base_rtt: Time::ZERO,

@@ -52,6 +52,7 @@ fn accepted(transport: &str) -> (Endpoint, u32, Time) {
         connection: 77,
         nonce: 5,
         mtu: MTU,
+        labels: 2,
         span: 128,
         most_message: 10_000,
         stamp: Time::ZERO,
@@ -165,7 +166,7 @@ proptest! {
         }
         // Somebody else is welcome all the same.
         let greeting = Greeting {
-            connection: 3, nonce: 1, mtu: MTU, span: 1, most_message: 1, stamp: now, held: Time::ZERO,
+            connection: 3, nonce: 1, mtu: MTU, labels: 1, span: 1, most_message: 1, stamp: now, held: Time::ZERO,
         };
         header::hello(&mut out, &greeting, 1056);
         endpoint.handle(now, &arrival(1, now, &out));
@@ -186,6 +187,7 @@ fn a_peer_of_another_size_is_told_so() {
         connection: 77,
         nonce: 5,
         mtu: 4096,
+        labels: 1,
         span: 128,
         most_message: 1,
         stamp: Time::ZERO,

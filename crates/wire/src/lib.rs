@@ -2,11 +2,16 @@
 //! label picks; a [`Driver`] stands between it and the endpoint.
 //!
 //! - [`memory`]: a virtual clock and links with rate, delay, queue, marking, trimming and faults by a seed, the test bench of
-//!   everything above.
+//!   everything above;
+//! - [`udp`]: sockets, one per label.
+//!
+//! [`transfer`] sends bytes from one endpoint to another and compares checksums.
 
 mod datapath;
 mod driver;
 pub mod memory;
+pub mod transfer;
+pub mod udp;
 
 pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 pub use driver::Driver;

@@ -8,6 +8,7 @@ use crate::{
     Flow,
     header::{self, Greeting},
     peer::{Event, Peer, Phase, Why},
+    settings::Settings,
 };
 use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
@@ -52,14 +53,15 @@ impl Endpoint {
 
     /// The next hello or calibration of a peer, and a timer in case that no answer comes.
     pub(super) fn ask(&mut self, peer: u32, now: Time) {
-        let labels = self.settings.labels;
-        let size = self.longest_datagram();
+        let (labels, size) = (self.settings.labels, self.longest_datagram());
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let question = match known.phase {
             Phase::Greeting => Control::Hello,
             Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
             Phase::Greeted | Phase::Open => return,
         };
+        // Before the other has said how many labels it has, all are tried.
+        let labels = if known.phase == Phase::Greeting { labels } else { known.labels };
         let label = known.asked % labels;
         known.asked = known.asked.wrapping_add(1);
         known.quiet_since.get_or_insert(now);
@@ -103,13 +105,14 @@ impl Endpoint {
         known.their_nonce = Some(greeting.nonce);
         (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
         known.span = u64::from(greeting.span.min(self.settings.span));
+        known.labels = self.settings.labels.min(u32::from(greeting.labels));
         welcome.ours = known.ours;
         self.say(peer, arrival.label, Control::Welcome(welcome));
     }
 
     pub(super) fn on_welcome(&mut self, now: Time, peer: u32, greeting: &Greeting) {
         let ours = self.settings.mtu();
-        let span = self.settings.span;
+        let Settings { span, labels, .. } = self.settings;
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
             return;
@@ -119,6 +122,7 @@ impl Endpoint {
         }
         (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
         known.span = u64::from(greeting.span.min(span));
+        known.labels = labels.min(u32::from(greeting.labels));
         known.phase = Phase::Calibrating;
         known.asked = 0;
         self.ask(peer, now);
@@ -157,7 +161,7 @@ impl Endpoint {
         let mut opened = Vec::new();
         for mut outgoing in std::mem::take(&mut known.waiting) {
             outgoing.connection = known.theirs;
-            let uplinks = [settings.labels];
+            let uplinks = [known.labels];
             let guided = (self.tags == TagKind::Guided).then_some(&self.paths);
             let info = FlowInfo {
                 key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(outgoing.stream), "stream").bits(),

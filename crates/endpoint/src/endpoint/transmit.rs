@@ -119,8 +119,8 @@ impl Endpoint {
     }
 
     /// The label of a path tag: tags that number paths name one each, others are folded.
-    pub(super) fn label(&mut self, tag: Tag) -> u32 {
-        let labels = self.settings.labels;
+    pub(super) fn label(&mut self, peer: u32, tag: Tag) -> u32 {
+        let labels = self.peer(peer).map_or(1, |known| known.labels);
         match self.tags {
             TagKind::Guided => (tag >> 16) % labels,
             TagKind::Category => {
@@ -132,8 +132,9 @@ impl Endpoint {
     }
 
     pub(super) fn greeting(&self, connection: u32, nonce: u64, stamp: Time, held: Time) -> Greeting {
-        let Settings { span, most_message, .. } = self.settings;
-        Greeting { connection, nonce, mtu: self.settings.mtu() as u16, span, most_message, stamp, held }
+        let Settings { span, most_message, labels, .. } = self.settings;
+        let labels = labels as u16;
+        Greeting { connection, nonce, mtu: self.settings.mtu() as u16, labels, span, most_message, stamp, held }
     }
 
     /// The next datagram that may leave at `now`, written into `out`; `None`: none may.
@@ -154,7 +155,7 @@ impl Endpoint {
         let slot = self.nic.serve(&mut self.flows, &transports, &mut line, now, now)?;
         let (peer, tag) = line.sent?;
         self.arm(slot, now);
-        let label = self.label(tag);
+        let label = self.label(peer, tag);
         Some(Transmit { peer, label, ecn: true })
     }
 
@@ -190,7 +191,7 @@ impl Endpoint {
         while let Some(probe) = self.flows[slot as usize].poll_probe(self.balancer.scheme_mut(), now) {
             // A full packet, so that its round trip is one's of data.
             let size = self.longest_datagram();
-            let label = self.label(probe.tag);
+            let label = self.label(peer, probe.tag);
             self.counters.probes += 1;
             self.say(peer, label, Control::Probe { stream, tag: probe.tag, size });
         }

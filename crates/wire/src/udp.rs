@@ -1,0 +1,350 @@
+//! UDP: one socket per label, on consecutive ports of both ends.
+//!
+//! Label `i` goes from the `i`th port here to the `i`th port there, so that every label is a path of its own to switches that
+//! hash the five-tuple, and a peer is told by its address and first port. Segments of one label leave together (GSO) and arrive
+//! together (GRO, `recvmmsg`); marks are asked for and read, arrivals are stamped by the kernel.
+
+use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
+use anabranch_units::Time;
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    time::Timespec,
+};
+use std::{
+    collections::BTreeMap,
+    io::{self, IoSliceMut},
+    net::{SocketAddr, UdpSocket},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// Bytes of the largest run of segments.
+const LONGEST_RUN: usize = 65_000;
+/// Bytes of a receive buffer: what the kernel puts together at most.
+const BUFFER: usize = 1 << 16;
+/// Bytes that each socket should be able to hold; the kernel gives what it allows.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// Tries to find free consecutive ports.
+const TRIES: u32 = 64;
+
+/// UDP sockets, one per label.
+#[derive(Debug)]
+pub struct UdpPath {
+    opened: Instant,
+    sockets: Vec<(UdpSocket, UdpSocketState)>,
+    /// The address of label 0.
+    at: SocketAddr,
+    /// The other ends' addresses of label 0.
+    peers: Vec<SocketAddr>,
+    known: BTreeMap<SocketAddr, PeerId>,
+    most_peers: u32,
+    buffers: Vec<Vec<u8>>,
+    /// Segments of one label that leave together.
+    run: Vec<u8>,
+    /// Whose turn it is to be read first.
+    turn: usize,
+    lost: u64,
+}
+
+fn system(what: impl Into<String>, source: io::Error) -> WireError {
+    WireError::System { what: what.into(), source }
+}
+
+/// The address of a label, given that of label 0.
+fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
+    let port = u16::try_from(u32::from(base.port()) + label).ok()?;
+    base.set_port(port);
+    Some(base)
+}
+
+impl UdpPath {
+    /// Opens sockets for `labels` labels from the port of `at` on; with port 0 from any that is free, followed by as many.
+    /// It talks to `most_peers` others at most.
+    ///
+    /// # Errors
+    /// Where a port is in use or must not be used.
+    pub fn open(at: SocketAddr, labels: u32, most_peers: u32) -> Result<Self, WireError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Self::try_open(at, labels.max(1), most_peers) {
+                Err(_) if at.port() == 0 && tries < TRIES => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    fn try_open(at: SocketAddr, labels: u32, most_peers: u32) -> Result<Self, WireError> {
+        let (mut sockets, mut base) = (Vec::new(), at);
+        for label in 0..labels {
+            let at = address(base, label).ok_or_else(|| {
+                let what = format!("{labels} labels take as many ports from {base} on, and ports end at 65535");
+                system(what, io::ErrorKind::InvalidInput.into())
+            })?;
+            let socket = UdpSocket::bind(at).map_err(|error| system(format!("cannot listen at {at}"), error))?;
+            let state = UdpSocketState::new((&socket).into()).map_err(|error| system(format!("at {at}"), error))?;
+            // The kernel may give less, which costs packets and nothing else.
+            let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
+            let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
+            if label == 0 {
+                base = socket.local_addr().map_err(|error| system("own address", error))?;
+            }
+            sockets.push((socket, state));
+        }
+        Ok(UdpPath {
+            opened: Instant::now(),
+            sockets,
+            at: base,
+            peers: Vec::new(),
+            known: BTreeMap::new(),
+            most_peers,
+            buffers: (0..BATCH_SIZE).map(|_| vec![0; BUFFER]).collect(),
+            run: Vec::with_capacity(BUFFER),
+            turn: 0,
+            lost: 0,
+        })
+    }
+
+    /// The address of label 0.
+    pub fn at(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// The address of label 0 of a peer.
+    pub fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.peers.get(peer as usize).copied()
+    }
+
+    /// Datagrams that the kernel refused to send, as if the network had lost them.
+    pub fn refused_by_kernel(&self) -> u64 {
+        self.lost
+    }
+
+    fn since_opened(&self) -> Time {
+        let nanoseconds = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000);
+        Time::from_ps(nanoseconds.saturating_mul(1000))
+    }
+
+    /// Waits until a socket can be read, for so long at most; which can.
+    fn readable(&self, timeout: Duration) -> Result<Vec<bool>, WireError> {
+        let mut fds: Vec<PollFd<'_>> =
+            self.sockets.iter().map(|(socket, _)| PollFd::new(socket, PollFlags::IN)).collect();
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) => Ok(fds.iter().map(|fd| fd.revents().contains(PollFlags::IN)).collect()),
+            Err(Errno::INTR) => Ok(vec![false; self.sockets.len()]),
+            Err(error) => Err(system("waiting for datagrams", error.into())),
+        }
+    }
+}
+
+/// The number of a peer, which may be new.
+fn number(
+    known: &mut BTreeMap<SocketAddr, PeerId>,
+    peers: &mut Vec<SocketAddr>,
+    most: u32,
+    at: SocketAddr,
+) -> Option<PeerId> {
+    if let Some(peer) = known.get(&at) {
+        return Some(*peer);
+    }
+    let peer = u32::try_from(peers.len()).ok().filter(|peer| *peer < most)?;
+    peers.push(at);
+    known.insert(at, peer);
+    Some(peer)
+}
+
+/// A receive stamp by our own clock: the kernel's is of the wall clock, so only its age counts.
+fn stamp(now: Time, wall: Option<Duration>, stamped: Option<Duration>) -> Time {
+    let age = wall.zip(stamped).and_then(|(wall, stamped)| wall.checked_sub(stamped)).unwrap_or(Duration::ZERO);
+    // More than a second is the wall clock having been set.
+    let age = if age > Duration::from_secs(1) { Duration::ZERO } else { age };
+    now.saturating_sub(Time::from_ns(age.as_nanos() as u64))
+}
+
+impl Datapath for UdpPath {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            largest: LONGEST_RUN,
+            labels: self.sockets.len() as u32,
+            run: self.sockets.first().map_or(1, |(_, state)| state.max_gso_segments()),
+            stamps: if cfg!(target_os = "linux") { Stamps::Kernel } else { Stamps::User },
+            ecn: true,
+            trimmed: false,
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.since_opened()
+    }
+
+    fn peer(&mut self, at: SocketAddr, _labels: &[Label]) -> Result<PeerId, WireError> {
+        number(&mut self.known, &mut self.peers, self.most_peers, at).ok_or(WireError::TooManyPeers(self.most_peers))
+    }
+
+    fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
+        let mut sent = 0;
+        while let Some(first) = batch.get(sent) {
+            let Outbound { peer, label, ecn, bytes } = *first;
+            let base = *self.peers.get(peer as usize).ok_or(WireError::UnknownPeer(peer))?;
+            let (socket, state) = &self.sockets[label as usize % self.sockets.len()];
+            let Some(destination) = address(base, label) else {
+                self.lost += 1;
+                sent += 1;
+                continue;
+            };
+            // Segments of a run are of one size; the last may be shorter.
+            let most = state.max_gso_segments().min(LONGEST_RUN / bytes.len().max(1)).max(1);
+            let mut run = 1;
+            while let Some(next) = batch.get(sent + run)
+                && run < most
+                && (next.peer, next.label, next.ecn) == (peer, label, ecn)
+                && next.bytes.len() <= bytes.len()
+                && batch[sent + run - 1].bytes.len() == bytes.len()
+            {
+                run += 1;
+            }
+            let contents = if run == 1 {
+                bytes
+            } else {
+                self.run.clear();
+                batch[sent..sent + run].iter().for_each(|next| self.run.extend_from_slice(next.bytes));
+                &self.run
+            };
+            let transmit = Transmit {
+                destination,
+                ecn: ecn.then_some(EcnCodepoint::Ect0),
+                contents,
+                segment_size: (run > 1).then_some(bytes.len()),
+                src_ip: None,
+            };
+            match state.try_send(socket.into(), &transmit) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
+                Err(error) if quinn_udp::is_msg_size_err(&error) => {
+                    let what = format!(
+                        "a datagram of {} B is too large for the way to {destination}; use smaller packets",
+                        bytes.len()
+                    );
+                    return Err(system(what, error));
+                }
+                // What cannot go now may go later: the transport sends it again.
+                Err(_) => self.lost += run as u64,
+            }
+            sent += run;
+        }
+        Ok(sent)
+    }
+
+    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
+        let readable = self.readable(Duration::ZERO)?;
+        let (count, mut received) = (self.sockets.len(), 0);
+        self.turn = (self.turn + 1) % count;
+        for index in 0..count {
+            let label = (self.turn + index) % count;
+            if !readable[label] || received >= most {
+                continue;
+            }
+            let (socket, state) = &self.sockets[label];
+            let mut metas = [RecvMeta::default(); BATCH_SIZE];
+            let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
+            let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+                std::array::from_fn(|_| slices.next().unwrap_or(IoSliceMut::new(&mut [])));
+            let filled = match state.recv(socket.into(), &mut slices, &mut metas) {
+                Ok(filled) => filled,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                // An answer to what we sent says that nobody listens there: the peer's silence says so as well.
+                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
+                    continue;
+                }
+                Err(error) => return Err(system("receiving", error)),
+            };
+            let now = self.since_opened();
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+            for (meta, buffer) in metas[..filled].iter().zip(&self.buffers) {
+                let mut from = meta.addr;
+                let Some(port) = from.port().checked_sub(label as u16) else { continue };
+                from.set_port(port);
+                let peer = number(&mut self.known, &mut self.peers, self.most_peers, from);
+                let Some(peer) = peer else { continue };
+                let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
+                for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
+                    take(Inbound { peer, label: label as Label, at, ecn, trimmed: false, bytes });
+                    received += 1;
+                }
+            }
+        }
+        Ok(received)
+    }
+
+    fn wait(&mut self, until: Time) -> Result<(), WireError> {
+        let left = until.saturating_sub(self.since_opened());
+        if left > Time::ZERO {
+            // An hour is as good as for ever.
+            self.readable(Duration::from_nanos((left.ps() / 1000).min(3_600_000_000_000)))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopback() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    }
+
+    #[test]
+    fn labels_runs_and_marks_arrive_as_they_were_sent() {
+        let mut a = UdpPath::open(loopback(), 4, 8).unwrap();
+        let mut b = UdpPath::open(loopback(), 4, 8).unwrap();
+        let peer = a.peer(b.at(), &[0, 1, 2, 3]).unwrap();
+        let full = vec![7u8; 1200];
+        let outbound = |label, bytes| Outbound { peer, label, ecn: true, bytes };
+        // Runs of three and of two (the second of which ends with a short one), and a single one.
+        let short = [9u8; 100];
+        let batch = [
+            outbound(2, &full[..]),
+            outbound(2, &full),
+            outbound(2, &full),
+            outbound(3, &full),
+            outbound(3, &short),
+            outbound(0, &short),
+        ];
+        assert_eq!(a.send(&batch).unwrap(), 6);
+        let mut seen = Vec::new();
+        let limit = b.now() + Time::from_us(5_000_000);
+        while seen.len() < 6 && b.now() < limit {
+            b.wait(limit).unwrap();
+            let now = b.now();
+            b.receive(64, &mut |inbound| {
+                assert!(inbound.at <= now + Time::from_us(1_000_000) && !inbound.ecn);
+                seen.push((inbound.peer, inbound.label, inbound.bytes.len()));
+            })
+            .unwrap();
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [(0, 0, 100), (0, 2, 1200), (0, 2, 1200), (0, 2, 1200), (0, 3, 100), (0, 3, 1200)]);
+        assert_eq!(b.peer_at(0), Some(a.at()), "told by its first port, whatever label it used");
+    }
+
+    #[test]
+    fn a_port_in_use_is_named() {
+        let a = UdpPath::open(loopback(), 2, 8).unwrap();
+        let error = UdpPath::open(a.at(), 1, 8).unwrap_err().to_string();
+        assert!(error.contains(&a.at().to_string()), "{error}");
+        let last = SocketAddr::from(([127, 0, 0, 1], 65_535));
+        assert!(UdpPath::open(last, 2, 8).unwrap_err().to_string().contains("65535"));
+    }
+
+    #[test]
+    fn stamps_are_of_our_own_clock() {
+        let (now, wall) = (Time::from_us(1000), Duration::from_secs(1_700_000_000));
+        let before = |us| Some(wall - Duration::from_micros(us));
+        assert_eq!(stamp(now, Some(wall), before(30)), Time::from_us(970));
+        assert_eq!(stamp(now, Some(wall), before(5_000_000)), now, "the wall clock was set");
+        assert_eq!(stamp(now, Some(wall), None), now);
+    }
+}

@@ -1,0 +1,121 @@
+//! Two endpoints of this machine over UDP, each in a thread of its own.
+
+use anabranch_endpoint::{Endpoint, Settings};
+use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_random::Stream;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_transport::{
+    TransportParameters,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::{
+    Driver, WireError,
+    transfer::{self, Received, Sent, TransferError},
+    udp::UdpPath,
+};
+use std::{
+    net::SocketAddr,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+};
+
+fn settings(scheme: &str, mtu: u64) -> Settings {
+    let mut uet = UetTransport::default();
+    (uet.uet.mtu, uet.uet.rto_rule, uet.uet.min_rto) = (Bytes(mtu), RtoRule::Measured, Time::from_us(5_000));
+    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
+    Settings {
+        transport: TransportParameters::Uet(uet),
+        scheme: HostParameters::named(scheme).unwrap(),
+        labels: 4,
+        rate: Rate::gbps(2),
+        rtt_floor: Time::from_us(1_000),
+        catch_up: Time::from_us(1_000),
+        give_up: Time::from_us(20_000_000),
+        ..Settings::default()
+    }
+}
+
+fn driver(settings: Settings) -> Driver<UdpPath> {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let path = UdpPath::open(any, settings.labels, 64).unwrap();
+    Driver::new(Endpoint::new(settings), path)
+}
+
+/// Sends so many bytes to a server of its own; what both ends say.
+fn transfer(
+    ours: Settings,
+    theirs: Settings,
+    bytes: u64,
+) -> (Result<Sent, TransferError>, Vec<Received>, Result<(), WireError>) {
+    let (stop, (tell, address)) = (AtomicBool::new(false), mpsc::channel());
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let server = scope.spawn(move || {
+            let mut driver = driver(theirs);
+            tell.send(driver.datapath().at()).unwrap();
+            let mut all = Vec::new();
+            let served = transfer::serve(&mut driver, &mut |_, received| {
+                all.extend(received.copied());
+                !stop.load(Ordering::Relaxed)
+            });
+            (all, served)
+        });
+        let mut draws = Stream::keyed(bytes, 0, "loopback");
+        let mut fill = |bytes: &mut [u8]| {
+            bytes.chunks_mut(8).for_each(|chunk| {
+                let bits = draws.bits().to_le_bytes();
+                chunk.copy_from_slice(&bits[..chunk.len()]);
+            })
+        };
+        let sent = transfer::send(&mut driver(ours), address.recv().unwrap(), bytes, &mut fill, &mut |_, _| true);
+        stop.store(true, Ordering::Relaxed);
+        let (all, served) = server.join().unwrap();
+        (sent, all, served)
+    })
+}
+
+#[test]
+fn every_scheme_brings_every_byte() {
+    for scheme in HOST_SCHEMES {
+        let bytes = 3_000_001;
+        let (sent, received, served) = transfer(settings(scheme.name, 1400), settings(scheme.name, 1400), bytes);
+        let sent = sent.unwrap_or_else(|error| panic!("{}: {error}", scheme.name));
+        served.unwrap();
+        assert_eq!((sent.summary.bytes, received.len()), (bytes, 1), "{}", scheme.name);
+        assert_eq!((received[0].summary, received[0].sent), (sent.summary, sent.summary), "{}", scheme.name);
+        // A packet of 1400 B; none was forgotten.
+        assert!(sent.counters.packets - sent.counters.retransmitted >= bytes / 1400, "{}: {sent:?}", scheme.name);
+    }
+}
+
+#[test]
+fn ends_of_different_sizes_are_told_apart() {
+    let (sent, received, served) = transfer(settings("ecmp", 1400), settings("ecmp", 1000), 10);
+    let error = sent.unwrap_err().to_string();
+    assert!(error.contains("1000 B") && error.contains("1400 B"), "{error}");
+    served.unwrap();
+    assert!(received.is_empty());
+}
+
+#[test]
+fn an_end_with_fewer_labels_is_reached_over_those() {
+    let (sent, received, _) = transfer(
+        Settings { labels: 8, ..settings("reps", 1400) },
+        Settings { labels: 2, ..settings("reps", 1400) },
+        1 << 20,
+    );
+    assert_eq!(sent.unwrap().summary, received[0].summary);
+}
+
+#[test]
+fn nobody_there_is_said_in_time() {
+    let mut driver = driver(Settings { give_up: Time::from_us(300_000), ..settings("ecmp", 1400) });
+    // A port that was free a moment ago.
+    let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = transfer::send(&mut driver, at, 10, &mut |_| (), &mut |_, _| true).unwrap_err();
+    assert!(matches!(error, TransferError::Silent(to) if to == at), "{error}");
+    assert!(error.to_string().contains("anabranch serve"));
+}
