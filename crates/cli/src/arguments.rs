@@ -184,14 +184,48 @@ pub(crate) struct Sweep {
     pub(crate) options: RunOptions,
 }
 
+/// How large the studies of `reproduce` are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scale {
+    /// Every claim in minutes, at sizes that are stated
+    #[default]
+    Quick,
+    /// The papers' sizes
+    Full,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
     /// hopper, hf2t, prime, spritz, or all
     #[arg(value_name = "PAPER")]
     pub(crate) paper: String,
+    /// One figure, or one claim, by its name in `--list` [default: all]
+    #[arg(value_name = "FIGURE")]
+    pub(crate) figure: Option<String>,
+    /// How large the studies are
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) scale: Scale,
+    /// Only what rests on these studies alone
+    #[arg(long, value_name = "STUDY,...", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
     /// Prints studies, figures and claims, and runs nothing
     #[arg(long)]
     pub(crate) list: bool,
+    /// Says which runs are missing and what they would take, and runs nothing
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) dry_run: bool,
+    /// Judges and draws what is finished, and runs nothing
+    #[arg(long, conflicts_with_all = ["list", "dry_run"])]
+    pub(crate) no_run: bool,
+    /// Finished runs of other commits of this version count too
+    #[arg(long)]
+    pub(crate) any_commit: bool,
+    /// Runs anew what is there: all, or what failed
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
+    pub(crate) again: Option<Again>,
+    /// For maintainers: keeps the rows in claims/rows and writes the tables of docs, in the repository DIR
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = ".", value_name = "DIR")]
+    pub(crate) write_docs: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }

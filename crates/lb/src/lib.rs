@@ -377,6 +377,8 @@ mod pages {
     struct Roce;
     #[doc = include_str!("../../../docs/scenarios.md")]
     struct Scenarios;
+    #[doc = include_str!("../../../docs/reproduce.md")]
+    struct Reproduce;
     #[doc = include_str!("../../../docs/schemes.md")]
     struct Schemes;
     #[doc = include_str!("../../../docs/specification.md")]

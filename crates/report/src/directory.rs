@@ -271,12 +271,21 @@ pub(crate) struct FigureFiles {
 impl FigureFiles {
     /// Draws `figure` into the files of `staging`.
     pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
-        let name = figure.file();
-        let shapes = shapes(&name, &figure.svg)?;
+        Self::stage_as(&figure.file(), figure, provenance, staging)
+    }
+
+    /// The same under another name.
+    pub(crate) fn stage_as(
+        name: &str,
+        figure: &Figure,
+        provenance: &str,
+        staging: &mut Staging,
+    ) -> Result<Self, ReportError> {
+        let shapes = shapes(name, &figure.svg)?;
         let contents = FigureFiles {
             svg: to_svg(&shapes, &figure.title, provenance),
             pdf: to_pdf(&shapes, &figure.title, provenance),
-            png: to_png(&name, &shapes, provenance)?,
+            png: to_png(name, &shapes, provenance)?,
             csv: figure.to_csv(),
         };
         staging.write_all(&format!("{name}.svg"), &contents.svg)?;

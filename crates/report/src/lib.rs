@@ -3,6 +3,7 @@
 //! [`write_run`] keeps a run's rows, [`write_comparison`] what several runs say together, and [`report`] draws figures
 //! and a page from the rows of a directory, at once or years later. Nothing here reads a clock or the machine.
 
+mod claims;
 mod comparison;
 mod comparison_text;
 mod dataset;
@@ -23,6 +24,7 @@ mod sweep;
 mod tables;
 mod view;
 
+pub use claims::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape, write_claim_figures};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, METRICS, Metric};
 pub use directory::{
     Formats, gather_runs, read_comparison, read_summary, report, report_pooled, run_directory, write_comparison,
@@ -34,6 +36,7 @@ pub use headline::Headline;
 pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, Manifest, Provenance};
 pub use meta::{FctKind, LinkFault, RunMeta, WorkloadMeta};
+pub use numbers::significant_digits;
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,

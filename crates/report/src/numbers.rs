@@ -1,7 +1,7 @@
 //! Numbers for people.
 
 /// `value` with so many significant digits, thousands apart (`12,345`), no exponent within reason.
-pub(crate) fn significant_digits(value: f64, digits: usize) -> String {
+pub fn significant_digits(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "n/a".to_string();
     }

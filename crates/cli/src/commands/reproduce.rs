@@ -1,12 +1,19 @@
 //! `reproduce`.
 
+use super::{directory, some_failed, threads};
 use crate::{
-    arguments::{Format, Reproduce},
+    arguments::{self, Format, Reproduce},
     failure::Failure,
-    printing::{print, print_json, table},
+    printing::{note, print, print_json, table, width},
+    progress::Watch,
 };
-use anabranch_study::claims::{Book, Scale, books};
+use anabranch_study::{
+    Observer, Progress, ScenarioError,
+    claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, books, pages, told},
+    sweep::Again,
+};
 use serde_json::{Value, json};
+use std::{collections::BTreeMap, path::Path};
 
 /// `anabranch reproduce`.
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
@@ -14,7 +21,196 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     if arguments.list {
         return list(&books, arguments);
     }
-    Err(Failure::input("only --list is there yet"))
+    let scale = match arguments.scale {
+        arguments::Scale::Quick => Scale::Quick,
+        arguments::Scale::Full => Scale::Full,
+    };
+    let root = arguments.write_docs.as_deref().map(repository).transpose()?;
+    let all = books.clone();
+    let reproduction = Reproduction::new(books, scale, arguments.figure.as_deref(), &arguments.only)?;
+    let place = arguments.options.out.clone().unwrap_or_else(|| "results/reproduce".into());
+    directory(&arguments.options, "reproduce", 0)?;
+    if arguments.dry_run {
+        return tell(&reproduction, &place, arguments);
+    }
+    let again = match arguments.again {
+        None => Again::No,
+        Some(arguments::Again::Failed) => Again::Failed,
+        Some(arguments::Again::All) => Again::All,
+    };
+    let threads = threads(&arguments.options);
+    let settings = Settings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run };
+    let due = reproduction.due(&place, &settings);
+    let mut places = vec![usize::MAX; reproduction.len()];
+    due.iter().enumerate().for_each(|(place, (number, _))| places[*number] = place);
+    let names = due.into_iter().map(|(_, name)| name).collect();
+    let watch = Numbered { watch: Watch::new(arguments.options.progress, names), places };
+    let outcome = reproduction.execute(&place, &settings, &watch);
+    watch.watch.close();
+    let outcome = outcome?;
+    answer(&reproduction, &outcome, &place, arguments.options.format);
+    if let Some(root) = root {
+        write_docs(root, &reproduction, &outcome, &place, arguments.any_commit, &all)?;
+    }
+    if outcome.interrupted {
+        note("partial: the same command goes on");
+        return Err(Failure::Interrupted);
+    }
+    if !outcome.failed.is_empty() {
+        return Err(some_failed(&outcome.failed, outcome.runs));
+    }
+    Ok(())
+}
+
+/// Runs by their number, shown by their place among those to be done.
+struct Numbered {
+    watch: Watch,
+    places: Vec<usize>,
+}
+
+impl Observer for Numbered {
+    fn started(&self, job: usize) {
+        self.watch.started(self.places[job]);
+    }
+    fn note(&self, message: &str) {
+        self.watch.note(message);
+    }
+    fn progress(&self, job: usize, progress: &Progress) -> bool {
+        self.watch.progress(self.places[job], progress)
+    }
+    fn finished(&self, job: usize) {
+        self.watch.finished(self.places[job]);
+    }
+    fn interrupted(&self) -> bool {
+        self.watch.interrupted()
+    }
+}
+
+/// A repository of this project.
+fn repository(root: &Path) -> Result<&Path, ScenarioError> {
+    if root.join("claims").is_dir() && root.join("docs").is_dir() {
+        return Ok(root);
+    }
+    let message = format!("--write-docs: {} holds no `claims` and `docs`", root.display());
+    Err(ScenarioError::new(message).help("give the directory of the repository: --write-docs=DIR"))
+}
+
+/// Keeps the rows in the repository, and writes the marked blocks of its docs from all that is kept there.
+fn write_docs(
+    root: &Path,
+    reproduction: &Reproduction,
+    outcome: &Outcome,
+    place: &Path,
+    any_commit: bool,
+    books: &[Book],
+) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::input(format!("--write-docs: {error}"));
+    let costs = reproduction.costs(place, any_commit)?;
+    for book in books {
+        let mut kept = Kept::read(root, book.paper.name)?;
+        for paper in outcome.papers.iter().filter(|paper| paper.paper == book.paper.name) {
+            for (study, rows) in &paper.rows {
+                if !kept.put(study, reproduction.scale, rows.clone()) {
+                    note(&format!("{} {study}: more runs are kept already; they stay", book.paper.name));
+                }
+            }
+        }
+        for cost in costs.iter().filter(|cost| cost.paper == book.paper.name) {
+            kept.put_cost(reproduction.scale, cost);
+        }
+        kept.write(root, book.paper.name).map_err(failed)?;
+    }
+    for page in pages(root)?.into_iter().filter(|page| !page.matches()) {
+        page.write().map_err(failed)?;
+        note(&format!("written: {}", page.path.display()));
+    }
+    Ok(())
+}
+
+/// What is missing, and what it would take.
+fn tell(reproduction: &Reproduction, place: &Path, arguments: &Reproduce) -> Result<(), Failure> {
+    let costs = reproduction.costs(place, arguments.any_commit)?;
+    let missing: usize = costs.iter().map(|cost| cost.missing).sum();
+    let seconds: f64 = costs.iter().map(|cost| cost.seconds).sum();
+    let threads = threads(&arguments.options);
+    if arguments.options.format == Format::Json {
+        let studies: Vec<Value> = costs
+            .iter()
+            .map(|cost| {
+                json!({ "paper": cost.paper, "study": cost.study, "runs": cost.runs, "missing": cost.missing,
+                        "cpu_seconds": cost.seconds })
+            })
+            .collect();
+        print_json(&json!({ "scale": reproduction.scale.word(), "studies": studies, "runs": reproduction.len(),
+                            "missing": missing, "cpu_seconds": seconds, "directory": place.to_string_lossy() }));
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = costs
+        .iter()
+        .map(|cost| {
+            vec![
+                cost.paper.to_string(),
+                cost.study.clone(),
+                cost.runs.to_string(),
+                cost.missing.to_string(),
+                format!("{:.3}", cost.seconds / 3600.0),
+            ]
+        })
+        .collect();
+    print(&table(&["paper", "study", "runs", "missing", "CPU hours"], &rows));
+    let (runs, scale) = (reproduction.len(), reproduction.scale.word());
+    print(&format!(
+        "\n{scale} scale: {runs} runs, {missing} missing in {}; about {:.2} CPU hours, {:.0} minutes on {threads} threads\n",
+        place.display(),
+        seconds / 3600.0,
+        seconds / 60.0 / threads as f64
+    ));
+    Ok(())
+}
+
+/// Every verdict with what it rests on, and where the rest lies.
+fn answer(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: Format) {
+    let scale = reproduction.scale;
+    if outcome.reused > 0 {
+        note(&format!("{} of {} runs were finished before and not repeated", outcome.reused, outcome.runs));
+    }
+    let size = |paper: &str, study: &String| {
+        let shelf = reproduction.shelves.iter().find(|shelf| shelf.book.paper.name == paper);
+        shelf.and_then(|shelf| shelf.plans.get(study)).map_or(study.clone(), |plan: &Plan| plan.size(scale))
+    };
+    if format == Format::Json {
+        let claims: Vec<Value> = outcome
+            .papers
+            .iter()
+            .flat_map(|paper| {
+                paper.claims.iter().map(move |(claim, judged)| {
+                    let sizes: Vec<String> =
+                        claim.studies_at(scale).iter().map(|study| size(paper.paper, study)).collect();
+                    json!({ "paper": paper.paper, "claim": claim.id, "figure": claim.figure, "section": claim.section,
+                            "says": claim.says, "published": judged.published, "ours": judged.ours,
+                            "verdict": judged.verdict.words(), "seeds": judged.seeds, "sizes": sizes, "open": claim.ours })
+                })
+            })
+            .collect();
+        let failed: Vec<Value> =
+            outcome.failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
+        print_json(
+            &json!({ "scale": scale.word(), "claims": claims, "runs": outcome.runs, "reused_runs": outcome.reused,
+                            "missing": outcome.missing, "failed": failed, "interrupted": outcome.interrupted,
+                            "directory": place.to_string_lossy() }),
+        );
+        return;
+    }
+    print(&told(reproduction, outcome, width()));
+    let figures = outcome.papers.iter().flat_map(|paper| &paper.figures);
+    let (drawn, all) = (figures.clone().filter(|(_, shown)| shown.is_some()).count(), figures.count());
+    note(&format!(
+        "{drawn} of {all} figures drawn; rows, comparisons and figures in {}",
+        place.join("reproduce").join(scale.word()).display()
+    ));
+    if outcome.missing > 0 {
+        note(&format!("{} of {} runs are missing", outcome.missing, outcome.runs));
+    }
 }
 
 /// What there is: every study with its runs, every figure and claim. Everything is checked on the way.
@@ -22,9 +218,7 @@ fn list(books: &[Book], arguments: &Reproduce) -> Result<(), Failure> {
     let mut studies = vec![];
     for book in books {
         let (quick, full) = (book.plans(Scale::Quick)?, book.plans(Scale::Full)?);
-        let runs = |plans: &std::collections::BTreeMap<String, anabranch_study::claims::Plan>, id: &str| {
-            plans.get(id).map(|plan| plan.sweep.order().len())
-        };
+        let runs = |plans: &BTreeMap<String, Plan>, id: &str| plans.get(id).map(|plan| plan.sweep.order().len());
         for study in &book.studies {
             studies.push((book.paper.name, study, runs(&quick, &study.id), runs(&full, &study.id)));
         }

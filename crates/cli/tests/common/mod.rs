@@ -9,6 +9,8 @@ use std::{
 /// A directory of this test's own, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
+// Each file of tests uses some of them.
+#[allow(dead_code)]
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("anabranch-command-{name}-{}", std::process::id()));

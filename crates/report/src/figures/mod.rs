@@ -15,6 +15,8 @@ mod sheet;
 mod slowdown_by_size;
 mod slowdown_cdf;
 
+#[cfg(test)]
+pub(crate) use canvas::escape;
 pub(crate) use canvas::{Anchor, Canvas, Hit, LABEL, PANEL, SUBTITLE, TICK, TITLE};
 pub(crate) use palette::{Paint, SERIES, dash, heat};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};

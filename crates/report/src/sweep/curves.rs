@@ -37,7 +37,7 @@ struct Panel {
 }
 
 /// Where the values of the first key stand, from 0 to 1.
-pub(super) fn places(numbers: &[f64], values: usize) -> Vec<f64> {
+pub(crate) fn places(numbers: &[f64], values: usize) -> Vec<f64> {
     let ends =
         numbers.iter().copied().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     if numbers.len() != values || values < 2 || ends.1 <= ends.0 {

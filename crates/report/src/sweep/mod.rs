@@ -8,6 +8,8 @@ mod heat;
 mod page;
 mod tables;
 
+pub(crate) use curves::places;
+
 use crate::{
     comparison::{ALL, Comparison},
     directory::{FigureFiles, gather_runs, read_summary},

@@ -117,6 +117,10 @@ impl Figure {
         if let Some((_, name)) = twice {
             return Err(named(ScenarioError::new(format!("`{name}` is used for two of x, series and panel"))));
         }
+        if !dimensions.contains(&"scheme") && self.filter.values("scheme").is_none_or(|schemes| schemes.len() != 1) {
+            let message = "neither x, series nor panel is `scheme`: fix one load balancer in `where`";
+            return Err(named(ScenarioError::new(message)));
+        }
         dimensions.retain(|name| *name != "metric");
         let mut filters: Vec<&super::Filter> = self.published.iter().map(|target| &target.at).collect();
         let published = filters

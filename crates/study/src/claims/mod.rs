@@ -2,21 +2,39 @@
 //! verdict. The files lie in `claims/` and come with the command.
 
 mod check;
+mod docs;
+mod figure;
+mod judge;
+mod kept;
 mod metric;
 mod model;
 mod parse;
 mod plan;
+mod rows;
+mod run;
+#[cfg(test)]
+mod run_tests;
 mod select;
 #[cfg(test)]
 mod tests;
+mod text;
+mod verdict;
 
+pub use docs::{Page, pages};
+pub use figure::Shown;
+pub use judge::{Detail, Judged};
+pub use kept::Kept;
 pub use metric::{LinkFilter, Metric, MetricError};
 pub use model::{
     Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take, Target,
 };
 pub use parse::SourceFile;
 pub use plan::{Coordinate, Plan, Scale};
+pub use rows::{Part, Row, Rows, Wanted};
+pub use run::{Cost, Outcome, PaperResult, Reproduction, Settings, Shelf};
 pub use select::Group;
+pub use text::{told, totals};
+pub use verdict::{Compared, Effect, Verdict};
 
 use crate::{error::ScenarioError, section::did_you_mean};
 use std::collections::BTreeMap;

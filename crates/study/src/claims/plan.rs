@@ -93,6 +93,21 @@ impl Plan {
         }
     }
 
+    /// What was changed of its scenario at this scale, for people: `tiny, 3 seeds, topology.radix=4`.
+    pub fn size(&self, scale: Scale) -> String {
+        let mut words = vec![self.study.scenario.clone()];
+        words.push(match self.sweep.plan.seeds.len() {
+            1 => "one seed".to_string(),
+            seeds => format!("{seeds} seeds"),
+        });
+        words.extend(self.study.set.iter().cloned());
+        if let (Scale::Quick, Some(quick)) = (scale, &self.study.quick) {
+            words.extend(quick.set.iter().cloned());
+        }
+        words.extend(self.sweep.plan.axes.iter().map(|axis| format!("{}={}", axis.key, axis.values.join(","))));
+        words.join(", ")
+    }
+
     /// Names of its dimensions.
     pub fn dimensions(&self) -> Vec<String> {
         let keys = self.sweep.plan.axes.iter().map(|axis| axis.key.clone());

@@ -340,6 +340,14 @@ impl Scenario {
         self.place(&format!("{section}.{key}")).or_else(header)
     }
 
+    /// Packet-hops of the data of a run, reckoned from its flows and paths.
+    ///
+    /// # Errors
+    /// Where the graph or the flows cannot be made.
+    pub(crate) fn foreseen_hops(&self) -> Result<u64, ScenarioError> {
+        Ok(cost::packet_hops(&self.setup(self.seed)?))
+    }
+
     /// What to know of a run before it begins: that it will take long.
     pub fn foresight(&self, setup: &Setup) -> Option<String> {
         cost::warning(setup)

@@ -2,21 +2,20 @@
 
 use super::Sweep;
 use crate::{
+    batch::{Batch, Runs},
     compare::{check, directory_error},
     error::ScenarioError,
     hold::Hold,
-    results::{Destination, RunError, run_unless},
-    schedule::{Observer, Step, Work, work_off},
-    store::{Claim, Store},
+    results::RunError,
+    scenario::Scenario,
+    schedule::Observer,
+    store::Store,
 };
 use anabranch_random::name_key;
-use anabranch_report::{Formats, ReportError, Sweep as Table, SweepPlan, failed_file, report_sweep, store_directory};
-use anabranch_sim::Progress;
+use anabranch_report::{ReportError, Sweep as Table, SweepPlan, failed_file, report_sweep, store_directory};
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
 };
 
 /// Which runs that are there are done anew.
@@ -61,21 +60,23 @@ pub struct Swept {
     pub missing: usize,
 }
 
-/// Starts after which a run is given up that kills its process each time.
-const MOST_KILLED: u64 = 3;
-
-#[derive(Default)]
-struct Done {
-    reused: usize,
-    fatal: Option<RunError>,
-}
-
 struct Execution<'s> {
     sweep: &'s Sweep,
     directory: &'s Path,
     store: Store,
     again: Again,
-    done: Mutex<Done>,
+}
+
+impl Runs for Sweep {
+    fn key(&self, number: usize) -> &str {
+        &self.plan.runs[number].run
+    }
+    fn name(&self, number: usize) -> String {
+        Sweep::name(self, number)
+    }
+    fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
+        Sweep::scenario(self, number)
+    }
 }
 
 impl Sweep {
@@ -121,16 +122,11 @@ impl Sweep {
         self.check(&jobs, observer)?;
         let store = Store::open(directory)?;
         self.write_plan(directory, &store)?;
-        let reused = share.len() - jobs.len();
-        let execution = Execution {
-            sweep: self,
-            directory,
-            store,
-            again: options.again,
-            done: Mutex::new(Done { reused, fatal: None }),
-        };
-        work_off(&execution, jobs, options.threads, observer);
-        execution.finish(&share, observer)
+        let there = share.len() - jobs.len();
+        let execution = Execution { sweep: self, directory, store, again: options.again };
+        let (elsewhere, fatal) =
+            Batch::new(self, &execution.store, options.again).work_off(jobs, options.threads, observer);
+        execution.finish(&share, there + elsewhere, fatal, observer)
     }
 
     /// What else lies in the directory, of which nothing may be lost unasked.
@@ -198,106 +194,17 @@ impl Sweep {
     }
 }
 
-impl Work for Execution<'_> {
-    fn attempt(&self, number: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
-        match self.attempt_run(number, threads, progress) {
-            Ok(step) => step,
-            Err(error) => {
-                self.lock().fatal.get_or_insert(error);
-                Step::Stop
-            }
-        }
-    }
-
-    fn most_threads(&self, number: usize) -> usize {
-        self.sweep.scenario(number).map_or(1, |scenario| scenario.most_threads())
-    }
-}
-
 impl Execution<'_> {
-    fn lock(&self) -> MutexGuard<'_, Done> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does a run; an error is one that every further run would have.
-    fn attempt_run(
-        &self,
-        number: usize,
-        threads: usize,
-        progress: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<Step, RunError> {
-        let run = self.sweep.plan.runs[number].run.as_str();
-        let Some(mut claim) = self.store.claim(run)? else { return Ok(Step::Elsewhere) };
-        // Another process may have done it since this one looked.
-        let tried = self.again == Again::No && self.store.has_failed(run);
-        if self.again != Again::All && (self.store.is_finished(run) || tried) {
-            self.lock().reused += 1;
-            return Ok(Step::Done);
-        }
-        let name = self.sweep.name(number);
-        if claim.killed >= MOST_KILLED {
-            let error = format!("its process was killed {} times, perhaps for want of memory", claim.killed);
-            self.store.keep_failure(run, &name, &error, claim.killed)?;
-            return Ok(Step::Done);
-        }
-        self.store.forget_failure(run)?;
-        self.store.note_start(run, &mut claim)?;
-        let aside = self.store.aside(run);
-        let outcome = self.run_aside(number, threads, &aside, progress);
+    fn finish(
+        self,
+        share: &[usize],
+        reused: usize,
+        fatal: Option<RunError>,
+        observer: &dyn Observer,
+    ) -> Result<Swept, RunError> {
         let _hold = Hold::take();
-        let step = self.keep(run, &name, &aside, &claim, outcome);
-        if !matches!(step, Ok(Step::Done)) {
-            let _ = fs::remove_dir_all(&aside);
-        }
-        step
-    }
-
-    fn run_aside(
-        &self,
-        number: usize,
-        threads: usize,
-        aside: &Path,
-        progress: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<bool, RunError> {
-        let scenario = self.sweep.scenario(number)?;
-        let to = Destination {
-            entry: scenario.scheme(),
-            directory: aside,
-            formats: Formats::PARQUET,
-            started: Instant::now(),
-        };
-        run_unless(&scenario, threads, &to, progress).map(|summary| summary.is_some())
-    }
-
-    fn keep(
-        &self,
-        run: &str,
-        name: &str,
-        aside: &Path,
-        claim: &Claim,
-        outcome: Result<bool, RunError>,
-    ) -> Result<Step, RunError> {
-        let attempts = claim.killed + 1;
-        match outcome {
-            Ok(false) => Ok(Step::Interrupted),
-            Ok(true) => {
-                self.store.publish(aside, run, attempts, self.again == Again::All)?;
-                Ok(Step::Done)
-            }
-            // The disk, not the run.
-            Err(error @ RunError::Report(_)) => Err(error),
-            Err(error) => {
-                self.store.keep_failure(run, name, &error.to_string(), attempts)?;
-                Ok(Step::Done)
-            }
-        }
-    }
-
-    fn finish(self, share: &[usize], observer: &dyn Observer) -> Result<Swept, RunError> {
-        let _hold = Hold::take();
-        let done = std::mem::take(&mut *self.lock());
         let missing = self.sweep.missing(self.directory);
-        if let Some(error) = done.fatal {
+        if let Some(error) = fatal {
             return Err(with_what_is_done(error, self.sweep.order.len() - missing.len(), self.sweep.order.len()));
         }
         let table = match missing.is_empty() {
@@ -312,7 +219,7 @@ impl Execution<'_> {
         };
         Ok(Swept {
             share: share.len(),
-            reused: done.reused,
+            reused,
             failed: share.iter().filter_map(failure).collect(),
             interrupted: observer.interrupted() && share.iter().any(|number| missing.contains(number)),
             table,

@@ -1,0 +1,139 @@
+//! Figures as a paper draws them: bars in groups, lines, distributions, ours beside the paper's numbers.
+
+mod draw;
+
+use crate::{
+    directory::FigureFiles,
+    error::ReportError,
+    figures::{Figure, column},
+    staging::Staging,
+};
+use std::path::Path;
+
+/// One value of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimMark {
+    /// Mean over seeds; infinite where flows never ended, `None` where the runs are not there.
+    pub mean: Option<f64>,
+    /// Its 95 % interval.
+    pub interval: Option<(f64, f64)>,
+    /// Seeds.
+    pub seeds: usize,
+    /// The paper's value.
+    pub published: Option<f64>,
+}
+
+/// One panel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimPanel {
+    /// What it is of; empty where it is the only one.
+    pub heading: String,
+    /// What is shown, with its unit.
+    pub y_title: String,
+    /// Per series and value of x.
+    pub marks: Vec<Vec<Option<ClaimMark>>>,
+}
+
+/// How the marks are drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClaimShape {
+    /// Bars, a group per value of x.
+    Bars,
+    /// A line per series.
+    Lines {
+        /// The values of x where they are numbers; empty: equal steps.
+        numbers: Vec<f64>,
+    },
+    /// The marks along x are quantiles of a distribution, which is drawn as a line per series.
+    Cdf {
+        /// Their shares, ascending.
+        shares: Vec<f64>,
+    },
+}
+
+/// A figure as a paper draws it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimFigure {
+    /// Name of its files.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// What a reader should know: scale, seeds.
+    pub subtitle: String,
+    /// Bars, lines or a distribution.
+    pub shape: ClaimShape,
+    /// Title of the x axis.
+    pub x_title: String,
+    /// The values of x, as they are written.
+    pub x: Vec<String>,
+    /// The series, as they are written.
+    pub series: Vec<String>,
+    /// Whether y is logarithmic.
+    pub logarithmic: bool,
+    /// The panels.
+    pub panels: Vec<ClaimPanel>,
+    /// Where the results come from.
+    pub provenance: String,
+}
+
+impl ClaimFigure {
+    /// The marks as CSV.
+    pub fn to_csv(&self) -> String {
+        self.drawn().to_csv()
+    }
+
+    fn drawn(&self) -> Figure {
+        let columns = vec![
+            column("panel", "text", "", "panel"),
+            column("x", "text", "", &self.x_title),
+            column("series", "text", "", "load balancer or other series"),
+            column("mean", "real", "", "mean over seeds; `inf`: flows never ended"),
+            column("ci95_low", "real", "", "lower end of its 95 % confidence interval"),
+            column("ci95_high", "real", "", "upper end"),
+            column("seeds", "integer", "", "seeds"),
+            column("published", "real", "", "the paper's value"),
+        ];
+        let end = |end: Option<f64>| end.map_or(String::new(), |end| end.to_string());
+        let mut rows = vec![];
+        for panel in &self.panels {
+            let heading = if panel.heading.is_empty() { &panel.y_title } else { &panel.heading };
+            for (marks, series) in panel.marks.iter().zip(&self.series) {
+                for (mark, x) in marks.iter().zip(&self.x) {
+                    let Some(mark) = mark else { continue };
+                    rows.push(vec![
+                        heading.clone(),
+                        x.clone(),
+                        series.clone(),
+                        end(mark.mean),
+                        end(mark.interval.map(|interval| interval.0)),
+                        end(mark.interval.map(|interval| interval.1)),
+                        mark.seeds.to_string(),
+                        end(mark.published),
+                    ]);
+                }
+            }
+        }
+        Figure {
+            name: "claim",
+            workload: None,
+            title: self.title.clone(),
+            caption: self.subtitle.clone(),
+            svg: draw::draw(self),
+            columns,
+            rows,
+            hits: vec![],
+        }
+    }
+}
+
+/// Draws `figures` into `dir`: SVG, PDF, PNG and the rows as CSV, each under its name.
+///
+/// # Errors
+/// [`ReportError`] where a file cannot be drawn or written.
+pub fn write_claim_figures(dir: &Path, figures: &[ClaimFigure]) -> Result<(), ReportError> {
+    let mut staging = Staging::new(dir)?;
+    for figure in figures {
+        FigureFiles::stage_as(&figure.name, &figure.drawn(), &figure.provenance, &mut staging)?;
+    }
+    staging.publish(&[])
+}

@@ -1,0 +1,196 @@
+//! Verdicts as text: CSV for programs, Markdown for the docs.
+
+use super::{
+    Book, Claim, Plan, Scale,
+    judge::{Detail, Judged},
+    kept::Kept,
+    run::{Outcome, PaperResult, Reproduction},
+    verdict::Verdict,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn csv(rows: Vec<Vec<String>>) -> String {
+    let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    let line = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+    rows.iter().map(line).collect()
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+/// A row per claim.
+pub(super) fn claims_csv(paper: &PaperResult) -> String {
+    let mut rows = vec![words(&[
+        "paper",
+        "claim",
+        "figure",
+        "section",
+        "says",
+        "studies",
+        "metric",
+        "published",
+        "ours",
+        "verdict",
+        "seeds",
+        "open",
+        "note",
+    ])];
+    for (claim, judged) in &paper.claims {
+        let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
+        rows.push(vec![
+            paper.paper.to_string(),
+            claim.id.clone(),
+            maybe(&claim.figure),
+            maybe(&claim.section),
+            claim.says.clone(),
+            claim.studies.join(" "),
+            claim.metric.name().to_string(),
+            judged.published.clone(),
+            judged.ours.clone(),
+            judged.verdict.words().to_string(),
+            judged.seeds.to_string(),
+            claim.ours.join(" "),
+            maybe(&claim.note),
+        ]);
+    }
+    csv(rows)
+}
+
+/// A row per comparison that a verdict rests on.
+pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
+    let mut rows = vec![words(&[
+        "claim",
+        "at",
+        "a",
+        "a_mean",
+        "b",
+        "b_mean",
+        "effect",
+        "ci95_low",
+        "ci95_high",
+        "significant",
+        "seeds",
+    ])];
+    for (claim, judged) in &paper.claims {
+        for detail in &judged.details {
+            let at: Vec<String> = detail.at.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
+            rows.push(vec![
+                claim.id.clone(),
+                at.join(" "),
+                detail.a.clone(),
+                number(detail.a_mean),
+                detail.b.clone(),
+                number(detail.b_mean),
+                number(detail.effect),
+                detail.interval.map_or(String::new(), |interval| number(interval.0)),
+                detail.interval.map_or(String::new(), |interval| number(interval.1)),
+                detail.significant.map_or(String::new(), |significant| significant.to_string()),
+                detail.seeds.to_string(),
+            ]);
+        }
+    }
+    csv(rows)
+}
+
+/// Every verdict with what it rests on, for a terminal of so many columns.
+pub fn told(reproduction: &Reproduction, outcome: &Outcome, width: usize) -> String {
+    let options = textwrap::Options::new(width).initial_indent("    ").subsequent_indent("    ");
+    let mut text = String::new();
+    for (paper, shelf) in outcome.papers.iter().zip(&reproduction.shelves) {
+        for (claim, judged) in &paper.claims {
+            text += &format!("{} {} ({}): {}\n", paper.paper, claim.id, claim.source(), judged.verdict.words());
+            let mut line = |words: &str| text += &(textwrap::fill(words, &options) + "\n");
+            line(&claim.says);
+            line(&format!("published {}; ours {}", judged.published, judged.ours));
+            for study in claim.studies_at(reproduction.scale) {
+                line(&shelf.plans.get(study).map_or(study.clone(), |plan| plan.size(reproduction.scale)));
+            }
+        }
+    }
+    let judged = outcome.papers.iter().flat_map(|paper| paper.claims.iter().map(|(_, judged)| judged));
+    text + &format!("\n{} scale: {}\n", reproduction.scale.word(), totals(judged))
+}
+
+/// How often each verdict came out: `12 reproduced, 3 not reproduced`.
+pub fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
+    let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+    for judged in judged {
+        *counts.entry(judged.verdict).or_default() += 1;
+    }
+    let parts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.words())).collect();
+    if parts.is_empty() { "no claims".into() } else { parts.join(", ") }
+}
+
+/// A table of verdicts in Markdown, with the studies they rest on below it.
+pub(super) fn verdicts(
+    book: &Book,
+    claims: &[&(Claim, Judged)],
+    plans: &BTreeMap<String, Plan>,
+    paper: &PaperResult,
+    kept: &Kept,
+    scale: Scale,
+) -> String {
+    let mut text = String::from("| where | the paper says | published | ours | verdict |\n|---|---|---|---|---|\n");
+    let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    for (claim, judged) in claims {
+        let verdict = match judged.verdict {
+            Verdict::NotRun => not_run(claim.studies_at(scale), kept, scale),
+            other => other.words().to_string(),
+        };
+        let open =
+            if claim.ours.is_empty() { String::new() } else { format!(" (ours: `{}`)", claim.ours.join("`, `")) };
+        let note = claim.note.as_ref().map_or(String::new(), |note| format!(" {note}"));
+        text += &format!(
+            "| {} | {}{} | {} | {}{} | {verdict} |\n",
+            cell(&claim.source()),
+            cell(&claim.says),
+            cell(&open),
+            cell(&judged.published),
+            cell(&judged.ours),
+            cell(&note)
+        );
+    }
+    let used: BTreeSet<&String> = claims.iter().flat_map(|(claim, _)| claim.studies_at(scale)).collect();
+    text += &format!("\n{} scale: {}.\n", capital(scale.word()), totals(claims.iter().map(|(_, judged)| judged)));
+    let mut lines = vec![];
+    for id in used {
+        let Some(plan) = plans.get(id) else { continue };
+        let label = book.study(id).map_or(id.as_str(), |study| study.label.as_str());
+        let commits: Vec<&str> =
+            paper.rows.get(id).map(|rows| rows.commits().into_iter().collect()).unwrap_or_default();
+        let commits = match commits.is_empty() {
+            true => "not run".to_string(),
+            false => format!("commit {}", commits.join(", ")),
+        };
+        lines.push(format!("- {label}: `{}`; {commits}", plan.size(scale)));
+    }
+    text + &lines.join("\n") + "\n"
+}
+
+/// `not run (3.2 CPU hours)`.
+pub(super) fn not_run(studies: &[String], kept: &Kept, scale: Scale) -> String {
+    let costs: Vec<(usize, f64)> = studies.iter().filter_map(|id| kept.cost(id, scale)).collect();
+    if costs.is_empty() {
+        return "not run".into();
+    }
+    let hours: f64 = costs.iter().map(|cost| cost.1).sum();
+    let hours = if hours < 0.1 { "less than 0.1".to_string() } else { super::judge::sig(hours, 2) };
+    format!("not run ({hours} CPU hours)")
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+impl Detail {
+    /// The values of its group, for people.
+    pub fn place(&self) -> String {
+        self.at.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
+    }
+}
