@@ -3,7 +3,7 @@
 use super::fabric::Fabric;
 use crate::{
     error::ReportError,
-    tables::{Frame, Kind, TABLES},
+    tables::{Column, Frame, Kind, TABLES},
 };
 use std::{collections::HashMap, path::Path};
 
@@ -38,9 +38,9 @@ impl Series {
     /// different times.
     pub(crate) fn read(dir: &Path, fabric: &Fabric) -> Result<Option<Self>, ReportError> {
         let Some(table) = TABLES.iter().find(|table| table.name == "series") else { return Ok(None) };
-        let numbers =
-            table.columns.iter().filter(|c| c.kind == Kind::Integer && !["time_ps", "seed"].contains(&c.name));
-        let names: Vec<&'static str> = numbers.map(|column| column.name).collect();
+        let shown = |column: &&Column| !["from", "to", "time_ps", "seed"].contains(&column.name);
+        let cells = table.columns.iter().filter(shown).filter(|c| matches!(c.kind, Kind::Integer | Kind::Flag));
+        let names: Vec<&'static str> = cells.map(|column| column.name).collect();
         let wrong = |found: String| {
             ReportError::content(&dir.join("series"), found, "run the scenario again; nothing was written")
         };
@@ -83,6 +83,7 @@ impl Series {
             }
             for (name, cells) in &mut columns {
                 cells.extend(part.integers(name).iter().map(|cell| cell.unwrap_or_default()));
+                cells.extend(part.flags(name).iter().map(|flag| u64::from(*flag)));
             }
             Ok(())
         })?;

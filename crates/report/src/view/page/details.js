@@ -94,8 +94,8 @@ class Details {
     for (const measure of this.app.measures.filter((measure) => ["load", "queue_bytes"].includes(measure.id))) {
       const of = (run) => d3.range(run.series.samples).map((sample) => measure.value(run, run.linkOf.get(name), sample));
       const lines = recorded.map((run) => ({ run, values: of(run) }));
-      const most = measure.id === "load" ? 1 : Math.max(1, d3.max(lines, (line) => d3.max(line.values)));
-      const y = d3.scaleLinear([0, most], [height - 1, 12]);
+      const most = Math.max(1, d3.max(lines, (line) => d3.max(line.values)));
+      const y = d3.scaleLinear([0, most], [height - 1, 14]);
       const paths = lines.map(({ run, values }) => `<path class="curve s${run.number}" d="${d3.line((value, sample) => x(run.series.start_ps + sample * run.series.interval_ps), y)(values)}"/>`);
       place.insertAdjacentHTML("beforeend", `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${measure.label} of ${escapeText(name)} over time"><line class="axis" x2="${width}" y1="${height - 1}" y2="${height - 1}"/>${paths.join("")}<text class="words" y="9">${measure.label}, axis to ${FORMATS[measure.format](most)}</text><line class="cursor" y1="12" y2="${height}"/></svg>`);
     }

@@ -147,7 +147,10 @@ class App {
     if (!panel) return;
     panel.project();
     const [x, y] = panel.placeOf(name);
-    const t = this.transform, k = Math.max(t.k, Math.min(8, 60 / Math.max(2, panel.space.get(0) * panel.fit.k)));
+    const t = this.transform, [wide, high] = panel.extentOf(name);
+    // A link is seen from end to end, a node with some room around it.
+    const most = Math.min((0.8 * panel.width) / Math.max(1, wide), (0.8 * panel.height) / Math.max(1, high)) * t.k;
+    const k = Math.max(1, Math.min(most, Math.max(t.k, 60 / Math.max(2, (panel.space.get(0) ?? 10) * panel.fit.k)), 8));
     const [wx, wy] = t.invert([x, y]);
     this.zoomTo(d3.zoomIdentity.translate(panel.width / 2 - k * wx, panel.height / 2 - k * wy).scale(k));
   }
@@ -218,7 +221,7 @@ class App {
   }
 
   choose(name, fromSide) {
-    this.chosen = name;
+    this.chosen = this.runs.some((run) => run.linkOf.has(name) || run.nodeOf.has(name)) ? name : null;
     this.details.drawChosen();
     // A list from which things are chosen stays where it is.
     if (name && !fromSide) this.details.card.scrollIntoView({ block: "nearest" });

@@ -60,7 +60,7 @@ class Panel {
     }
     const [[x0, x1], [y0, y1]] = this.extent;
     const grouped = this.run.facts.grouped;
-    const margin = grouped ? { left: 26, right: 26, top: 34, bottom: 22 } : { left: 92, right: 30, top: 50, bottom: 26 };
+    const margin = grouped ? { left: 62, right: 62, top: 40, bottom: 34 } : { left: 92, right: 30, top: 50, bottom: 26 };
     const wide = this.width - margin.left - margin.right, high = this.height - margin.top - margin.bottom;
     let k = wide / Math.max(1, x1 - x0), ky = high / Math.max(1, y1 - y0);
     // Tiers may be stretched, circles may not.
@@ -406,6 +406,14 @@ class Panel {
   press(event) {
     const box = this.over.getBoundingClientRect();
     this.app.choose(this.at(event.clientX - box.left, event.clientY - box.top));
+  }
+
+  /** Width and height that a node or link takes on the canvas. */
+  extentOf(name) {
+    const link = this.run.linkOf.get(name);
+    if (link === undefined) return [1, 1];
+    const [a, b] = [this.run.from[link], this.run.to[link]];
+    return [Math.abs(this.px[a] - this.px[b]), Math.abs(this.py[a] - this.py[b])];
   }
 
   /** Middle of a node or link on the canvas; null where this run has none of that name. */
