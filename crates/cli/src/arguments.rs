@@ -223,6 +223,9 @@ pub(crate) struct Reproduce {
     /// Runs anew what is there: all, or what failed
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
     pub(crate) again: Option<Again>,
+    /// Claim files of DIR/PAPER instead of those that come with the command
+    #[arg(long, value_name = "DIR")]
+    pub(crate) claims: Option<PathBuf>,
     /// For maintainers: keeps the rows in claims/rows and writes the tables of docs, in the repository DIR
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = ".", value_name = "DIR")]
     pub(crate) write_docs: Option<PathBuf>,

@@ -32,6 +32,59 @@ fn without_runs_every_claim_is_not_run_and_what_is_missing_is_told() {
     );
 }
 
+/// Claims of one's own: run, judged, drawn; a mistake is named with file and line.
+#[test]
+fn claims_of_a_folder_are_run_judged_and_drawn() {
+    let folder = Folder::new("reproduce-own");
+    std::fs::create_dir_all(folder.0.join("mine/prime")).unwrap();
+    let text = r#"
+[[study]]
+id = "tiny"
+scenario = "tiny"
+schemes = ["ecmp", "prime"]
+seeds = 3
+
+[[figure]]
+id = "fig1"
+title = "Fig. 1"
+study = "tiny"
+metrics = ["fct_max", "links.bytes.sum[tier=host,direction=up]"]
+x = "study"
+
+[[claim]]
+id = "ahead"
+figure = "fig1"
+says = "PRIME's slowest flow is ahead."
+study = "tiny"
+metric = "fct_max"
+kind = "change"
+a = "prime"
+b = "ecmp"
+published = "lower"
+"#;
+    folder.file("mine/prime/one.toml", text);
+    let arguments =
+        ["reproduce", "prime", "--claims", "mine", "--out", "out", "--format", "json", "--progress", "never"];
+    let answer = json(&folder.run(&arguments));
+    assert_eq!((answer["runs"].as_u64(), answer["missing"].as_u64()), (Some(6), Some(0)));
+    let claim = &answer["claims"][0];
+    // Which of them it is is not the matter here.
+    assert!(["reproduced", "not reproduced"].contains(&claim["verdict"].as_str().unwrap()), "{claim}");
+    assert_eq!(claim["seeds"], 3);
+    for file in ["claims.csv", "comparisons.csv", "rows/tiny.csv", "figures/fig1.svg", "figures/fig1.pdf"] {
+        assert!(folder.0.join("out/reproduce/quick/prime").join(file).exists(), "no {file}");
+    }
+    let rows = std::fs::read_to_string(folder.0.join("out/reproduce/quick/prime/rows/tiny.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 6, "a row per run: {rows}");
+    let again = json(&folder.run(&arguments));
+    assert_eq!(again["reused_runs"], 6);
+    assert_eq!(again["claims"], answer["claims"]);
+    folder.file("mine/prime/two.toml", "[[claim]]\nid = \"x\"\nsectoin = \"1\"\n");
+    let output = folder.run(&arguments);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("two.toml"), "{}", stderr(&output));
+}
+
 #[test]
 fn what_is_not_there_names_the_nearest() {
     let folder = Folder::new("reproduce-wrong");
@@ -40,6 +93,7 @@ fn what_is_not_there_names_the_nearest() {
         (&["reproduce", "hopper", "no-such-figure-at-all"][..], "no figure or claim"),
         (&["reproduce", "hopper", "--only", "no-such-study"][..], "no study"),
         (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "holds no `claims` and `docs`"),
+        (&["reproduce", "hopper", "--claims", "nowhere"][..], "is no directory"),
     ] {
         let output = folder.run(arguments);
         assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));

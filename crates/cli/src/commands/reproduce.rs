@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, path::Path};
 
 /// `anabranch reproduce`.
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    let books = books(&arguments.paper)?;
+    let books = books(&arguments.paper, arguments.claims.as_deref())?;
     if arguments.list {
         return list(&books, arguments);
     }

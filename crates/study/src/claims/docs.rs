@@ -127,7 +127,7 @@ impl Results<'_> {
             return Err(did_you_mean(error, anabranch_settings::nearest(name, names)));
         };
         if !self.books.contains_key(paper.name) {
-            self.books.insert(paper.name, Book::embedded(*paper)?);
+            self.books.insert(paper.name, Book::in_folder(*paper, &self.root.join("claims"))?);
         }
         let book = &self.books[paper.name];
         let key = (paper.name, scale.word());

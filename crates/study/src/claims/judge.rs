@@ -83,8 +83,12 @@ impl Claim {
             return Ok(Judged { verdict: Verdict::NotRun, published, ours, seeds: 0, details: vec![] });
         };
         let (verdict, told) = self.verdict(&mut found);
-        let ours = self.words(&found, told);
         let seeds = found.iter().map(|(detail, _)| detail.seeds).min().unwrap_or(0);
+        let planned = own.iter().map(|plan| plan.sweep.plan.seeds.len()).min().unwrap_or(0);
+        let mut ours = self.words(&found, told);
+        if seeds < planned {
+            ours += &format!("; {seeds} of {planned} seeds");
+        }
         Ok(Judged { verdict, published, ours, seeds, details: found.into_iter().map(|(detail, _)| detail).collect() })
     }
 

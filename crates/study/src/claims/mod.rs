@@ -37,7 +37,7 @@ pub use text::{told, totals};
 pub use verdict::{Compared, Effect, Verdict};
 
 use crate::{error::ScenarioError, section::did_you_mean};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 /// A paper whose claims are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,24 @@ impl Book {
         Book::read(paper, &files)
     }
 
+    /// The one of `paper`, from the files in `folder`, where its own folder lies.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of the first mistake in them, or where one cannot be read.
+    pub fn in_folder(paper: Paper, folder: &Path) -> Result<Self, ScenarioError> {
+        let entries = std::fs::read_dir(folder.join(paper.name)).into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        paths.sort();
+        let mut files = vec![];
+        for path in paths {
+            let unreadable = |error| ScenarioError::new(format!("{} cannot be read: {error}", path.display()));
+            let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+            files.push(SourceFile { name: path.display().to_string(), text });
+        }
+        Book::read(paper, &files)
+    }
+
     /// A study by its id.
     pub fn study(&self, id: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.id == id)
@@ -98,18 +116,26 @@ impl Book {
     }
 }
 
-/// The books of `name`: a paper, or `all`.
+/// The books of `name`, a paper or `all`: those that come with the command, or of the files in `folder`.
 ///
 /// # Errors
-/// Where there is no such paper, or a file has a mistake.
-pub fn books(name: &str) -> Result<Vec<Book>, ScenarioError> {
+/// Where there is no such paper or folder, or a file has a mistake.
+pub fn books(name: &str, folder: Option<&Path>) -> Result<Vec<Book>, ScenarioError> {
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(ScenarioError::new(format!("--claims: {} is no directory", folder.display()))
+            .help("give a directory with a folder per paper, such as `claims` in the repository"));
+    }
+    let book = |paper: &Paper| match folder {
+        Some(folder) => Book::in_folder(*paper, folder),
+        None => Book::embedded(*paper),
+    };
     if name == "all" {
-        return PAPERS.iter().map(|paper| Book::embedded(*paper)).collect();
+        return PAPERS.iter().map(book).collect();
     }
     let Some(paper) = PAPERS.iter().find(|paper| paper.name == name) else {
         let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).chain(["all"]).collect();
         let error = ScenarioError::new(format!("no paper `{name}`; there are {}", names.join(", ")));
         return Err(did_you_mean(error, anabranch_settings::nearest(name, names)));
     };
-    Ok(vec![Book::embedded(*paper)?])
+    Ok(vec![book(paper)?])
 }

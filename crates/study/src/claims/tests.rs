@@ -144,7 +144,7 @@ fn mistakes_are_named_with_their_place_and_the_nearest_choice() {
 
 #[test]
 fn a_paper_that_is_not_there_names_the_nearest() {
-    let error = books("hoper").unwrap_err();
+    let error = books("hoper", None).unwrap_err();
     assert_eq!(error.remedy(), Some("did you mean `hopper`?"));
     assert!(error.to_string().contains("all"));
 }

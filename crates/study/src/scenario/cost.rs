@@ -13,7 +13,17 @@ const LONG: u64 = 600;
 const SAMPLES: usize = 64;
 
 /// Packet-hops of the data of all flows, as far as the time limit lets the NICs send them.
-pub(crate) fn packet_hops(setup: &Setup) -> u64 {
+pub(crate) fn hops(setup: &Setup) -> u64 {
+    reckon(setup, 0)
+}
+
+/// The same; of a run that nobody waits for the packets alone.
+fn packet_hops(setup: &Setup) -> u64 {
+    reckon(setup, SPEED)
+}
+
+/// Below `enough` packets they stand for the hops.
+fn reckon(setup: &Setup, enough: u64) -> u64 {
     let (mtu, header) = (setup.transport.mtu().max(1), setup.transport.header());
     let flows = &setup.flows.flows;
     let packets: u128 = flows.iter().map(|flow| u128::from(flow.size.div_ceil(mtu))).sum();
@@ -23,8 +33,8 @@ pub(crate) fn packet_hops(setup: &Setup) -> u64 {
     let rate: u128 = hosts.map(|h| u128::from(setup.topology.link(setup.topology.host_uplink(h)).rate.0)).sum();
     let sent = rate.saturating_mul(time) / (bits * 1_000_000_000_000);
     let packets = packets.min(sent.max(1));
-    // Nobody waits for these, and the paths of a large fabric take a while.
-    if packets < u128::from(SPEED) {
+    // The paths of a large fabric take a while.
+    if packets < u128::from(enough) {
         return packets as u64;
     }
     let (mut paths, step) = (BasePaths::default(), flows.len().div_ceil(SAMPLES).max(1));

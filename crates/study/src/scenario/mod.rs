@@ -345,7 +345,7 @@ impl Scenario {
     /// # Errors
     /// Where the graph or the flows cannot be made.
     pub(crate) fn foreseen_hops(&self) -> Result<u64, ScenarioError> {
-        Ok(cost::packet_hops(&self.setup(self.seed)?))
+        Ok(cost::hops(&self.setup(self.seed)?))
     }
 
     /// What to know of a run before it begins: that it will take long.
