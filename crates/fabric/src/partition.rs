@@ -4,6 +4,7 @@ use crate::{
     event::{Event, MOST_ENTITIES, is_arrival},
     host::Hosts,
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
+    measure::Window,
     message::Message,
     packet::Kind,
     plan::{Plan, Tables, start_time},
@@ -47,6 +48,7 @@ pub(crate) struct Partition<'a> {
     tables_done: usize,
     /// When the last snapshot of all queues was taken, where there are any.
     last_snapshot: Option<u64>,
+    pub(crate) window: Window,
     /// Latest event handled.
     pub(crate) now: u64,
     pub(crate) events: u64,
@@ -72,6 +74,7 @@ impl<'a> Partition<'a> {
             faults_done: 0,
             tables_done: 1,
             last_snapshot: None,
+            window: Window::new(plan.window),
             now: 0,
             events: 0,
             failure: None,
@@ -327,11 +330,14 @@ impl anabranch_engine::Partition for Partition<'_> {
         let tables = self.plan.tables.get(self.tables_done).map_or(u64::MAX, |tables| tables.from);
         let snapshots = self.plan.guided.as_ref().and_then(|guided| guided.snapshots.as_ref());
         let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
-        fault.min(tables).min(snapshot)
+        fault.min(tables).min(snapshot).min(self.window.next())
     }
 
     fn cut(&mut self, time: u64, start: u64) {
         let plan = self.plan;
+        if self.window.next() == time {
+            self.window.look(self.ports.sent_bytes());
+        }
         while let Some(&(at, fault)) = plan.faults_by_time.get(self.faults_done).filter(|(at, _)| *at <= time) {
             debug_assert_eq!(at, time);
             let fault = &plan.faults[fault];

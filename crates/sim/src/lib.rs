@@ -4,6 +4,7 @@ mod fingerprint;
 mod ideal;
 mod run;
 mod setup;
+mod window;
 
 pub use anabranch_fabric::{Measure, Split, Timing};
 pub use anabranch_outcome as outcome;

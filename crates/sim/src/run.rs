@@ -1,8 +1,8 @@
 //! From a setup to its results.
 
-use crate::{Progress, Setup, SimError, fingerprint::fingerprint, ideal::ideal};
+use crate::{Progress, Setup, SimError, fingerprint::fingerprint, ideal::ideal, window::arrivals};
 use anabranch_fabric::{Balancer, FabricError, FlowOutcome, Output, Split, Timing};
-use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
+use anabranch_outcome::{FlowRow, FlowStatus, LinkWindow, RunResult};
 use anabranch_topology::BasePaths;
 use anabranch_units::Time;
 
@@ -71,6 +71,7 @@ fn fabric_setup(setup: &Setup, how: How) -> anabranch_fabric::Setup<'_> {
         timing: how.timing,
         split: how.split,
         time_limit: setup.limits.time_limit,
+        window: arrivals(setup),
     }
 }
 
@@ -89,6 +90,8 @@ fn results(setup: &Setup, output: Output) -> RunResult {
     let mut paths = BasePaths::default();
     let flows: Vec<FlowRow> =
         output.flows.iter().enumerate().map(|(n, outcome)| row(setup, &mut paths, n, outcome)).collect();
+    let window = arrivals(setup).zip(output.window_bytes);
+    let window = window.map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     RunResult {
         fingerprint: fingerprint(&flows, &output.links),
         simulated: output.simulated,
@@ -105,7 +108,7 @@ fn results(setup: &Setup, output: Output) -> RunResult {
         uplink_counts: output.uplink_counts,
         watched: output.watched,
         bytes_per_host: output.bytes / u64::from(setup.topology.hosts.max(1)),
-        window: None,
+        window,
     }
 }
 

@@ -26,6 +26,8 @@ pub struct RunLimits {
     pub time_limit: Time,
     /// Time for a trigger to reach another host.
     pub trigger_latency: Time,
+    /// Flows that start earlier than this after the first flow are run but not counted.
+    pub warmup: Time,
 }
 
 /// Everything a run is a function of.

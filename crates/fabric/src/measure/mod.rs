@@ -6,6 +6,7 @@ mod queue;
 mod series;
 mod tally;
 mod watch;
+mod window;
 
 pub(crate) use gaps::Gaps;
 pub(crate) use histogram::Histograms;
@@ -13,3 +14,4 @@ pub(crate) use queue::QueueAccount;
 pub(crate) use series::{Sample, Series};
 pub(crate) use tally::{Balances, Family, Tally};
 pub(crate) use watch::{Spot, Watch};
+pub(crate) use window::Window;

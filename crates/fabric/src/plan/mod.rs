@@ -118,6 +118,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) measure: &'a Measure,
     /// The run ends before this.
     pub(crate) time_limit: Time,
+    /// Between which moments the bytes of every link are counted too.
+    pub(crate) window: Option<(Time, Time)>,
     /// Ports of NICs, and of switches, work out every transmission when it happens.
     eager_nics: bool,
     eager_switches: bool,
@@ -152,6 +154,8 @@ pub struct Setup<'a> {
     pub split: Split,
     /// The run ends here at the latest.
     pub time_limit: Time,
+    /// Between which moments the bytes of every link are counted too; the second is no later than `time_limit`.
+    pub window: Option<(Time, Time)>,
 }
 
 /// When ports work out their transmissions.
@@ -304,6 +308,7 @@ impl<'a> Plan<'a> {
             faults_by_time,
             measure: setup.measure,
             time_limit: setup.time_limit,
+            window: setup.window,
             links,
             cells,
             ports,

@@ -192,6 +192,11 @@ impl<'a> Ports<'a> {
         &self.ports[port.at()]
     }
 
+    /// Bytes that each port has sent so far.
+    pub(crate) fn sent_bytes(&self) -> Vec<u64> {
+        self.ports.iter().map(|port| port.account.sent_bytes).collect()
+    }
+
     pub(crate) fn counters(&self, port: PortId) -> &PortCounters {
         &self.counters[port.at()]
     }

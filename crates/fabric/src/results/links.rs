@@ -59,6 +59,16 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
     Ok(rows)
 }
 
+/// Bytes that each link sent in the window asked for; `None` where the run did not come so far.
+pub(super) fn window_bytes(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Option<Vec<u64>> {
+    let of_link = |link: u32| {
+        let partition = &partitions[usize::from(plan.owner_of_link(link))];
+        let port = plan.port_of(link);
+        partition.window.sent_bytes(port.at(), partition.ports.port(port).account.sent_bytes)
+    };
+    (0..plan.links.len() as u32).map(of_link).collect()
+}
+
 fn quantile_packets(occupancy: &[(u64, u64)], total: u64) -> Option<u64> {
     let mut left = (total as f64 * 0.99) as u64;
     for &(packets, span) in occupancy {

@@ -46,6 +46,8 @@ pub struct Output {
     pub flows: Vec<FlowOutcome>,
     /// Per directed link.
     pub links: Vec<LinkRow>,
+    /// Bytes that each link sent in the window asked for; `None` where the run did not come so far.
+    pub window_bytes: Option<Vec<u64>>,
     /// Totals.
     pub counters: Counters,
     /// The balance.
@@ -119,6 +121,7 @@ pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: 
         wall_seconds: end.wall_seconds,
         events: count(&|p| p.events),
         packet_hops: count(&|p| p.ports.hops),
+        window_bytes: if end.interrupted { None } else { links::window_bytes(plan, &partitions) },
         counters,
         conservation,
         series,

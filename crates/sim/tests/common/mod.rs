@@ -105,7 +105,12 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
         load_balancers: vec![LoadBalancer { name: scheme.into(), host, switch }],
         faults: vec![],
         measure: Measure::default(),
-        limits: RunLimits { until_all_done: true, time_limit: Time::from_ms(1000), trigger_latency: Time::from_us(1) },
+        limits: RunLimits {
+            until_all_done: true,
+            time_limit: Time::from_ms(1000),
+            trigger_latency: Time::from_us(1),
+            warmup: Time::ZERO,
+        },
         seed: 1,
     }
 }

@@ -430,7 +430,12 @@ impl Scenario {
             load_balancers: used,
             faults,
             measure,
-            limits: RunLimits { until_all_done, time_limit, trigger_latency: self.run.trigger_latency },
+            limits: RunLimits {
+                until_all_done,
+                time_limit,
+                trigger_latency: self.run.trigger_latency,
+                warmup: self.run.warmup,
+            },
             seed,
         })
     }
