@@ -7,6 +7,7 @@ mod error;
 mod event;
 mod host;
 mod ids;
+mod looks;
 mod measure;
 mod message;
 mod packet;

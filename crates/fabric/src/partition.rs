@@ -4,7 +4,8 @@ use crate::{
     event::{Event, MOST_ENTITIES, is_arrival},
     host::Hosts,
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
-    measure::Window,
+    looks,
+    measure::{Series, Window},
     message::Message,
     packet::Kind,
     plan::{Plan, Tables, start_time},
@@ -49,6 +50,7 @@ pub(crate) struct Partition<'a> {
     /// When the last snapshot of all queues was taken, where there are any.
     last_snapshot: Option<u64>,
     pub(crate) window: Window,
+    pub(crate) series: Series,
     /// Latest event handled.
     pub(crate) now: u64,
     pub(crate) events: u64,
@@ -75,6 +77,7 @@ impl<'a> Partition<'a> {
             tables_done: 1,
             last_snapshot: None,
             window: Window::new(plan.window),
+            series: looks::series(plan, me),
             now: 0,
             events: 0,
             failure: None,
@@ -330,13 +333,16 @@ impl anabranch_engine::Partition for Partition<'_> {
         let tables = self.plan.tables.get(self.tables_done).map_or(u64::MAX, |tables| tables.from);
         let snapshots = self.plan.guided.as_ref().and_then(|guided| guided.snapshots.as_ref());
         let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
-        fault.min(tables).min(snapshot).min(self.window.next())
+        fault.min(tables).min(snapshot).min(self.window.next()).min(self.series.next())
     }
 
     fn cut(&mut self, time: u64, start: u64) {
         let plan = self.plan;
         if self.window.next() == time {
             self.window.look(self.ports.sent_bytes());
+        }
+        if self.series.next() == time {
+            self.look(start);
         }
         while let Some(&(at, fault)) = plan.faults_by_time.get(self.faults_done).filter(|(at, _)| *at <= time) {
             debug_assert_eq!(at, time);

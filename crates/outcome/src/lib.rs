@@ -1,9 +1,11 @@
 //! The results of a run: integers per flow and per link, counters, conservation. Plain data without behaviour.
 
 mod flow_metrics;
+mod series;
 mod watched;
 
 pub use flow_metrics::FlowMetrics;
+pub use series::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSample, SchemeSeries};
 pub use watched::{Capture, CapturedPacket, PacketKind, TraceEvent, TraceRow, Watched};
 
 use anabranch_units::Time;
@@ -209,17 +211,6 @@ pub struct Conservation {
     pub flow_bytes: u64,
 }
 
-/// A time series of one port.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PortSeries {
-    /// Sending node.
-    pub from: String,
-    /// Receiving node.
-    pub to: String,
-    /// Samples: time, waiting data bytes, waiting data packets, bytes sent so far.
-    pub samples: Vec<(Time, u64, u64, u64)>,
-}
-
 /// Packets of one flow on one uplink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UplinkCount {
@@ -282,6 +273,10 @@ pub struct RunResult {
     pub conservation: Conservation,
     /// Time series of the ports asked for.
     pub series: Vec<PortSeries>,
+    /// Time series of the flows asked for.
+    pub flow_series: Vec<FlowSeries>,
+    /// Time series of the load balancers, where asked for.
+    pub scheme_series: Vec<SchemeSeries>,
     /// Per-flow packet counts per uplink, where asked for.
     pub uplink_counts: Vec<UplinkCount>,
     /// What was watched packet by packet, where asked for.

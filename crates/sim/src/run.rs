@@ -105,6 +105,8 @@ fn results(setup: &Setup, output: Output) -> RunResult {
         counters: output.counters,
         conservation: output.conservation,
         series: output.series,
+        flow_series: output.flow_series,
+        scheme_series: output.scheme_series,
         uplink_counts: output.uplink_counts,
         watched: output.watched,
         bytes_per_host: output.bytes / u64::from(setup.topology.hosts.max(1)),

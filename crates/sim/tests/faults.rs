@@ -238,7 +238,12 @@ fn series_and_uplink_counts_add_up() {
     assert_eq!(counted, first.counters.data_packets);
     let series = &first.series[0];
     assert_eq!(series.samples.len() as u64, first.simulated.ps() / 1_000_000 + 1);
-    assert!(series.samples.windows(2).all(|w| w[0].3 <= w[1].3 && w[1].0 - w[0].0 == Time::from_us(1)));
+    assert!(
+        series
+            .samples
+            .windows(2)
+            .all(|w| w[0].sent_bytes <= w[1].sent_bytes && w[1].time - w[0].time == Time::from_us(1))
+    );
     for link in &first.links {
         let total: u64 = link.queue.occupancy.iter().map(|o| o.1).sum();
         assert_eq!(total, first.simulated.ps(), "{} {}", link.from, link.to);

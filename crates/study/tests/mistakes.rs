@@ -162,7 +162,21 @@ fn mistakes_in_the_file() {
         (
             "[run]",
             "[measure]\nseries_links = [\"leaf0->spine7\"]\n[run]",
-            &["series_links", "leaf0->spine7", "no link"],
+            &["series_links", "leaf0->spine7", "no link", "did you mean `leaf0-spine"],
+        ),
+        (
+            "[run]",
+            "[measure]\nseries_links = [\"leaf9-*\"]\n[run]",
+            &["series_links", "`leaf9-*`", "classes are host, tier0-1"],
+        ),
+        ("[run]", "[measure]\nseries_flows = [\"first:ten\"]\n[run]", &["series_flows", "first:ten", "how many"]),
+        ("[run]", "[measure]\nseries_flows = [\"hots1->*\"]\n[run]", &["series_flows", "did you mean `host1`?"]),
+        ("[run]", "[measure]\nseries_scheme = \"yes\"\n[run]", &["series_scheme", "yes", "true"]),
+        ("[run]", "[measure]\nseries_flow = [\"1\"]\n[run]", &["did you mean `series_flows`?"]),
+        (
+            "[run]",
+            "[measure]\nseries_scheme = true\nseries_interval = \"0us\"\n[run]",
+            &["series_interval", "above zero"],
         ),
         (
             "[run]",

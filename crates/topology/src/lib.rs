@@ -12,6 +12,7 @@ mod overrides;
 mod partition;
 mod paths;
 mod routes;
+mod select;
 mod summary;
 mod switch_graph;
 
@@ -26,4 +27,5 @@ pub use overrides::LinkOverride;
 pub use partition::partition;
 pub use paths::BasePaths;
 pub use routes::{Group, NextHops, Routes};
+pub use select::is_like;
 pub use summary::{GuidedSummary, PathCount, Summary, TierCount, TypeCount};

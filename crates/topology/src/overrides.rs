@@ -51,9 +51,7 @@ impl Topology {
         if !links.is_empty() {
             return Ok(links);
         }
-        let mut classes: Vec<String> = self.links.iter().map(|l| l.class.name()).collect();
-        classes.sort();
-        classes.dedup();
+        let classes = self.classes();
         let hint = nearest(class, classes.iter().map(String::as_str)).map(|n| format!(" (did you mean `{n}`?)"));
         let message = format!(
             "this topology has no link class `{class}`; it has {}{}",

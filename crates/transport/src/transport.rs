@@ -437,6 +437,15 @@ impl Sender {
         both!(self, transport, Sender: sender, config => sender.on_timer(config, now, timed_out))
     }
 
+    /// What its congestion control allows at `now`: a window in bytes and a rate, where it has them. Looking changes nothing.
+    pub fn allowed(&self, transport: &Transport, now: Time) -> (Option<u64>, Option<Rate>) {
+        match (self, transport) {
+            (Sender::Uet(sender), _) => (Some(sender.cwnd()), None),
+            (Sender::Roce(sender), Transport::Roce(config)) => sender.allowed(config, now),
+            _ => unreachable!("one transport per run"),
+        }
+    }
+
     /// The next new PSN.
     pub fn next_psn(&self) -> u64 {
         of_sender!(self, sender => sender.next_psn())

@@ -15,7 +15,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_endpoint::Balancer;
-use anabranch_lb::registry;
+use anabranch_lb::{HostScheme, SchemeCounters, registry};
 use anabranch_topology::{BasePaths, NodeId};
 use anabranch_transport::Receiver;
 use anabranch_units::Time;
@@ -72,9 +72,31 @@ impl Hosts {
         }
     }
 
-    /// Every host scheme there is.
-    pub(crate) fn schemes(&self) -> impl Iterator<Item = &registry::Host> {
-        self.schemes.iter().flatten().map(Balancer::scheme)
+    /// A flow at its sender, where it is open.
+    pub(crate) fn sender(&self, flow: FlowId) -> Option<&SenderFlow> {
+        self.senders.get(self.sender_of[flow.at()].at())
+    }
+
+    /// A flow at its receiver, where it is open.
+    pub(crate) fn receiver(&self, flow: FlowId) -> Option<&Receiver> {
+        self.receivers.get(self.receiver_of[flow.at()].at())
+    }
+
+    /// Whether a flow has been received whole here.
+    pub(crate) fn is_complete(&self, flow: FlowId) -> bool {
+        self.receiver_of[flow.at()] == Slot::COMPLETE
+    }
+
+    /// Every flow that is open at its sender, in no order that means anything.
+    pub(crate) fn open_senders(&self) -> impl Iterator<Item = &SenderFlow> {
+        self.senders.iter().map(|(_, flow)| flow)
+    }
+
+    /// What the host side of a load balancer has counted.
+    pub(crate) fn counters(&self, balancer: usize) -> SchemeCounters {
+        let mut sum = SchemeCounters::default();
+        self.schemes.iter().filter_map(|host| host.get(balancer)).for_each(|own| sum += own.scheme().counters());
+        sum
     }
 
     /// What is known of a flow at its sender.

@@ -4,7 +4,7 @@
 use super::{Hosts, Sent, sender::Sending};
 use crate::{
     ids::{HostId, PacketId, PortId, Slot},
-    measure::Gaps,
+    measure::{FlowLooks, Gaps},
     packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
     partition::Partition,
     plan::Plan,
@@ -46,6 +46,7 @@ struct NicLine<'a, 'p> {
     schemes: &'a mut [Balancer<registry::Host>],
     gaps: &'a mut Gaps,
     sent: &'a mut [Sent],
+    watched: &'a mut [FlowLooks],
 }
 
 impl Line<Sending> for NicLine<'_, '_> {
@@ -69,6 +70,9 @@ impl Line<Sending> for NicLine<'_, '_> {
     #[inline]
     fn start(&mut self, flow: &Sending, departure: &Departure, start: Time) -> Time {
         let (next, start) = (departure.segment, start.ps());
+        if let Some(looks) = self.watched.get_mut(flow.watch as usize) {
+            looks.counted.sent(departure.tag);
+        }
         if let Some(gap) = departure.gap {
             self.gaps.note(gap.ps(), flow.base_rtt);
         }
@@ -195,8 +199,8 @@ impl Partition<'_> {
             return true;
         }
         let paused = self.ports.paused(port);
-        let schemes = &mut schemes[host.at()];
-        let mut line = NicLine { plan, ports: &mut self.ports, port, paused, schemes, gaps, sent };
+        let (schemes, watched) = (&mut schemes[host.at()], &mut self.series.flows[..]);
+        let mut line = NicLine { plan, ports: &mut self.ports, port, paused, schemes, gaps, sent, watched };
         let Some(slot) = turns.serve(senders, &plan.transport, &mut line, time, Time::from_ps(until)) else {
             return false;
         };

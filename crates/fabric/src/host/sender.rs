@@ -3,7 +3,7 @@
 use crate::{
     event::Event,
     ids::{FlowId, HostId, Slot},
-    packet::{LAST_HOP, Packet},
+    packet::{LAST_HOP, MARKED, Packet},
     partition::Partition,
 };
 use anabranch_endpoint::Flow;
@@ -25,6 +25,8 @@ pub(crate) struct Sending {
     /// The list that its tags number, where they do, and the base round trip over the first of it.
     paths: Option<Arc<GuidedPaths>>,
     shortest_rtt: Time,
+    /// Its place among the flows that have time series; `u32::MAX`: it has none.
+    pub(crate) watch: u32,
 }
 
 /// An open flow at its sender.
@@ -73,6 +75,7 @@ impl Partition<'_> {
             base_rtt: base_rtt.ps(),
             paths,
             shortest_rtt,
+            watch: plan.measure.series_flows.binary_search(&number.0).map_or(u32::MAX, |index| index as u32),
         };
         let slot = Slot(self.hosts.senders.insert(Flow::new(sender, number.0, scheme_slot, time, sending)) as u32);
         self.hosts.sender_of[number.at()] = slot;
@@ -103,6 +106,9 @@ impl Partition<'_> {
         let scheme = self.hosts.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let blames = packet.flags & LAST_HOP == 0 || self.plan.transport.blames_last_hop();
         let heard = flow.on_answer(&self.plan.transport, scheme, time, &packet.answer(), path_rtt, None, blames);
+        if let Some(looks) = self.series.flows.get_mut(flow.of.watch as usize) {
+            looks.counted.heard(packet.flags & MARKED != 0, heard.trimmed);
+        }
         if heard.done {
             self.close_sender(slot, now);
         } else {
@@ -146,6 +152,7 @@ impl Partition<'_> {
 
     fn close_sender(&mut self, slot: Slot, now: u64) {
         let flow = self.hosts.senders.remove(slot.at());
+        self.last_look(&flow, now);
         let Sending { flow: number, src: host, balancer, .. } = flow.of;
         self.hosts.schemes[host.at()][usize::from(balancer)].close(flow.scheme_slot());
         self.hosts.nics[host.at()].turns.leave(slot.0, &flow);

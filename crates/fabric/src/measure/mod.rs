@@ -11,7 +11,9 @@ mod window;
 pub(crate) use gaps::Gaps;
 pub(crate) use histogram::Histograms;
 pub(crate) use queue::QueueAccount;
-pub(crate) use series::{Sample, Series};
+pub(crate) use series::{
+    BalancerLook, BalancerLooks, Counted, FlowLooks, PortLook, ReceiverLook, SenderLook, Series, Spread,
+};
 pub(crate) use tally::{Balances, Family, Tally};
 pub(crate) use watch::{Spot, Watch};
 pub(crate) use window::Window;

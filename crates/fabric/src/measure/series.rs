@@ -1,71 +1,196 @@
-//! Time series of ports: samples at multiples of an interval, each of the state before anything happens at that time.
+//! Time series: looks at ports, flows and load balancers at multiples of an interval, each at the state before anything
+//! happens at that time.
 //!
-//! There is no event for a sample. A port's state is constant between two of its changes, so the samples in between are
-//! written when it changes, and the last ones when the run ends: measuring cannot change a result.
+//! A look is a cut, like a fault: all cells have reached its time and nothing has happened at it or after it. So it sees the
+//! same state for any number of threads, changes nothing, and costs nothing between two looks. Times between which nothing
+//! happens at all share a look.
 
 use crate::ids::PortId;
-use anabranch_units::Time;
+use anabranch_lb::SchemeCounters;
+use std::collections::BTreeSet;
 
-/// What a sample sees of a port.
+/// What a look sees of a port; the counts are those of the run so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub(crate) struct PortLook {
     pub(crate) waiting_bytes: u32,
     pub(crate) waiting_packets: u32,
     pub(crate) sent_bytes: u64,
+    pub(crate) sent_packets: u64,
+    pub(crate) marked: u32,
+    pub(crate) trimmed: u32,
+    pub(crate) dropped: u32,
+    pub(crate) pauses: u32,
+    /// One bit per class that is paused.
+    pub(crate) paused: u8,
 }
 
-/// A sample as a row: time, waiting data bytes, waiting data packets, bytes sent so far.
-pub(crate) type Row = (Time, u64, u64, u64);
-
-#[derive(Debug)]
-struct OfPort {
-    port: PortId,
-    next: u64,
-    rows: Vec<Row>,
+/// What a look sees of a flow at its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SenderLook {
+    pub(crate) sent_packets: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) window: Option<u64>,
+    pub(crate) rate: Option<u64>,
+    pub(crate) retransmitted: u64,
+    pub(crate) marked: u64,
+    pub(crate) trimmed: u64,
+    pub(crate) tag: Option<u32>,
+    pub(crate) path_switches: u64,
+    /// Different tags since the last look.
+    pub(crate) paths: u64,
 }
 
-/// The series of some ports of a partition.
+/// What a look sees of a flow at its receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReceiverLook {
+    pub(crate) received_bytes: u64,
+    pub(crate) out_of_order: u64,
+}
+
+/// What a look sees of a load balancer, in one partition. All are sums, so that partitions add up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BalancerLook {
+    pub(crate) open: u64,
+    pub(crate) finished: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) window: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) path_switches: u64,
+    pub(crate) counters: SchemeCounters,
+}
+
+impl std::ops::AddAssign for BalancerLook {
+    fn add_assign(&mut self, other: Self) {
+        self.open += other.open;
+        self.finished += other.finished;
+        self.in_flight += other.in_flight;
+        self.window += other.window;
+        self.retransmitted += other.retransmitted;
+        self.path_switches += other.path_switches;
+        self.counters += other.counters;
+    }
+}
+
+/// How evenly switches spread what they send upwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spread {
+    /// Bytes since the last look over the busiest uplink of each switch, added up.
+    pub(crate) busiest: u64,
+    /// Bytes since the last look over the mean uplink of each switch, added up.
+    pub(crate) mean: u64,
+}
+
+/// What is counted of a flow because it is watched.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) sent: u64,
+    pub(crate) marked: u64,
+    pub(crate) trimmed: u64,
+    /// Of the last packet sent.
+    pub(crate) tag: Option<u32>,
+    /// Of the packets sent since the last look.
+    pub(crate) tags: BTreeSet<u32>,
+}
+
+impl Counted {
+    /// A data packet leaves.
+    #[cold]
+    pub(crate) fn sent(&mut self, tag: u32) {
+        self.sent += 1;
+        self.tag = Some(tag);
+        self.tags.insert(tag);
+    }
+
+    /// An answer has come: with a mark, of a trimmed packet.
+    #[cold]
+    pub(crate) fn heard(&mut self, marked: bool, trimmed: bool) {
+        self.marked += u64::from(marked);
+        self.trimmed += u64::from(trimmed);
+    }
+}
+
+/// A flow that is watched, as far as this partition sees it.
+#[derive(Debug, Default)]
+pub(crate) struct FlowLooks {
+    pub(crate) flow: u32,
+    pub(crate) counted: Counted,
+    /// Number of the look and what it saw, while the flow is open at its sender.
+    pub(crate) sender: Vec<(u32, SenderLook)>,
+    /// What was left when its last acknowledgement came, and when that was.
+    pub(crate) last: Option<(u64, SenderLook)>,
+    /// Number of the look and what it saw, where that is new.
+    pub(crate) receiver: Vec<(u32, ReceiverLook)>,
+    /// The first look that found all received.
+    pub(crate) closed: Option<u32>,
+}
+
+/// What there is of all load balancers.
+#[derive(Debug, Default)]
+pub(crate) struct BalancerLooks {
+    /// Of flows that are done, per load balancer.
+    pub(crate) done: Vec<BalancerLook>,
+    /// Per look and load balancer.
+    pub(crate) looks: Vec<Vec<BalancerLook>>,
+    /// Per switch of this partition: its uplinks, and what each had sent at the last look.
+    pub(crate) uplinks: Vec<Vec<(PortId, u64)>>,
+    /// Per look.
+    pub(crate) spread: Vec<Spread>,
+}
+
+/// A look, and for how many times in a row it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    at: u64,
+    times: u64,
+}
+
+/// The series of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Series {
     interval: u64,
-    /// Sorted by port.
-    ports: Vec<OfPort>,
+    next: u64,
+    looks: Vec<Look>,
+    /// Per port, and per look.
+    pub(crate) ports: Vec<(PortId, Vec<PortLook>)>,
+    pub(crate) flows: Vec<FlowLooks>,
+    pub(crate) balancers: Option<Box<BalancerLooks>>,
 }
 
 impl Series {
-    /// Series of these ports; none where `interval` is zero.
-    pub(crate) fn new(interval: Time, ports: impl IntoIterator<Item = PortId>) -> Self {
-        if interval == Time::ZERO {
-            return Series::default();
-        }
-        let mut ports: Vec<OfPort> = ports.into_iter().map(|port| OfPort { port, next: 0, rows: vec![] }).collect();
-        ports.sort_by_key(|of| of.port);
-        ports.dedup_by_key(|of| of.port);
-        Series { interval: interval.ps(), ports }
+    /// With looks at multiples of `interval`; none where it is zero.
+    pub(crate) fn new(interval: u64) -> Self {
+        Series { interval, next: if interval == 0 { u64::MAX } else { 0 }, ..Series::default() }
     }
 
-    /// The ports there are series of.
-    pub(crate) fn ports(&self) -> impl Iterator<Item = PortId> {
-        self.ports.iter().map(|of| of.port)
+    /// When the next look is due; `u64::MAX`: never.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
     }
 
-    /// The port has been in this state since its last change and changes at `now`.
-    pub(crate) fn held(&mut self, port: PortId, state: Sample, now: u64) {
-        let Ok(index) = self.ports.binary_search_by_key(&port, |of| of.port) else { return };
-        let of = &mut self.ports[index];
-        while of.next <= now {
-            let Sample { waiting_bytes, waiting_packets, sent_bytes } = state;
-            of.rows.push((Time::from_ps(of.next), u64::from(waiting_bytes), u64::from(waiting_packets), sent_bytes));
-            of.next += self.interval;
-        }
+    /// The next look is taken; nothing happens before `start`. Returns its number.
+    pub(crate) fn look(&mut self, start: u64) -> u32 {
+        let times = (start.max(self.next) - self.next) / self.interval + 1;
+        self.looks.push(Look { at: self.next, times });
+        self.next = self.next.saturating_add(times.saturating_mul(self.interval));
+        (self.looks.len() - 1) as u32
     }
 
-    /// The rows of a port.
-    pub(crate) fn take(&mut self, port: PortId) -> Vec<Row> {
-        match self.ports.binary_search_by_key(&port, |of| of.port) {
-            Ok(index) => std::mem::take(&mut self.ports[index].rows),
-            Err(_) => Vec::new(),
-        }
+    /// The times for which look number `number` counts, up to `end`.
+    pub(crate) fn times(&self, number: usize, end: u64) -> impl Iterator<Item = u64> + use<> {
+        let (look, interval) = (self.looks[number], self.interval);
+        (0..look.times).map(move |k| look.at + k * interval).take_while(move |time| *time <= end)
+    }
+
+    /// Looks taken.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.len()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        let ports: usize = self.ports.iter().map(|port| port.1.capacity()).sum();
+        let flows: usize = self.flows.iter().map(|f| f.sender.capacity()).sum();
+        ports * size_of::<PortLook>() + flows * size_of::<(u32, SenderLook)>()
     }
 }
 
@@ -74,16 +199,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_sees_what_was_there_before() {
-        let mut series = Series::new(Time::from_ps(10), [PortId(3)]);
-        let state = |waiting_packets, sent_bytes| Sample { waiting_bytes: 7, waiting_packets, sent_bytes };
-        series.held(PortId(3), state(0, 0), 4);
-        series.held(PortId(3), state(1, 0), 10);
-        series.held(PortId(3), state(2, 5), 35);
-        series.held(PortId(4), state(9, 9), 99);
-        let rows = series.take(PortId(3));
-        let short: Vec<_> = rows.iter().map(|row| (row.0.ps(), row.2, row.3)).collect();
-        // At 10 the state until then counts, at 20 and 30 the one after it.
-        assert_eq!(short, [(0, 0, 0), (10, 1, 0), (20, 2, 5), (30, 2, 5)]);
+    fn times_between_which_nothing_happens_share_a_look() {
+        let mut series = Series::new(10);
+        assert_eq!((series.next(), series.look(4)), (0, 0));
+        assert_eq!((series.next(), series.look(10)), (10, 1));
+        // Nothing happens until 47: the look at 20 counts for 30 and 40 too.
+        assert_eq!((series.next(), series.look(47), series.next()), (20, 2, 50));
+        let times = |number, end| series.times(number, end).collect::<Vec<_>>();
+        assert_eq!((times(0, 99), times(1, 99), times(2, 99)), (vec![0], vec![10], vec![20, 30, 40]));
+        assert_eq!(times(2, 30), [20, 30]);
+        assert_eq!(Series::new(0).next(), u64::MAX);
     }
 }

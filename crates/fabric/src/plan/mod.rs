@@ -44,6 +44,10 @@ pub struct Balancer {
 pub struct Measure {
     /// Links whose ports give a time series.
     pub series_links: Vec<LinkId>,
+    /// Flows that give a time series, ascending.
+    pub series_flows: Vec<u32>,
+    /// Whether load balancers give a time series.
+    pub series_scheme: bool,
     /// Interval of the samples; zero: no series.
     pub series_interval: Time,
     /// Per-flow packet counts per uplink.

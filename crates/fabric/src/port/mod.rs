@@ -23,7 +23,7 @@ use crate::{event::arrival_order, ids::PacketId, measure::QueueAccount, packet::
 
 /// It stands among the ports that have more to send.
 pub(crate) const LISTED: u8 = 1;
-/// The usual case: one class, no shared buffer, no fault, no series, nothing watched, whole picoseconds per byte.
+/// The usual case: one class, no shared buffer, no fault, nothing watched, whole picoseconds per byte.
 pub(crate) const PLAIN: u8 = 2;
 /// The link is down or loses packets.
 pub(crate) const FAULTY: u8 = 4;
@@ -31,12 +31,10 @@ pub(crate) const FAULTY: u8 = 4;
 pub(crate) const NIC: u8 = 8;
 /// It must be worked out within a window too, by events: its link is too short, or what it does acts on others at once.
 pub(crate) const PROMPT: u8 = 16;
-/// A time series is kept of it.
-pub(crate) const SAMPLED: u8 = 32;
 /// A service event is pending.
-pub(crate) const ARMED: u8 = 64;
+pub(crate) const ARMED: u8 = 32;
 /// Its packets are traced or captured.
-pub(crate) const WATCHED: u8 = 128;
+pub(crate) const WATCHED: u8 = 64;
 
 /// The cell behind a link that leads to another partition.
 pub(crate) const REMOTE: u16 = u16::MAX;

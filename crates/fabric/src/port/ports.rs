@@ -1,7 +1,7 @@
 //! Every port of a partition with its packets and events: joining, working out, starting.
 
 use super::{
-    ARMED, FAULTY, LISTED, NIC, PLAIN, PROMPT, Port, REMOTE, SAMPLED, WATCHED,
+    ARMED, FAULTY, LISTED, NIC, PLAIN, PROMPT, Port, REMOTE, WATCHED,
     buffer::{Admission, Buffers, Guest},
     classes::ClassQueues,
     fault::LinkFault,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     event::Event,
     ids::{HostId, PacketId, PortId, SwitchId},
-    measure::{Balances, Histograms, Sample, Series, Watch},
+    measure::{Balances, Histograms, Watch},
     message::Message,
     packet::{Fifo, Kind, LAST_HOP, MARKED, Packet, Packets},
     plan::{MarkAt, Plan, Trim},
@@ -47,7 +47,6 @@ pub(crate) struct Ports<'a> {
     pub(crate) hops: u64,
     pub(super) counters: Vec<PortCounters>,
     pub(crate) histograms: Histograms,
-    pub(crate) series: Series,
     pub(crate) watch: Watch,
     /// Messages for other partitions, filled within a window.
     pub(crate) outbox: Vec<Vec<Message>>,
@@ -98,8 +97,6 @@ impl<'a> Ports<'a> {
     pub(crate) fn new(plan: &'a Plan<'a>, me: u16) -> Self {
         let links: Vec<u32> = plan.links_of(me).to_vec();
         let (count, fabric) = (links.len(), &plan.fabric);
-        let sampled = plan.measure.series_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
-        let series = Series::new(plan.measure.series_interval, sampled.map(|link| plan.port_of(link.0)));
         let captured = plan.measure.capture_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
         let captured = captured.map(|link| plan.port_of(link.0));
         let (traced, limit) = (&plan.measure.trace_flows, plan.measure.trace_limit);
@@ -116,7 +113,6 @@ impl<'a> Ports<'a> {
             ports.push(Port { ps_per_byte, ..Port::new(link.delay, link.rank, link.to, to_cell, flags) });
             clocks.push(clock);
         }
-        series.ports().for_each(|port| ports[port.at()].flags |= SAMPLED);
         match watch.traces() {
             true => ports.iter_mut().for_each(|port| port.flags |= WATCHED),
             false => watch.captured().for_each(|port| ports[port.at()].flags |= WATCHED),
@@ -132,7 +128,6 @@ impl<'a> Ports<'a> {
             hops: 0,
             counters: vec![PortCounters::default(); count],
             histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),
-            series,
             watch,
             outbox: (0..plan.cells.partitions).map(|_| Vec::new()).collect(),
             clocks,
@@ -159,7 +154,7 @@ impl<'a> Ports<'a> {
     fn choose_path(&mut self, port: PortId) {
         let simple = !self.classes.several() && self.plan.shared.is_none() && self.tie == 0;
         let state = &mut self.ports[port.at()];
-        let plain = simple && self.clocks[port.at()].is_none() && state.flags & (FAULTY | SAMPLED | WATCHED) == 0;
+        let plain = simple && self.clocks[port.at()].is_none() && state.flags & (FAULTY | WATCHED) == 0;
         state.flags = if plain { state.flags | PLAIN } else { state.flags & !PLAIN };
     }
 
@@ -263,7 +258,7 @@ impl<'a> Ports<'a> {
         self.list(port);
     }
 
-    /// The same for ports with classes, a shared buffer, a fault, a series or another clock, and for watched ones.
+    /// The same for ports with classes, a shared buffer, a fault or another clock, and for watched ones.
     #[inline(never)]
     fn join_any(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let before = self.before(now);
@@ -446,9 +441,6 @@ impl<'a> Ports<'a> {
     /// Accounts for the time since the last change of the data queue and applies one.
     #[inline]
     fn change(&mut self, port: PortId, now: u64, bytes: i64, packets: i32) {
-        if self.ports[port.at()].flags & SAMPLED != 0 {
-            self.sample(port, now);
-        }
         let state = &mut self.ports[port.at()];
         let span = state.account.held(state.waiting_bytes, state.waiting_packets, now);
         self.histograms.record(port, state.waiting_bytes, state.waiting_packets, span);
@@ -456,18 +448,6 @@ impl<'a> Ports<'a> {
         state.waiting_packets = (state.waiting_packets as i32 + packets) as u32;
         state.account.max_bytes = state.account.max_bytes.max(state.waiting_bytes);
         state.account.max_packets = state.account.max_packets.max(state.waiting_packets);
-    }
-
-    /// The port changes at `now`: what a series sees of the time before.
-    #[cold]
-    fn sample(&mut self, port: PortId, now: u64) {
-        let state = &self.ports[port.at()];
-        let sample = Sample {
-            waiting_bytes: state.waiting_bytes,
-            waiting_packets: state.waiting_packets,
-            sent_bytes: state.account.sent_bytes,
-        };
-        self.series.held(port, sample, now);
     }
 
     // ---- working out ----
@@ -617,9 +597,6 @@ impl<'a> Ports<'a> {
 
     #[inline(never)]
     fn start_any(&mut self, port: PortId, id: PacketId, start: u64) {
-        if self.ports[port.at()].flags & SAMPLED != 0 {
-            self.sample(port, start);
-        }
         let state = &mut self.ports[port.at()];
         let size = u32::from(self.packets[id].size);
         let time = match &mut self.clocks[port.at()] {

@@ -1,7 +1,7 @@
 //! What became of the links: a row each, and Little's law on every queue.
 
 use crate::{partition::Partition, plan::Plan};
-use anabranch_outcome::{LinkRow, PortSeries, QueueStats, UplinkCount};
+use anabranch_outcome::{LinkRow, QueueStats, UplinkCount};
 use anabranch_topology::{LinkId, NodeId, NodeKind};
 use anabranch_units::Time;
 
@@ -90,21 +90,6 @@ fn direction(plan: &Plan<'_>, link: usize) -> &'static str {
         std::cmp::Ordering::Greater => "down",
         std::cmp::Ordering::Equal => "flat",
     }
-}
-
-/// The time series that were asked for, up to `end`. The books must have been closed.
-pub(super) fn series(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Vec<PortSeries> {
-    let mut links: Vec<u32> = plan.measure.series_links.iter().map(|link| link.0).collect();
-    links.sort_unstable();
-    links.dedup();
-    let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
-    let row = |link: u32| {
-        let mut samples = partitions[usize::from(plan.owner_of_link(link))].ports.series.take(plan.port_of(link));
-        samples.retain(|sample| sample.0 <= end);
-        let link = &plan.links[link as usize];
-        PortSeries { from: name(link.from), to: name(link.to), samples }
-    };
-    if plan.measure.series_interval == Time::ZERO { Vec::new() } else { links.into_iter().map(row).collect() }
 }
 
 /// Packets per flow and uplink, where asked for.

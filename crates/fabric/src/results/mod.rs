@@ -3,13 +3,16 @@
 mod conservation;
 mod deadlock;
 mod links;
+mod series;
 mod watched;
 
 pub(crate) use deadlock::deadlock;
 
 use crate::{host::NEVER, ids::FlowId, partition::Partition, plan::Plan};
-use anabranch_lb::{HostScheme, SchemeCounters};
-use anabranch_outcome::{Conservation, Counters, FlowMetrics, LinkRow, PortSeries, UplinkCount, Watched};
+use anabranch_lb::SchemeCounters;
+use anabranch_outcome::{
+    Conservation, Counters, FlowMetrics, FlowSeries, LinkRow, PortSeries, SchemeSeries, UplinkCount, Watched,
+};
 use anabranch_units::Time;
 
 /// A flow's outcome as the fabric knows it.
@@ -52,8 +55,12 @@ pub struct Output {
     pub counters: Counters,
     /// The balance.
     pub conservation: Conservation,
-    /// Time series.
+    /// Time series of ports.
     pub series: Vec<PortSeries>,
+    /// Time series of flows.
+    pub flow_series: Vec<FlowSeries>,
+    /// Time series of load balancers.
+    pub scheme_series: Vec<SchemeSeries>,
     /// Packets per flow and uplink.
     pub uplink_counts: Vec<UplinkCount>,
     /// What was watched packet by packet.
@@ -80,16 +87,16 @@ pub(crate) struct End {
 pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: End) -> Result<Output, String> {
     partitions.iter_mut().for_each(|partition| partition.hosts.note_open_flows());
     let links = links::links(plan, &mut partitions, end.simulated)?;
-    let series = links::series(plan, &mut partitions, end.simulated);
+    let (series, flow_series, scheme_series) = series::series(plan, &mut partitions, end.simulated);
     let watched = watched::watched(plan, &mut partitions, end.simulated);
     let flows = flows(plan, &partitions);
     let conservation = conservation::conservation(plan, &partitions, &flows);
     conservation::check(&conservation)?;
     let count = |number: &dyn Fn(&Partition<'_>) -> u64| partitions.iter().map(number).sum::<u64>();
     let mut schemes = SchemeCounters::default();
-    for partition in &partitions {
-        schemes += partition.switches.counters();
-        partition.hosts.schemes().for_each(|scheme| schemes += scheme.counters());
+    for (partition, balancer) in partitions.iter().flat_map(|p| (0..plan.balancers.len()).map(move |b| (p, b))) {
+        schemes += partition.switches.counters(balancer);
+        schemes += partition.hosts.counters(balancer);
     }
     let counters = Counters {
         data_packets: conservation.data_packets.injected,
@@ -125,9 +132,11 @@ pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: 
         counters,
         conservation,
         series,
+        flow_series,
+        scheme_series,
         uplink_counts: links::uplink_counts(plan, &partitions),
         watched,
-        bytes: count(&|p| (p.ports.memory() + p.hosts.memory(plan)) as u64),
+        bytes: count(&|p| (p.ports.memory() + p.hosts.memory(plan) + p.series.memory()) as u64),
         most_packets: count(&|p| p.ports.packets.most() as u64),
         flows,
         links,

@@ -82,12 +82,12 @@ impl Switches {
         }
     }
 
-    /// What the schemes have counted.
-    pub(crate) fn counters(&self) -> SchemeCounters {
-        self.schemes.schemes.iter().flatten().fold(SchemeCounters::default(), |mut sum, scheme| {
-            sum += scheme.counters();
-            sum
-        })
+    /// What the switch side of a load balancer has counted.
+    pub(crate) fn counters(&self, balancer: usize) -> SchemeCounters {
+        let mut sum = SchemeCounters::default();
+        let own = self.schemes.schemes.iter().skip(balancer).step_by(self.schemes.balancers.max(1));
+        own.flatten().for_each(|scheme| sum += scheme.counters());
+        sum
     }
 
     /// The forwarding tables have changed.

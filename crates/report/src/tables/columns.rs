@@ -2,7 +2,7 @@
 
 use super::{At, Column, Context, Kind, Table, Value};
 use crate::meta::past_warmup;
-use anabranch_outcome::{FlowRow, LinkRow, RunResult, TraceEvent, TraceRow};
+use anabranch_outcome::{FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow};
 use anabranch_units::Time;
 use std::borrow::Cow;
 
@@ -110,13 +110,88 @@ const LINKS: &[Column] = columns! {
     seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
+fn of_port<'r>(c: &Context<'r>, at: At) -> &'r PortSample {
+    &c.result.series[at.0].samples[at.1]
+}
+
+fn of_flow<'r>(c: &Context<'r>, at: At) -> &'r FlowSample {
+    &c.result.flow_series[at.0].samples[at.1]
+}
+
+fn of_scheme<'r>(c: &Context<'r>, at: At) -> &'r SchemeSample {
+    &c.result.scheme_series[at.0].samples[at.1]
+}
+
 const SERIES: &[Column] = columns! {
     from: Text, "", "sending node", |c, at| text(&c.result.series[at.0].from);
     to: Text, "", "receiving node", |c, at| text(&c.result.series[at.0].to);
-    time_ps: Integer, "ps", "from the start of the run", |c, at| whole(c.result.series[at.0].samples[at.1].0.ps());
-    queue_bytes: Integer, "bytes", "waiting data", |c, at| whole(c.result.series[at.0].samples[at.1].1);
-    queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(c.result.series[at.0].samples[at.1].2);
-    sent_bytes: Integer, "bytes", "sent so far", |c, at| whole(c.result.series[at.0].samples[at.1].3);
+    time_ps: Integer, "ps", "from the start of the run", |c, at| whole(of_port(c, at).time.ps());
+    queue_bytes: Integer, "bytes", "waiting data", |c, at| whole(of_port(c, at).queue_bytes);
+    queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(of_port(c, at).queue_packets);
+    sent_bytes: Integer, "bytes", "sent so far", |c, at| whole(of_port(c, at).sent_bytes);
+    sent_packets: Integer, "packets", "sent so far", |c, at| whole(of_port(c, at).sent_packets);
+    ecn_marks: Integer, "packets", "marked here so far", |c, at| whole(of_port(c, at).ecn_marks);
+    trims: Integer, "packets", "data packets cut to their header here so far", |c, at| whole(of_port(c, at).trims);
+    drops: Integer, "packets", "dropped in the queue or lost on the link so far", |c, at| whole(of_port(c, at).drops);
+    pauses: Integer, "frames", "PFC pause frames received so far", |c, at| whole(of_port(c, at).pauses);
+    paused: Flag, "", "whether some of its data is paused", |c, at| Value::Flag(of_port(c, at).paused);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+};
+
+const SERIES_FLOWS: &[Column] = columns! {
+    flow_id: Integer, "", "number of the flow", |c, at| whole(c.result.flow_series[at.0].flow_id.into());
+    time_ps: Integer, "ps", "from the start of the run; the last row of a flow is that of its last acknowledgement",
+        |c, at| whole(of_flow(c, at).time.ps());
+    sent_packets: Integer, "packets", "data packets sent so far, retransmissions included",
+        |c, at| whole(of_flow(c, at).sent_packets);
+    received_bytes: Integer, "bytes", "payload received so far, each byte counted once",
+        |c, at| whole(of_flow(c, at).received_bytes);
+    in_flight_bytes: Integer, "bytes", "neither acknowledged nor lost (uet: on the wire, roce: payload)",
+        |c, at| whole(of_flow(c, at).in_flight_bytes);
+    window_bytes: Integer optional, "bytes", "window of the congestion control, counted alike; empty where it has none",
+        |c, at| of_flow(c, at).window_bytes.into();
+    rate_bps: Integer optional, "bit/s", "rate of the congestion control; empty where nothing paces the flow",
+        |c, at| of_flow(c, at).rate_bps.into();
+    retransmitted_packets: Integer, "packets", "data packets sent again so far",
+        |c, at| whole(of_flow(c, at).retransmitted_packets);
+    out_of_order_packets: Integer, "packets", "arrivals out of order so far",
+        |c, at| whole(of_flow(c, at).out_of_order_packets);
+    marked_acks: Integer, "packets", "acknowledgements with a congestion mark heard so far",
+        |c, at| whole(of_flow(c, at).marked_acks);
+    trim_notices: Integer, "packets", "notices of trimmed packets heard so far",
+        |c, at| whole(of_flow(c, at).trim_notices);
+    path_tag: Integer optional, "", "path tag of the last packet sent; empty before the first",
+        |c, at| of_flow(c, at).path_tag.map(u64::from).into();
+    path_switches: Integer, "packets", "sent so far with another path tag than the packet before",
+        |c, at| whole(of_flow(c, at).path_switches);
+    paths: Integer, "", "different path tags since the row before", |c, at| whole(of_flow(c, at).paths);
+    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+};
+
+const SERIES_SCHEME: &[Column] = columns! {
+    scheme: Text, "", "load balancer",
+        |c, at| name(&c.meta.load_balancers, c.result.scheme_series[at.0].load_balancer.into());
+    time_ps: Integer, "ps", "from the start of the run", |c, at| whole(of_scheme(c, at).time.ps());
+    open_flows: Integer, "flows", "started, and waiting for acknowledgements", |c, at| whole(of_scheme(c, at).open_flows);
+    finished_flows: Integer, "flows", "with all acknowledgements so far", |c, at| whole(of_scheme(c, at).finished_flows);
+    in_flight_bytes: Integer, "bytes", "in flight, all open flows together",
+        |c, at| whole(of_scheme(c, at).in_flight_bytes);
+    window_bytes: Integer, "bytes", "windows of all open flows together", |c, at| whole(of_scheme(c, at).window_bytes);
+    retransmitted_packets: Integer, "packets", "data packets sent again so far",
+        |c, at| whole(of_scheme(c, at).retransmitted_packets);
+    path_switches: Integer, "packets", "sent so far with another path tag than the flow's packet before",
+        |c, at| whole(of_scheme(c, at).path_switches);
+    flowlets: Integer, "flowlets", "seen by switches so far", |c, at| whole(of_scheme(c, at).flowlets);
+    created_flowlets: Integer, "flowlets", "made by hosts so far (HF2T)",
+        |c, at| whole(of_scheme(c, at).created_flowlets);
+    added_delay_ns: Integer, "ns", "for which hosts have held packets back so far (HF2T)",
+        |c, at| whole(of_scheme(c, at).added_delay.ps() / 1000);
+    reroutes: Integer, "", "flows moved by switches so far (ConWeave)", |c, at| whole(of_scheme(c, at).reroutes);
+    reordered_packets: Integer, "packets", "that have waited in a reordering queue so far (ConWeave)",
+        |c, at| whole(of_scheme(c, at).reordered_packets);
+    uplink_imbalance: Real optional, "",
+        "of all traffic since the row before: bytes over the busiest uplink of each switch over those of its mean uplink; 1 is even",
+        |c, at| of_scheme(c, at).uplink_imbalance.into();
     seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
@@ -214,6 +289,20 @@ pub const TABLES: &[Table] = &[
         always: false,
         columns: SERIES,
         rows: |result| nested(result.series.iter().map(|port| port.samples.len())),
+    },
+    Table {
+        name: "series_flows",
+        meaning: "a row per flow and sampling time while it is open, and one when it is done",
+        always: false,
+        columns: SERIES_FLOWS,
+        rows: |result| nested(result.flow_series.iter().map(|flow| flow.samples.len())),
+    },
+    Table {
+        name: "series_scheme",
+        meaning: "a row per load balancer and sampling time",
+        always: false,
+        columns: SERIES_SCHEME,
+        rows: |result| nested(result.scheme_series.iter().map(|scheme| scheme.samples.len())),
     },
     Table {
         name: "uplinks",

@@ -1,8 +1,8 @@
 //! Invented results on a leaf-spine network: what the tests and the gallery draw.
 
 use anabranch_outcome::{
-    Balance, Conservation, Counters, FlowRow, FlowStatus, LinkRow, PacketKind, PortSeries, QueueStats, RunResult,
-    TraceEvent, TraceRow, UplinkCount, Watched,
+    Balance, Conservation, Counters, FlowRow, FlowSample, FlowSeries, FlowStatus, LinkRow, PacketKind, PortSample,
+    PortSeries, QueueStats, RunResult, SchemeSample, SchemeSeries, TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
 use anabranch_report::{FctKind, Provenance, RunMeta, WorkloadMeta};
@@ -105,6 +105,8 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunResult {
         counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() },
         conservation: Conservation { data_packets: data, ..Conservation::default() },
         series: vec![],
+        flow_series: vec![],
+        scheme_series: vec![],
         uplink_counts: vec![],
         watched: Watched::default(),
         bytes_per_host: 4096,
@@ -193,8 +195,28 @@ pub(crate) fn add_measurements(result: &mut RunResult) {
     result.series = vec![PortSeries {
         from: "leaf0".to_string(),
         to: "spine0".to_string(),
-        samples: (0..100).map(|i| (Time::from_us(i), i * 4160, i, i * 50_000)).collect(),
+        samples: (0..100).map(port_sample).collect(),
     }];
+    let flow = |i| FlowSample {
+        time: Time::from_us(i),
+        sent_packets: 12 * i,
+        received_bytes: 49_152 * i,
+        in_flight_bytes: 200_000,
+        window_bytes: Some(400_000 - 1_000 * i),
+        path_tag: Some(i as u32),
+        path_switches: i,
+        paths: 1,
+        ..FlowSample::default()
+    };
+    result.flow_series = vec![FlowSeries { flow_id: 7, samples: (0..50).map(flow).collect() }];
+    let scheme = |i| SchemeSample {
+        time: Time::from_us(i),
+        open_flows: 10,
+        finished_flows: i,
+        uplink_imbalance: (i > 0).then_some(1.25),
+        ..SchemeSample::default()
+    };
+    result.scheme_series = vec![SchemeSeries { load_balancer: 0, samples: (0..50).map(scheme).collect() }];
     result.uplink_counts =
         vec![UplinkCount { flow_id: 7, from: "leaf0".to_string(), to: "spine3".to_string(), packets: 12 }];
     let sent = TraceRow {
@@ -215,4 +237,16 @@ pub(crate) fn add_measurements(result: &mut RunResult) {
     };
     let lost = TraceRow { event: TraceEvent::NoWay, psn: None, joined: None, queue_bytes: None, ..sent };
     result.watched.trace = vec![sent, lost];
+}
+
+fn port_sample(i: u64) -> PortSample {
+    PortSample {
+        time: Time::from_us(i),
+        queue_bytes: i * 4160,
+        queue_packets: i,
+        sent_bytes: i * 50_000,
+        sent_packets: 12 * i,
+        ecn_marks: i / 10,
+        ..PortSample::default()
+    }
 }

@@ -1,5 +1,6 @@
 //! The scenario: typed, checked, with every default; and the setup it stands for.
 
+mod chosen;
 mod cost;
 mod fabric;
 mod fault;
@@ -7,15 +8,15 @@ mod files;
 mod load_balancer;
 mod memory;
 mod run;
+mod select;
 mod topology;
-mod traced;
 mod transport;
 mod workload;
 
+pub use chosen::ChosenFlows;
 pub use fabric::{MOST_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
 pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
-pub use traced::TracedFlows;
 pub(crate) use transport::named as transport_named;
 pub use workload::Workload;
 
@@ -406,15 +407,16 @@ impl Scenario {
             .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;
         let mut faults = fault::resolve(&self.faults, &topology, seed, &self.tree)?;
         faults.extend(fault::of_files(&generated.failures, &topology)?);
+        let asked = &self.measure;
+        let flows = |key, list: &[_]| chosen::resolve(key, list, &generated.flows, &topology, &self.tree);
         let measure = Measure {
-            series_links: topology::links_by_name(&self.measure.series_links, &topology, &self.tree)?,
-            series_interval: match self.measure.series_links.is_empty() {
-                true => Time::ZERO,
-                false => self.measure.series_interval,
-            },
+            series_links: select::links("series_links", &asked.series_links, &topology, &self.tree)?,
+            series_flows: flows("series_flows", &asked.series_flows)?,
+            series_scheme: asked.series_scheme,
+            series_interval: if asked.has_series() { asked.series_interval } else { Time::ZERO },
             uplink_counts: self.measure.uplink_counts,
             occupancy: self.measure.occupancy,
-            trace_flows: traced::resolve(&self.measure.trace_flows, &generated.flows, &topology, &self.tree)?,
+            trace_flows: flows("trace_flows", &asked.trace_flows)?,
             trace_limit: self.measure.trace_limit,
             ..Measure::default()
         };

@@ -1,6 +1,6 @@
 //! `[run]`, `[measure]` and `[compare]`.
 
-use super::traced::TracedFlows;
+use super::chosen::ChosenFlows;
 use crate::{error::ScenarioError, section::Section, tree::Tree};
 use anabranch_settings::{Auto, Raw, Setting, Wrong, parameters};
 use anabranch_units::{Bytes, Time};
@@ -54,19 +54,30 @@ parameters! {
 parameters! {
     /// What is measured beyond what always is.
     pub struct MeasureParameters {
-        /// Links (for example "leaf0-spine3", in this direction) whose ports give a time series.
+        /// Links whose ports give a time series: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global).
         series_links: Vec<String> = vec![], source "ours";
-        /// Interval of the samples of a time series.
+        /// Flows that give a time series, named as in trace_flows.
+        series_flows: Vec<ChosenFlows> = vec![], source "ours";
+        /// Whether load balancers give a time series: what they do with their flows, and how evenly uplinks are used.
+        series_scheme: bool = false, source "ours";
+        /// Interval of the samples of all time series.
         series_interval: Time = Time::from_us(1), source "ours";
         /// Whether the packets of each flow on each uplink are counted.
         uplink_counts: bool = false, source "ours";
         /// Whether the time at each number of waiting packets is kept per port.
         occupancy: bool = false, source "ours";
         /// Flows whose every packet is traced: a number ("17" or 17), the first so many of all ("first:10"), those of a workload
-        /// ("web"), the first so many of it ("web:10"), or those between two hosts ("host3->host9").
-        trace_flows: Vec<TracedFlows> = vec![], source "ours";
+        /// ("web"), the first so many of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
+        trace_flows: Vec<ChosenFlows> = vec![], source "ours";
         /// Rows that a trace may have; later ones are left out, and it is said. A row takes some 100 B of memory.
         trace_limit: u64 = 1_000_000, source "ours";
+    }
+}
+
+impl MeasureParameters {
+    /// Whether any time series is asked for.
+    pub(crate) fn has_series(&self) -> bool {
+        !self.series_links.is_empty() || !self.series_flows.is_empty() || self.series_scheme
     }
 }
 
@@ -116,10 +127,9 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
     if let Some(section) = section {
         section.fill(&mut measure, &[])?;
     }
-    if !measure.series_links.is_empty() && measure.series_interval == Time::ZERO {
+    if measure.has_series() && measure.series_interval == Time::ZERO {
         let place = tree.find("measure.series_interval").map(|node| node.place.clone());
-        let message =
-            "[measure]: `series_interval`: found 0us, expected a time above zero, because series_links names links";
+        let message = "[measure]: `series_interval`: found 0us, expected a time above zero, because there are series to be sampled";
         return Err(ScenarioError::new(message).maybe_at(place));
     }
     if measure.trace_limit == 0 {

@@ -9,8 +9,7 @@ use crate::{
 };
 use anabranch_settings::Raw;
 use anabranch_topology::{
-    Guidance, Guide, LinkId, LinkOverride, NodeId, NodeKind, TOPOLOGY_KINDS, Topology, TopologyError,
-    TopologyParameters,
+    Guidance, Guide, LinkOverride, NodeId, NodeKind, TOPOLOGY_KINDS, Topology, TopologyError, TopologyParameters,
 };
 use anabranch_workload::{HostView, LowDiameter};
 use std::sync::Arc;
@@ -157,19 +156,4 @@ fn groups(topology: &Topology) -> Vec<u32> {
         }
     }
     (0..group.len() as u32).map(|switch| find(&mut group, switch)).collect()
-}
-
-/// The links of `[measure] series_links`.
-pub(crate) fn links_by_name(names: &[String], topology: &Topology, tree: &Tree) -> Result<Vec<LinkId>, ScenarioError> {
-    let mut links: Vec<LinkId> = Vec::new();
-    for (number, name) in names.iter().enumerate() {
-        let found = topology.link_named(name).map_err(|error| {
-            let at = tree.find(&format!("measure.series_links[{number}]")).map(|node| node.place.clone());
-            ScenarioError::new(format!("[measure]: `series_links`: {error}")).maybe_at(at)
-        })?;
-        links.extend(found);
-    }
-    links.sort_unstable();
-    links.dedup();
-    Ok(links)
 }

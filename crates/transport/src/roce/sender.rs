@@ -236,6 +236,12 @@ impl RoceSender {
         self.control.rate(&config.control, now, self.line_rate).unwrap_or(self.line_rate)
     }
 
+    /// The window in payload bytes and the rate at `now`, where there are such. The control itself stays as it is.
+    pub(crate) fn allowed(&self, config: &RoceConfig, now: Time) -> (Option<u64>, Option<Rate>) {
+        let window = self.window(config);
+        ((window != u64::MAX).then_some(window), self.control.clone().rate(&config.control, now, self.line_rate))
+    }
+
     /// Restarts the retransmission timer.
     #[inline]
     fn restart(&mut self, config: &RoceConfig, now: Time) {

@@ -69,6 +69,9 @@ pub(super) fn measure(dice: &mut Dice, draft: &Draft) -> Draft {
         section = section
             .raw("series_links", format!("[{}]", links.join(", ")))
             .text("series_interval", dice.pick(&["100ns", "1us", "777ps", "10us"]));
+        if dice.once_in(2) {
+            section = section.raw("series_flows", "[\"first:5\"]").raw("series_scheme", true);
+        }
     }
     if !dice.once_in(4) {
         section =

@@ -1,0 +1,163 @@
+//! Rows of the time series: the looks of all partitions put together.
+
+use crate::{
+    ids::FlowId,
+    measure::{BalancerLook, FlowLooks, PortLook, ReceiverLook, SenderLook, Spread},
+    partition::Partition,
+    plan::Plan,
+};
+use anabranch_outcome::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSample, SchemeSeries};
+use anabranch_topology::NodeId;
+use anabranch_units::Time;
+
+/// The series asked for, of ports, flows and load balancers, up to `end`.
+pub(super) fn series(
+    plan: &Plan<'_>,
+    partitions: &mut [Partition<'_>],
+    end: Time,
+) -> (Vec<PortSeries>, Vec<FlowSeries>, Vec<SchemeSeries>) {
+    // All partitions have passed the same cuts. What came after the last one is a look more.
+    for partition in partitions.iter_mut().filter(|partition| partition.series.next() <= end.ps()) {
+        partition.look(end.ps());
+    }
+    let partitions = &*partitions;
+    (ports(plan, partitions, end), flows(plan, partitions, end), balancers(plan, partitions, end))
+}
+
+fn ports(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<PortSeries> {
+    let mut links: Vec<u32> = plan.measure.series_links.iter().map(|link| link.0).collect();
+    links.sort_unstable();
+    links.dedup();
+    let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
+    let of_link = |link: u32| {
+        let series = &partitions[usize::from(plan.owner_of_link(link))].series;
+        let looks = series.ports.binary_search_by_key(&plan.port_of(link), |port| port.0);
+        let looks = looks.map_or(&[][..], |index| &series.ports[index].1);
+        let at_times = |(number, look): (usize, &PortLook)| {
+            let look = *look;
+            series.times(number, end.ps()).map(move |time| port_sample(time, &look))
+        };
+        let ends = &plan.links[link as usize];
+        PortSeries {
+            from: name(ends.from),
+            to: name(ends.to),
+            samples: looks.iter().enumerate().flat_map(at_times).collect(),
+        }
+    };
+    links.into_iter().filter(|_| plan.measure.series_interval > Time::ZERO).map(of_link).collect()
+}
+
+fn port_sample(time: u64, look: &PortLook) -> PortSample {
+    PortSample {
+        time: Time::from_ps(time),
+        queue_bytes: look.waiting_bytes.into(),
+        queue_packets: look.waiting_packets.into(),
+        sent_bytes: look.sent_bytes,
+        sent_packets: look.sent_packets,
+        ecn_marks: look.marked.into(),
+        trims: look.trimmed.into(),
+        drops: look.dropped.into(),
+        pauses: look.pauses.into(),
+        paused: look.paused != 0,
+    }
+}
+
+fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSeries> {
+    let of_flow = |index: usize| {
+        let flow = &plan.flows.flows[plan.measure.series_flows[index] as usize];
+        let source = &partitions[usize::from(plan.owner_of_host(flow.src))];
+        let target = &partitions[usize::from(plan.owner_of_host(flow.dst))];
+        let (sent, heard) = (&source.series.flows[index], &target.series.flows[index]);
+        let mut samples = Vec::new();
+        for (number, look) in &sent.sender {
+            let receiver = heard.at(*number, || final_look(target, sent.flow));
+            let times = source.series.times(*number as usize, end.ps()).enumerate();
+            // The same look at a later time: since the look before nothing was sent.
+            let look_at = |k: usize| SenderLook { paths: if k == 0 { look.paths } else { 0 }, ..*look };
+            samples.extend(times.map(|(k, time)| flow_sample(time, &look_at(k), &receiver)));
+        }
+        if let Some((time, look)) = &sent.last {
+            samples.push(flow_sample(*time, look, &final_look(target, sent.flow)));
+        }
+        FlowSeries { flow_id: sent.flow, samples }
+    };
+    let asked = if plan.measure.series_interval > Time::ZERO { plan.measure.series_flows.len() } else { 0 };
+    (0..asked).map(of_flow).collect()
+}
+
+/// What there was of a flow at its receiver in the end.
+fn final_look(partition: &Partition<'_>, flow: u32) -> ReceiverLook {
+    let received = partition.hosts.received(FlowId(flow));
+    ReceiverLook { received_bytes: received.received_bytes, out_of_order: received.metrics.out_of_order_packets }
+}
+
+fn flow_sample(time: u64, look: &SenderLook, receiver: &ReceiverLook) -> FlowSample {
+    FlowSample {
+        time: Time::from_ps(time),
+        sent_packets: look.sent_packets,
+        received_bytes: receiver.received_bytes,
+        in_flight_bytes: look.in_flight,
+        window_bytes: look.window,
+        rate_bps: look.rate,
+        retransmitted_packets: look.retransmitted,
+        out_of_order_packets: receiver.out_of_order,
+        marked_acks: look.marked,
+        trim_notices: look.trimmed,
+        path_tag: look.tag,
+        path_switches: look.path_switches,
+        paths: look.paths,
+    }
+}
+
+impl FlowLooks {
+    /// What look `number` saw at the receiver; `complete` is what holds once it has closed the flow.
+    fn at(&self, number: u32, complete: impl FnOnce() -> ReceiverLook) -> ReceiverLook {
+        if self.closed.is_some_and(|closed| closed <= number) {
+            return complete();
+        }
+        let before = self.receiver.partition_point(|(other, _)| *other <= number);
+        before.checked_sub(1).map_or_else(ReceiverLook::default, |index| self.receiver[index].1)
+    }
+}
+
+fn balancers(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<SchemeSeries> {
+    let parts: Vec<_> = partitions.iter().filter_map(|partition| partition.series.balancers.as_deref()).collect();
+    if parts.is_empty() || plan.measure.series_interval == Time::ZERO {
+        return Vec::new();
+    }
+    let series = &partitions[0].series;
+    let of_balancer = |balancer: usize| {
+        let mut samples = Vec::new();
+        for number in 0..series.looks() {
+            let (mut look, mut spread) = (BalancerLook::default(), Spread::default());
+            for part in &parts {
+                look += part.looks[number][balancer];
+                spread.busiest += part.spread[number].busiest;
+                spread.mean += part.spread[number].mean;
+            }
+            let imbalance = (spread.mean > 0).then(|| spread.busiest as f64 / spread.mean as f64);
+            let times = series.times(number, end.ps()).enumerate();
+            samples.extend(times.map(|(k, time)| scheme_sample(time, &look, imbalance.filter(|_| k == 0))));
+        }
+        SchemeSeries { load_balancer: balancer as u16, samples }
+    };
+    (0..plan.balancers.len()).map(of_balancer).collect()
+}
+
+fn scheme_sample(time: u64, look: &BalancerLook, uplink_imbalance: Option<f64>) -> SchemeSample {
+    SchemeSample {
+        time: Time::from_ps(time),
+        open_flows: look.open,
+        finished_flows: look.finished,
+        in_flight_bytes: look.in_flight,
+        window_bytes: look.window,
+        retransmitted_packets: look.retransmitted,
+        path_switches: look.path_switches,
+        flowlets: look.counters.flowlets,
+        created_flowlets: look.counters.created_flowlets,
+        added_delay: Time::from_ps(look.counters.added_delay_ps),
+        reroutes: look.counters.reroutes,
+        reordered_packets: look.counters.reordered_packets,
+        uplink_imbalance,
+    }
+}

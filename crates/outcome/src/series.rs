@@ -1,0 +1,121 @@
+//! Time series: samples at multiples of an interval, each of the state before anything happens at its time. What is counted
+//! is counted from the start of the run, so that a difference of two samples is what lies between them.
+
+use anabranch_units::Time;
+
+/// A port at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortSample {
+    /// When.
+    pub time: Time,
+    /// Waiting data bytes.
+    pub queue_bytes: u64,
+    /// Waiting data packets.
+    pub queue_packets: u64,
+    /// Bytes sent so far.
+    pub sent_bytes: u64,
+    /// Packets sent so far.
+    pub sent_packets: u64,
+    /// Packets marked so far.
+    pub ecn_marks: u64,
+    /// Data packets trimmed so far.
+    pub trims: u64,
+    /// Packets dropped so far, in the queue or on the link.
+    pub drops: u64,
+    /// PFC pause frames received so far.
+    pub pauses: u64,
+    /// Whether some of its data is paused.
+    pub paused: bool,
+}
+
+/// A time series of one port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortSeries {
+    /// Sending node.
+    pub from: String,
+    /// Receiving node.
+    pub to: String,
+    /// Samples by time.
+    pub samples: Vec<PortSample>,
+}
+
+/// An open flow at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowSample {
+    /// When.
+    pub time: Time,
+    /// Data packets sent so far, retransmissions included.
+    pub sent_packets: u64,
+    /// Payload bytes received so far, each counted once.
+    pub received_bytes: u64,
+    /// Bytes sent that are neither acknowledged nor lost, as its transport counts them (`uet`: on the wire, `roce`: payload).
+    pub in_flight_bytes: u64,
+    /// Window of its congestion control in the same bytes; `None` where it has none.
+    pub window_bytes: Option<u64>,
+    /// Rate of its congestion control in bits per second; `None` where nothing paces it.
+    pub rate_bps: Option<u64>,
+    /// Data packets sent again so far.
+    pub retransmitted_packets: u64,
+    /// Arrivals out of order so far.
+    pub out_of_order_packets: u64,
+    /// Acknowledgements heard so far that carried a congestion mark.
+    pub marked_acks: u64,
+    /// Notices of trimmed packets heard so far.
+    pub trim_notices: u64,
+    /// Path tag of the last packet sent; `None` before the first.
+    pub path_tag: Option<u32>,
+    /// Packets sent so far with another tag than the packet before.
+    pub path_switches: u64,
+    /// Different tags since the sample before.
+    pub paths: u64,
+}
+
+/// A time series of one flow: samples while it is open at its sender, and one when its last acknowledgement comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowSeries {
+    /// Number of the flow.
+    pub flow_id: u32,
+    /// Samples by time.
+    pub samples: Vec<FlowSample>,
+}
+
+/// A load balancer at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SchemeSample {
+    /// When.
+    pub time: Time,
+    /// Its flows that have started and wait for acknowledgements.
+    pub open_flows: u64,
+    /// Its flows with all acknowledgements.
+    pub finished_flows: u64,
+    /// Bytes in flight of its open flows.
+    pub in_flight_bytes: u64,
+    /// Windows of its open flows.
+    pub window_bytes: u64,
+    /// Data packets sent again so far.
+    pub retransmitted_packets: u64,
+    /// Packets sent so far with another path tag than the flow's packet before.
+    pub path_switches: u64,
+    /// Flowlets seen so far by its switches.
+    pub flowlets: u64,
+    /// Flowlets that its hosts have made so far.
+    pub created_flowlets: u64,
+    /// Time for which its hosts have held packets back so far.
+    pub added_delay: Time,
+    /// Flows moved by its switches so far.
+    pub reroutes: u64,
+    /// Packets that have waited in its reordering queues so far.
+    pub reordered_packets: u64,
+    /// Of all traffic since the sample before: bytes over the busiest uplink of a switch over those of its mean uplink, both
+    /// added up over the switches. 1 is even; `None` where nothing was sent.
+    pub uplink_imbalance: Option<f64>,
+}
+
+/// A time series of one load balancer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchemeSeries {
+    /// Index into the setup's load balancers.
+    pub load_balancer: u16,
+    /// Samples by time.
+    pub samples: Vec<SchemeSample>,
+}

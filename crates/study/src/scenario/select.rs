@@ -1,0 +1,24 @@
+//! Links that `[measure]` names.
+
+use crate::{error::ScenarioError, tree::Tree};
+use anabranch_topology::{LinkId, Topology};
+
+/// The links of a list in `[measure]`: names, patterns, classes. Ascending, each once.
+pub(crate) fn links(
+    key: &str,
+    names: &[String],
+    topology: &Topology,
+    tree: &Tree,
+) -> Result<Vec<LinkId>, ScenarioError> {
+    let mut links: Vec<LinkId> = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let found = topology.links_like(name).map_err(|error| {
+            let place = tree.find(&format!("measure.{key}[{number}]")).map(|node| node.place.clone());
+            ScenarioError::new(format!("[measure]: `{key}`: {error}")).maybe_at(place)
+        })?;
+        links.extend(found);
+    }
+    links.sort_unstable();
+    links.dedup();
+    Ok(links)
+}
