@@ -90,7 +90,7 @@ fn only_what_was_measured_is_written_and_stale_tables_go() {
     let formats = Formats { csv: true, parquet: false };
     write_run(&dir, &measured, &meta("prime", 1), &provenance(), formats).unwrap();
     let base = ["flows.csv", "links.csv", "manifest.json", "summary.json"];
-    let extra = ["series.csv", "uplinks.csv", "occupancy.csv", "trace.csv"];
+    let extra = ["series.csv", "series_flows.csv", "series_scheme.csv", "uplinks.csv", "occupancy.csv", "trace.csv"];
     assert_eq!(files(&dir), names(&[&base[..], &extra[..]].concat()));
     write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), &provenance(), formats).unwrap();
     assert_eq!(files(&dir), names(&base));
