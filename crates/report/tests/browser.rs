@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{PacketKind, PortSeries, RunResult, TraceEvent, TraceRow};
+use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunResult, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{
     Formats, LinkFault, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory, store_directory,
@@ -103,7 +103,13 @@ fn add_series(result: &mut RunResult, seed: u64) {
         let mut sent = 0;
         let samples = (0..40).map(|i| {
             let queue = stream.below(200_000);
-            let row = (Time::from_us(i), queue, queue / 4160, sent);
+            let row = PortSample {
+                time: Time::from_us(i),
+                queue_bytes: queue,
+                queue_packets: queue / 4160,
+                sent_bytes: sent,
+                ..PortSample::default()
+            };
             sent += stream.below(50_000);
             row
         });

@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{PacketKind, PortSeries, RunResult, TraceEvent, TraceRow};
+use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunResult, TraceEvent, TraceRow};
 use anabranch_report::{
     Formats, LinkFault, Manifest, ReportError, report, run_directory, viewed_runs, write_comparison, write_run,
     write_view, write_view_into,
@@ -121,7 +121,13 @@ fn small() -> RunResult {
     }
     // Both cables up of leaf 1; queues rise and fall by more than a byte holds.
     let samples = |by: u64| {
-        let sample = move |i: u64| (Time::from_us(i), (i * 7919 * by) % 1_000_000, i % 3, i * i * 500_000 * by);
+        let sample = move |i: u64| PortSample {
+            time: Time::from_us(i),
+            queue_bytes: (i * 7919 * by) % 1_000_000,
+            queue_packets: i % 3,
+            sent_bytes: i * i * 500_000 * by,
+            ..PortSample::default()
+        };
         (0..50).map(sample).collect()
     };
     for by in [1, 3] {
@@ -184,12 +190,12 @@ fn the_data_of_the_page_are_the_rows() {
         assert_eq!(columns["link.parallel"].whole()[12..], [0, 0, 1, 1]);
         assert_eq!(head["series"]["interval_ps"], 1_000_000);
         assert_eq!(head["series"]["samples"], 50);
-        let cells = |value: fn(&(Time, u64, u64, u64)) -> u64| -> Vec<u64> {
+        let cells = |value: fn(&PortSample) -> u64| -> Vec<u64> {
             result.series.iter().flat_map(|series| series.samples.iter().map(value)).collect()
         };
-        assert_eq!(columns["series.queue_bytes"].whole(), cells(|sample| sample.1));
-        assert_eq!(columns["series.queue_packets"].whole(), cells(|sample| sample.2));
-        assert_eq!(columns["series.sent_bytes"].whole(), cells(|sample| sample.3));
+        assert_eq!(columns["series.queue_bytes"].whole(), cells(|sample| sample.queue_bytes));
+        assert_eq!(columns["series.queue_packets"].whole(), cells(|sample| sample.queue_packets));
+        assert_eq!(columns["series.sent_bytes"].whole(), cells(|sample| sample.sent_bytes));
         // Both parallel links bear the names that the fault struck.
         assert_eq!(head["faults"][0]["at_ps"], 20_000_000);
         assert_eq!(head["faults"][0]["what"], "down");
