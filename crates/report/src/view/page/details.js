@@ -5,7 +5,9 @@ const escapeText = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charC
 /** Rows of numbers, a column per run. `rows`: [key, words, format, value per run]. */
 function numberTable(app, caption, rows) {
   const heads = app.runs.length > 1 ? `<tr><th scope="col"></th>${app.runs.map((run) => `<th scope="col"><i class="dot dot${run.number}"></i>${escapeText(run.facts.scheme)}</th>`).join("")}</tr>` : "";
-  const cell = (key, format, value, run) => `<td data-key="${key}" data-run="${run}" data-value="${value ?? ""}">${value === undefined || value === null ? "\u2013" : typeof value === "string" ? escapeText(value) || "none" : FORMATS[format](value)}</td>`;
+  // Rounded for reading; pointing at a cell tells the number of the row.
+  const exact = (value, format) => (typeof value === "number" && format !== "count" ? ` title="${value.toLocaleString("en", { maximumFractionDigits: 9 })}"` : "");
+  const cell = (key, format, value, run) => `<td data-key="${key}" data-run="${run}" data-value="${value ?? ""}"${exact(value, format)}>${value === undefined || value === null ? "\u2013" : typeof value === "string" ? escapeText(value) || "none" : FORMATS[format](value)}</td>`;
   const lines = rows.filter((row) => row[3].some((value) => value !== undefined));
   if (!lines.length) return "";
   return `<table class="numbers"><caption>${escapeText(caption)}</caption><thead>${heads}</thead><tbody>${lines

@@ -80,6 +80,7 @@ class App {
     $("keys").innerHTML = KEYS.map(([key, words]) => `<dt>${key}</dt><dd>${words}</dd>`).join("");
     $("help").addEventListener("click", () => $("about").showModal());
     $("none").hidden = Boolean(this.first);
+    $("every").textContent = JSON.stringify(this.runs[0].facts.classes);
     $("untraced").hidden = Boolean(this.packets);
     this.setUpSearch($("search"), $("found"));
     document.addEventListener("keydown", (event) => this.key(event));
