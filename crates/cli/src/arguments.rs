@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Writes a commented scenario to start from
     Init(Init),
+    /// Prints the JSON Schema of scenario files, for editors
+    Schema,
     /// Validates a scenario and prints it with every default filled in
     Check(Check),
     /// Shows a scenario's topology: counts, diameter, paths

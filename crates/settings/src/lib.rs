@@ -6,8 +6,10 @@
 //! default filled in, and the text of `anabranch explain`.
 
 mod setting;
+mod shape;
 
 pub use setting::{Auto, Never, Raw, Setting, Wrong};
+pub use shape::Shape;
 
 use thiserror::Error;
 
@@ -20,6 +22,8 @@ pub struct Parameter {
     pub meaning: &'static str,
     /// Which values it takes, for people.
     pub expected: String,
+    /// The same for programs.
+    pub shape: Shape,
     /// The default, as it would stand in a scenario; `None` where the parameter has none and must be given.
     pub default: Raw,
     /// Where the default comes from: a section of a paper, a public source, or "ours".
@@ -133,6 +137,7 @@ macro_rules! parameters {
                     name: stringify!($field),
                     meaning: concat!($($meaning),+).trim(),
                     expected: <$kind as $crate::Setting>::expected(),
+                    shape: <$kind as $crate::Setting>::shape(),
                     default: $crate::Setting::write(&defaults.$field),
                     source: $source,
                 },)*]
@@ -188,6 +193,9 @@ macro_rules! choices {
         impl $crate::Setting for $name {
             fn expected() -> String {
                 concat!("one of", $(" \"", $word, "\""),+).to_string()
+            }
+            fn shape() -> $crate::Shape {
+                $crate::Shape::Words(vec![$($word),+])
             }
             fn read(raw: &$crate::Raw) -> Result<Self, $crate::Wrong> {
                 match raw {

@@ -1,5 +1,6 @@
 //! The types a parameter can have, and how each is read and printed.
 
+use crate::Shape;
 use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, Rate, Time};
 use std::fmt;
 
@@ -85,6 +86,10 @@ impl std::error::Error for Wrong {}
 pub trait Setting: Sized {
     /// Which values it takes, for people.
     fn expected() -> String;
+    /// The same for programs.
+    fn shape() -> Shape {
+        Shape::Any
+    }
     /// Reads it.
     ///
     /// # Errors
@@ -97,6 +102,9 @@ pub trait Setting: Sized {
 impl Setting for bool {
     fn expected() -> String {
         "true or false".into()
+    }
+    fn shape() -> Shape {
+        Shape::Bool
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {
@@ -113,6 +121,9 @@ impl Setting for u64 {
     fn expected() -> String {
         "a whole number, zero or more".into()
     }
+    fn shape() -> Shape {
+        Shape::Whole
+    }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {
             Raw::Int(i) => u64::try_from(*i).map_err(|_| Wrong::of::<Self>(raw)),
@@ -128,6 +139,9 @@ impl Setting for u32 {
     fn expected() -> String {
         "a whole number, zero or more".into()
     }
+    fn shape() -> Shape {
+        Shape::Whole
+    }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         u32::try_from(u64::read(raw)?).map_err(|_| Wrong::of::<Self>(raw).because("at most 4294967295"))
     }
@@ -139,6 +153,9 @@ impl Setting for u32 {
 impl Setting for f64 {
     fn expected() -> String {
         "a number".into()
+    }
+    fn shape() -> Shape {
+        Shape::Number
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {
@@ -156,6 +173,9 @@ impl Setting for String {
     fn expected() -> String {
         "text".into()
     }
+    fn shape() -> Shape {
+        Shape::Text
+    }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {
             Raw::Text(text) => Ok(text.clone()),
@@ -170,6 +190,9 @@ impl Setting for String {
 impl<T: Setting> Setting for Vec<T> {
     fn expected() -> String {
         format!("a list, each {}", T::expected())
+    }
+    fn shape() -> Shape {
+        Shape::List(Box::new(T::shape()))
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {
@@ -187,6 +210,9 @@ impl<T: Setting> Setting for Option<T> {
     fn expected() -> String {
         format!("{}, or \"\" for none", T::expected())
     }
+    fn shape() -> Shape {
+        Shape::Either(vec![Shape::Words(vec![""]), T::shape()])
+    }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {
             Raw::Text(text) if text.is_empty() => Ok(None),
@@ -199,10 +225,13 @@ impl<T: Setting> Setting for Option<T> {
 }
 
 macro_rules! unit_setting {
-    ($($kind:ty: $expected:literal;)*) => {$(
+    ($($kind:ty: $expected:literal, $units:expr;)*) => {$(
         impl Setting for $kind {
             fn expected() -> String {
                 $expected.into()
+            }
+            fn shape() -> Shape {
+                Shape::Quantity($units.to_vec())
             }
             fn read(raw: &Raw) -> Result<Self, Wrong> {
                 match raw {
@@ -217,16 +246,21 @@ macro_rules! unit_setting {
     )*};
 }
 
+const BYTES: &[&str] = &["B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
+
 unit_setting! {
-    Time: "a time such as \"1us\" (ps, ns, us, ms, s)";
-    Bytes: "a size such as \"4MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)";
-    Rate: "a rate such as \"400Gbps\" (bps, Kbps, Mbps, Gbps, Tbps)";
-    BytesOrBdp: "a size such as \"64KiB\" or a multiple of the BDP such as \"1.5bdp\"";
+    Time: "a time such as \"1us\" (ps, ns, us, ms, s)", ["ps", "ns", "us", "ms", "s"];
+    Bytes: "a size such as \"4MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)", BYTES;
+    Rate: "a rate such as \"400Gbps\" (bps, Kbps, Mbps, Gbps, Tbps)", ["bps", "Kbps", "Mbps", "Gbps", "Tbps"];
+    BytesOrBdp: "a size such as \"64KiB\" or a multiple of the BDP such as \"1.5bdp\"", [BYTES, &["bdp"]].concat();
 }
 
 impl Setting for PacketsOrBdp {
     fn expected() -> String {
         "a number of packets such as 10, or a multiple of the BDP in packets such as \"0.25bdp\"".into()
+    }
+    fn shape() -> Shape {
+        Shape::Either(vec![Shape::Whole, Shape::Quantity(vec!["bdp"])])
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {
@@ -256,6 +290,9 @@ macro_rules! word_or {
         impl<T: Setting> Setting for $name<T> {
             fn expected() -> String {
                 format!(concat!("\"", $word, "\" or {}"), T::expected())
+            }
+            fn shape() -> Shape {
+                Shape::Either(vec![Shape::Words(vec![$word]), T::shape()])
             }
             fn read(raw: &Raw) -> Result<Self, Wrong> {
                 match raw {

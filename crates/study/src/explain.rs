@@ -193,8 +193,8 @@ fn section_parts(name: &str) -> Vec<Part> {
     }
 }
 
-/// Every table with parameters, with all of them.
-fn all_parts() -> Vec<Part> {
+/// Every table with parameters, each once, with all of them.
+pub fn reference() -> Vec<Part> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads];
     let entries = kinds.into_iter().flat_map(catalogue).filter(|entry| entry.sort != "fabric profile");
     let things = entries.flat_map(|entry| thing_parts(&entry.name));
@@ -216,7 +216,7 @@ fn key_parts(wanted: &str) -> Vec<Part> {
         // `topology.radix` is a key of every kind of topology; `load_balancer.prime.p_ecn` of that table alone.
         steps.iter().all(|step| table.contains(step))
     };
-    let parts = all_parts().into_iter().filter(in_steps);
+    let parts = reference().into_iter().filter(in_steps);
     let own = parts.map(|mut part| {
         part.parameters.retain(|parameter| plain(parameter.name) == key);
         part.meaning = String::new();
@@ -235,7 +235,7 @@ fn names() -> Vec<String> {
 
 fn nothing_by(name: &str) -> ScenarioError {
     let mut names = names();
-    names.extend(all_parts().iter().flat_map(|part| part.parameters.iter().map(|p| p.name.to_string())));
+    names.extend(reference().iter().flat_map(|part| part.parameters.iter().map(|p| p.name.to_string())));
     let near = nearest_few(name.rsplit('.').next().unwrap_or(name), names.iter().map(String::as_str), 3);
     let others: Vec<String> = near[1..].iter().map(|name| format!("`{name}`")).collect();
     ScenarioError::new(format!("nothing is called `{name}`")).help(format!(

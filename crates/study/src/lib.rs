@@ -22,6 +22,7 @@ pub mod rerun;
 pub mod results;
 pub mod scenario;
 mod schedule;
+pub mod schema;
 mod section;
 mod store;
 pub mod stripped;

@@ -102,6 +102,9 @@ macro_rules! controls {
             fn expected() -> String {
                 $list.iter().fold("one of".to_string(), |text, about| format!("{text} \"{}\"", about.name))
             }
+            fn shape() -> anabranch_settings::Shape {
+                anabranch_settings::Shape::Words($list.iter().map(|about| about.name).collect())
+            }
             fn read(raw: &Raw) -> Result<Self, Wrong> {
                 $(
                     if matches!(raw, Raw::Text(word) if word == <$module::$control as $of>::ABOUT.name) {

@@ -11,7 +11,7 @@ mod reach;
 mod table;
 
 use crate::{WorkloadError, view::Traffic};
-use anabranch_settings::{Auto, Raw, Setting, Wrong, choices};
+use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, choices};
 use anabranch_units::Time;
 
 choices! {
@@ -71,6 +71,9 @@ pub enum StartAt {
 impl Setting for StartAt {
     fn expected() -> String {
         "\"auto\", \"file\" or a time such as \"1us\" (ps, ns, us, ms, s)".into()
+    }
+    fn shape() -> Shape {
+        Shape::Either(vec![Shape::Words(vec!["auto", "file"]), Time::shape()])
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {

@@ -17,9 +17,9 @@ mod view;
 use crate::{
     arguments::{Arguments, Command, EntryArguments, RunOptions, ScenarioArguments},
     failure::Failure,
-    printing::note,
+    printing::{note, print_json},
 };
-use anabranch_study::{ScenarioError, compare::Request, library, scenario::Scenario};
+use anabranch_study::{ScenarioError, compare::Request, library, scenario::Scenario, schema};
 use std::path::PathBuf;
 
 /// Does what the command line says.
@@ -37,6 +37,10 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Check(arguments) => check::check(&arguments),
         Command::Topology(arguments) => topology::topology(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Schema => {
+            print_json(&schema::schema());
+            Ok(())
+        }
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),

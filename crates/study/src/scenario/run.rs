@@ -2,7 +2,7 @@
 
 use super::chosen::ChosenFlows;
 use crate::{error::ScenarioError, section::Section, tree::Tree};
-use anabranch_settings::{Auto, Raw, Setting, Wrong, parameters};
+use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// When a run ends.
@@ -17,6 +17,9 @@ pub enum Until {
 impl Setting for Until {
     fn expected() -> String {
         format!("\"all-flows-done\" or {}", Time::expected())
+    }
+    fn shape() -> Shape {
+        Shape::Either(vec![Shape::Words(vec!["all-flows-done"]), Time::shape()])
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {

@@ -7,7 +7,7 @@ use crate::{
     view::{Context, Traffic},
 };
 use anabranch_random::Stream;
-use anabranch_settings::{Raw, Setting, Wrong, choices, parameters};
+use anabranch_settings::{Raw, Setting, Shape, Wrong, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.
@@ -51,6 +51,9 @@ pub enum Ranks {
 impl Setting for Ranks {
     fn expected() -> String {
         "\"all\" or a number of hosts, 2 or more".into()
+    }
+    fn shape() -> Shape {
+        Shape::Either(vec![Shape::Words(vec!["all"]), Shape::Whole])
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         match raw {

@@ -1,6 +1,6 @@
 //! The schedules of collectives: who sends what to whom in which step (specification 12.5).
 
-use anabranch_settings::{Raw, Setting, Wrong};
+use anabranch_settings::{Raw, Setting, Shape, Wrong};
 
 /// The schedule of messages of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,9 @@ const WORDS: [(&str, Algorithm); 6] = [
 impl Setting for Algorithm {
     fn expected() -> String {
         format!("one of {}", WORDS.map(|(word, _)| format!("\"{word}\"")).join(", "))
+    }
+    fn shape() -> Shape {
+        Shape::Words(WORDS.iter().map(|(word, _)| *word).chain(["ring"]).collect())
     }
     /// `ring` is short for `ring-allreduce`.
     fn read(raw: &Raw) -> Result<Self, Wrong> {

@@ -1,0 +1,181 @@
+//! Pictures of two leaves with four paths between them: who sends which packet over which path, and from what it is
+//! known.
+
+use crate::svg::{FLOWS, Svg};
+
+const WIDTH: u32 = 760;
+const HEIGHT: u32 = 316;
+/// Heights of the four paths.
+const LANES: [f64; 4] = [70.0, 128.0, 186.0, 244.0];
+const MIDDLE: f64 = 157.0;
+/// Where the packet sent last lies, and the step to the one before.
+const LAST: f64 = 326.0;
+const STEP: f64 = 26.0;
+
+/// A cell of a memory: its text and `""`, `good`, `bad` or `pick`.
+pub(crate) type Cell = (&'static str, &'static str);
+
+/// What a host or a switch knows.
+#[derive(Clone, Debug)]
+pub(crate) enum Memory {
+    /// A title and rows of a label and cells.
+    Cells(&'static str, Vec<(&'static str, Vec<Cell>)>),
+    /// A title, values from 0 to 1 with their names, and thresholds with theirs.
+    Bars(&'static str, Vec<(&'static str, f64)>, Vec<(&'static str, f64)>),
+}
+
+/// A scene. `sent` is in the order of sending: a letter per flow (`P`: a probe), the path, and `!` for a packet marked
+/// on its way; `_` is a pause, `h` a pause that the host has lengthened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fan {
+    pub(crate) sent: &'static str,
+    /// What the sender remembers.
+    pub(crate) host: Option<Memory>,
+    /// What its leaf remembers.
+    pub(crate) leaf: Option<Memory>,
+    /// What the receiver's leaf holds back.
+    pub(crate) held: Option<Memory>,
+    /// Packets that wait at the leaf's ports.
+    pub(crate) queues: [u8; 4],
+    /// Ports that the leaf looks at (bits), and the one it takes.
+    pub(crate) looked_at: u8,
+    pub(crate) taken: Option<usize>,
+    /// Congested paths (bits).
+    pub(crate) congested: u8,
+    /// Beside the paths.
+    pub(crate) labels: [&'static str; 4],
+    /// What comes back.
+    pub(crate) feedback: &'static str,
+}
+
+impl Fan {
+    pub(crate) fn draw(&self, title: &str, says: &str) -> String {
+        let mut svg = Svg::new(WIDTH, HEIGHT);
+        for (lane, y) in LANES.iter().enumerate() {
+            let congested = self.congested & 1 << lane != 0;
+            let class = if congested { "link slow" } else { "link" };
+            svg.line(class, "", &[(232.0, MIDDLE), (282.0, *y), (540.0, *y), (588.0, MIDDLE)], false);
+            let label =
+                if self.labels[lane].is_empty() { format!("path {lane}") } else { self.labels[lane].to_string() };
+            svg.text("s", "start", (290.0, y - 17.0), &label);
+            if congested {
+                svg.text("s", "end", (536.0, y - 17.0), "congested");
+            }
+            self.queue(&mut svg, lane, *y);
+        }
+        svg.line("link", "", &[(84.0, MIDDLE), (180.0, MIDDLE)], false);
+        svg.line("link", "", &[(640.0, MIDDLE), (700.0, MIDDLE)], false);
+        for (x, width, name) in
+            [(20.0, 64.0, "sender"), (180.0, 52.0, "leaf"), (588.0, 52.0, "leaf"), (690.0, 62.0, "receiver")]
+        {
+            svg.rect("box", (x, MIDDLE - 18.0), (width, 36.0));
+            svg.text("b", "middle", (x + width / 2.0, MIDDLE + 4.0), name);
+        }
+        self.packets(&mut svg);
+        if !self.feedback.is_empty() {
+            svg.line("back", "", &[(720.0, MIDDLE - 18.0), (720.0, 30.0), (272.0, 30.0)], true);
+            svg.text("s", "end", (714.0, 24.0), self.feedback);
+        }
+        for (memory, at) in [(&self.host, (20.0, 20.0)), (&self.leaf, (20.0, 226.0)), (&self.held, (596.0, 226.0))] {
+            if let Some(memory) = memory {
+                memory.draw(&mut svg, at);
+            }
+        }
+        svg.finish(title, says)
+    }
+
+    /// Packets that wait for a path, beside the leaf.
+    fn queue(&self, svg: &mut Svg, lane: usize, y: f64) {
+        if self.queues.iter().all(|waiting| *waiting == 0) {
+            return;
+        }
+        let looked_at = self.looked_at & 1 << lane != 0;
+        let class = if self.taken == Some(lane) { "pick" } else { "cell" };
+        svg.rect(class, (238.0, y - 9.0), (44.0, 18.0));
+        for waiting in 0..self.queues[lane] {
+            svg.filled("#8793a0", (273.0 - 8.0 * f64::from(waiting), y - 6.0), (6.0, 12.0));
+        }
+        if looked_at {
+            svg.text("s", "end", (234.0, y + 4.0), "looks");
+        }
+    }
+
+    fn packets(&self, svg: &mut Svg) {
+        let words: Vec<&str> = self.sent.split_whitespace().collect();
+        let mut counts = [0; 5];
+        for (index, word) in words.iter().enumerate() {
+            let x = LAST + STEP * (words.len() - 1 - index) as f64;
+            let mut letters = word.chars();
+            let flow = match letters.next() {
+                Some('_') => {
+                    pause(svg, x, "pause");
+                    continue;
+                }
+                Some('h') => {
+                    pause(svg, x, "held");
+                    continue;
+                }
+                Some('P') => 4,
+                Some(letter) => (letter as usize - 'A' as usize).min(3),
+                None => continue,
+            };
+            let lane = letters.next().and_then(|c| c.to_digit(10)).unwrap_or(0) as usize;
+            counts[flow] += 1;
+            let at = (x - 11.0, LANES[lane] - 9.0);
+            svg.filled(FLOWS[flow], at, (22.0, 18.0));
+            if word.ends_with('!') {
+                svg.rect("mark", (at.0 - 2.0, at.1 - 2.0), (26.0, 22.0));
+            }
+            let name =
+                if flow == 4 { "P".to_string() } else { format!("{}{}", ["A", "B", "C", "D"][flow], counts[flow]) };
+            svg.text("n", "middle", (x, LANES[lane] + 4.0), &name);
+        }
+    }
+}
+
+/// A pause: a stretch of time in which nothing is sent.
+fn pause(svg: &mut Svg, x: f64, what: &str) {
+    svg.line("back", "", &[(x, 50.0), (x, 262.0)], false);
+    svg.text("s", "middle", (x, 274.0), what);
+}
+
+impl Memory {
+    fn draw(&self, svg: &mut Svg, at: (f64, f64)) {
+        let (x, y) = at;
+        match self {
+            Memory::Cells(title, rows) => {
+                svg.text("s b", "start", (x, y), title);
+                for (row, (label, cells)) in rows.iter().enumerate() {
+                    let y = y + 8.0 + 27.0 * row as f64;
+                    let mut left = x;
+                    if !label.is_empty() {
+                        svg.text("s", "start", (left, y + 15.0), label);
+                        left += 8.0 + 6.6 * label.chars().count() as f64;
+                    }
+                    for (text, class) in cells {
+                        let width = (8.0 + 7.0 * text.chars().count() as f64).max(22.0);
+                        svg.rect(if class.is_empty() { "cell" } else { class }, (left, y), (width, 21.0));
+                        svg.text("s", "middle", (left + width / 2.0, y + 15.0), text);
+                        left += width + 4.0;
+                    }
+                }
+            }
+            Memory::Bars(title, values, thresholds) => {
+                const HEIGHT: f64 = 54.0;
+                svg.text("s b", "start", (x, y), title);
+                let floor = y + 12.0 + HEIGHT;
+                for (i, (name, value)) in values.iter().enumerate() {
+                    let left = x + 4.0 + 30.0 * i as f64;
+                    svg.filled("#8793a0", (left, floor - HEIGHT * value), (22.0, HEIGHT * value));
+                    svg.text("s", "middle", (left + 11.0, floor + 12.0), name);
+                }
+                let right = x + 30.0 * values.len() as f64;
+                for (name, value) in thresholds {
+                    let height = floor - HEIGHT * value;
+                    svg.line("red", "", &[(x, height), (right, height)], false);
+                    svg.text("s", "start", (right + 4.0, height + 4.0), name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The pages of the book that follow from the registry: a page per scheme with a picture of its mechanism, and the
+//! reference of everything a scenario may say. `cargo run --profile fast -p anabranch-book` writes them into `docs/`.
+
+mod fan;
+mod groups;
+mod host_pictures;
+mod pages;
+mod pictures;
+mod svg;
+mod switch_pictures;
+
+pub use pages::{Page, pages};
+pub use pictures::{Side, picture};

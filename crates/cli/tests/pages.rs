@@ -1,0 +1,171 @@
+//! The shell blocks of the pages do what the pages say. A block after `<!-- run -->` is run, after `<!-- run: slow -->` in
+//! the slow check alone; what a block after `<!-- shows -->` quotes must come out of the run block before it, line by line
+//! (`...` stands for any lines). A page's blocks share a folder.
+
+#[allow(dead_code)]
+mod common;
+
+use common::Folder;
+use std::{path::Path, process::Command};
+
+/// Pages with blocks to run.
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/first-run.md",
+    "docs/results.md",
+    "docs/scenarios.md",
+    "docs/schemes.md",
+    "docs/sweeps.md",
+    "docs/topologies.md",
+    "docs/workloads.md",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Run,
+    Slow,
+    Shows,
+}
+
+/// A marked block: its line, mark and text.
+type Block = (usize, Mark, String);
+
+fn text(page: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page)).unwrap()
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let (mut blocks, mut mark, mut open): (Vec<Block>, Option<Mark>, bool) = (vec![], None, false);
+    for (number, line) in text(page).lines().enumerate() {
+        let bare = line.trim();
+        match (bare, open) {
+            ("<!-- run -->", false) => mark = Some(Mark::Run),
+            ("<!-- run: slow -->", false) => mark = Some(Mark::Slow),
+            ("<!-- shows -->", false) => mark = Some(Mark::Shows),
+            (fence, false) if fence.starts_with("```") && mark.is_some() => {
+                blocks.push((number + 1, mark.unwrap_or(Mark::Shows), String::new()));
+                open = true;
+            }
+            ("```", true) => (mark, open) = (None, false),
+            (_, true) => {
+                let block = blocks.last_mut().unwrap();
+                block.2 += &format!(
+                    "{}\n",
+                    line.strip_prefix("   ").filter(|_| line.starts_with("   anabranch")).unwrap_or(line)
+                );
+            }
+            ("", false) => {}
+            _ => assert!(mark.is_none(), "{page}:{}: a mark without a block", number + 1),
+        }
+    }
+    blocks
+}
+
+/// Standard output and error of a block in the shell; it must end well.
+fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {
+    let command = Path::new(env!("CARGO_BIN_EXE_anabranch"));
+    let path = format!("{}:{}", command.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    let script = block.replace("cargo run --release -p anabranch --", "anabranch");
+    let output = Command::new("sh")
+        .args(["-e", "-c", &format!("exec 2>&1\n{script}")])
+        .current_dir(&folder.0)
+        .env("PATH", path)
+        .env_remove("COLUMNS")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{page}:{line}: {}\n{block}\n{said}", output.status);
+    said
+}
+
+/// That the lines of `quoted` occur in `said` in this order, one after the other but for `...`.
+fn shows(place: &str, quoted: &str, said: &str) {
+    let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+    let mut at = None;
+    for line in quoted.lines().map(str::trim_end) {
+        if line == "..." {
+            at = at.map(|(_, next)| (false, next));
+            continue;
+        }
+        let found = match at {
+            // The first line, and one after `...`, may be anywhere further on.
+            None => said.iter().position(|other| *other == line),
+            Some((false, next)) => said[next..].iter().position(|other| *other == line).map(|found| found + next),
+            Some((true, next)) => (said.get(next) == Some(&line)).then_some(next),
+        };
+        let found = found.unwrap_or_else(|| panic!("{place}: `{line}` is not what comes out:\n{}", said.join("\n")));
+        at = Some((true, found + 1));
+    }
+}
+
+fn check(slow: bool) -> usize {
+    let mut run_blocks = 0;
+    for page in PAGES {
+        let folder = Folder::new(&format!("pages-{slow}-{}", page.replace(['/', '.'], "-")));
+        let mut said: Option<String> = None;
+        for (line, mark, block) in blocks(page) {
+            match mark {
+                // Slow blocks may build on what the others wrote.
+                Mark::Run | Mark::Slow if slow || mark == Mark::Run => {
+                    said = Some(run(&folder, page, line, &block));
+                    run_blocks += 1;
+                }
+                Mark::Shows => {
+                    if let Some(said) = &said {
+                        shows(&format!("{page}:{line}"), &block, said);
+                    }
+                }
+                Mark::Run | Mark::Slow => said = None,
+            }
+        }
+        if slow && *page == "README.md" {
+            readme_numbers(&folder);
+        }
+    }
+    run_blocks
+}
+
+/// The four numbers that the README quotes of its first result.
+fn readme_numbers(folder: &Folder) {
+    let rows = std::fs::read_to_string(folder.0.join("results/first-run/comparison.csv")).unwrap();
+    let mut lines = rows.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let column = |name: &str| header.iter().position(|other| *other == name).unwrap_or_else(|| panic!("no {name}"));
+    let (scheme, metric, mean) = (column("scheme"), column("metric"), column("mean"));
+    let of = |wanted: &str| {
+        let row = rows.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+        let row = row.into_iter().find(|row| row[scheme] == wanted && row[metric] == "fct_ratio_max").unwrap();
+        row[mean].parse::<f64>().unwrap()
+    };
+    let said = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = format!(
+        "takes {:.1} times its ideal under ECMP, {:.1} under random spraying, {:.1} under REPS, {:.1} under PRIME",
+        of("ecmp"),
+        of("ops"),
+        of("reps"),
+        of("prime")
+    );
+    assert!(said.contains(&expected), "README.md should say: {expected}");
+}
+
+#[test]
+fn the_quick_shell_blocks_of_the_pages_do_what_they_say() {
+    let run_blocks = check(false);
+    assert!(run_blocks >= 8, "only {run_blocks} blocks are marked");
+}
+
+#[test]
+#[ignore = "a minute: all shell blocks, with the numbers that README and first-run.md quote"]
+fn all_shell_blocks_of_the_pages() {
+    check(true);
+}
+
+#[test]
+fn quotes_are_held_to_what_came_out() {
+    let said = "a\nb\nc\nd\n";
+    shows("x", "b\nc\n", said);
+    shows("x", "a\n...\nd\n", said);
+    for wrong in ["b\nd\n", "e\n", "d\n...\na\n", "a\nb \nx\n"] {
+        assert!(std::panic::catch_unwind(|| shows("x", wrong, said)).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,161 @@
+//! The JSON Schema of scenario files, for editors, from the declarations that read them.
+
+use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named};
+use anabranch_fabric::FabricParameters;
+use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
+use anabranch_settings::{Parameter, Parameters, Raw, Shape};
+use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_transport::TRANSPORTS;
+use anabranch_workload::{CommonParameters, WORKLOAD_KINDS, WorkloadParameters};
+use serde_json::{Map, Value, json};
+
+/// The schema (draft 7, which editors know).
+pub fn schema() -> Value {
+    let topologies: Vec<Value> = TOPOLOGY_KINDS
+        .iter()
+        .filter_map(|about| {
+            let kind = TopologyParameters::named(about.name).ok()?;
+            let mut keys = of_kind(about.name, about.summary, kind.parameters());
+            keys.insert("link".into(), list_of(object(properties(&LinkOverride::default()), &[])));
+            Some(object(keys, &["kind"]))
+        })
+        .collect();
+    let workloads: Vec<Value> = WORKLOAD_KINDS
+        .iter()
+        .filter_map(|about| {
+            let kind = WorkloadParameters::named(about.name).ok()?;
+            let mut keys = of_kind(about.name, about.summary, kind.parameters());
+            keys.extend(properties(&CommonParameters::default()));
+            Some(object(keys, &["kind"]))
+        })
+        .collect();
+    let mut fabric = Map::from_iter([(
+        "profile".to_string(),
+        described(words(PROFILES.iter().map(|profile| profile.name)), "A set of defaults."),
+    )]);
+    fabric.extend(properties(&FabricParameters::default()));
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "A scenario of Anabranch",
+        "type": "object",
+        "required": ["topology", "workload"],
+        "additionalProperties": false,
+        "properties": {
+            "name": described(json!({ "type": "string" }), "What it is called in tables and reports."),
+            "seed": described(json!({ "type": "integer", "minimum": 0 }), "Seed of everything random."),
+            "topology": described(json!({ "anyOf": topologies }), "The graph."),
+            "fabric": described(object(fabric, &[]), "Switches and NICs: buffers, marking, trimming, classes."),
+            "transport": described(transports(), "Senders and receivers."),
+            "load_balancer": described(load_balancer(), "How packets are spread over the paths."),
+            "workload": described(
+                json!({ "type": "array", "minItems": 1, "items": { "anyOf": workloads } }),
+                "Who sends what to whom and when.",
+            ),
+            "fault": described(
+                list_of(object(properties(&FaultParameters::default()), &[])),
+                "Links and switches that fail, and when.",
+            ),
+            "measure": described(
+                object(properties(&MeasureParameters::default()), &[]),
+                "Measured beyond what always is.",
+            ),
+            "run": described(object(properties(&RunParameters::default()), &[]), "When a run ends and which flows count."),
+            "compare": described(
+                object(properties(&CompareParameters::default()), &[]),
+                "What `anabranch compare` takes where the command line does not say.",
+            ),
+        },
+    })
+}
+
+fn transports() -> Value {
+    let of = |name: &'static str| {
+        let mut transport = transport_named(name);
+        let mut keys = properties(&*transport.parameters_mut());
+        keys.insert("kind".into(), words([name]));
+        for control in transport.about().controls {
+            if let Some(parameters) = transport.control_parameters_mut(control.name) {
+                let table = object(properties(&*parameters), &[]);
+                keys.insert(control.name.into(), described(table, control.summary));
+            }
+        }
+        object(keys, &[])
+    };
+    json!({ "anyOf": TRANSPORTS.iter().map(|about| of(about.name)).collect::<Vec<_>>() })
+}
+
+fn load_balancer() -> Value {
+    let names = |abouts: &'static [anabranch_lb::registry::About]| words(abouts.iter().map(|about| about.name));
+    let mut keys = Map::new();
+    // Besides the names there are pairs, `host+switch`.
+    let pair = json!({ "type": "string", "pattern": "^[^+]+\\+[^+]+$" });
+    let scheme = json!({ "anyOf": [words(ALIASES.iter().map(|alias| alias.name)), pair] });
+    keys.insert("scheme".into(), described(scheme, "A pair by name, or `host+switch`."));
+    keys.insert("host".into(), described(names(HOST_SCHEMES), "A host-side scheme."));
+    keys.insert("switch".into(), described(names(SWITCH_SCHEMES), "A switch-side scheme."));
+    for about in HOST_SCHEMES.iter().chain(SWITCH_SCHEMES) {
+        let mut table = Map::new();
+        if let Ok(host) = HostParameters::named(about.name) {
+            table.extend(properties(host.parameters()));
+        }
+        if let Ok(switch) = SwitchParameters::named(about.name) {
+            table.extend(properties(switch.parameters()));
+        }
+        keys.insert(about.name.into(), described(object(table, &[]), about.summary));
+    }
+    object(keys, &[])
+}
+
+/// The keys of a thing that has kinds.
+fn of_kind(name: &'static str, summary: &str, parameters: &dyn Parameters) -> Map<String, Value> {
+    let mut keys = Map::from_iter([("kind".to_string(), described(words([name]), summary))]);
+    keys.extend(properties(parameters));
+    keys
+}
+
+fn object(properties: Map<String, Value>, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn list_of(items: Value) -> Value {
+    json!({ "type": "array", "items": items })
+}
+
+fn words(words: impl IntoIterator<Item = &'static str>) -> Value {
+    json!({ "enum": words.into_iter().collect::<Vec<_>>() })
+}
+
+fn described(mut schema: Value, description: &str) -> Value {
+    schema["description"] = description.into();
+    schema
+}
+
+fn properties(parameters: &dyn Parameters) -> Map<String, Value> {
+    parameters.documentation().iter().map(|parameter| (parameter.name.to_string(), property(parameter))).collect()
+}
+
+fn property(parameter: &Parameter) -> Value {
+    let takes = format!("{} Takes {}. Default from: {}.", parameter.meaning, parameter.expected, parameter.source);
+    let mut schema = described(of_shape(&parameter.shape), &takes);
+    // Nothing stands for "not given".
+    if parameter.default != Raw::Text(String::new()) {
+        schema["default"] = crate::explain::raw_json(&parameter.default);
+    }
+    schema
+}
+
+fn of_shape(shape: &Shape) -> Value {
+    match shape {
+        Shape::Any => json!({}),
+        Shape::Bool => json!({ "type": "boolean" }),
+        Shape::Whole => json!({ "type": "integer", "minimum": 0 }),
+        Shape::Number => json!({ "type": "number" }),
+        Shape::Text => json!({ "type": "string" }),
+        Shape::Quantity(units) => {
+            json!({ "type": "string", "pattern": format!("^\\s*[0-9][0-9._]*\\s*({})\\s*$", units.join("|")) })
+        }
+        Shape::Words(words) => json!({ "enum": words }),
+        Shape::List(each) => list_of(of_shape(each)),
+        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(of_shape).collect::<Vec<_>>() }),
+    }
+}
