@@ -179,7 +179,10 @@ fn reference_page() -> String {
          tells how they go together. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
          editors. Parameters of schemes stand on [their pages](schemes/README.md) too.\n\n"
     );
-    for part in explain::reference() {
+    // Schemes have pages of their own: theirs come last.
+    let (schemes, sections): (Vec<_>, Vec<_>) =
+        explain::reference().into_iter().partition(|part| part.table.starts_with("[load_balancer."));
+    for part in sections.into_iter().chain(schemes) {
         let _ = write!(text, "## {}\n\n", part.table.replace('<', "&lt;"));
         let meaning: Vec<&str> = part.meaning.lines().take_while(|line| !line.starts_with("  ")).collect();
         if !meaning.is_empty() {
@@ -200,6 +203,8 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
             ("Topologies", "topologies.md"),
             ("Workloads", "workloads.md"),
             ("Results", "results.md"),
+            ("Looking inside", "looking-inside.md"),
+            ("The fabric view", "fabric-view.md"),
             ("Sweeps", "sweeps.md"),
             ("Reference", "reference.md"),
         ],
@@ -207,6 +212,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
     (
         "Papers",
         &[
+            ("Claims reproduced", "reproduce.md"),
             ("Hopper", "hopper.md"),
             ("HF2T", "hf2t.md"),
             ("PRIME", "prime.md"),
@@ -218,11 +224,33 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
         "Inside",
         &[
             ("Engine", "engine.md"),
+            ("Wire formats", "wire.md"),
+            ("Specification", "specification.md"),
             ("Performance", "performance.md"),
             ("Validation", "validation.md"),
             ("Limits", "limits.md"),
         ],
     ),
+];
+
+/// The pages of the specification.
+const SPECIFICATION: &[(&str, &str)] = &[
+    ("Definitions", "definitions"),
+    ("Hopper", "hopper"),
+    ("Host schemes", "host-schemes"),
+    ("Switch schemes", "switch-schemes"),
+    ("PRIME", "prime"),
+    ("REPS, bitmap, mixed", "reps"),
+    ("Transports", "transports"),
+    ("Spritz", "spritz"),
+    ("Dragonfly", "dragonfly"),
+    ("Slim Fly", "slim-fly"),
+    ("HF2T", "hf2t"),
+    ("Traffic", "traffic"),
+    ("Reference numbers of Spritz", "reference-numbers"),
+    ("File formats", "formats"),
+    ("Open points", "open-points"),
+    ("The recorded model", "recorded-model"),
 ];
 
 fn summary(names: &[&str]) -> String {
@@ -231,6 +259,11 @@ fn summary(names: &[&str]) -> String {
         let _ = write!(text, "# {part}\n\n");
         for (title, path) in *chapters {
             let _ = writeln!(text, "- [{title}]({path})");
+            if *path == "specification.md" {
+                for (title, file) in SPECIFICATION {
+                    let _ = writeln!(text, "  - [{title}](specification/{file}.md)");
+                }
+            }
             if *path == "reference.md" {
                 text += "- [Schemes](schemes.md)\n  - [Every scheme](schemes/README.md)\n";
                 for name in names {

@@ -60,6 +60,7 @@ fn name_the_nearest(error: &mut clap::Error) {
     let command = Arguments::command();
     let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     let near = anabranch_settings::nearest(found, names.iter().copied());
-    let allowed = near.map_or_else(|| names.iter().map(|name| (*name).to_string()).collect(), |near| vec![near]);
+    let allowed =
+        near.map_or_else(|| anabranch_settings::nearest_few(found, names.iter().copied(), 3), |near| vec![near]);
     error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(allowed));
 }

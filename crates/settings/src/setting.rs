@@ -246,7 +246,7 @@ macro_rules! unit_setting {
     )*};
 }
 
-const BYTES: &[&str] = &["B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
+const BYTES: &[&str] = &["B", "kB", "KB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
 
 unit_setting! {
     Time: "a time such as \"1us\" (ps, ns, us, ms, s)", ["ps", "ns", "us", "ms", "s"];

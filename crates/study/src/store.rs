@@ -110,9 +110,10 @@ impl Store {
         let place = store_directory(&self.directory, run);
         let put = || -> io::Result<()> {
             fs::write(aside.join("attempt.json"), json(&attempt)?)?;
+            wait_for_the_disk(aside)?;
             match fs::rename(aside, &place) {
                 Err(_) if place.exists() => {}
-                done => return done,
+                done => return done.and_then(|()| directory_on_disk(&place)),
             }
             if !replace && self.is_finished(run) {
                 return fs::remove_dir_all(aside);
@@ -120,6 +121,7 @@ impl Store {
             let old = self.aside(run);
             fs::rename(&place, &old)?;
             fs::rename(aside, &place)?;
+            directory_on_disk(&place)?;
             fs::remove_dir_all(old)
         };
         put().map_err(|error| self.refused(&error))?;
@@ -172,6 +174,27 @@ impl Store {
             }
         }
     }
+}
+
+/// Waits until the files of a run are on the disk: after a power failure a run that can be seen is whole.
+fn wait_for_the_disk(run: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(run)? {
+        fs::File::open(entry?.path())?.sync_all()?;
+    }
+    #[cfg(unix)]
+    fs::File::open(run)?.sync_all()?;
+    Ok(())
+}
+
+/// Waits until the name of `path` is on the disk.
+fn directory_on_disk(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(parent) = path.parent() {
+        fs::File::open(parent)?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 fn json(value: &impl serde::Serialize) -> io::Result<String> {
