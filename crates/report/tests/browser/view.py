@@ -83,7 +83,8 @@ class Rows:
             if now not in samples:
                 return None
             column = "sent_bytes" if key in ("load", "rate") else key
-            value = int(samples[now][column])
+            value = {"true": 1, "false": 0}.get(samples[now][column])
+            value = int(samples[now][column]) if value is None else value
             if column in states:
                 return value
             value -= int(samples[before][column]) if before is not None else value

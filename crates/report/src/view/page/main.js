@@ -250,8 +250,11 @@ class App {
 
   step(number) {
     this.play(false);
-    const at = this.first ? this.snap(this.time) : this.time;
-    this.seek(at + number * this.stepLength, true);
+    if (!this.first) return this.seek(this.time + number * this.stepLength, true);
+    // Between two samples the one before is shown: back leads to its time, on to the next.
+    const { start_ps, interval_ps } = this.first.series, at = start_ps + this.first.sampleAt(this.time) * interval_ps;
+    const steps = number < 0 && this.time > at + 1e-6 * interval_ps ? number + 1 : number;
+    this.seek(at + steps * this.stepLength, true);
   }
 
   play(on) {
