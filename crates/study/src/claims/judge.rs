@@ -8,7 +8,7 @@ use super::{
     verdict::{self, Compared, Effect, Verdict},
 };
 use crate::error::ScenarioError;
-use anabranch_report::{Estimate, significant_digits};
+use anabranch_report::{Estimate, FEWEST_PAIRS, significant_digits};
 use std::collections::BTreeMap;
 
 /// A claim with what came out.
@@ -104,8 +104,9 @@ impl Claim {
         match &self.kind {
             ClaimKind::Shown(_) => (Verdict::NoNumber, None),
             ClaimKind::Value(_, published) => {
-                let each = |(detail, _): &(Detail, Option<Compared>)| {
-                    verdict::of_value(detail.effect, detail.interval, *published, self.tolerance)
+                let each = |(detail, _): &(Detail, Option<Compared>)| match detail.seeds < FEWEST_PAIRS {
+                    true => Verdict::TooFewSeeds,
+                    false => verdict::of_value(detail.effect, detail.interval, *published, self.tolerance),
                 };
                 let verdicts: Vec<Verdict> = found.iter().map(each).collect();
                 (verdict::of_every(&verdicts), None)

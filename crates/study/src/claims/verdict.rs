@@ -152,7 +152,7 @@ pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) ->
     if size < near * sign { Verdict::Weaker } else { Verdict::Stronger }
 }
 
-/// The verdict over a number that stands for itself.
+/// The verdict over a number that stands for itself. An interval that holds zero is too wide to reach anything.
 pub(super) fn of_value(mean: f64, interval: Option<(f64, f64)>, published: Published, tolerance: f64) -> Verdict {
     let (low, high, tolerance) = match published {
         Published::Number(number) => (number, number, tolerance),
@@ -161,6 +161,7 @@ pub(super) fn of_value(mean: f64, interval: Option<(f64, f64)>, published: Publi
         Published::AtLeast(bound) => (bound, f64::INFINITY, 0.0),
         Published::Direction(_) => return Verdict::NoNumber,
     };
+    let interval = interval.filter(|(low, high)| low * high > 0.0);
     match reaches(mean, interval, low, high, tolerance) {
         true => Verdict::Reproduced,
         false => Verdict::NotReproduced,
@@ -270,6 +271,7 @@ mod tests {
         assert_eq!(of(2.75, 0.001, Published::Range(2.74, 2.77)), Verdict::Reproduced);
         assert_eq!(of(2.0, 0.001, Published::Range(2.74, 2.77)), Verdict::NotReproduced);
         assert_eq!(of(2.0, 0.8, Published::Range(2.74, 2.77)), Verdict::Reproduced, "the interval reaches it");
+        assert_eq!(of(2.0, 2.5, Published::Range(2.74, 2.77)), Verdict::NotReproduced, "from -0.5 to 4.5 says nothing");
         assert_eq!(of(91.0, 0.0, Published::Number(100.0)), Verdict::Reproduced);
         assert_eq!(of(89.0, 0.0, Published::Number(100.0)), Verdict::NotReproduced);
     }
