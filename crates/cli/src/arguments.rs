@@ -106,9 +106,12 @@ pub(crate) struct RunOptions {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
-    /// Replaces another scenario's results in the directory
+    /// Replaces another scenario's results in the directory, and files of --pcap
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Writes what leaves over a link, such as 'leaf0->spine0=up.pcapng', for Wireshark and its like
+    #[arg(long, value_name = "LINK=FILE")]
+    pub(crate) pcap: Vec<String>,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }

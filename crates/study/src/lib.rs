@@ -18,6 +18,7 @@ pub mod library;
 mod lock;
 pub mod machine;
 pub mod memory;
+pub mod pcap;
 pub mod rerun;
 pub mod results;
 pub mod scenario;

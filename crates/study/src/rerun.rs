@@ -99,7 +99,7 @@ struct Execution<'r> {
 
 impl Work for Execution<'_> {
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
-        let outcome = match simulate(&self.runs[job].scenario, threads, &|_| {}, progress) {
+        let outcome = match simulate(&self.runs[job].scenario, threads, &|_| Ok(()), progress) {
             Err(RunError::Interrupted) => return Step::Interrupted,
             Ok((_, result, _)) if result.interrupted => return Step::Interrupted,
             Ok((_, result, _)) => Ok(format!("{:016x}", result.fingerprint)),

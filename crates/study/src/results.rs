@@ -4,6 +4,7 @@ use crate::{
     error::ScenarioError,
     hold::Hold,
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},
+    pcap::{Captured, Captures},
     scenario::Scenario,
 };
 use anabranch_fabric::FctKind;
@@ -36,8 +37,8 @@ pub enum RunError {
     Interrupted,
 }
 
-/// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into `directory`. What an
-/// interrupted run has so far is written too, and marked. `before` is shown the setup before the run begins.
+/// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into `directory`, and
+/// `captures` where they say. What an interrupted run has so far is written too, and marked. `before` is shown the setup before the run begins.
 ///
 /// # Errors
 /// [`RunError`]; nothing is written then.
@@ -45,12 +46,20 @@ pub fn run_into(
     scenario: &Scenario,
     threads: usize,
     directory: &Path,
+    captures: &Captures,
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<Summary, RunError> {
+) -> Result<(Summary, Vec<Captured>), RunError> {
     let to = Destination { entry: scenario.scheme(), directory, formats: Formats::BOTH, started: Instant::now() };
-    let (setup, result, _hold) = simulate(scenario, threads, before, progress)?;
-    to.write(scenario, &setup, &result, threads)
+    let prepare = |setup: &mut Setup| {
+        captures.ask(setup)?;
+        before(setup);
+        Ok(())
+    };
+    let (setup, result, _hold) = simulate(scenario, threads, &prepare, progress)?;
+    let files = captures.write(&setup, &result)?;
+    let summary = to.write(scenario, &setup, &result, threads)?;
+    Ok((summary, files.publish()?))
 }
 
 /// Where the results of a run go.
@@ -72,7 +81,7 @@ pub(crate) fn run_unless(
     to: &Destination<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Summary>, RunError> {
-    let (setup, result, _hold) = match simulate(scenario, threads, &|_| {}, progress) {
+    let (setup, result, _hold) = match simulate(scenario, threads, &|_| Ok(()), progress) {
         Err(RunError::Interrupted) => return Ok(None),
         simulated => simulated?,
     };
@@ -86,12 +95,12 @@ pub(crate) fn run_unless(
 pub(crate) fn simulate(
     scenario: &Scenario,
     threads: usize,
-    before: &dyn Fn(&Setup),
+    prepare: &dyn Fn(&mut Setup) -> Result<(), ScenarioError>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Setup, RunResult, Hold), RunError> {
     let attempt = || {
-        let setup = scenario.setup(scenario.seed)?;
-        before(&setup);
+        let mut setup = scenario.setup(scenario.seed)?;
+        prepare(&mut setup)?;
         // From the first events on there is something to keep.
         let mut hold = None;
         let mut progress = |at: &Progress| {

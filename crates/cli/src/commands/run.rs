@@ -10,7 +10,12 @@ use crate::{
 };
 use anabranch_report::{FlowSummary, Manifest, Summary};
 use anabranch_study::{
-    Observer, ScenarioError, compare::take_directory, hold::Hold, results::run_into, scenario::Scenario,
+    Observer, ScenarioError,
+    compare::take_directory,
+    hold::Hold,
+    pcap::{Captured, Captures},
+    results::run_into,
+    scenario::Scenario,
 };
 use std::path::Path;
 
@@ -20,13 +25,14 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let directory = directory(&arguments.options, &scenario.stem, scenario.hash())?;
     free_for_a_run(&directory, &scenario, arguments.replace)?;
     let _taken = take_directory(&directory)?;
+    let captures = Captures::read(&arguments.pcap, arguments.replace)?;
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
     let threads = threads_of_run(&arguments.options, &scenario);
     let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
-    let ran = run_into(&scenario, threads, &directory, &before, &mut |p| watch.progress(0, p));
+    let ran = run_into(&scenario, threads, &directory, &captures, &before, &mut |p| watch.progress(0, p));
     watch.close();
-    let summary = ran?;
+    let (summary, captured) = ran?;
     let _hold = Hold::take();
     let page = anabranch_report::report(&directory)?;
     for warning in summary.warnings() {
@@ -36,6 +42,7 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
         Format::Json => print_json(&serde_json::to_value(&summary).map_err(|e| Failure::Broken(e.to_string()))?),
         Format::Table => print(&text(&summary)),
     }
+    captured.iter().for_each(|capture| note(&of_capture(capture)));
     where_it_lies(&directory, &page);
     if summary.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
@@ -63,6 +70,21 @@ fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Resul
         there.version
     );
     Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace").into())
+}
+
+/// What a capture holds, and where its frames are longer than what they stand for.
+fn of_capture(capture: &Captured) -> String {
+    let Captured { link, file, written } = capture;
+    let (packets, bytes) = (count(written.packets), count(written.bytes));
+    let mut text = format!("{}: {packets} packets, {bytes} bytes that left over {link}", file.display());
+    if written.widened > 0 {
+        text += &format!(
+            "; {} of them had no room for their headers and are longer than simulated, by {} bytes in all",
+            count(written.widened),
+            count(written.widened_by)
+        );
+    }
+    text
 }
 
 /// Says where results and report are.

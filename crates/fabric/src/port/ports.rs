@@ -52,7 +52,7 @@ pub(crate) struct Ports<'a> {
     pub(crate) outbox: Vec<Vec<Message>>,
     /// Ports whose wire times are not whole picoseconds per byte.
     clocks: Vec<Option<Box<WireTime>>>,
-    faults: Vec<LinkFault>,
+    pub(super) faults: Vec<LinkFault>,
     draws: Vec<Draws>,
     pub(super) classes: ClassQueues,
     pub(super) buffers: Buffers,
@@ -216,10 +216,12 @@ impl<'a> Ports<'a> {
     /// A packet that came into its switch by link `ingress` joins a port at `now`.
     #[inline]
     pub(crate) fn join(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
-        if self.ports[port.at()].flags & PLAIN == 0 {
-            return self.join_any(port, id, now, ingress);
+        let flags = self.ports[port.at()].flags;
+        match flags & (PLAIN | WATCHED) {
+            PLAIN => self.join_plain(port, id, now),
+            0 => self.join_any(port, id, now, ingress),
+            _ => self.join_watched(port, id, now, ingress),
         }
-        self.join_plain(port, id, now);
     }
 
     fn join_plain(&mut self, port: PortId, id: PacketId, now: u64) {
@@ -258,14 +260,11 @@ impl<'a> Ports<'a> {
         self.list(port);
     }
 
-    /// The same for ports with classes, a shared buffer, a fault or another clock, and for watched ones.
+    /// The same for ports with classes, a shared buffer, a fault or another clock.
     #[inline(never)]
-    fn join_any(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
+    pub(super) fn join_any(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let before = self.before(now);
         self.advance(port, before);
-        if self.ports[port.at()].flags & WATCHED != 0 {
-            self.watch_join(port, id, now);
-        }
         let control = self.packets[id].is_control();
         if self.plan.shared.is_some() && !control {
             self.join_shared(port, id, now, ingress);
@@ -609,10 +608,9 @@ impl<'a> Ports<'a> {
         state.account.sent_bytes += u64::from(size);
         state.account.sent_packets += 1;
         self.hops += 1;
-        if state.flags & (FAULTY | WATCHED) != 0 && self.meets_with(port, id, start, end) {
-            return self.drop_packet(port, id, TraceEvent::Loss, start);
+        if state.flags & (FAULTY | WATCHED) != 0 {
+            return self.start_seen(port, id, start, end);
         }
-        let state = &self.ports[port.at()];
         if state.to_cell == REMOTE {
             return self.start_remote(port, id, end);
         }
@@ -621,29 +619,9 @@ impl<'a> Ports<'a> {
         self.cells.push(u32::from(state.to_cell), arrival);
     }
 
-    /// What a watched link or a faulty one does to a packet that is sent from `start` to `end`; true: it loses it.
-    #[inline(never)]
-    fn meets_with(&mut self, port: PortId, id: PacketId, start: u64, end: u64) -> bool {
-        let flags = self.ports[port.at()].flags;
-        if flags & WATCHED != 0 {
-            self.watch_start(port, id, start);
-        }
-        if flags & FAULTY != 0 {
-            let (seed, key) = (self.plan.seed, self.plan.links[self.links[port.at()] as usize].key);
-            let stream = || Stream::keyed(seed, key, "loss");
-            if self.faults[port.at()].loses(&self.packets[id], stream) {
-                return true;
-            }
-        }
-        if flags & WATCHED != 0 {
-            self.watch_arrival(port, id, end + self.ports[port.at()].delay);
-        }
-        false
-    }
-
     /// Into another partition.
     #[inline(never)]
-    fn start_remote(&mut self, port: PortId, id: PacketId, end: u64) {
+    pub(super) fn start_remote(&mut self, port: PortId, id: PacketId, end: u64) {
         let state = &self.ports[port.at()];
         let packet = &mut self.packets[id];
         packet.next = state.to;
@@ -653,7 +631,7 @@ impl<'a> Ports<'a> {
         self.packets.remove(id);
     }
 
-    fn drop_packet(&mut self, port: PortId, id: PacketId, how: TraceEvent, now: u64) {
+    pub(super) fn drop_packet(&mut self, port: PortId, id: PacketId, how: TraceEvent, now: u64) {
         self.counters[port.at()].dropped += 1;
         self.watch_event(how, port, id, now, None);
         self.discard(id);
