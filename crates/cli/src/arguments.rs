@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Writes DIR/view.html: the fabric over time, one run or two side by side
     View(View),
+    /// Writes what happened in a run in the form of other people's tools
+    Trace(Trace),
     /// Lists what there is
     List(List),
     /// Explains a scheme, transport, topology, workload, section or key: what it does, and every parameter
@@ -277,6 +279,19 @@ pub(crate) struct Man {
     /// The directory to write them into, a file per command
     #[arg(default_value = "man")]
     pub(crate) dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// Directory of a run
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// File for Perfetto (ui.perfetto.dev): flows and phases of collectives as slices, time series as counters
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: PathBuf,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]

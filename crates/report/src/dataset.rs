@@ -1,5 +1,9 @@
 //! The rows of a result directory, as figures and the page need them.
 
+mod series;
+
+pub(crate) use series::{FlowAt, LinksAt, SchemeAt, TimeSeries, faults_of};
+
 use crate::{
     directory::read_summary, error::ReportError, headline::seconds_trimmed, manifest::Manifest, manifest::read_json,
     summary::Summary, tables::Frame,
@@ -89,6 +93,7 @@ pub(crate) struct RunRows {
     pub(crate) flows: Vec<FlowPoint>,
     pub(crate) links: Vec<LinkPoint>,
     pub(crate) occupancy: Vec<Occupancy>,
+    pub(crate) series: TimeSeries,
 }
 
 /// A load balancer's runs, by seed.
@@ -312,7 +317,8 @@ impl Reader {
         }
         let flows = self.flows(dir, summary)?;
         let (links, occupancy) = (self.links(dir)?, self.occupancy(dir)?);
-        Ok(RunRows { summary: summary.clone(), flows, links, occupancy })
+        let series = self.series(dir, &links)?;
+        Ok(RunRows { summary: summary.clone(), flows, links, occupancy, series })
     }
 
     /// The columns of a table, as far as they are there.

@@ -16,6 +16,7 @@ mod manifest;
 mod meta;
 mod numbers;
 mod page;
+mod perfetto;
 mod ranking;
 mod staging;
 mod statistics;
@@ -37,6 +38,7 @@ pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, Manifest, Provenance};
 pub use meta::{FctKind, LinkFault, RunMeta, WorkloadMeta};
 pub use numbers::significant_digits;
+pub use perfetto::{PerfettoCounts, export_perfetto};
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,

@@ -12,6 +12,7 @@ mod run;
 mod shell;
 mod sweep;
 mod topology;
+mod trace;
 mod view;
 
 use crate::{
@@ -32,6 +33,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Rerun(arguments) => rerun::rerun(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::View(arguments) => view::view(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         Command::List(arguments) => catalogue::list(&arguments),
         Command::Explain(arguments) => catalogue::explain(&arguments),
         Command::Check(arguments) => check::check(&arguments),

@@ -4,6 +4,7 @@ mod canvas;
 mod fct_ratio;
 mod link_heat;
 mod link_utilisation;
+mod over_time;
 mod palette;
 mod panel;
 mod pdf;
@@ -11,6 +12,9 @@ mod png;
 mod queue_depth;
 mod queue_occupancy;
 mod scale;
+mod series_flows;
+mod series_links;
+mod series_scheme;
 mod sheet;
 mod slowdown_by_size;
 mod slowdown_cdf;
@@ -151,6 +155,24 @@ const FIGURES: &[Kind] = &[
         draw: queue_occupancy::draw,
         of_flows: false,
         needs: ("occupancy", &["tier", "direction", "queue_packets", "time_ps"]),
+    },
+    Kind {
+        name: series_links::NAME,
+        draw: series_links::draw,
+        of_flows: false,
+        needs: ("series", &["from", "to", "time_ps", "queue_bytes", "sent_bytes"]),
+    },
+    Kind {
+        name: series_flows::NAME,
+        draw: series_flows::draw,
+        of_flows: false,
+        needs: ("series_flows", &["flow_id", "time_ps", "received_bytes", "in_flight_bytes"]),
+    },
+    Kind {
+        name: series_scheme::NAME,
+        draw: series_scheme::draw,
+        of_flows: false,
+        needs: ("series_scheme", &["time_ps", "open_flows"]),
     },
 ];
 

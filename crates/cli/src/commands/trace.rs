@@ -1,0 +1,37 @@
+//! `trace`.
+
+use crate::{
+    arguments::{Format, Trace},
+    failure::Failure,
+    printing::{print, print_json},
+};
+use anabranch_report::export_perfetto;
+use serde_json::json;
+
+/// `anabranch trace`.
+pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
+    let (dir, file) = (&arguments.dir, &arguments.perfetto);
+    if !dir.is_dir() {
+        let dir = dir.display();
+        return Err(Failure::input(format!("there is no directory {dir}; give one that `--out` of run named")));
+    }
+    let counts = export_perfetto(dir, file)?;
+    match arguments.format {
+        Format::Json => print_json(&json!({
+            "perfetto": file.to_string_lossy(),
+            "tracks": counts.tracks,
+            "slices": counts.slices,
+            "counter_values": counts.values,
+            "moments": counts.instants,
+        })),
+        Format::Table => print(&format!(
+            "{}: {} tracks, {} slices, {} values of counters, {} moments; open it at https://ui.perfetto.dev\n",
+            file.display(),
+            counts.tracks,
+            counts.slices,
+            counts.values,
+            counts.instants
+        )),
+    }
+    Ok(())
+}

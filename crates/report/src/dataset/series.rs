@@ -1,0 +1,163 @@
+//! Time series, put together as they are read: what figures show of thousands of ports is their sum and their worst.
+
+use super::{LinkPoint, Reader};
+use crate::{error::ReportError, tables::Frame};
+use anabranch_units::Time;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+/// The ports of a group of links at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinksAt {
+    pub(crate) time_ps: u64,
+    pub(crate) ports: u64,
+    /// Sent so far, all ports together.
+    pub(crate) sent_bytes: u64,
+    /// The longest queue.
+    pub(crate) deepest_bytes: u64,
+    /// Marked, and trimmed or dropped, so far.
+    pub(crate) marks: u64,
+    pub(crate) losses: u64,
+    /// Ports that are paused.
+    pub(crate) paused: u64,
+}
+
+/// A flow at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlowAt {
+    pub(crate) time_ps: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) window_bytes: Option<u64>,
+    pub(crate) rate_bps: Option<u64>,
+    pub(crate) paths: u64,
+}
+
+/// The load balancers of a run at one time, together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SchemeAt {
+    pub(crate) time_ps: u64,
+    pub(crate) open_flows: u64,
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) path_switches: u64,
+    pub(crate) imbalance: Option<f64>,
+}
+
+/// The time series of a run, as far as they were asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TimeSeries {
+    /// By group of links, in the order of time.
+    pub(crate) links: BTreeMap<String, Vec<LinksAt>>,
+    /// By number of the flow, in the order of time.
+    pub(crate) flows: BTreeMap<u64, Vec<FlowAt>>,
+    /// In the order of time.
+    pub(crate) scheme: Vec<SchemeAt>,
+    /// When faults began or ended and what they did, each once.
+    pub(crate) faults: Vec<(u64, String)>,
+}
+
+fn whole(frame: &Frame, name: &str, row: usize) -> u64 {
+    frame.integers(name).get(row).copied().flatten().unwrap_or_default()
+}
+
+impl Reader {
+    /// The time series of the run in `dir`, which has these links.
+    pub(super) fn series(&mut self, dir: &Path, links: &[LinkPoint]) -> Result<TimeSeries, ReportError> {
+        let (links_at, flows, scheme) = (self.link_series(dir, links)?, self.flow_series(dir)?, self.scheme(dir)?);
+        Ok(TimeSeries { links: links_at, flows, scheme, faults: faults(links) })
+    }
+
+    fn link_series(&mut self, dir: &Path, links: &[LinkPoint]) -> Result<BTreeMap<String, Vec<LinksAt>>, ReportError> {
+        const COLUMNS: &[&str] =
+            &["from", "to", "time_ps", "queue_bytes", "sent_bytes", "ecn_marks", "trims", "drops", "paused"];
+        let Some(frame) = self.frame(dir, "series", COLUMNS)? else { return Ok(BTreeMap::new()) };
+        let group_of: BTreeMap<(&str, &str), String> =
+            links.iter().map(|link| ((link.from.as_str(), link.to.as_str()), link.group())).collect();
+        let mut sums: BTreeMap<(&str, u64), LinksAt> = BTreeMap::new();
+        let (from, to) = (frame.texts("from"), frame.texts("to"));
+        for row in 0..frame.rows() {
+            let ends = from.get(row).zip(to.get(row));
+            let Some(group) = ends.and_then(|(from, to)| group_of.get(&(from.as_str(), to.as_str()))) else { continue };
+            let time_ps = whole(&frame, "time_ps", row);
+            let sum = sums.entry((group, time_ps)).or_default();
+            sum.time_ps = time_ps;
+            sum.ports += 1;
+            sum.sent_bytes += whole(&frame, "sent_bytes", row);
+            sum.deepest_bytes = sum.deepest_bytes.max(whole(&frame, "queue_bytes", row));
+            sum.marks += whole(&frame, "ecn_marks", row);
+            sum.losses += whole(&frame, "trims", row) + whole(&frame, "drops", row);
+            sum.paused += u64::from(frame.flags("paused").get(row).copied().unwrap_or_default());
+        }
+        let mut groups: BTreeMap<String, Vec<LinksAt>> = BTreeMap::new();
+        for ((group, _), sum) in sums {
+            groups.entry(group.to_string()).or_default().push(sum);
+        }
+        Ok(groups)
+    }
+
+    fn flow_series(&mut self, dir: &Path) -> Result<BTreeMap<u64, Vec<FlowAt>>, ReportError> {
+        const COLUMNS: &[&str] =
+            &["flow_id", "time_ps", "received_bytes", "in_flight_bytes", "window_bytes", "rate_bps", "paths"];
+        let mut flows: BTreeMap<u64, Vec<FlowAt>> = BTreeMap::new();
+        let Some(frame) = self.frame(dir, "series_flows", COLUMNS)? else { return Ok(flows) };
+        for row in 0..frame.rows() {
+            let maybe = |name| frame.integers(name).get(row).copied().flatten();
+            flows.entry(whole(&frame, "flow_id", row)).or_default().push(FlowAt {
+                time_ps: whole(&frame, "time_ps", row),
+                received_bytes: whole(&frame, "received_bytes", row),
+                in_flight_bytes: whole(&frame, "in_flight_bytes", row),
+                window_bytes: maybe("window_bytes"),
+                rate_bps: maybe("rate_bps"),
+                paths: whole(&frame, "paths", row),
+            });
+        }
+        Ok(flows)
+    }
+
+    fn scheme(&mut self, dir: &Path) -> Result<Vec<SchemeAt>, ReportError> {
+        const COLUMNS: &[&str] = &["time_ps", "open_flows", "in_flight_bytes", "path_switches", "uplink_imbalance"];
+        let Some(frame) = self.frame(dir, "series_scheme", COLUMNS)? else { return Ok(vec![]) };
+        let mut sums: BTreeMap<u64, SchemeAt> = BTreeMap::new();
+        for row in 0..frame.rows() {
+            let time_ps = whole(&frame, "time_ps", row);
+            let sum = sums.entry(time_ps).or_default();
+            sum.time_ps = time_ps;
+            sum.open_flows += whole(&frame, "open_flows", row);
+            sum.in_flight_bytes += whole(&frame, "in_flight_bytes", row);
+            sum.path_switches += whole(&frame, "path_switches", row);
+            // That of all traffic, the same in the rows of all load balancers.
+            sum.imbalance = frame.reals("uplink_imbalance").get(row).copied().flatten();
+        }
+        Ok(sums.into_values().collect())
+    }
+}
+
+/// When faults struck a link and what they did, from what its row says: `down at 20us; up at 50us`.
+pub(crate) fn faults_of(said: &str) -> Vec<(u64, String)> {
+    let told = said.split("; ").filter_map(|words| {
+        let (what, at) = words.rsplit_once(" at ")?;
+        Some((at.parse::<Time>().ok()?.ps(), what.to_string()))
+    });
+    told.collect()
+}
+
+/// The same of all links, each once.
+fn faults(links: &[LinkPoint]) -> Vec<(u64, String)> {
+    let all = links.iter().filter(|link| link.failed()).flat_map(|link| faults_of(&link.fault));
+    all.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_from_the_words_of_links() {
+        let link = |fault: &str| LinkPoint { fault: fault.to_string(), ..LinkPoint::default() };
+        let links = [link("down at 20us; up at 1.5ms"), link(""), link("down at 20us"), link("100Gbps at 5us")];
+        let expected = [(5_000_000, "100Gbps"), (20_000_000, "down"), (1_500_000_000, "up")];
+        assert_eq!(faults(&links), expected.map(|(at, what)| (at, what.to_string())));
+    }
+}

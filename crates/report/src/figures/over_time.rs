@@ -1,0 +1,192 @@
+//! Charts over simulated time, with the moments at which faults struck.
+
+use super::{
+    Figure, View,
+    canvas::{Anchor, TICK},
+    palette::Paint,
+    panel::{Axis, Panel},
+    scale::{Format, Scale, plain},
+    sheet::{Grid, Sheet, column},
+};
+use crate::numbers::significant_digits_trimmed;
+
+/// Most points of a curve: more do not show.
+const POINTS: usize = 400;
+
+/// What becomes of the points that share a place on the axis of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Merge {
+    /// Their mean.
+    Mean,
+    /// The largest.
+    Largest,
+}
+
+/// Microseconds and values.
+pub(super) type Points = Vec<(f64, f64)>;
+
+/// One curve of a chart.
+#[derive(Clone, Debug)]
+pub(super) struct Curve {
+    /// Whose it is, an index into the names.
+    pub(super) series: usize,
+    pub(super) points: Points,
+}
+
+/// One chart.
+#[derive(Clone, Debug)]
+pub(super) struct Chart {
+    pub(super) heading: String,
+    /// Title of the axis of values.
+    pub(super) title: &'static str,
+    pub(super) format: Format,
+    pub(super) merge: Merge,
+    /// Its name in the rows of the figure.
+    pub(super) metric: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) curves: Vec<Curve>,
+}
+
+impl Chart {
+    fn largest(&self) -> f64 {
+        self.curves.iter().flat_map(|curve| &curve.points).map(|point| point.1).fold(0.0, f64::max)
+    }
+
+    /// Whether there is anything to see.
+    pub(super) fn shows(&self) -> bool {
+        self.largest() > 0.0
+    }
+}
+
+/// `points` as at most [`POINTS`], each for an equal part of the time.
+fn thinned(points: &[(f64, f64)], merge: Merge) -> Vec<(f64, f64)> {
+    let each = points.len().div_ceil(POINTS).max(1);
+    let of_part = |part: &[(f64, f64)]| {
+        let values = part.iter().map(|point| point.1);
+        let value = match merge {
+            Merge::Mean => values.sum::<f64>() / part.len() as f64,
+            Merge::Largest => values.fold(f64::NEG_INFINITY, f64::max),
+        };
+        (part[part.len() - 1].0, value)
+    };
+    points.chunks(each).map(of_part).collect()
+}
+
+/// What a figure of charts is.
+#[derive(Clone, Debug)]
+pub(super) struct Story<'s> {
+    pub(super) name: &'static str,
+    pub(super) title: &'s str,
+    pub(super) subtitle: &'s str,
+    /// Of the curves.
+    pub(super) names: &'s [String],
+    /// When faults began or ended, in picoseconds, and what they did.
+    pub(super) faults: &'s [(u64, String)],
+}
+
+/// Draws the charts that show anything; `None` where none does.
+pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Option<Figure> {
+    let charts: Vec<Chart> = charts.into_iter().filter(Chart::shows).collect();
+    let ends = charts.iter().flat_map(|c| &c.curves).filter_map(|c| c.points.last()).map(|point| point.0);
+    let last = ends.fold(0.0, f64::max);
+    if charts.is_empty() || last <= 0.0 {
+        return None;
+    }
+    let grid = Grid::pairs(charts.len(), 190.0);
+    let shown: Vec<&(u64, String)> = story.faults.iter().filter(|fault| fault.0 as f64 / 1e6 <= last).collect();
+    let about_faults = if shown.is_empty() { "" } else { "; dashed: a fault begins or ends" };
+    let subtitle = format!("{}{about_faults}", story.subtitle);
+    let mut sheet = Sheet::new(&view.titled(story.title), &subtitle, &grid, story.names);
+    let mut rows = vec![];
+    for (panel, chart) in charts.iter().enumerate() {
+        let (left, top) = grid.place(panel);
+        let area = Panel {
+            left,
+            top,
+            width: grid.width,
+            height: grid.height,
+            x: Axis { scale: Scale::linear(0.0, last), title: "Simulated time, us", format: plain },
+            y: Axis { scale: Scale::linear(0.0, chart.largest()), title: chart.title, format: chart.format },
+        };
+        area.frame(&mut sheet.canvas, &chart.heading);
+        mark_faults(&mut sheet, &area, &shown);
+        for curve in &chart.curves {
+            let points = thinned(&curve.points, chart.merge);
+            area.line(&mut sheet.canvas, &points, curve.series, false);
+            let name = &story.names[curve.series];
+            // Not every point is needed to find the nearest.
+            for &(time, value) in points.iter().step_by(1 + points.len() / 80) {
+                let words = format!("{name}: {} at {} us", (chart.format)(value), significant_digits_trimmed(time, 5));
+                sheet.canvas.hit(area.at((time, value)), Some(curve.series), words);
+            }
+            rows.extend(points.iter().map(|(time, value)| {
+                let texts = [chart.heading.as_str(), chart.metric, chart.unit, name.as_str()];
+                let numbers = [time.to_string(), value.to_string()];
+                texts.map(str::to_string).into_iter().chain(numbers).collect::<Vec<_>>()
+            }));
+        }
+    }
+    let entries: Vec<(String, usize)> = story.names.iter().cloned().zip(0..).collect();
+    sheet.legend(&grid, &entries);
+    let columns = vec![
+        column("panel", "text", "", "heading of the panel"),
+        column("metric", "text", "", "what is shown"),
+        column("unit", "text", "", "unit of the value"),
+        column("name", "text", "", "load balancer or flow"),
+        column("time_us", "real", "us", "end of the part of simulated time that the value is of"),
+        column("value", "real", "as in the column unit", "the value"),
+    ];
+    Some(sheet.finish(story.name, view, columns, rows))
+}
+
+/// A dashed line where a fault strikes, with what it does where there is room.
+fn mark_faults(sheet: &mut Sheet, area: &Panel<'_>, faults: &[&(u64, String)]) {
+    let mut free_from = f64::NEG_INFINITY;
+    for (at, what) in faults {
+        let x = area.at_x(*at as f64 / 1e6);
+        sheet.canvas.dashed_line((x, area.top), (x, area.top + area.height), Paint::Muted, 1.2, "4 3");
+        let words = format!("{what} at {} us", significant_digits_trimmed(*at as f64 / 1e6, 5));
+        sheet.canvas.hit((x, area.top + 6.0), None, words);
+        let width = TICK.width(what);
+        if x > free_from && x + 4.0 + width < area.left + area.width {
+            sheet.canvas.text((x + 4.0, area.top + 10.0), what, TICK.anchor(Anchor::Start));
+            free_from = x + 8.0 + width;
+        }
+    }
+}
+
+/// Differences of a count over the time between two samples, per microsecond: (microseconds at the end, value).
+pub(super) fn rates(samples: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)> {
+    let samples: Vec<(u64, u64)> = samples.collect();
+    let between = |pair: &[(u64, u64)]| {
+        let span = (pair[1].0 - pair[0].0) as f64 / 1e6;
+        (span > 0.0).then(|| (pair[1].0 as f64 / 1e6, (pair[1].1 - pair[0].1.min(pair[1].1)) as f64 / span))
+    };
+    samples.windows(2).filter_map(between).collect()
+}
+
+/// A rate in Gb/s.
+pub(super) fn gigabits(value: f64) -> String {
+    format!("{} Gb/s", significant_digits_trimmed(value, 4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_become_rates() {
+        // 50 kB in the first microsecond, nothing in the second, 25 kB in the half after it.
+        let samples = [(0, 0), (1_000_000, 50_000), (2_000_000, 50_000), (2_500_000, 75_000)];
+        assert_eq!(rates(samples.into_iter()), [(1.0, 50_000.0), (2.0, 0.0), (2.5, 50_000.0)]);
+    }
+
+    #[test]
+    fn many_points_become_few() {
+        let points: Vec<(f64, f64)> = (0..1000).map(|i| (f64::from(i), f64::from(i % 3))).collect();
+        let mean = thinned(&points, Merge::Mean);
+        assert_eq!((mean.len(), mean[0]), (334, (2.0, 1.0)));
+        assert!(thinned(&points, Merge::Largest).iter().take(333).all(|point| point.1 == 2.0));
+        assert_eq!(thinned(&points[..3], Merge::Mean), &points[..3]);
+    }
+}

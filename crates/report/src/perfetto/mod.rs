@@ -1,0 +1,416 @@
+//! The rows of a run as a trace for Perfetto (<https://perfetto.dev>): flows and collectives as slices, time series as counters,
+//! faults as moments.
+
+mod messages;
+mod writer;
+
+pub use writer::PerfettoCounts;
+
+use crate::{
+    dataset::faults_of,
+    directory::read_summary,
+    error::ReportError,
+    manifest::Manifest,
+    numbers::bytes,
+    summary::Summary,
+    tables::{Frame, Kind, TABLES, Table},
+};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+use writer::{Detail, Track, Writer};
+
+/// Writes the rows of the run in `dir` as a Perfetto trace to `file`, which appears when it is complete.
+///
+/// # Errors
+/// [`ReportError`] where `dir` holds no run, its rows cannot be read, or the file cannot be written.
+pub fn export_perfetto(dir: &Path, file: &Path) -> Result<PerfettoCounts, ReportError> {
+    let Some(summary) = read_summary(dir)? else {
+        if dir.join("runs").is_dir() {
+            let found = "this is a directory of several runs";
+            return Err(ReportError::content(dir, found, "give that of one of them, such as runs/SCHEME/seed1 in it"));
+        }
+        return Err(ReportError::NoResults { path: dir.to_path_buf() });
+    };
+    let rows = Rows::read(dir, summary)?;
+    let mut partial = file.as_os_str().to_os_string();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    let failed = |error: io::Error| ReportError::file(file, error);
+    let written = File::create(partial).and_then(|to| rows.write(BufWriter::new(to)));
+    let counts = written.and_then(|counts| fs::rename(partial, file).map(|()| counts)).map_err(|error| {
+        let _ = fs::remove_file(partial);
+        failed(error)
+    })?;
+    Ok(counts)
+}
+
+/// What a trace is made of.
+struct Rows {
+    summary: Summary,
+    /// Workloads whose flows follow each other in phases.
+    collectives: Vec<String>,
+    flows: Vec<FlowRow>,
+    faults: Vec<(u64, String, String)>,
+    series: Vec<Series>,
+    /// Rows of `trace`, where there are any.
+    packets: Option<Frame>,
+}
+
+#[derive(Clone, Debug)]
+struct FlowRow {
+    flow_id: u64,
+    src: u64,
+    dst: u64,
+    size_bytes: u64,
+    start_ps: u64,
+    end_ps: u64,
+    slowdown: Option<f64>,
+    status: String,
+    workload: String,
+    scheme: String,
+    retransmitted: u64,
+    path_switches: u64,
+}
+
+/// A table of samples.
+struct Series {
+    table: &'static Table,
+    frame: Frame,
+    /// Name of the group of tracks.
+    group: &'static str,
+    /// Columns that say whose a sample is, and how they make a name.
+    keys: &'static [&'static str],
+    name: fn(&[String]) -> String,
+    /// A count of bytes of which a rate is shown too.
+    bytes: Option<&'static str>,
+}
+
+/// The tables of samples there are.
+type Kinds = [(&'static str, &'static str, &'static [&'static str], fn(&[String]) -> String, Option<&'static str>); 3];
+
+const SERIES: Kinds = [
+    ("series", "Ports", &["from", "to"], |keys| keys.join("->"), Some("sent_bytes")),
+    ("series_flows", "Flows: series", &["flow_id"], |keys| format!("flow {}", keys[0]), Some("received_bytes")),
+    ("series_scheme", "Load balancers", &["scheme"], |keys| keys[0].clone(), None),
+];
+
+fn integer(frame: &Frame, name: &str, row: usize) -> Option<u64> {
+    frame.integers(name).get(row).copied().flatten()
+}
+
+fn text(frame: &Frame, name: &str, row: usize) -> String {
+    frame.texts(name).get(row).cloned().unwrap_or_default()
+}
+
+impl Rows {
+    fn read(dir: &Path, summary: Summary) -> Result<Self, ReportError> {
+        let end_ps = (summary.simulated_s * 1e12).round() as u64;
+        let mut series = vec![];
+        for (name, group, keys, of, bytes) in SERIES {
+            let Some(table) = TABLES.iter().find(|table| table.name == name) else { continue };
+            let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+            if let Some(frame) = Frame::read(dir, name, &columns)? {
+                series.push(Series { table, frame, group, keys, name: of, bytes });
+            }
+        }
+        let manifest = Manifest::read(dir)?.unwrap_or_default();
+        Ok(Rows {
+            summary,
+            collectives: collectives(&manifest.scenario),
+            flows: flows(dir, end_ps)?,
+            faults: faults(dir)?,
+            series,
+            packets: Frame::read(dir, "trace", PACKETS)?,
+        })
+    }
+
+    fn write(&self, to: impl Write) -> io::Result<PerfettoCounts> {
+        let mut writer = Writer::new(to);
+        self.write_faults(&mut writer)?;
+        self.write_workloads(&mut writer)?;
+        self.write_flows(&mut writer)?;
+        for series in &self.series {
+            series.write(&mut writer)?;
+        }
+        self.write_packets(&mut writer)?;
+        writer.finish()
+    }
+
+    fn write_faults<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        let group = writer.group("Faults")?;
+        let track = writer.child(group, "links")?;
+        for (at, what, link) in &self.faults {
+            writer.instant(track, *at, &format!("{link} {what}"), [("link", Detail::Text(link.clone()))])?;
+        }
+        Ok(())
+    }
+
+    /// A track per workload: the whole of it and, of a collective, its phases. A phase is what the k-th flows of its ranks
+    /// take, from the first start to the last acknowledgement.
+    fn write_workloads<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        let group = writer.group(&format!("Workloads of {} under {}", self.summary.scenario, self.summary.scheme))?;
+        let mut names: Vec<&str> = self.flows.iter().map(|flow| flow.workload.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let of: Vec<&FlowRow> = self.flows.iter().filter(|flow| flow.workload == name).collect();
+            let Some(whole) = span(&of) else { continue };
+            let track = writer.child(group, name)?;
+            let all = of.iter().map(|flow| flow.size_bytes).sum();
+            writer.slice(
+                track,
+                whole,
+                name,
+                [("flows", Detail::Number(of.len() as u64)), ("bytes", Detail::Number(all))],
+            )?;
+            if !self.collectives.iter().any(|collective| collective == name) {
+                continue;
+            }
+            for (number, phase) in phases(&of).iter().enumerate() {
+                let Some(span) = span(phase) else { continue };
+                // Phases of ranks that run ahead overlap, so each has a track.
+                let track = writer.child(track, &format!("phase {}", number + 1))?;
+                let bytes = phase.iter().map(|flow| flow.size_bytes).sum();
+                let details = [("flows", Detail::Number(phase.len() as u64)), ("bytes", Detail::Number(bytes))];
+                writer.slice(track, span, &format!("{name}, phase {}", number + 1), details)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A group per sending host, in it as many tracks as flows are open at a time.
+    fn write_flows<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        let group = writer.group("Flows, by sending host")?;
+        let mut by_host: BTreeMap<u64, Vec<&FlowRow>> = BTreeMap::new();
+        self.flows.iter().for_each(|flow| by_host.entry(flow.src).or_default().push(flow));
+        for (host, mut flows) in by_host {
+            flows.sort_by_key(|flow| (flow.start_ps, flow.flow_id));
+            let parent = writer.child(group, &format!("host {host}"))?;
+            let mut lanes: Vec<(Track, u64)> = vec![];
+            for flow in flows {
+                let track = match lanes.iter_mut().find(|lane| lane.1 <= flow.start_ps) {
+                    Some(lane) => {
+                        lane.1 = flow.end_ps;
+                        lane.0
+                    }
+                    None => {
+                        let track = writer.child(parent, &format!("host {host}"))?;
+                        lanes.push((track, flow.end_ps));
+                        track
+                    }
+                };
+                let name = format!("flow {} to host {}, {}", flow.flow_id, flow.dst, bytes(flow.size_bytes as f64));
+                let details = [
+                    ("size_bytes", Detail::Number(flow.size_bytes)),
+                    ("start_ps", Detail::Number(flow.start_ps)),
+                    ("end_ps", Detail::Number(flow.end_ps)),
+                    ("slowdown", flow.slowdown.map_or_else(|| Detail::Text("none".into()), Detail::Real)),
+                    ("status", Detail::Text(flow.status.clone())),
+                    ("workload", Detail::Text(flow.workload.clone())),
+                    ("scheme", Detail::Text(flow.scheme.clone())),
+                    ("retransmitted_packets", Detail::Number(flow.retransmitted)),
+                    ("path_switches", Detail::Number(flow.path_switches)),
+                ];
+                writer.slice(track, (flow.start_ps, flow.end_ps), &name, details)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Columns of `trace` that are shown.
+const PACKETS: &[&str] = &["time_ps", "event", "flow_id", "psn", "packet", "tag", "from", "to"];
+
+impl Rows {
+    /// A track per traced flow with what happened to its packets.
+    fn write_packets<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        let Some(frame) = &self.packets else { return Ok(()) };
+        let group = writer.group("Packets of traced flows")?;
+        let mut tracks: BTreeMap<u64, Track> = BTreeMap::new();
+        for row in 0..frame.rows() {
+            let number = |name: &str| integer(frame, name, row).unwrap_or_default();
+            let flow = number("flow_id");
+            let track = match tracks.get(&flow) {
+                Some(track) => *track,
+                None => *tracks.entry(flow).or_insert(writer.child(group, &format!("flow {flow}"))?),
+            };
+            let psn = integer(frame, "psn", row).map_or(String::new(), |psn| format!(" {psn}"));
+            let name = format!("{} {}{psn}", text(frame, "event", row), text(frame, "packet", row));
+            let link = format!("{}->{}", text(frame, "from", row), text(frame, "to", row));
+            let details = [("link", Detail::Text(link)), ("tag", Detail::Number(number("tag")))];
+            writer.instant(track, number("time_ps"), &name, details)?;
+        }
+        Ok(())
+    }
+}
+
+/// From the first start to the last end.
+fn span(flows: &[&FlowRow]) -> Option<(u64, u64)> {
+    let from = flows.iter().map(|flow| flow.start_ps).min()?;
+    Some((from, flows.iter().map(|flow| flow.end_ps).max()?))
+}
+
+/// The k-th flows of all senders, for each k.
+fn phases<'f>(flows: &[&'f FlowRow]) -> Vec<Vec<&'f FlowRow>> {
+    let mut sorted = flows.to_vec();
+    sorted.sort_by_key(|flow| (flow.start_ps, flow.flow_id));
+    let mut sent: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut phases: Vec<Vec<&FlowRow>> = vec![];
+    for flow in sorted {
+        let number = sent.entry(flow.src).or_default();
+        if phases.len() <= *number {
+            phases.push(vec![]);
+        }
+        phases[*number].push(flow);
+        *number += 1;
+    }
+    phases
+}
+
+/// Names of the collectives in a scenario with every default filled in.
+fn collectives(scenario: &str) -> Vec<String> {
+    let scenario: toml::Table = scenario.parse().unwrap_or_default();
+    let workloads = scenario.get("workload").and_then(toml::Value::as_array).into_iter().flatten();
+    let word = |table: &toml::Value, key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_string);
+    let collective = |table: &&toml::Value| {
+        word(table, "kind").is_some_and(|kind| ["collective", "training-rounds"].contains(&kind.as_str()))
+    };
+    workloads.filter(collective).filter_map(|table| word(table, "name").or_else(|| word(table, "kind"))).collect()
+}
+
+/// The flows that started; one that has not ended lasts until `end_ps`.
+fn flows(dir: &Path, end_ps: u64) -> Result<Vec<FlowRow>, ReportError> {
+    const COLUMNS: &[&str] = &[
+        "flow_id",
+        "src",
+        "dst",
+        "size_bytes",
+        "start_ps",
+        "fct_ack_ps",
+        "slowdown",
+        "status",
+        "workload",
+        "scheme",
+        "retransmitted_packets",
+        "path_switches",
+    ];
+    let Some(frame) = Frame::read(dir, "flows", COLUMNS)? else { return Ok(vec![]) };
+    let row = |row: usize| {
+        let number = |name: &str| integer(&frame, name, row);
+        let start_ps = number("start_ps")?;
+        Some(FlowRow {
+            flow_id: number("flow_id")?,
+            src: number("src")?,
+            dst: number("dst")?,
+            size_bytes: number("size_bytes").unwrap_or_default(),
+            start_ps,
+            end_ps: number("fct_ack_ps").map_or(end_ps.max(start_ps), |fct| start_ps + fct),
+            slowdown: frame.reals("slowdown").get(row).copied().flatten(),
+            status: text(&frame, "status", row),
+            workload: text(&frame, "workload", row),
+            scheme: text(&frame, "scheme", row),
+            retransmitted: number("retransmitted_packets").unwrap_or_default(),
+            path_switches: number("path_switches").unwrap_or_default(),
+        })
+    };
+    Ok((0..frame.rows()).filter_map(row).collect())
+}
+
+/// When a fault struck, what it did, to which link.
+fn faults(dir: &Path) -> Result<Vec<(u64, String, String)>, ReportError> {
+    let Some(frame) = Frame::read(dir, "links", &["from", "to", "fault"])? else { return Ok(vec![]) };
+    let of_link = |row: usize| {
+        let link = format!("{}->{}", text(&frame, "from", row), text(&frame, "to", row));
+        let told = faults_of(&text(&frame, "fault", row));
+        told.into_iter().map(|(at, what)| (at, what, link.clone())).collect::<Vec<_>>()
+    };
+    let mut faults: Vec<_> = (0..frame.rows()).flat_map(of_link).collect();
+    faults.sort();
+    Ok(faults)
+}
+
+impl Series {
+    /// The samples of one owner after those of another, each in the order of time.
+    fn owners(&self) -> Vec<(String, std::ops::Range<usize>)> {
+        let key = |row: usize| -> Vec<String> {
+            let of = |name: &&str| match integer(&self.frame, name, row) {
+                Some(number) => number.to_string(),
+                None => text(&self.frame, name, row),
+            };
+            self.keys.iter().map(of).collect()
+        };
+        let mut owners: Vec<(Vec<String>, std::ops::Range<usize>)> = vec![];
+        for row in 0..self.frame.rows() {
+            let key = key(row);
+            match owners.last_mut() {
+                Some((last, rows)) if *last == key => rows.end = row + 1,
+                _ => owners.push((key, row..row + 1)),
+            }
+        }
+        owners.into_iter().map(|(key, rows)| ((self.name)(&key), rows)).collect()
+    }
+
+    fn write<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        let group = writer.group(self.group)?;
+        for (name, rows) in self.owners() {
+            let parent = writer.child(group, &name)?;
+            let time = |row: usize| integer(&self.frame, "time_ps", row).unwrap_or_default();
+            if let Some(bytes) = self.bytes {
+                let sent = |row: usize| integer(&self.frame, bytes, row).unwrap_or_default();
+                let between = rows.clone().zip(rows.clone().skip(1)).filter(|(a, b)| time(*b) > time(*a));
+                let rate = between.map(|(a, b)| {
+                    let bits = 8.0 * sent(b).saturating_sub(sent(a)) as f64;
+                    (time(a), bits * 1e3 / (time(b) - time(a)) as f64)
+                });
+                write_changes(writer, parent, "throughput", "Gbit/s", rate, |w, t, at, v| w.real(t, at, v))?;
+            }
+            let skip = |name: &str| name == "time_ps" || name == "seed" || self.keys.contains(&name);
+            for column in self.table.columns.iter().filter(|column| !skip(column.name)) {
+                let name = column.name;
+                match column.kind {
+                    Kind::Integer => {
+                        let values = rows.clone().filter_map(|row| Some((time(row), integer(&self.frame, name, row)?)));
+                        write_changes(writer, parent, name, column.unit, values, |w, t, at, v| w.value(t, at, v))?;
+                    }
+                    Kind::Flag => {
+                        let flag = |row: usize| self.frame.flags(name).get(row).copied();
+                        let values = rows.clone().filter_map(|row| Some((time(row), u64::from(flag(row)?))));
+                        write_changes(writer, parent, name, "", values, |w, t, at, v| w.value(t, at, v))?;
+                    }
+                    Kind::Real => {
+                        let real = |row: usize| self.frame.reals(name).get(row).copied().flatten();
+                        let values = rows.clone().filter_map(|row| Some((time(row), real(row)?)));
+                        write_changes(writer, parent, name, column.unit, values, |w, t, at, v| w.real(t, at, v))?;
+                    }
+                    Kind::Text => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A counter with a value where it changes; none where it is zero throughout.
+fn write_changes<W: Write, V: PartialEq + Copy + Default>(
+    writer: &mut Writer<W>,
+    parent: Track,
+    name: &str,
+    unit: &str,
+    values: impl Iterator<Item = (u64, V)>,
+    write: impl Fn(&mut Writer<W>, Track, u64, V) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut changes: Vec<(u64, V)> = values.collect();
+    changes.dedup_by(|next, before| next.1 == before.1);
+    if changes.iter().all(|change| change.1 == V::default()) {
+        return Ok(());
+    }
+    let track = writer.counter(parent, name, unit)?;
+    changes.into_iter().try_for_each(|(at, value)| write(writer, track, at, value))
+}

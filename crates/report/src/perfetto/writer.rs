@@ -1,0 +1,179 @@
+//! Tracks and what happens on them, written packet by packet.
+
+use super::messages::{
+    COUNTER, CounterDescriptor, DebugAnnotation, IN_ORDER, INSTANT, ProcessDescriptor, SLICE_BEGIN, SLICE_END,
+    STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent, UNIT_BYTES,
+};
+use prost::Message;
+use std::io::{self, Write};
+
+/// A track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Track(u64);
+
+/// What a trace holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerfettoCounts {
+    /// Tracks, those that only group others included.
+    pub tracks: u64,
+    /// Slices.
+    pub slices: u64,
+    /// Values of counters.
+    pub values: u64,
+    /// Moments.
+    pub instants: u64,
+}
+
+/// Writes a trace. Times are picoseconds; the format's nanoseconds are those that have begun.
+#[derive(Debug)]
+pub(super) struct Writer<W> {
+    to: W,
+    begun: bool,
+    pub(super) counts: PerfettoCounts,
+}
+
+/// More of a slice, by name.
+pub(super) enum Detail {
+    Number(u64),
+    Real(f64),
+    Text(String),
+}
+
+fn annotation((name, detail): (&str, Detail)) -> DebugAnnotation {
+    let mut annotation = DebugAnnotation { name: Some(name.to_string()), ..DebugAnnotation::default() };
+    match detail {
+        Detail::Number(number) => annotation.uint_value = Some(number),
+        Detail::Real(number) => annotation.double_value = Some(number),
+        Detail::Text(text) => annotation.string_value = Some(text),
+    }
+    annotation
+}
+
+impl<W: Write> Writer<W> {
+    pub(super) fn new(to: W) -> Self {
+        Writer { to, begun: false, counts: PerfettoCounts::default() }
+    }
+
+    /// All is written.
+    pub(super) fn finish(mut self) -> io::Result<PerfettoCounts> {
+        self.to.flush()?;
+        Ok(self.counts)
+    }
+
+    fn packet(&mut self, packet: TracePacket) -> io::Result<()> {
+        let flags = (!std::mem::replace(&mut self.begun, true)).then_some(STATE_CLEARED);
+        let packet = TracePacket { trusted_packet_sequence_id: Some(1), sequence_flags: flags, ..packet };
+        self.to.write_all(&Trace { packet: vec![packet] }.encode_to_vec())
+    }
+
+    fn track(&mut self, descriptor: TrackDescriptor) -> io::Result<Track> {
+        self.counts.tracks += 1;
+        let uuid = self.counts.tracks;
+        let descriptor = TrackDescriptor { uuid: Some(uuid), child_ordering: Some(IN_ORDER), ..descriptor };
+        self.packet(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() })?;
+        Ok(Track(uuid))
+    }
+
+    /// A group of tracks at the top.
+    pub(super) fn group(&mut self, name: &str) -> io::Result<Track> {
+        let process = ProcessDescriptor {
+            pid: Some(i32::try_from(self.counts.tracks + 1).unwrap_or(i32::MAX)),
+            process_name: Some(name.to_string()),
+        };
+        self.track(TrackDescriptor { process: Some(process), ..TrackDescriptor::default() })
+    }
+
+    /// A track for slices and moments, or for more tracks; siblings stand in the order in which they are made.
+    pub(super) fn child(&mut self, parent: Track, name: &str) -> io::Result<Track> {
+        self.track(TrackDescriptor {
+            name: Some(name.to_string()),
+            parent_uuid: Some(parent.0),
+            sibling_order_rank: i32::try_from(self.counts.tracks).ok(),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    /// A counter with its unit.
+    pub(super) fn counter(&mut self, parent: Track, name: &str, unit: &str) -> io::Result<Track> {
+        let counter = match unit {
+            "bytes" => CounterDescriptor { unit: Some(UNIT_BYTES), unit_name: None },
+            unit => CounterDescriptor { unit: None, unit_name: (!unit.is_empty()).then(|| unit.to_string()) },
+        };
+        self.track(TrackDescriptor {
+            name: Some(name.to_string()),
+            parent_uuid: Some(parent.0),
+            counter: Some(counter),
+            sibling_order_rank: i32::try_from(self.counts.tracks).ok(),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    fn event(&mut self, time_ps: u64, event: TrackEvent) -> io::Result<()> {
+        self.packet(TracePacket { timestamp: Some(time_ps / 1000), track_event: Some(event), ..TracePacket::default() })
+    }
+
+    /// A counter has a whole value from a time on.
+    pub(super) fn value(&mut self, track: Track, time_ps: u64, value: u64) -> io::Result<()> {
+        self.counts.values += 1;
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        let event = TrackEvent {
+            r#type: Some(COUNTER),
+            track_uuid: Some(track.0),
+            counter_value: Some(value),
+            ..TrackEvent::default()
+        };
+        self.event(time_ps, event)
+    }
+
+    /// A counter has a value from a time on.
+    pub(super) fn real(&mut self, track: Track, time_ps: u64, value: f64) -> io::Result<()> {
+        self.counts.values += 1;
+        let event = TrackEvent {
+            r#type: Some(COUNTER),
+            track_uuid: Some(track.0),
+            double_counter_value: Some(value),
+            ..TrackEvent::default()
+        };
+        self.event(time_ps, event)
+    }
+
+    /// Something lasts from one time to another. Slices of a track must nest or follow each other.
+    pub(super) fn slice<const N: usize>(
+        &mut self,
+        track: Track,
+        (from, to): (u64, u64),
+        name: &str,
+        details: [(&str, Detail); N],
+    ) -> io::Result<()> {
+        self.counts.slices += 1;
+        let begin = TrackEvent {
+            r#type: Some(SLICE_BEGIN),
+            track_uuid: Some(track.0),
+            name: Some(name.to_string()),
+            debug_annotations: details.map(annotation).to_vec(),
+            ..TrackEvent::default()
+        };
+        self.event(from, begin)?;
+        let end = TrackEvent { r#type: Some(SLICE_END), track_uuid: Some(track.0), ..TrackEvent::default() };
+        self.event(to, end)
+    }
+
+    /// Something happens.
+    pub(super) fn instant<const N: usize>(
+        &mut self,
+        track: Track,
+        time_ps: u64,
+        name: &str,
+        details: [(&str, Detail); N],
+    ) -> io::Result<()> {
+        self.counts.instants += 1;
+        let event = TrackEvent {
+            r#type: Some(INSTANT),
+            track_uuid: Some(track.0),
+            name: Some(name.to_string()),
+            debug_annotations: details.map(annotation).to_vec(),
+            ..TrackEvent::default()
+        };
+        self.event(time_ps, event)
+    }
+}
