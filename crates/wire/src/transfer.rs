@@ -215,19 +215,21 @@ struct Coming {
 }
 
 /// Receives whatever anybody sends and says what it was, until `look` says stop: it is asked now and then, and told of each
-/// transfer that is over.
+/// transfer that is over. With `once` it ends when the first sender has heard that its bytes are there, or is gone.
 ///
 /// # Errors
 /// Those of the datapath.
 pub fn serve<D: Datapath>(
     driver: &mut Driver<D>,
+    once: bool,
     look: &mut dyn FnMut(&D, Option<&Received>) -> bool,
 ) -> Result<(), WireError> {
+    let mut served = None;
     let mut coming: BTreeMap<PeerId, Coming> = BTreeMap::new();
     loop {
         let next = driver.work()?;
         let (endpoint, now) = driver.endpoint();
-        let mut over = Vec::new();
+        let (mut over, mut heard) = (Vec::new(), false);
         while let Some(event) = endpoint.poll_event() {
             match event {
                 Event::Received { peer, bytes, .. } => {
@@ -239,6 +241,7 @@ pub fn serve<D: Datapath>(
                         over.push(Received { peer, summary, sent, took: now.saturating_sub(since) });
                         // Who is gone by now need not hear of it.
                         let _ = endpoint.send(now, peer, STREAM, summary.write().into());
+                        served.get_or_insert(peer);
                     } else if let Some((_, bytes)) = bytes.split_first() {
                         coming_in.hasher.update(bytes);
                         coming_in.bytes += bytes.len() as u64;
@@ -246,8 +249,10 @@ pub fn serve<D: Datapath>(
                 }
                 Event::Lost { peer, .. } => {
                     coming.remove(&peer);
+                    heard |= served == Some(peer);
                 }
-                Event::Open { .. } | Event::Sent { .. } => {}
+                Event::Sent { peer, .. } => heard |= served == Some(peer),
+                Event::Open { .. } => {}
             }
         }
         let answered = !over.is_empty();
@@ -255,6 +260,9 @@ pub fn serve<D: Datapath>(
             if !look(driver.datapath(), Some(received)) {
                 return Ok(());
             }
+        }
+        if once && heard {
+            return Ok(());
         }
         if !answered {
             driver.wait(next.unwrap_or(now + LOOK).min(now + LOOK))?;

@@ -57,7 +57,7 @@ fn transfer(
             let mut driver = driver(theirs);
             tell.send(driver.datapath().at()).unwrap();
             let mut all = Vec::new();
-            let served = transfer::serve(&mut driver, &mut |_, received| {
+            let served = transfer::serve(&mut driver, false, &mut |_, received| {
                 all.extend(received.copied());
                 !stop.load(Ordering::Relaxed)
             });

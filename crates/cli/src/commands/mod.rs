@@ -14,6 +14,7 @@ mod sweep;
 mod topology;
 mod trace;
 mod view;
+mod wire;
 
 use crate::{
     arguments::{Arguments, Command, EntryArguments, RunOptions, ScenarioArguments},
@@ -44,6 +45,8 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
             Ok(())
         }
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Serve(arguments) => wire::serve(&arguments),
+        Command::Send(arguments) => wire::send(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
     }

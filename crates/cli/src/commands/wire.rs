@@ -1,0 +1,233 @@
+//! `serve` and `send`: bytes between two real machines.
+
+use crate::{
+    arguments::{Format, Send, Serve, WireOptions},
+    failure::Failure,
+    printing::{count, is_quiet, note, print, print_json, table},
+    progress::INTERRUPTED,
+};
+use anabranch_endpoint::{Endpoint, Settings};
+use anabranch_lb::registry::{self, HostParameters};
+use anabranch_random::Stream;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_transport::{
+    TransportParameters,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Time};
+use anabranch_wire::{
+    Driver,
+    transfer::{self, Received, Sent, TransferError},
+    udp::UdpPath,
+};
+use serde_json::json;
+use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    io::{IsTerminal, Write},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
+    sync::atomic::Ordering,
+};
+
+/// Headers of UDP, IPv4 and Ethernet, which pacing counts.
+const OVERHEAD: u64 = 42;
+/// Peers that `serve` talks to until it ends.
+const MOST_PEERS: u32 = 1024;
+/// Of real machines, whose processes may wait for their turn.
+const LEAST_TIMEOUT: Time = Time::from_us(10_000);
+
+fn settings(options: &WireOptions, scheme: HostParameters, seed: u64) -> Result<Settings, Failure> {
+    let mut transport = UetTransport::default();
+    let uet = &mut transport.uet;
+    (uet.mtu, uet.rto_rule, uet.min_rto) = (Bytes(u64::from(options.mtu)), RtoRule::Measured, LEAST_TIMEOUT);
+    uet.header = Bytes(anabranch_endpoint::header::DATA_HEADER as u64 + OVERHEAD);
+    let control = Raw::Text(options.congestion_control.clone());
+    uet.set("congestion_control", &control).map_err(|error| Failure::input(error.to_string()))?;
+    Ok(Settings {
+        transport: TransportParameters::Uet(transport),
+        scheme,
+        seed,
+        labels: u32::from(options.labels),
+        rate: options.rate,
+        overhead: OVERHEAD,
+        catch_up: Time::from_us(1_000),
+        rtt_floor: options.rtt_floor,
+        most_peers: MOST_PEERS as usize,
+        ..Settings::default()
+    })
+}
+
+/// The host's side of a scheme or an alias.
+fn scheme(name: &str) -> Result<HostParameters, Failure> {
+    if let Ok(host) = HostParameters::named(name) {
+        return Ok(host);
+    }
+    registry::resolve(name).map(|(host, _)| host).map_err(|error| Failure::input(error.to_string()))
+}
+
+/// The first address of a name.
+fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| {
+        Failure::input(format!("{flag}: found `{text}`, expected an address and a port, for example 10.0.0.2:7000"))
+    })
+}
+
+fn open(at: SocketAddr, labels: u16) -> Result<UdpPath, Failure> {
+    UdpPath::open(at, u32::from(labels), MOST_PEERS).map_err(|error| Failure::input(error.to_string()))
+}
+
+fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Bits per second, for people.
+fn goodput(bytes: u64, took: Time) -> (f64, String) {
+    let rate = bytes as f64 * 8.0 / took.as_seconds().max(1e-9);
+    (rate, if rate < 1e9 { format!("{:.1} Mbit/s", rate / 1e6) } else { format!("{:.2} Gbit/s", rate / 1e9) })
+}
+
+/// `anabranch serve`.
+pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
+    let options = &arguments.wire;
+    let path = open(address(&arguments.at, "--at")?, options.labels)?;
+    let at = path.at();
+    // What connections are called must differ from one start to the next.
+    let seed = RandomState::new().hash_one(at);
+    let mut driver = Driver::new(Endpoint::new(settings(options, scheme("ops")?, seed)?), path);
+    note(&format!("listening at {at} and the {} ports after it", options.labels - 1));
+    let mut differs = None;
+    let mut look = |path: &UdpPath, received: Option<&Received>| {
+        if let Some(received) = received {
+            let from = path.peer_at(received.peer).unwrap_or(at);
+            let equal = received.summary == received.sent;
+            say_received(received, from, equal, options.format);
+            if !equal {
+                differs = Some(format!("what came from {from} is not what was sent"));
+            }
+            // The sender must hear of it before this end goes.
+            return true;
+        }
+        !interrupted()
+    };
+    let served = transfer::serve(&mut driver, arguments.once, &mut look);
+    served.map_err(|error| Failure::Broken(error.to_string()))?;
+    match differs {
+        Some(message) => Err(Failure::Broken(message)),
+        None if interrupted() => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
+}
+
+fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {
+    let (bytes, checksum) = (received.summary.bytes, received.summary.checksum);
+    let (rate, text) = goodput(bytes, received.took);
+    match format {
+        Format::Json => print_json(&json!({
+            "from": from.to_string(),
+            "bytes": bytes,
+            "took_ps": received.took.ps(),
+            "goodput_bps": rate,
+            "crc32": checksum,
+            "checksums_equal": equal,
+        })),
+        Format::Table => {
+            let verdict = if equal { "checksums equal" } else { "NOT what was sent" };
+            print(&format!(
+                "{} B from {from} in {}, {text}, CRC-32 {checksum:08x}, {verdict}\n",
+                count(bytes),
+                received.took
+            ));
+        }
+    }
+}
+
+/// `anabranch send`.
+pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
+    let options = &arguments.wire;
+    let to = address(&arguments.to, "--to")?;
+    let any: SocketAddr =
+        if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let scheme = scheme(&arguments.scheme)?;
+    let name = scheme.name();
+    let settings = Settings { give_up: arguments.give_up, ..settings(options, scheme, arguments.seed)? };
+    let mut driver = Driver::new(Endpoint::new(settings), open(any, options.labels)?);
+    let mut draws = Stream::keyed(arguments.seed, 0, "transfer");
+    let mut fill = |bytes: &mut [u8]| {
+        for word in bytes.chunks_mut(8) {
+            word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
+        }
+    };
+    let (total, live) = (arguments.bytes.0, std::io::stderr().is_terminal() && !is_quiet());
+    let mut before = (Time::ZERO, 0);
+    let mut look = |now: Time, acknowledged: u64| {
+        if live {
+            let (_, rate) = goodput(acknowledged - before.1, now.saturating_sub(before.0));
+            eprint!("\r{} of {} B, {rate}      ", count(acknowledged), count(total));
+            let _ = std::io::stderr().flush();
+            before = (now, acknowledged);
+        }
+        !interrupted()
+    };
+    let sent = transfer::send(&mut driver, to, total, &mut fill, &mut look);
+    if live {
+        eprint!("\r{:60}\r", "");
+    }
+    let sent = sent.map_err(|error| match error {
+        TransferError::Interrupted => Failure::Interrupted,
+        TransferError::Differs { .. } => Failure::Broken(error.to_string()),
+        _ => Failure::input(error.to_string()),
+    })?;
+    say_sent(&sent, to, name, options);
+    Ok(())
+}
+
+fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, options: &WireOptions) {
+    let (rate, text) = goodput(sent.summary.bytes, sent.took);
+    let c = sent.counters;
+    match options.format {
+        Format::Json => print_json(&json!({
+            "to": to.to_string(),
+            "scheme": scheme,
+            "labels": options.labels,
+            "bytes": sent.summary.bytes,
+            "took_ps": sent.took.ps(),
+            "goodput_bps": rate,
+            "crc32": sent.summary.checksum,
+            "checksums_equal": true,
+            "base_rtt_ps": sent.base_rtt.ps(),
+            "noise_ps": sent.noise.ps(),
+            "packets": c.packets,
+            "retransmitted_packets": c.retransmitted,
+            "timeouts": c.timeouts,
+            "probes": c.probes,
+            "path_switches": c.path_switches,
+            "longest_pause_ps": sent.longest_pause.ps(),
+        })),
+        Format::Table => {
+            let row = |what: &str, value: String| vec![what.to_string(), value];
+            print(&table(
+                &["what", "value"],
+                &[
+                    row("sent", format!("{} B to {to} in {}", count(sent.summary.bytes), sent.took)),
+                    row("goodput", text),
+                    row("CRC-32 at both ends", format!("{:08x}", sent.summary.checksum)),
+                    row("scheme", format!("{scheme} over {} labels", options.labels)),
+                    row("base round trip", format!("{}, and {} of noise", sent.base_rtt, sent.noise)),
+                    row(
+                        "packets",
+                        format!(
+                            "{}, {} sent again, {} timeouts",
+                            count(c.packets),
+                            count(c.retransmitted),
+                            count(c.timeouts)
+                        ),
+                    ),
+                    row("path changes", count(c.path_switches)),
+                    row("probes", count(c.probes)),
+                    row("longest pause of this process", sent.longest_pause.to_string()),
+                ],
+            ));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `serve` and `send` as people use them: two processes of this machine.
+
+#[allow(dead_code)]
+mod common;
+
+use common::{Folder, code, json, stderr, stdout};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Stdio},
+};
+
+/// `serve` in a process of its own, and the address that it says.
+fn serve(folder: &Folder, more: &[&str]) -> (Child, String) {
+    let arguments = [&["serve", "--at", "127.0.0.1:0", "--once"], more].concat();
+    let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let at = line.strip_prefix("listening at ").and_then(|rest| rest.split(' ').next()).expect(&line).to_string();
+    (child, at)
+}
+
+#[test]
+fn bytes_go_from_one_process_to_another() {
+    let folder = Folder::new("wire");
+    let (child, at) = serve(&folder, &["--format", "json"]);
+    let sent = folder.run(&["send", "--to", &at, "--bytes", "5MB", "--scheme", "prime", "--format", "json"]);
+    let server = child.wait_with_output().unwrap();
+    assert_eq!((code(&sent), code(&server)), (0, 0), "{}{}", stderr(&sent), stderr(&server));
+    let (sent, received) = (json(&sent), json(&server));
+    assert_eq!(sent["bytes"].as_u64(), Some(5_000_000));
+    assert_eq!((&sent["crc32"], &sent["bytes"]), (&received["crc32"], &received["bytes"]));
+    assert_eq!(received["checksums_equal"].as_bool(), Some(true));
+    assert!(sent["goodput_bps"].as_f64().unwrap() > 0.0 && sent["base_rtt_ps"].as_u64().unwrap() > 0);
+    assert!(sent["path_switches"].as_u64().unwrap() > 1000, "PRIME takes another path with every packet: {sent}");
+}
+
+#[test]
+fn what_cannot_be_is_said_in_one_message() {
+    let folder = Folder::new("wire-wrong");
+    let said = |arguments: &[&str], words: &[&str]| {
+        let output = folder.run(arguments);
+        assert_eq!((code(&output), stdout(&output)), (2, String::new()), "{arguments:?}");
+        for word in words {
+            assert!(stderr(&output).contains(word), "{arguments:?}: {}", stderr(&output));
+        }
+    };
+    said(&["send", "--to", "nowhere"], &["--to", "nowhere", "10.0.0.2:7000"]);
+    said(&["send", "--to", "127.0.0.1:9", "--scheme", "primo"], &["primo", "prime"]);
+    said(&["send", "--to", "127.0.0.1:9", "--congestion-control", "cubic"], &["cubic", "dctcp"]);
+    said(&["send", "--to", "127.0.0.1:9", "--give-up", "200ms"], &["127.0.0.1:9", "anabranch serve"]);
+    said(&["serve", "--at", "127.0.0.1:65535"], &["65535"]);
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    said(&["serve", "--at", &at], &[&at]);
+}
