@@ -92,6 +92,9 @@ impl<T> Flow<T> {
                 next_psn: self.sender.next_psn(),
             };
             scheme.on_ack(now, self.scheme_slot, &feedback);
+            if heard.lost > 0 {
+                scheme.on_nack(now, self.scheme_slot, answer.tag);
+            }
         }
         heard
     }

@@ -151,7 +151,8 @@ pub trait HostScheme {
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision;
     /// An acknowledgement arrived.
     fn on_ack(&mut self, _now: Time, _slot: u32, _feedback: &Feedback) {}
-    /// The packet with this tag was trimmed on its way (the receiver's NACK says so).
+    /// The packet with this tag was trimmed on its way (the receiver's NACK says so), or counts as lost because a later one
+    /// with this tag has arrived.
     fn on_nack(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
     /// The packet with this tag was not acknowledged in time.
     fn on_timeout(&mut self, _now: Time, _slot: u32, _tag: Tag) {}

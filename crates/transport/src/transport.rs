@@ -297,6 +297,8 @@ pub struct Heard {
     pub packets: u32,
     /// Payload bytes newly acknowledged.
     pub bytes: u64,
+    /// Packets that count as lost since this one, of the same tag and later sent, has arrived.
+    pub lost: u32,
     /// Everything is acknowledged.
     pub done: bool,
 }

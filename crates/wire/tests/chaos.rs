@@ -6,7 +6,7 @@ mod common;
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
 use anabranch_random::Stream;
-use anabranch_settings::{Parameters, Raw};
+use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
     TransportParameters,
     roce::RoceTransport,
@@ -34,6 +34,11 @@ fn transport(draws: &mut Stream, mtu: u64) -> TransportParameters {
     uet.uet.mtu = Bytes(mtu);
     uet.uet.header = Bytes(header::DATA_HEADER as u64 + 42);
     uet.uet.rto_rule = RtoRule::Measured;
+    uet.uet.early_loss = match draws.below(3) {
+        0 => Never::Never,
+        1 => Never::Value(Time::ZERO),
+        _ => Never::Value(Time::from_us(20)),
+    };
     uet.uet.ack_every = 1 + draws.below(8) as u32;
     // Without any, a slow link stays full of the heads of trimmed packets for ever.
     let control = ["dctcp", "smartt", "nscc"][draws.below(3) as usize];

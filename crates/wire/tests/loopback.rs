@@ -3,7 +3,7 @@
 use anabranch_endpoint::{Endpoint, Settings};
 use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
 use anabranch_random::Stream;
-use anabranch_settings::{Parameters, Raw};
+use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
     TransportParameters,
     uet::{RtoRule, UetTransport},
@@ -25,6 +25,7 @@ use std::{
 fn settings(scheme: &str, mtu: u64) -> Settings {
     let mut uet = UetTransport::default();
     (uet.uet.mtu, uet.uet.rto_rule, uet.uet.min_rto) = (Bytes(mtu), RtoRule::Measured, Time::from_us(5_000));
+    uet.uet.early_loss = Never::Value(Time::from_us(100));
     uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
     Settings {
         transport: TransportParameters::Uet(uet),

@@ -9,7 +9,7 @@ use crate::{
 use anabranch_endpoint::{Endpoint, Settings};
 use anabranch_lb::registry::{self, HostParameters};
 use anabranch_random::Stream;
-use anabranch_settings::{Parameters, Raw};
+use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
     TransportParameters,
     uet::{RtoRule, UetTransport},
@@ -35,12 +35,15 @@ const OVERHEAD: u64 = 42;
 const MOST_PEERS: u32 = 1024;
 /// Of real machines, whose processes may wait for their turn.
 const LEAST_TIMEOUT: Time = Time::from_us(10_000);
+/// Packets of a label keep their order but for what a machine's several queues do.
+const EARLY_LOSS: Time = Time::from_us(100);
 
 fn settings(options: &WireOptions, scheme: HostParameters, seed: u64) -> Result<Settings, Failure> {
     let mut transport = UetTransport::default();
     let uet = &mut transport.uet;
     (uet.mtu, uet.rto_rule, uet.min_rto) = (Bytes(u64::from(options.mtu)), RtoRule::Measured, LEAST_TIMEOUT);
     uet.header = Bytes(anabranch_endpoint::header::DATA_HEADER as u64 + OVERHEAD);
+    uet.early_loss = Never::Value(EARLY_LOSS);
     let control = Raw::Text(options.congestion_control.clone());
     uet.set("congestion_control", &control).map_err(|error| Failure::input(error.to_string()))?;
     Ok(Settings {
@@ -199,6 +202,7 @@ fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, options: &WireOptions) {
             "noise_ps": sent.noise.ps(),
             "packets": c.packets,
             "retransmitted_packets": c.retransmitted,
+            "overtaken_packets": c.overtaken,
             "timeouts": c.timeouts,
             "probes": c.probes,
             "path_switches": c.path_switches,

@@ -38,6 +38,8 @@ pub struct Counters {
     pub retransmitted: u64,
     /// Packets given up for lost by a timeout.
     pub timeouts: u64,
+    /// Packets given up for lost because a later one of the same tag was acknowledged.
+    pub overtaken: u64,
     /// Headers of trimmed packets received.
     pub trimmed: u64,
     /// Marked packets received.

@@ -133,6 +133,7 @@ impl Endpoint {
         let flow = &mut self.flows[slot as usize];
         let scheme = self.balancer.scheme_mut();
         let heard = flow.on_answer(transport, scheme, now, answer, None, rtt, true);
+        self.counters.overtaken += u64::from(heard.lost);
         let cumulative = flow.sender.cumulative();
         while let Some(message) = flow.of.acknowledged(cumulative) {
             self.events.push_back(Event::Sent { peer, stream, message });

@@ -302,7 +302,7 @@ impl RoceSender {
             self.restart(config, now);
         }
         let bytes = self.bytes(config, self.una) - self.bytes(config, before);
-        Acked { packets: acked, bytes, rtt, done: self.una == self.packets }
+        Acked { packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
     }
 
     /// Takes over what the answer says of arrivals.

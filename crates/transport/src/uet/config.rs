@@ -2,7 +2,7 @@
 
 use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
 use crate::cc::CcConfig;
-use anabranch_settings::Auto;
+use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
 
 /// What the transport must know of the network.
@@ -33,6 +33,8 @@ pub struct UetConfig {
     pub window: u64,
     /// Retransmission timeout; where it is measured, the least.
     pub rto: Time,
+    /// How much later a packet of the same tag must have left whose acknowledgement makes a packet count as lost; `None`: none does.
+    pub early_loss: Option<Time>,
     /// Whether each flow measures its timeout.
     pub measures_rto: bool,
     /// Data packets per acknowledgement.
@@ -71,6 +73,10 @@ impl UetConfig {
             ack_size: uet.ack_size.0,
             window,
             rto,
+            early_loss: match uet.early_loss {
+                Never::Never => None,
+                Never::Value(time) => Some(time),
+            },
             measures_rto: uet.rto_rule == RtoRule::Measured,
             ack_every: uet.ack_every.max(1),
             ack_on_filled_hole: uet.ack_on_filled_hole,

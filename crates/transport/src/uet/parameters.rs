@@ -1,7 +1,7 @@
 //! `[transport]` of kind `uet`: what a scenario can set.
 
 use crate::cc::{CcParameters, CongestionControlKind, Section};
-use anabranch_settings::{Auto, SetError, choices, parameters};
+use anabranch_settings::{Auto, Never, SetError, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
@@ -88,6 +88,9 @@ parameters! {
         window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz §V: 1.5 BDP";
         /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
         rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
+        /// A packet counts as lost once one of the same tag that left this much later has been acknowledged: for networks that do not trim,
+        /// where packets of a tag keep their order. `never`: NACKs and timeouts alone tell.
+        early_loss: Never<Time> = Never::Never, source "ours, after RFC 8985 (RACK), per path; specification 7.10 knows NACKs and timeouts";
         /// What the timeout follows; where it is measured, `rto` is its least value.
         rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks";
         /// Least value of an automatic timeout.

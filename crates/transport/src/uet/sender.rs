@@ -53,6 +53,8 @@ pub struct Acked {
     pub bytes: u64,
     /// Round trip of the packet that triggered the ACK; `None` where it was sent more than once or is long done.
     pub rtt: Option<Time>,
+    /// Packets of its tag that count as lost by it.
+    pub lost: u32,
     /// Everything is acknowledged.
     pub done: bool,
 }
@@ -60,8 +62,8 @@ pub struct Acked {
 impl From<Acked> for crate::Heard {
     #[inline]
     fn from(acked: Acked) -> Self {
-        let Acked { packets, bytes, rtt, done } = acked;
-        crate::Heard { trimmed: false, rtt, packets, bytes, done }
+        let Acked { packets, bytes, rtt, lost, done } = acked;
+        crate::Heard { trimmed: false, rtt, packets, bytes, lost, done }
     }
 }
 
@@ -343,7 +345,29 @@ impl UetSender {
             self.cc.on_ack(&config.cc, &heard);
             self.cwnd = self.cc.cwnd();
         }
-        Acked { packets, bytes, rtt, done: self.is_done() }
+        let lost = match (config.early_loss, sample) {
+            (Some(after), Some(slot)) if !slot.resent => self.lose_earlier(config, now, ack.psn, &slot, after),
+            _ => 0,
+        };
+        Acked { packets, bytes, rtt, lost, done: self.is_done() }
+    }
+
+    /// Packet `psn`, which left as `slot` says, has arrived: those of its tag that left `after` before it or earlier are lost.
+    #[cold]
+    fn lose_earlier(&mut self, config: &UetConfig, now: Time, psn: u64, slot: &Slot, after: Time) -> u32 {
+        let mut lost = 0;
+        for earlier in self.cumulative..psn {
+            let of = *self.slot(earlier);
+            if of.state == State::InFlight && of.tag == slot.tag && of.sent_at.saturating_add(after) <= slot.sent_at {
+                let bytes = self.lose(config, earlier);
+                self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
+                lost += 1;
+            }
+        }
+        if lost > 0 {
+            self.cwnd = self.cc.cwnd();
+        }
+        lost
     }
 
     /// A round trip that the timeout follows, where it does.
@@ -470,6 +494,29 @@ mod tests {
             nic_rate: Rate::gbps(40),
         };
         UetConfig::new(&transport, &network)
+    }
+
+    #[test]
+    fn a_later_packet_of_the_same_tag_tells_of_a_loss() {
+        for (after, lost) in [(Time::from_us(20), 1), (Time::from_us(21), 0)] {
+            let config = UetConfig { early_loss: Some(after), ..config() };
+            let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+            sender.append(&config, 9);
+            // Packets 0 to 4 at 0, 10, 20, 30, 40 us, tags in turn.
+            for psn in 0..5 {
+                sender.send(&config, Time::from_us(10 * psn), 1 + psn as u32 % 2);
+            }
+            // Of those before packet 2 only packet 0 is of its tag, and left 20 us before it.
+            let ack = Ack { cumulative: 0, bitmap_base: 0, bitmap: 0b100, psn: 2, tag: 1, ecn: false };
+            let acked = sender.on_ack(&config, Time::from_us(50), &ack);
+            assert_eq!((acked.packets, acked.lost), (1, lost));
+            let next = sender.peek(&config).unwrap();
+            assert_eq!((next.psn, next.retransmission), if lost == 1 { (0, true) } else { (5, false) });
+            // The packet sent again is acknowledged, which tells nothing of others: they may have been sent before or after.
+            sender.send(&config, Time::from_us(60), 2);
+            let ack = Ack { cumulative: 1, bitmap_base: 1, bitmap: 0b10, psn: 0, tag: 2, ecn: false };
+            assert_eq!(sender.on_ack(&config, Time::from_us(70), &ack).lost, 0);
+        }
     }
 
     #[test]
