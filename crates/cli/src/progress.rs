@@ -230,6 +230,41 @@ fn time_left(share: f64, elapsed: Duration) -> Option<Duration> {
     (share > 0.01).then(|| elapsed.mul_f64((1.0 - share).max(0.0) / share))
 }
 
+/// Runs by their number in the plan, shown by their place among those to be done.
+pub(crate) struct Numbered {
+    /// Shows the runs that are to be done.
+    pub(crate) watch: Watch,
+    /// The place of each run among them, by its number in the plan.
+    places: Vec<usize>,
+}
+
+impl Numbered {
+    /// Shows the runs of `due`, their numbers and names, out of `runs` in all.
+    pub(crate) fn new(show: Show, due: Vec<(usize, String)>, runs: usize) -> Numbered {
+        let mut places = vec![usize::MAX; runs];
+        due.iter().enumerate().for_each(|(place, (number, _))| places[*number] = place);
+        Numbered { watch: Watch::new(show, due.into_iter().map(|(_, name)| name).collect()), places }
+    }
+}
+
+impl Observer for Numbered {
+    fn started(&self, job: usize) {
+        self.watch.started(self.places[job]);
+    }
+    fn note(&self, message: &str) {
+        self.watch.note(message);
+    }
+    fn progress(&self, job: usize, progress: &Progress) -> bool {
+        self.watch.progress(self.places[job], progress)
+    }
+    fn finished(&self, job: usize) {
+        self.watch.finished(self.places[job]);
+    }
+    fn interrupted(&self) -> bool {
+        self.watch.interrupted()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,10 +5,10 @@ use crate::{
     arguments::{self, Format, Reproduce},
     failure::Failure,
     printing::{note, print, print_json, table, width},
-    progress::Watch,
+    progress::Numbered,
 };
 use anabranch_study::{
-    Observer, Progress, ScenarioError,
+    ScenarioError,
     claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, books, pages, told},
     sweep::Again,
 };
@@ -41,10 +41,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let threads = threads(&arguments.options);
     let settings = Settings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run };
     let due = reproduction.due(&place, &settings);
-    let mut places = vec![usize::MAX; reproduction.len()];
-    due.iter().enumerate().for_each(|(place, (number, _))| places[*number] = place);
-    let names = due.into_iter().map(|(_, name)| name).collect();
-    let watch = Numbered { watch: Watch::new(arguments.options.progress, names), places };
+    let watch = Numbered::new(arguments.options.progress, due, reproduction.len());
     let outcome = reproduction.execute(&place, &settings, &watch);
     watch.watch.close();
     let outcome = outcome?;
@@ -60,30 +57,6 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         return Err(some_failed(&outcome.failed, outcome.runs));
     }
     Ok(())
-}
-
-/// Runs by their number, shown by their place among those to be done.
-struct Numbered {
-    watch: Watch,
-    places: Vec<usize>,
-}
-
-impl Observer for Numbered {
-    fn started(&self, job: usize) {
-        self.watch.started(self.places[job]);
-    }
-    fn note(&self, message: &str) {
-        self.watch.note(message);
-    }
-    fn progress(&self, job: usize, progress: &Progress) -> bool {
-        self.watch.progress(self.places[job], progress)
-    }
-    fn finished(&self, job: usize) {
-        self.watch.finished(self.places[job]);
-    }
-    fn interrupted(&self) -> bool {
-        self.watch.interrupted()
-    }
 }
 
 /// A repository of this project.

@@ -5,12 +5,12 @@ use crate::{
     arguments::{self, Format, Sweep},
     failure::Failure,
     printing::{note, print, print_json, width},
-    progress::{INTERRUPTED, Watch},
+    progress::{INTERRUPTED, Numbered},
     table::Table as Drawn,
 };
 use anabranch_report::Sweep as Table;
 use anabranch_study::{
-    Observer, Progress, ScenarioError, library,
+    ScenarioError, library,
     sweep::{self, Again, DryRun, Options, SweepFile, Swept, over},
 };
 use serde_json::{Value, json};
@@ -48,11 +48,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
     };
     let task = arguments.task.as_deref().map(share).transpose()?;
     let options = Options { threads, again, replace: arguments.replace, task };
-    let jobs = sweep.due(&directory, &options);
-    let mut places = vec![usize::MAX; sweep.plan.runs.len()];
-    jobs.iter().enumerate().for_each(|(place, number)| places[*number] = place);
-    let names = jobs.iter().map(|number| sweep.name(*number)).collect();
-    let watch = Numbered { watch: Watch::new(arguments.options.progress, names), places };
+    let due = sweep.due(&directory, &options).into_iter().map(|number| (number, sweep.name(number))).collect();
+    let watch = Numbered::new(arguments.options.progress, due, sweep.plan.runs.len());
     let swept = sweep.execute(&directory, options, &watch);
     watch.watch.close();
     answer(&sweep, &swept?, &directory, arguments.options.format)
@@ -105,30 +102,6 @@ fn share(text: &str) -> Result<(usize, usize), Failure> {
         _ => Err(ScenarioError::new(format!("--task {text}: expected K/N with K from 1 to N"))
             .help("for example --task 3/8, the third of eight shares")
             .into()),
-    }
-}
-
-/// Runs by their number in the plan, shown by their place among those to be done.
-struct Numbered {
-    watch: Watch,
-    places: Vec<usize>,
-}
-
-impl Observer for Numbered {
-    fn started(&self, job: usize) {
-        self.watch.started(self.places[job]);
-    }
-    fn note(&self, message: &str) {
-        self.watch.note(message);
-    }
-    fn progress(&self, job: usize, progress: &Progress) -> bool {
-        self.watch.progress(self.places[job], progress)
-    }
-    fn finished(&self, job: usize) {
-        self.watch.finished(self.places[job]);
-    }
-    fn interrupted(&self) -> bool {
-        self.watch.interrupted()
     }
 }
 
