@@ -83,8 +83,10 @@ pub struct Nacked {
 struct RoundTrips {
     smoothed: Time,
     deviation: Time,
-    /// Timeouts since the last answer.
+    /// Doublings since the last answer.
     backoff: u32,
+    /// When it was doubled last: what left before counts as the same timeout.
+    doubled: Time,
 }
 
 /// Most doublings of a measured timeout.
@@ -101,6 +103,14 @@ impl RoundTrips {
         let off = rtt.max(self.smoothed).saturating_sub(rtt.min(self.smoothed));
         self.deviation = (self.deviation * 3 + off) / 4;
         self.smoothed = (self.smoothed * 7 + rtt) / 8;
+    }
+
+    /// A packet that left at `sent` timed out at `now`.
+    fn back_off(&mut self, sent: Time, now: Time) {
+        if self.backoff == 0 || sent >= self.doubled {
+            self.backoff = (self.backoff + 1).min(MOST_BACKOFF);
+            self.doubled = now;
+        }
     }
 
     /// The timeout, `least` at least.
@@ -417,7 +427,7 @@ impl UetSender {
     /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each.
     pub fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         let mut oldest = Time::MAX;
-        let before = self.timeouts;
+        let mut last_lost = None;
         for psn in self.cumulative..self.next_psn {
             let slot = *self.slot(psn);
             if slot.state != State::InFlight {
@@ -429,6 +439,7 @@ impl UetSender {
             }
             let bytes = self.lose(config, psn);
             self.timeouts += 1;
+            last_lost = last_lost.max(Some(slot.sent_at));
             self.cc.on_timeout(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
             timed_out(psn, slot.tag);
         }
@@ -436,8 +447,10 @@ impl UetSender {
         if oldest != Time::MAX {
             self.oldest = oldest;
         }
-        if config.measures_rto && self.timeouts > before {
-            self.round_trips.backoff = (self.round_trips.backoff + 1).min(MOST_BACKOFF);
+        if config.measures_rto
+            && let Some(sent) = last_lost
+        {
+            self.round_trips.back_off(sent, now);
             self.rto = self.round_trips.timeout(config.rto);
         }
     }
@@ -548,5 +561,26 @@ mod tests {
         sender.on_ack_over(&config, Time::from_us(970), &ack(2), None, stamped);
         sender.send(&config, Time::from_us(970), 0);
         assert_eq!(us(&sender, 970), 90.0 + 4.0 * 48.125);
+    }
+
+    #[test]
+    fn a_window_that_is_lost_doubles_the_timeout_once() {
+        let config = config();
+        let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+        sender.append(&config, 3);
+        for at in 0..3 {
+            sender.send(&config, Time::from_us(at), 0);
+        }
+        // Each packet times out by itself, 120 us after it left; then 240 us count for what is sent again.
+        for at in 120..123 {
+            let mut lost = 0;
+            sender.on_timer(&config, Time::from_us(at), &mut |_, _| lost += 1);
+            assert_eq!(lost, if at == 120 { 1 } else { 0 }, "the others have the doubled timeout");
+        }
+        let mut lost = 0;
+        sender.on_timer(&config, Time::from_us(242), &mut |_, _| lost += 1);
+        assert_eq!(lost, 2);
+        sender.send(&config, Time::from_us(250), 0);
+        assert_eq!(sender.deadline(&config).unwrap(), Time::from_us(250 + 240));
     }
 }
