@@ -392,13 +392,13 @@ impl Reproduction {
                 });
             }
         }
-        let speed = if fastest > 0.0 { fastest } else { SPEED };
+        let speed = fastest.max(SPEED);
         all.iter_mut().for_each(|cost| cost.seconds /= speed);
         Ok(all)
     }
 }
 
-/// Packet-hops per second of one core where nothing was measured.
+/// Packet-hops per second of one core where nothing, or only beside other work, was measured.
 const SPEED: f64 = 5e6;
 
 /// What a study takes.

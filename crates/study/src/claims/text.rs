@@ -137,23 +137,36 @@ pub(super) fn verdicts(
 ) -> String {
     let mut text = String::from("| where | the paper says | published | ours | verdict |\n|---|---|---|---|---|\n");
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    // Parameters that are ours, once below the table: many claims share them.
+    let mut open: Vec<&[String]> = vec![];
     for (claim, judged) in claims {
         let verdict = match judged.verdict {
             Verdict::NotRun => not_run(claim.studies_at(scale), kept, scale),
             other => other.words().to_string(),
         };
-        let open =
-            if claim.ours.is_empty() { String::new() } else { format!(" (ours: `{}`)", claim.ours.join("`, `")) };
+        let mark = match claim.ours.as_slice() {
+            [] => String::new(),
+            ours => {
+                let at = open.iter().position(|known| *known == ours).unwrap_or_else(|| {
+                    open.push(ours);
+                    open.len() - 1
+                });
+                format!(" ({})", letter(at))
+            }
+        };
         let note = claim.note.as_ref().map_or(String::new(), |note| format!(" {note}"));
         text += &format!(
             "| {} | {}{} | {} | {}{} | {verdict} |\n",
             cell(&claim.source()),
             cell(&claim.says),
-            cell(&open),
+            mark,
             cell(&judged.published),
             cell(&judged.ours),
             cell(&note)
         );
+    }
+    for (at, ours) in open.iter().enumerate() {
+        text += &format!("\n({}) ours, since the paper does not say: `{}`\n", letter(at), ours.join("`, `"));
     }
     let used: BTreeSet<&String> = claims.iter().flat_map(|(claim, _)| claim.studies_at(scale)).collect();
     text += &format!("\n{} scale: {}.\n", capital(scale.word()), totals(claims.iter().map(|(_, judged)| judged)));
@@ -170,6 +183,12 @@ pub(super) fn verdicts(
         lines.push(format!("- {label}: `{}`; {commits}", plan.size(scale)));
     }
     text + &lines.join("\n") + "\n"
+}
+
+/// `a`, `b`, and so on to `z`, then `a1`.
+fn letter(at: usize) -> String {
+    let letter = char::from(b'a' + (at % 26) as u8);
+    if at < 26 { letter.to_string() } else { format!("{letter}{}", at / 26) }
 }
 
 /// `not run (3.2 CPU hours)`.
