@@ -362,6 +362,50 @@ fn help_and_version_are_no_mistakes() {
 }
 
 /// An interruption keeps what is finished, marks it, and the same command goes on from there.
+/// A run of which something is missing, or that another version left, is done again; rows that are gone or cut are said.
+#[test]
+fn damaged_runs_of_a_comparison_are_done_again_or_named() {
+    let folder = Folder::new("compare-damaged");
+    let arguments = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "1", "--out", "out", "--format", "json"];
+    let first = json(&folder.run(&arguments));
+    let fingerprints =
+        |v: &Value| v["runs"].as_array().unwrap().iter().map(|run| run["fingerprint"].clone()).collect::<Vec<_>>();
+    let own = folder.0.join("out/runs/ecmp/seed1");
+    let read = |file: &str| std::fs::read(own.join(file)).unwrap();
+    let half = |file: &str| std::fs::write(own.join(file), &read(file)[..read(file).len() / 2]).unwrap();
+    let manifest = |from: &str, to: &str| {
+        let text = String::from_utf8(read("manifest.json")).unwrap();
+        assert!(text.contains(from), "no {from} in {text}");
+        std::fs::write(own.join("manifest.json"), text.replace(from, to)).unwrap();
+    };
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    let damages: [(&str, &dyn Fn()); 5] = [
+        ("summary cut", &|| half("summary.json")),
+        ("summary gone", &|| std::fs::remove_file(own.join("summary.json")).unwrap()),
+        ("manifest cut", &|| half("manifest.json")),
+        ("another version", &|| manifest(&version, "\"version\": \"0.0.7\"")),
+        ("another commit", &|| manifest("\"commit\": \"", "\"commit\": \"f")),
+    ];
+    for (what, damage) in damages {
+        let rows = read("flows.csv");
+        damage();
+        let again = json(&folder.run(&arguments));
+        assert_eq!(again["reused_runs"].as_u64(), Some(1), "{what}");
+        assert_eq!(fingerprints(&again), fingerprints(&first), "{what}");
+        assert!(read("flows.csv") == rows && folder.entries("out/runs/ecmp") == ["seed1"], "{what}");
+    }
+    half("flows.parquet");
+    let page = std::fs::read(folder.0.join("out/report.html")).unwrap();
+    for command in [&arguments[..], &["report", "out"]] {
+        let output = folder.run(command);
+        assert_eq!(code(&output), 2, "{command:?}: {}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("seed1") && said.contains("flows.parquet"), "{command:?}: {said}");
+        assert!(std::fs::read(folder.0.join("out/report.html")).unwrap() == page, "{command:?}");
+    }
+    assert_eq!(fingerprints(&json(&folder.run(&[&arguments[..], &["--again"]].concat()))), fingerprints(&first));
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interruption_keeps_what_is_finished() {

@@ -69,7 +69,10 @@ published = "lower"
     assert_eq!((answer["runs"].as_u64(), answer["missing"].as_u64()), (Some(6), Some(0)));
     let claim = &answer["claims"][0];
     // Which of them it is is not the matter here.
-    assert!(["reproduced", "not reproduced"].contains(&claim["verdict"].as_str().unwrap()), "{claim}");
+    assert!(
+        ["reproduced", "not reproduced", "too few seeds to tell"].contains(&claim["verdict"].as_str().unwrap()),
+        "{claim}"
+    );
     assert_eq!(claim["seeds"], 3);
     for file in ["claims.csv", "comparisons.csv", "rows/tiny.csv", "figures/fig1.svg", "figures/fig1.pdf"] {
         assert!(folder.0.join("out/reproduce/quick/prime").join(file).exists(), "no {file}");

@@ -13,6 +13,7 @@ mod figures;
 mod headline;
 mod load;
 mod manifest;
+mod medians;
 mod meta;
 mod numbers;
 mod page;
@@ -36,6 +37,7 @@ pub use figures::Figure;
 pub use headline::Headline;
 pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, Manifest, Provenance};
+pub use medians::{median, sign_test};
 pub use meta::{FctKind, LinkFault, RunMeta, WorkloadMeta};
 pub use numbers::significant_digits;
 pub use perfetto::{PerfettoCounts, export_perfetto};
@@ -47,7 +49,8 @@ pub use summary::{
     BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,
 };
 pub use sweep::{
-    Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, report_sweep, store_directory,
+    Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, is_whole, report_sweep,
+    store_directory,
 };
 pub use tables::{At, Column, Context, Frame, Kind, Label, Member, TABLES, Table, Value, csv_tables, gather};
 pub use view::{viewed_runs, write_view, write_view_into};

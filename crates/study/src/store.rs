@@ -1,6 +1,7 @@
 //! A store of runs: each under the hash of all it depends on, whole from the moment it is there.
 //!
 //! A run is written aside and put in place by one rename of its directory, so what is done is known from the disk alone.
+//! Nothing waits for the disk: what a failure of the power cut short is known by the sizes that the run's files had.
 //! Any number of processes may work in one store, also on several computers. Where the file system has locks, two of them
 //! do not do the same run; where it has none, both do it and the first result stays.
 
@@ -9,7 +10,7 @@ use crate::{
     error::ScenarioError,
     lock::{Lock, is_unsupported},
 };
-use anabranch_report::{Attempt, FailedRun, failed_file, store_directory};
+use anabranch_report::{Attempt, FailedRun, failed_file, is_whole, store_directory};
 use std::{
     fs,
     io::{self, Write},
@@ -61,7 +62,7 @@ impl Store {
 
     /// Whether the run is there.
     pub(crate) fn is_finished(&self, run: &str) -> bool {
-        store_directory(&self.directory, run).join("summary.json").exists()
+        is_whole(&store_directory(&self.directory, run))
     }
 
     /// Whether it failed before.
@@ -106,14 +107,13 @@ impl Store {
 
     /// Puts what was written aside in place. Where the run is there already, that one stays, unless it is to be replaced.
     pub(crate) fn publish(&self, aside: &Path, run: &str, attempts: u64, replace: bool) -> Result<(), Refused> {
-        let attempt = Attempt { host: self.host.clone(), attempts };
+        let attempt = Attempt { host: self.host.clone(), attempts, ..Attempt::default() };
         let place = store_directory(&self.directory, run);
         let put = || -> io::Result<()> {
-            fs::write(aside.join("attempt.json"), json(&attempt)?)?;
-            wait_for_the_disk(aside)?;
+            attempt.write(aside)?;
             match fs::rename(aside, &place) {
                 Err(_) if place.exists() => {}
-                done => return done.and_then(|()| directory_on_disk(&place)),
+                done => return done,
             }
             if !replace && self.is_finished(run) {
                 return fs::remove_dir_all(aside);
@@ -121,7 +121,6 @@ impl Store {
             let old = self.aside(run);
             fs::rename(&place, &old)?;
             fs::rename(aside, &place)?;
-            directory_on_disk(&place)?;
             fs::remove_dir_all(old)
         };
         put().map_err(|error| self.refused(&error))?;
@@ -174,27 +173,6 @@ impl Store {
             }
         }
     }
-}
-
-/// Waits until the files of a run are on the disk: after a power failure a run that can be seen is whole.
-fn wait_for_the_disk(run: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(run)? {
-        fs::File::open(entry?.path())?.sync_all()?;
-    }
-    #[cfg(unix)]
-    fs::File::open(run)?.sync_all()?;
-    Ok(())
-}
-
-/// Waits until the name of `path` is on the disk.
-fn directory_on_disk(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if let Some(parent) = path.parent() {
-        fs::File::open(parent)?.sync_all()?;
-    }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
 }
 
 fn json(value: &impl serde::Serialize) -> io::Result<String> {
@@ -250,6 +228,28 @@ mod tests {
         write(&one, "a1", "again", true);
         assert_eq!(text(), "again");
         assert_eq!(entries(&folder.0.join(".writing")), 0);
+    }
+
+    #[test]
+    fn a_run_that_lost_bytes_is_not_there_and_is_done_again() {
+        let folder = Folder::new("cut");
+        let store = Store::open(&folder.0).unwrap();
+        let file = |name: &str| store_directory(&folder.0, "a1").join(name);
+        // What is on the disk after the power failed: the names, not all of the bytes.
+        for cut in ["flows.csv", "summary.json", "attempt.json"] {
+            let aside = store.aside("a1");
+            fs::create_dir(&aside).unwrap();
+            fs::write(aside.join("flows.csv"), "rows").unwrap();
+            fs::write(aside.join("summary.json"), "{}").unwrap();
+            store.publish(&aside, "a1", 1, false).unwrap();
+            assert!(store.is_finished("a1"), "{cut}: done again");
+            fs::write(file(cut), "").unwrap();
+            assert!(!store.is_finished("a1"), "{cut} is empty");
+        }
+        // A store that an older version wrote has no sizes.
+        fs::write(file("summary.json"), "{}").unwrap();
+        fs::write(file("attempt.json"), r#"{"host":"a","attempts":1}"#).unwrap();
+        assert!(store.is_finished("a1"));
     }
 
     #[test]

@@ -1,11 +1,15 @@
-//! What a sweep consists of: its points, its runs, and what makes two runs the same.
+//! What a sweep consists of: its points, its runs, what makes two runs the same, and the same tables however it is done.
 
 use anabranch_study::{
+    Observer, Progress,
     compare::{Plan, Request},
     library::load,
-    sweep::{Sweep, over},
+    sweep::{Again, Options, Sweep, over},
 };
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 fn request(schemes: &[&str], seeds: u64) -> Request {
     Request { schemes: schemes.iter().map(ToString::to_string).collect(), seeds: Some(seeds), ..Request::default() }
@@ -105,4 +109,47 @@ fn a_million_runs_at_most() {
     let scenario = load("tiny", &[], None).unwrap();
     let error = Sweep::new(scenario, axes(), false, &request(&["ecmp"], 10)).err().unwrap().to_string();
     assert!(error.contains("2000010 runs") && error.contains("1000000"), "{error}");
+}
+
+/// Ends after so many runs.
+struct Patience(AtomicUsize);
+
+impl Observer for Patience {
+    fn started(&self, _: usize) {}
+    fn note(&self, _: &str) {}
+    fn progress(&self, _: usize, _: &Progress) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+    fn finished(&self, _: usize) {
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    }
+    fn interrupted(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 0
+    }
+}
+
+#[test]
+fn the_same_tables_in_one_go_interrupted_five_times_and_on_two_threads() {
+    let root = std::env::temp_dir().join(format!("anabranch-sweep-parts-{}", std::process::id()));
+    let sweep = sweep(&["workload.0.size=16KiB,32KiB"], false, &request(&["ecmp", "prime"], 3));
+    let execute = |name: &str, threads: usize, runs: usize| {
+        let options = Options { threads, again: Again::No, replace: false, task: None };
+        let patience = Patience(AtomicUsize::new(runs));
+        sweep.execute(&root.join(name), options, &patience).unwrap_or_else(|error| panic!("{error:?}"))
+    };
+    let all = usize::MAX;
+    assert_eq!(execute("one", 1, all).missing, 0);
+    assert_eq!(execute("two", 2, all).missing, 0);
+    for part in 1..=5 {
+        let swept = execute("parts", 1, 2);
+        assert!(swept.interrupted && swept.table.is_none(), "part {part}");
+        assert_eq!(swept.missing, 12 - 2 * part);
+    }
+    let last = execute("parts", 1, all);
+    assert_eq!((last.reused, last.missing), (10, 0));
+    for file in ["sweep.csv", "flows.parquet", "links.parquet", "figures/sweep_curves.svg"] {
+        let bytes = |name: &str| std::fs::read(root.join(name).join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        assert!(bytes("one") == bytes("two") && bytes("one") == bytes("parts"), "{file}");
+    }
+    std::fs::remove_dir_all(root).unwrap();
 }

@@ -107,7 +107,7 @@ fn share(text: &str) -> Result<(usize, usize), Failure> {
 
 fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Failure> {
     let status = |run: &str| match () {
-        () if anabranch_report::store_directory(directory, run).join("summary.json").exists() => "finished",
+        () if anabranch_report::is_whole(&anabranch_report::store_directory(directory, run)) => "finished",
         () if anabranch_report::failed_file(directory, run).exists() => "failed",
         () => "missing",
     };

@@ -80,11 +80,13 @@ fn scale(figure: &ClaimFigure, panel: &ClaimPanel) -> Scale {
         return Scale::exact(0.0, 1.0);
     }
     // Panels of one metric share their scale, so that they can be read against each other.
-    let same = figure.panels.iter().filter(|other| other.y_title == panel.y_title);
-    let (low, high) = same
-        .flat_map(|panel| panel.marks.iter().flatten().flatten())
-        .flat_map(numbers)
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
+    let same = || figure.panels.iter().filter(|other| other.y_title == panel.y_title);
+    let marks = || same().flat_map(|panel| panel.marks.iter().flatten().flatten());
+    let (low, high) =
+        marks().flat_map(numbers).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
+    // An interval alone does not bring the axis below zero.
+    let is_negative = marks().flat_map(|mark| mark.mean.into_iter().chain(mark.published)).any(|value| value < 0.0);
+    let low = if is_negative { low } else { low.max(0.0) };
     match () {
         () if low > high => Scale::linear(0.0, 1.0),
         () if figure.logarithmic && low > 0.0 => Scale::logarithmic(low, high),
@@ -102,13 +104,15 @@ impl Area<'_> {
     fn draw(&self, canvas: &mut Canvas) {
         let (bottom, right) = (self.top + HEIGHT, self.left + self.width);
         canvas.text((self.left, self.top - 10.0), &self.panel.heading, PANEL);
+        let mut widest = 0.0f64;
         for tick in self.y.ticks() {
-            let y = self.at(0.0, tick).1;
+            let (y, text) = (self.at(0.0, tick).1, plain(tick));
             canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
-            canvas.text((self.left - 7.0, y + 4.0), &plain(tick), TICK.anchor(Anchor::End));
+            canvas.text((self.left - 7.0, y + 4.0), &text, TICK.anchor(Anchor::End));
+            widest = widest.max(TICK.width(&text));
         }
         canvas.line((self.left, bottom), (right, bottom), Paint::Muted, 1.0);
-        let middle = (self.left - 48.0, self.top + HEIGHT / 2.0);
+        let middle = (self.left - (widest + 13.0).max(48.0), self.top + HEIGHT / 2.0);
         let below = (self.left + self.width / 2.0, bottom + 37.0);
         if let ClaimShape::Cdf { shares } = &self.figure.shape {
             canvas.turned_text(middle, "share of flows", LABEL.anchor(Anchor::Middle), -90.0);
@@ -143,11 +147,12 @@ impl Area<'_> {
             let Some(mark) = mark else { continue };
             let left = self.left + number as f64 * group + begin + series as f64 * bar;
             let middle = left + bar / 2.0;
-            let bottom = self.top + HEIGHT;
+            let (bottom, zero) = (self.top + HEIGHT, self.at(0.0, 0.0).1);
             match mark.mean {
                 Some(mean) if mean.is_finite() => {
                     let top = self.at(0.0, mean).1;
-                    canvas.rectangle((left + 1.0, top), (bar - 2.0, bottom - top), Paint::Series(series));
+                    let size = (bar - 2.0, (zero - top).abs());
+                    canvas.rectangle((left + 1.0, top.min(zero)), size, Paint::Series(series));
                 }
                 Some(_) => canvas.cross((middle, bottom - 8.0), 4.0, Paint::Series(series)),
                 None => {}
@@ -263,6 +268,17 @@ mod tests {
             }
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }
+    }
+
+    #[test]
+    fn an_interval_alone_does_not_bring_the_axis_below_zero() {
+        let mut wide = figure(ClaimShape::Bars);
+        wide.panels[0].marks[0][0] =
+            Some(ClaimMark { mean: Some(5.0), interval: Some((-10.0, 20.0)), seeds: 3, published: None });
+        assert_eq!(scale(&wide, &wide.panels[0]).ends().0, 0.0);
+        wide.panels[0].marks[0][0] =
+            Some(ClaimMark { mean: Some(-5.0), interval: Some((-10.0, 0.0)), seeds: 3, published: None });
+        assert_eq!(scale(&wide, &wide.panels[0]).ends().0, -10.0);
     }
 
     #[test]

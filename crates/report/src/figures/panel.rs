@@ -37,13 +37,16 @@ impl Panel<'_> {
     pub(crate) fn frame(&self, canvas: &mut Canvas, heading: &str) {
         let right = self.left + self.width;
         canvas.text((self.left, self.top - 10.0), heading, PANEL);
+        let mut widest = 0.0f64;
         for tick in self.y.scale.ticks() {
-            let y = self.at_y(tick);
+            let (y, text) = (self.at_y(tick), (self.y.format)(tick));
             canvas.line((self.left, y), (right, y), Paint::Grid, 1.0);
-            canvas.text((self.left - 7.0, y + 4.0), &(self.y.format)(tick), TICK.anchor(Anchor::End));
+            canvas.text((self.left - 7.0, y + 4.0), &text, TICK.anchor(Anchor::End));
+            widest = widest.max(TICK.width(&text));
         }
         horizontal(canvas, (self.left, self.top), (self.width, self.height), &self.x);
-        let middle = (self.left - 48.0, self.top + self.height / 2.0);
+        // Beside the widest tick.
+        let middle = (self.left - (widest + 13.0).max(48.0), self.top + self.height / 2.0);
         canvas.turned_text(middle, self.y.title, LABEL.anchor(Anchor::Middle), -90.0);
     }
 

@@ -23,6 +23,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -153,6 +154,45 @@ pub struct Attempt {
     pub host: String,
     /// How often the run was begun, this time included.
     pub attempts: u64,
+    /// The other files of its directory, with their sizes in bytes; empty where an older version wrote it.
+    #[serde(default)]
+    pub files: BTreeMap<String, u64>,
+}
+
+/// Name of the file that an [`Attempt`] is kept in.
+const ATTEMPT: &str = "attempt.json";
+
+impl Attempt {
+    /// Writes it into the directory of a run, with the sizes of the files there.
+    ///
+    /// # Errors
+    /// Where the directory cannot be read or written.
+    pub fn write(mut self, run: &Path) -> io::Result<()> {
+        self.files.clear();
+        for entry in fs::read_dir(run)? {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if metadata.is_file() && entry.file_name() != ATTEMPT {
+                self.files.insert(entry.file_name().to_string_lossy().into_owned(), metadata.len());
+            }
+        }
+        fs::write(run.join(ATTEMPT), to_json(&self))
+    }
+}
+
+/// Whether the run of a store in directory `run` is there with all its files. A run that a failure of the power cut short
+/// has files that are shorter than they were; a manifest that names figures too is longer.
+pub fn is_whole(run: &Path) -> bool {
+    if !run.join("summary.json").exists() {
+        return false;
+    }
+    let is_there =
+        |(name, size): (&String, &u64)| fs::metadata(run.join(name)).is_ok_and(|metadata| metadata.len() >= *size);
+    // Without the file it is no run of a store, or one that was copied.
+    match read_json::<Attempt>(&run.join(ATTEMPT)) {
+        Ok(attempt) => attempt.is_none_or(|attempt| attempt.files.iter().all(is_there)),
+        Err(_) => false,
+    }
 }
 
 /// Directory of a run in the store `dir`.
@@ -197,7 +237,8 @@ impl Sweep {
             let mut summaries: Vec<Summary> = vec![];
             for run in runs {
                 let directory = store_directory(dir, &run.run);
-                let Some(mut summary) = read_summary(&directory)? else {
+                let summary = if is_whole(&directory) { read_summary(&directory)? } else { None };
+                let Some(mut summary) = summary else {
                     let failed = read_json(&failed_file(dir, &run.run))?;
                     standings.push(failed.map_or(Standing::Missing, Standing::Failed));
                     continue;
@@ -207,7 +248,7 @@ impl Sweep {
                     fingerprint: summary.fingerprint.clone(),
                     wall_s: summary.wall_s,
                     threads: summary.threads,
-                    attempt: read_json(&directory.join("attempt.json"))?.unwrap_or_default(),
+                    attempt: read_json(&directory.join(ATTEMPT))?.unwrap_or_default(),
                     metrics: crate::METRICS.iter().map(|metric| metric.value(&summary, ALL)).collect(),
                 });
                 summaries.push(summary);

@@ -126,7 +126,7 @@ fn write_table(
         .chain(columns.iter().map(|c| Field { name: c.name, kind: c.kind, optional: c.optional }))
         .collect();
     let units = columns.iter().map(|column| (column.name, column.unit));
-    let properties = writer_properties(&[], units);
+    let properties = writer_properties(&[], units, &fields);
     let mut writer = SerializedFileWriter::new(to, schema(table.name, &fields)?, properties)?;
     let empty = || Pending {
         labels: vec![vec![]; labels.len()],

@@ -1,6 +1,6 @@
 //! Marked blocks of the docs, written from kept rows: `<!-- reproduce: hopper fig3 -->` to `<!-- end -->`.
 
-use super::{Book, PAPERS, PaperResult, Scale, Shelf, kept::Kept, text};
+use super::{Book, PAPERS, Paper, PaperResult, Scale, Shelf, kept::Kept, text};
 use crate::{error::ScenarioError, section::did_you_mean};
 use std::{
     collections::BTreeMap,
@@ -112,22 +112,10 @@ struct Results<'r> {
 }
 
 impl Results<'_> {
-    fn block(&mut self, words: &[&str]) -> Result<String, ScenarioError> {
-        let (scale, words) = match words {
-            [rest @ .., "quick"] => (Scale::Quick, rest),
-            [rest @ .., "full"] => (Scale::Full, rest),
-            all => (Scale::Full, all),
-        };
-        let [name, what, rest @ ..] = words else {
-            return Err(ScenarioError::new("write `reproduce: PAPER FIGURE` or `reproduce: PAPER claims [FIGURE]`"));
-        };
-        let Some(paper) = PAPERS.iter().find(|paper| paper.name == *name) else {
-            let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-            let error = ScenarioError::new(format!("no paper `{name}`"));
-            return Err(did_you_mean(error, anabranch_settings::nearest(name, names)));
-        };
+    /// Judges the kept rows of a paper, once.
+    fn fetch(&mut self, paper: Paper, scale: Scale) -> Result<(), ScenarioError> {
         if !self.books.contains_key(paper.name) {
-            self.books.insert(paper.name, Book::in_folder(*paper, &self.root.join("claims"))?);
+            self.books.insert(paper.name, Book::in_folder(paper, &self.root.join("claims"))?);
         }
         let book = &self.books[paper.name];
         let key = (paper.name, scale.word());
@@ -136,7 +124,38 @@ impl Results<'_> {
             let result = Shelf::of_kept(book, scale, &kept)?;
             self.found.insert(key, (result, kept, book.plans(scale)?));
         }
-        let (result, kept, plans) = &self.found[&key];
+        Ok(())
+    }
+
+    fn block(&mut self, words: &[&str]) -> Result<String, ScenarioError> {
+        let (scale, words) = match words {
+            [rest @ .., "quick"] => (Scale::Quick, rest),
+            [rest @ .., "full"] => (Scale::Full, rest),
+            all => (Scale::Full, all),
+        };
+        let [name, what, rest @ ..] = words else {
+            return Err(ScenarioError::new(
+                "write `reproduce: PAPER FIGURE`, `reproduce: PAPER claims [FIGURE]` or `reproduce: all totals`",
+            ));
+        };
+        if (*name, *what) == ("all", "totals") {
+            for paper in PAPERS {
+                self.fetch(*paper, scale)?;
+            }
+            let of = |paper: &Paper| {
+                let (result, _, plans) = &self.found[&(paper.name, scale.word())];
+                (*paper, result, plans)
+            };
+            return Ok(text::totals_table(&PAPERS.iter().map(of).collect::<Vec<_>>(), scale));
+        }
+        let Some(paper) = PAPERS.iter().find(|paper| paper.name == *name) else {
+            let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+            let error = ScenarioError::new(format!("no paper `{name}`"));
+            return Err(did_you_mean(error, anabranch_settings::nearest(name, names)));
+        };
+        self.fetch(*paper, scale)?;
+        let book = &self.books[paper.name];
+        let (result, kept, plans) = &self.found[&(paper.name, scale.word())];
         if *what == "claims" {
             let wanted = rest.first();
             let claims: Vec<_> = result

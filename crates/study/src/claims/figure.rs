@@ -4,11 +4,11 @@ use super::{
     Book, Coordinate, Plan,
     judge::sig,
     metric::ALL,
-    model::{Figure, FigureKind, Filter},
+    model::{Across, Figure, FigureKind, Filter},
     plan::{at, coordinates},
     rows::Rows,
 };
-use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape, Estimate};
+use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure with what came out.
@@ -140,7 +140,8 @@ impl Figure {
             Some((least, most)) => format!("{least} to {most} seeds, 95 % intervals"),
             None => String::new(),
         };
-        let subtitle = format!("{note}; {seeds_words}");
+        let across = if self.across == Across::Median { "medians of " } else { "" };
+        let subtitle = format!("{note}; {across}{seeds_words}");
         let x_names: Vec<String> = x_values.iter().map(|value| written(&self.x, value)).collect();
         let numbers: Vec<f64> = match own.iter().flat_map(|plan| &plan.sweep.plan.axes).find(|axis| axis.key == self.x)
         {
@@ -303,11 +304,10 @@ impl Cells<'_> {
             })
         };
         let published = self.figure.published.iter().find(|target| at_all(&target.at)).map(|target| target.value);
-        let endless = values.iter().any(|value| value.is_infinite());
-        let estimate = Estimate::of(&values).filter(|_| !endless);
+        let centre = self.figure.across.centre(&values);
         Some(ClaimMark {
-            mean: if endless { Some(f64::INFINITY) } else { estimate.map(|estimate| estimate.mean) },
-            interval: estimate.and_then(|estimate| estimate.interval()),
+            mean: centre.map(|(mean, _)| mean),
+            interval: centre.and_then(|(_, interval)| interval).filter(|(_, high)| high.is_finite()),
             seeds: values.len(),
             published,
         })
@@ -322,9 +322,13 @@ fn mark_words(mark: &ClaimMark, digits: usize) -> String {
         Some(mean) => {
             let text = sig(mean, digits);
             let half = mark.interval.map(|(low, high)| (high - low) / 2.0);
-            match half {
-                None => text,
-                Some(half) => {
+            match (half, mark.interval) {
+                (None, _) => text,
+                // A median rarely lies in the middle.
+                (Some(half), Some((low, high))) if (mean - low - half).abs() > 1e-9 * half => {
+                    format!("{text} [{}, {}]", sig(low, digits), sig(high, digits))
+                }
+                (Some(half), _) => {
                     let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
                     let half =
                         if decimals == 0 && half >= 10_000.0 { sig(half, 3) } else { format!("{half:.decimals$}") };
@@ -353,6 +357,8 @@ mod tests {
         };
         assert_eq!(mark_words(&mark(1.3794, 0.0123, None), 4), "1.379 ±0.012");
         assert_eq!(mark_words(&mark(12_345.0, 123.0, Some(244.0)), 3), "12,300 ±123 (244)");
+        let median = ClaimMark { interval: Some((99.0, 502.0)), ..mark(110.4, 0.0, Some(110.0)) };
+        assert_eq!(mark_words(&median, 3), "110 [99.0, 502] (110)");
         assert_eq!(mark_words(&mark(f64::INFINITY, 0.0, None), 3), "never ends");
     }
 }

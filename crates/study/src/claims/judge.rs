@@ -2,13 +2,13 @@
 
 use super::{
     Coordinate, Plan, Scale,
-    model::{Best, Claim, ClaimKind, Published, Reduce, Take},
+    model::{Across, Best, Claim, ClaimKind, Published, Reduce, Take},
     rows::Rows,
     select::Group,
     verdict::{self, Compared, Effect, Verdict},
 };
 use crate::error::ScenarioError;
-use anabranch_report::{Estimate, FEWEST_PAIRS, significant_digits};
+use anabranch_report::{FEWEST_PAIRS, significant_digits};
 use std::collections::BTreeMap;
 
 /// A claim with what came out.
@@ -33,11 +33,11 @@ pub struct Detail {
     pub at: Coordinate,
     /// The load balancer of side A.
     pub a: String,
-    /// Its mean.
+    /// Its mean, or median.
     pub a_mean: f64,
     /// The load balancer of side B; empty where there is none.
     pub b: String,
-    /// Its mean.
+    /// Its mean, or median.
     pub b_mean: f64,
     /// What is judged: per cent of a change, times of a factor, else the value itself.
     pub effect: f64,
@@ -104,7 +104,11 @@ impl Claim {
         match &self.kind {
             ClaimKind::Shown(_) => (Verdict::NoNumber, None),
             ClaimKind::Value(_, published) => {
-                let each = |(detail, _): &(Detail, Option<Compared>)| match detail.seeds < FEWEST_PAIRS {
+                let few = |detail: &Detail| match self.across {
+                    Across::Mean => detail.seeds < FEWEST_PAIRS,
+                    Across::Median => detail.interval.is_none(),
+                };
+                let each = |(detail, _): &(Detail, Option<Compared>)| match few(detail) {
                     true => Verdict::TooFewSeeds,
                     false => verdict::of_value(detail.effect, detail.interval, *published, self.tolerance),
                 };
@@ -116,28 +120,33 @@ impl Claim {
                     compared.iter().map(|compared| verdict::of_equality(*compared, self.tolerance)).collect();
                 (verdict::of_every(&verdicts), None)
             }
-            ClaimKind::Order(_, strict) | ClaimKind::Trend(_, _, strict) => {
-                (verdict::of_order(&compared, *strict), None)
+            ClaimKind::Order(_, strict) => (verdict::of_order(&compared, (!strict).then_some(self.tolerance)), None),
+            ClaimKind::Trend(_, _, strict) => {
+                let verdict = verdict::of_order(&compared, (!strict).then_some(self.tolerance));
+                let moves = found.iter().any(|(detail, _)| detail.significant == Some(true) && detail.effect < 0.0);
+                // Level all the way is no trend.
+                let flat = verdict == Verdict::Reproduced && !moves;
+                (if flat { Verdict::NotReproduced } else { verdict }, None)
             }
-            ClaimKind::Change(_, _, published) => self.of_effects(found, differ, *published, 0.0),
-            ClaimKind::Factor(_, _, published) => self.of_effects(found, differ, *published, 1.0),
+            ClaimKind::Change(_, _, published) => self.of_effects(found, differ, *published, (0.0, 1.0)),
+            ClaimKind::Factor(_, _, published) => self.of_effects(found, differ, *published, (1.0, 0.01)),
         }
     }
 
-    /// Over effects around `none`: 0 for changes, 1 for factors.
+    /// Over effects around `none`, 0 for changes and 1 for factors, in units of which so many are a per cent.
     fn of_effects(
         &self,
         found: &[(Detail, Option<Compared>)],
         differ: Option<Vec<bool>>,
         published: Published,
-        none: f64,
+        (none, percent): (f64, f64),
     ) -> (Verdict, Option<usize>) {
         let Some(differ) = differ else { return (Verdict::TooFewSeeds, None) };
         let published = shifted(published, none);
         let each = |at: usize| {
             let detail = &found[at].0;
             let interval = detail.interval.map(|(low, high)| (low - none, high - none));
-            let effect = Effect { mean: detail.effect - none, interval, significant: differ[at] };
+            let effect = Effect { mean: detail.effect - none, interval, significant: differ[at], percent };
             verdict::of_effect(effect, published, self.tolerance)
         };
         if self.take != Take::Most {
@@ -221,6 +230,9 @@ impl Claim {
         let is_change = matches!(self.kind, ClaimKind::Change(..) | ClaimKind::Equal(..));
         let plain = |value: f64| if is_change { signed(value) } else { sig(value, digits) };
         let one = |detail: &Detail| {
+            if let (Across::Median, Some((low, high))) = (self.across, detail.interval) {
+                return format!("{} ({} to {}){unit}", plain(detail.effect), plain(low), plain(high));
+            }
             let half = detail.interval.map(|(low, high)| (high - low) / 2.0).filter(|half| half.is_finite());
             let half = half.map_or(String::new(), |half| format!(" ±{}", sig(half, 2)));
             format!("{}{half}{unit}", plain(detail.effect))
@@ -284,6 +296,19 @@ impl Claim {
         }
     }
 
+    /// The mean or median of a value per seed, with its interval.
+    fn centre(&self, values: &Series) -> Option<(f64, Option<(f64, f64)>)> {
+        self.across.centre(&values.values().copied().collect::<Vec<_>>())
+    }
+
+    /// Two sides by their means or medians.
+    fn compared(&self, pairs: &[(f64, f64)]) -> Option<Compared> {
+        match self.across {
+            Across::Mean => Compared::of(pairs),
+            Across::Median => Compared::of_medians(pairs),
+        }
+    }
+
     /// Whether either side is the best of several.
     fn has_choice(&self) -> (bool, bool) {
         use super::model::Operand;
@@ -342,7 +367,7 @@ impl Judging<'_> {
             .iter()
             .map(|scheme| Some(Side { scheme: scheme.clone(), values: self.series(coordinates, scheme)? }));
         let sides: Vec<Side> = sides.collect::<Option<_>>()?;
-        let mean = |side: &Side| side.values.values().sum::<f64>() / side.values.len().max(1) as f64;
+        let mean = |side: &Side| self.claim.centre(&side.values).map_or(f64::NAN, |(mean, _)| mean);
         let sign = if self.claim.better == Best::Higher { -1.0 } else { 1.0 };
         sides.into_iter().min_by(|a, b| (sign * mean(a)).total_cmp(&(sign * mean(b))))
     }
@@ -386,17 +411,17 @@ impl Judging<'_> {
     }
 
     fn value(&self, group: &Group, side: &Side) -> Option<Detail> {
-        let estimate = Estimate::of(&side.values.values().copied().collect::<Vec<_>>())?;
+        let (mean, interval) = self.claim.centre(&side.values)?;
         Some(Detail {
             at: group.at.clone(),
             a: side.scheme.clone(),
-            a_mean: estimate.mean,
+            a_mean: mean,
             b: String::new(),
             b_mean: f64::NAN,
-            effect: estimate.mean,
-            interval: estimate.interval(),
+            effect: mean,
+            interval,
             significant: None,
-            seeds: estimate.seeds,
+            seeds: side.values.len(),
         })
     }
 
@@ -415,7 +440,7 @@ impl Judging<'_> {
             };
             let b = self.best(&group.b, &b_schemes)?;
             for a in a_sides {
-                let compared = Compared::of(&pairs(&a.values, &b.values))?;
+                let compared = self.claim.compared(&pairs(&a.values, &b.values))?;
                 ratios.push(
                     a.values.iter().filter_map(|(seed, value)| Some((*seed, value / b.values.get(seed)?))).collect(),
                 );
@@ -424,7 +449,7 @@ impl Judging<'_> {
         }
         if self.claim.take == Take::Mean && found.len() > 1 {
             let pairs: Vec<(f64, f64)> = mean_of(&ratios).into_values().map(|ratio| (ratio, 1.0)).collect();
-            let compared = Compared::of(&pairs)?;
+            let compared = self.claim.compared(&pairs)?;
             let (a, b) = (found[0].0.a.clone(), found[0].0.b.clone());
             return Some(vec![self.comparison(vec![], &a, &b, compared)]);
         }
@@ -467,7 +492,7 @@ impl Judging<'_> {
     fn pairs(&self, groups: &[Group]) -> Found {
         let mut found = vec![];
         let mut add = |group: &Group, a: (&str, &Series), b: (&str, &Series), sign: f64| {
-            let mut compared = Compared::of(&pairs(a.1, b.1))?;
+            let mut compared = self.claim.compared(&pairs(a.1, b.1))?;
             if sign > 0.0 {
                 compared.change = -compared.change;
                 compared.interval = compared.interval.map(|(low, high)| (-high, -low));

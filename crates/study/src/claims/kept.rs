@@ -75,12 +75,8 @@ impl Kept {
 
     /// Keeps the rows of a study, unless more are kept already; says whether it does.
     pub fn put(&mut self, study: &str, scale: Scale, rows: Rows) -> bool {
-        let runs = |rows: &Rows| {
-            let run = |row: &super::rows::Row| (row.point.clone(), row.scheme.clone(), row.seed);
-            rows.rows.iter().map(run).collect::<std::collections::BTreeSet<_>>().len()
-        };
         let key = (study.to_string(), scale.word());
-        if self.rows.get(&key).is_some_and(|there| runs(there) > runs(&rows)) {
+        if self.rows.get(&key).is_some_and(|there| there.runs() > rows.runs()) {
             return false;
         }
         self.rows.insert(key, rows);

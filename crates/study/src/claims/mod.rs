@@ -26,7 +26,7 @@ pub use judge::{Detail, Judged};
 pub use kept::Kept;
 pub use metric::{LinkFilter, Metric, MetricError};
 pub use model::{
-    Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take, Target,
+    Across, Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take, Target,
 };
 pub use parse::SourceFile;
 pub use plan::{Coordinate, Plan, Scale};

@@ -2,7 +2,7 @@
 
 use super::Metric;
 use crate::tree::Place;
-use anabranch_report::SweepAxis;
+use anabranch_report::{Estimate, SweepAxis, median};
 
 /// Values that dimensions may have, in the order given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,6 +129,8 @@ pub struct Figure {
     pub y_title: Option<String>,
     /// Whether y is logarithmic.
     pub log: bool,
+    /// What of the seeds is drawn.
+    pub across: Across,
     /// The scheme whose value everything is divided by.
     pub relative_to: Option<String>,
     /// Whether the rows of the table are the values of x, instead of the series.
@@ -182,6 +184,27 @@ pub enum Reduce {
     Spread,
 }
 
+/// What of several seeds counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Across {
+    /// The mean.
+    #[default]
+    Mean,
+    /// The median, where one seed in several is far off.
+    Median,
+}
+
+impl Across {
+    /// The mean or median of a value per seed, with its 95 % interval; `None` where there are no values.
+    pub(super) fn centre(self, values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+        match self {
+            Across::Median => median(values),
+            Across::Mean if values.iter().any(|value| value.is_infinite()) => Some((f64::INFINITY, None)),
+            Across::Mean => Estimate::of(values).map(|estimate| (estimate.mean, estimate.interval())),
+        }
+    }
+}
+
 /// Which end of a metric is the good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
@@ -211,7 +234,7 @@ pub enum ClaimKind {
     Value(Operand, Published),
     /// A and B are alike.
     Equal(Operand, Operand),
-    /// Tiers of schemes, each better than all that come later; not strict: none worse.
+    /// Tiers of schemes, each better than all that come later; not strict: or level.
     Order(Vec<Vec<String>>, bool),
     /// From one value of `along` to the next: 1 rises, -1 falls; not strict: or stays.
     Trend(Vec<String>, f64, bool),
@@ -248,7 +271,9 @@ pub struct Claim {
     pub each: Vec<String>,
     /// Which groups count.
     pub take: Take,
-    /// What still counts as the published number, as a share of it.
+    /// What of the seeds counts.
+    pub across: Across,
+    /// What still counts as the published number, as a share of it; as alike or level, as a share of the other side.
     pub tolerance: f64,
     /// Which end of the metric is good.
     pub better: Best,

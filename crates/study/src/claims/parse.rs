@@ -4,7 +4,8 @@ use super::{
     Book, Paper,
     metric::Metric,
     model::{
-        Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take, Target,
+        Across, Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take,
+        Target,
     },
 };
 use crate::{
@@ -46,6 +47,7 @@ const FIGURE: &[&str] = &[
     "y_title",
     "log",
     "relative_to",
+    "across",
     "table_rows",
     "digits",
     "published",
@@ -67,6 +69,7 @@ const CLAIM: &[&str] = &[
     "b_where",
     "each",
     "take",
+    "across",
     "published",
     "tolerance",
     "ours",
@@ -313,6 +316,7 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
         x_title: table.section.read("x_title")?,
         y_title: table.section.read("y_title")?,
         log: table.section.read("log")?.unwrap_or(false),
+        across: across(&mut table)?,
         relative_to: table.section.read("relative_to")?,
         rows_are_x: table.section.word("table_rows", &["series", "x"])? == Some("x"),
         digits: table.section.read::<u64>("digits")?.unwrap_or(3).clamp(1, 9) as usize,
@@ -367,7 +371,7 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         Some("mean") => Take::Mean,
         _ => Take::Every,
     };
-    let usual = if kind_word == "equal" { 0.02 } else { 0.25 };
+    let usual = if matches!(kind_word, "equal" | "order" | "trend") { 0.02 } else { 0.25 };
     let claim = Claim {
         id,
         figure,
@@ -382,6 +386,7 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         b_filter: table.filter("b_where")?,
         each: table.texts("each")?.unwrap_or_default(),
         take,
+        across: across(&mut table)?,
         tolerance: table.section.read("tolerance")?.unwrap_or(usual),
         better: match table.section.word("better", &["lower", "higher"])? {
             Some("higher") => Best::Higher,
@@ -399,6 +404,13 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
             .at(claim.place.clone()));
     }
     Ok(claim)
+}
+
+fn across(table: &mut Table<'_>) -> Result<Across, ScenarioError> {
+    Ok(match table.section.word("across", &["mean", "median"])? {
+        Some("median") => Across::Median,
+        _ => Across::Mean,
+    })
 }
 
 fn kind(table: &mut Table<'_>, word: &str, along: Option<&String>) -> Result<ClaimKind, ScenarioError> {

@@ -193,6 +193,11 @@ impl Rows {
         self.rows.iter().filter(fits).filter_map(|row| Some((row.seed, row.values[place]?))).collect()
     }
 
+    /// How many runs they are of.
+    pub fn runs(&self) -> usize {
+        self.rows.iter().map(|row| (&row.point, &row.scheme, row.seed)).collect::<BTreeSet<_>>().len()
+    }
+
     /// The commits of its rows.
     pub fn commits(&self) -> BTreeSet<&str> {
         self.rows.iter().map(|row| row.commit.as_str()).collect()

@@ -22,7 +22,7 @@ use crate::{
     tree::Tree,
 };
 use anabranch_report::{
-    FailedRun, Manifest, SweepRun, failed_file, read_summary, store_directory, write_claim_figures,
+    FailedRun, Manifest, SweepRun, failed_file, is_whole, read_summary, store_directory, write_claim_figures,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -109,7 +109,7 @@ impl Others {
         paths.sort();
         for path in paths {
             let Ok(Some(manifest)) = Manifest::read(&path) else { continue };
-            if manifest.version != VERSION || manifest.commit == COMMIT || !path.join("summary.json").exists() {
+            if manifest.version != VERSION || manifest.commit == COMMIT || !is_whole(&path) {
                 continue;
             }
             let Ok(tree) = Tree::parse("manifest", &manifest.scenario) else { continue };
@@ -135,7 +135,7 @@ impl Shelving<'_> {
     /// Where a finished run lies.
     fn place(&self, run: &str) -> Option<PathBuf> {
         let own = store_directory(self.directory, run);
-        match own.join("summary.json").exists() {
+        match is_whole(&own) {
             true => Some(own),
             false => self.others.get(run).cloned(),
         }

@@ -1,9 +1,10 @@
 //! Verdicts as text: CSV for programs, Markdown for the docs.
 
 use super::{
-    Book, Claim, Plan, Scale,
+    Book, Claim, Paper, Plan, Scale,
     judge::{Detail, Judged},
     kept::Kept,
+    rows::Rows,
     run::{Outcome, PaperResult, Reproduction},
     verdict::Verdict,
 };
@@ -124,6 +125,43 @@ pub fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
     }
     let parts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.words())).collect();
     if parts.is_empty() { "no claims".into() } else { parts.join(", ") }
+}
+
+/// How often each verdict came out, a row per paper and one for all, in Markdown.
+pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Plan>)], scale: Scale) -> String {
+    let all = || papers.iter().flat_map(|(_, result, _)| result.claims.iter().map(|(_, judged)| judged.verdict));
+    let verdicts: BTreeSet<Verdict> = all().collect();
+    let mut text = String::from("| paper | claims |");
+    verdicts.iter().for_each(|verdict| text += &format!(" {} |", verdict.words()));
+    text += &format!(" runs | seeds |\n|---|{}\n", "---|".repeat(verdicts.len() + 3));
+    let mut row = |name: &str, found: &[Verdict], runs: usize, seeds: BTreeSet<usize>| {
+        text += &format!("| {name} | {} |", found.len());
+        for verdict in &verdicts {
+            text += &format!(" {} |", found.iter().filter(|found| *found == verdict).count());
+        }
+        let seeds = match (seeds.first(), seeds.last()) {
+            (Some(least), Some(most)) if least != most => format!("{least} to {most}"),
+            (Some(seeds), _) => seeds.to_string(),
+            _ => "-".into(),
+        };
+        text += &format!(" {runs} | {seeds} |\n");
+    };
+    let mut sum = (0, BTreeSet::new());
+    let mut commits = BTreeSet::new();
+    for (paper, result, plans) in papers {
+        let runs = result.rows.values().map(Rows::runs).sum();
+        let planned = result.rows.keys().filter_map(|id| Some(plans.get(id)?.sweep.plan.seeds.len()));
+        let seeds: BTreeSet<usize> = planned.collect();
+        let verdicts: Vec<Verdict> = result.claims.iter().map(|(_, judged)| judged.verdict).collect();
+        sum.0 += runs;
+        sum.1.extend(seeds.iter().copied());
+        commits.extend(result.rows.values().flat_map(Rows::commits));
+        row(paper.title, &verdicts, runs, seeds);
+    }
+    row("all", &all().collect::<Vec<_>>(), sum.0, sum.1);
+    let commits: Vec<&str> = commits.into_iter().collect();
+    let commits = if commits.is_empty() { "nothing run".into() } else { format!("commit {}", commits.join(", ")) };
+    text + &format!("\n`anabranch reproduce all --scale {}`; {commits}.\n", scale.word())
 }
 
 /// A table of verdicts in Markdown, with the studies they rest on below it.

@@ -1,7 +1,7 @@
 //! The rule that turns numbers into a verdict. Numbers alone: no files, no names.
 
 use super::model::Published;
-use anabranch_report::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm};
+use anabranch_report::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub enum Verdict {
     NotReproduced,
     /// The paper gives no number to compare with.
     NoNumber,
-    /// Fewer than three seeds.
+    /// Fewer than three seeds, or so much noise that the published number is neither found nor missed.
     TooFewSeeds,
     /// The runs are not there.
     NotRun,
@@ -31,7 +31,7 @@ impl Verdict {
             Verdict::Weaker => "same direction, weaker",
             Verdict::NotReproduced => "not reproduced",
             Verdict::NoNumber => "no number published",
-            Verdict::TooFewSeeds => "too few seeds",
+            Verdict::TooFewSeeds => "too few seeds to tell",
             Verdict::NotRun => "not run",
         }
     }
@@ -40,11 +40,11 @@ impl Verdict {
 /// Two sides, compared seed by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
-    /// Mean of A.
+    /// Mean of A, or median.
     pub a: f64,
-    /// Mean of B.
+    /// Mean of B, or median.
     pub b: f64,
-    /// Mean of A over that of B, less one.
+    /// That of A over that of B, less one; of medians that of the changes.
     pub change: f64,
     /// Its 95 % interval.
     pub interval: Option<(f64, f64)>,
@@ -87,6 +87,21 @@ impl Compared {
         Some(Compared { a, b, change: share(paired.difference.mean), interval, test: paired.test, seeds })
     }
 
+    /// As [`Compared::of`], by medians: that of the changes seed by seed, tested by their signs.
+    pub fn of_medians(pairs: &[(f64, f64)]) -> Option<Self> {
+        let change = |(a, b): &(f64, f64)| match a == b {
+            true => 0.0,
+            false if b.is_infinite() => -1.0,
+            false if *b == 0.0 => (a - b).signum() * f64::INFINITY,
+            false => a / b - 1.0,
+        };
+        let changes: Vec<f64> = pairs.iter().map(change).collect();
+        let (change, interval) = median(&changes)?;
+        let side = |side: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(side).collect::<Vec<_>>());
+        let (a, b) = (side(|pair| pair.0)?.0, side(|pair| pair.1)?.0);
+        Some(Compared { a, b, change, interval, test: sign_test(&changes), seeds: pairs.len() })
+    }
+
     /// The p-value that a family is corrected with; `None` where there are too few seeds.
     fn p(&self) -> Option<f64> {
         match self.test {
@@ -114,58 +129,66 @@ pub struct Effect {
     pub interval: Option<(f64, f64)>,
     /// Whether it differs from none.
     pub significant: bool,
+    /// One per cent in its unit.
+    pub percent: f64,
 }
+
+/// So many per cent in the direction that a paper claims must have no room in an interval, for the direction to be missed
+/// instead of lost in noise.
+const ROOM: f64 = 5.0;
 
 /// The verdict over an effect with a direction. `tolerance` is a share of the published number.
 pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) -> Verdict {
-    let yes = |holds: bool| if holds { Verdict::Reproduced } else { Verdict::NotReproduced };
     let towards = |sign: f64| effect.significant && effect.mean * sign > 0.0;
+    let fit = |low: f64, high: f64, tolerance: f64, size: f64| {
+        Fit::of(effect.mean, effect.interval, (low, high), tolerance, size)
+    };
     let (low, high) = match published {
-        Published::Direction(sign) => return yes(towards(sign)),
-        // A bound on how far behind says nothing of being ahead.
-        Published::AtMost(bound) => return yes(reaches(effect.mean, effect.interval, f64::NEG_INFINITY, bound, 0.0)),
-        Published::AtLeast(bound) if bound <= 0.0 => {
-            return yes(reaches(effect.mean, effect.interval, bound, f64::INFINITY, 0.0));
+        Published::Direction(sign) if towards(sign) => return Verdict::Reproduced,
+        Published::Direction(sign) => {
+            let (low, high) = effect.interval.unwrap_or((effect.mean, effect.mean));
+            let room = if sign > 0.0 { high } else { -low };
+            let reversed = effect.significant || room < ROOM * effect.percent;
+            return if reversed { Verdict::NotReproduced } else { Verdict::TooFewSeeds };
         }
+        // A bound on how far behind says nothing of being ahead.
+        Published::AtMost(bound) => return fit(f64::NEG_INFINITY, bound, 0.0, bound.abs()).verdict(),
+        Published::AtLeast(bound) if bound <= 0.0 => return fit(bound, f64::INFINITY, 0.0, bound.abs()).verdict(),
         Published::AtLeast(bound) => (bound, f64::INFINITY),
         Published::Number(number) => (number, number),
         Published::Range(low, high) => (low, high),
     };
-    let fits = reaches(effect.mean, effect.interval, low, high, tolerance);
     if low <= 0.0 && high >= 0.0 {
         // What may be nothing needs no direction; beyond it one is needed.
+        let size = low.abs().max(high.abs());
         let sign = if high.abs() >= low.abs() { 1.0 } else { -1.0 };
-        return match fits {
-            true => Verdict::Reproduced,
-            false if low != high && towards(sign) => Verdict::Stronger,
-            false => Verdict::NotReproduced,
+        return match fit(low, high, tolerance, size) {
+            Fit::Missed if low != high && towards(sign) => Verdict::Stronger,
+            fit => fit.verdict(),
         };
     }
     let sign = low.signum();
-    if !towards(sign) {
-        return Verdict::NotReproduced;
+    match fit(low, high, tolerance, effect.mean.abs()) {
+        Fit::Within if towards(sign) => Verdict::Reproduced,
+        Fit::Within | Fit::Unclear => Verdict::TooFewSeeds,
+        Fit::Missed if !towards(sign) => Verdict::NotReproduced,
+        Fit::Missed => {
+            let (near, size) = (if sign > 0.0 { low } else { high }, effect.mean * sign);
+            if size < near * sign { Verdict::Weaker } else { Verdict::Stronger }
+        }
     }
-    if fits {
-        return Verdict::Reproduced;
-    }
-    let (near, size) = (if sign > 0.0 { low } else { high }, effect.mean * sign);
-    if size < near * sign { Verdict::Weaker } else { Verdict::Stronger }
 }
 
-/// The verdict over a number that stands for itself. An interval that holds zero is too wide to reach anything.
+/// The verdict over a number that stands for itself.
 pub(super) fn of_value(mean: f64, interval: Option<(f64, f64)>, published: Published, tolerance: f64) -> Verdict {
-    let (low, high, tolerance) = match published {
-        Published::Number(number) => (number, number, tolerance),
-        Published::Range(low, high) => (low, high, tolerance),
-        Published::AtMost(bound) => (f64::NEG_INFINITY, bound, 0.0),
-        Published::AtLeast(bound) => (bound, f64::INFINITY, 0.0),
+    let (range, tolerance) = match published {
+        Published::Number(number) => ((number, number), tolerance),
+        Published::Range(low, high) => ((low, high), tolerance),
+        Published::AtMost(bound) => ((f64::NEG_INFINITY, bound), 0.0),
+        Published::AtLeast(bound) => ((bound, f64::INFINITY), 0.0),
         Published::Direction(_) => return Verdict::NoNumber,
     };
-    let interval = interval.filter(|(low, high)| low * high > 0.0);
-    match reaches(mean, interval, low, high, tolerance) {
-        true => Verdict::Reproduced,
-        false => Verdict::NotReproduced,
-    }
+    Fit::of(mean, interval, range, tolerance, mean.abs()).verdict()
 }
 
 /// The verdict over two sides that should be alike: the whole interval lies within the tolerance.
@@ -174,18 +197,37 @@ pub(super) fn of_equality(compared: Compared, tolerance: f64) -> Verdict {
         return Verdict::TooFewSeeds;
     }
     let (low, high) = compared.interval.unwrap_or((compared.change, compared.change));
-    if low >= -tolerance && high <= tolerance { Verdict::Reproduced } else { Verdict::NotReproduced }
+    match () {
+        () if low >= -tolerance && high <= tolerance => Verdict::Reproduced,
+        () if low <= tolerance && high >= -tolerance => Verdict::TooFewSeeds,
+        () => Verdict::NotReproduced,
+    }
 }
 
-/// The verdict over comparisons that should each be below none (A ahead); not strict: none above.
-pub(super) fn of_order(pairs: &[Compared], strict: bool) -> Verdict {
+/// The verdict over comparisons that should each be below none (A ahead). `level` is what each may lie behind and still be
+/// level, as a share; `None` where it must be ahead.
+pub(super) fn of_order(pairs: &[Compared], level: Option<f64>) -> Verdict {
     let Some(differ) = significant(pairs) else { return Verdict::TooFewSeeds };
-    let ahead = pairs.iter().zip(&differ).filter(|(pair, differ)| **differ && pair.change < 0.0).count();
-    let behind = pairs.iter().zip(&differ).filter(|(pair, differ)| **differ && pair.change > 0.0).count();
+    let ahead = |(pair, differ): (&Compared, &bool)| *differ && pair.change < 0.0;
+    if let Some(level) = level {
+        let each = |pair: (&Compared, &bool)| {
+            let (low, high) = pair.0.interval.unwrap_or((pair.0.change, pair.0.change));
+            match () {
+                () if ahead(pair) || high <= level => Verdict::Reproduced,
+                () if *pair.1 && low > level => Verdict::NotReproduced,
+                () => Verdict::TooFewSeeds,
+            }
+        };
+        return of_every(&pairs.iter().zip(&differ).map(each).collect::<Vec<_>>());
+    }
+    let behind = pairs.iter().zip(&differ).any(|(pair, differ)| *differ && pair.change > 0.0);
+    let count = pairs.iter().zip(&differ).filter(|pair| ahead(*pair)).count();
+    let room = |pair: &Compared| -pair.interval.map_or(pair.change, |(low, _)| low) >= ROOM / 100.0;
     match () {
-        () if behind > 0 => Verdict::NotReproduced,
-        () if !strict || ahead == pairs.len() => Verdict::Reproduced,
-        () if ahead > 0 => Verdict::Weaker,
+        () if behind => Verdict::NotReproduced,
+        () if count == pairs.len() => Verdict::Reproduced,
+        () if count > 0 => Verdict::Weaker,
+        () if pairs.iter().all(room) => Verdict::TooFewSeeds,
         () => Verdict::NotReproduced,
     }
 }
@@ -194,8 +236,8 @@ pub(super) fn of_order(pairs: &[Compared], strict: bool) -> Verdict {
 pub(super) fn of_every(verdicts: &[Verdict]) -> Verdict {
     const WORST_FIRST: [Verdict; 7] = [
         Verdict::NotRun,
-        Verdict::TooFewSeeds,
         Verdict::NotReproduced,
+        Verdict::TooFewSeeds,
         Verdict::Weaker,
         Verdict::Stronger,
         Verdict::Reproduced,
@@ -204,11 +246,41 @@ pub(super) fn of_every(verdicts: &[Verdict]) -> Verdict {
     WORST_FIRST.into_iter().find(|verdict| verdicts.contains(verdict)).unwrap_or(Verdict::NotRun)
 }
 
-/// Whether the mean lies from `low` to `high`, both widened by a share of themselves, or the interval reaches them.
-fn reaches(mean: f64, interval: Option<(f64, f64)>, low: f64, high: f64, tolerance: f64) -> bool {
-    let wider = |bound: f64, sign: f64| if bound.is_finite() { bound + sign * tolerance * bound.abs() } else { bound };
-    let within = mean >= wider(low, -1.0) && mean <= wider(high, 1.0);
-    within || interval.is_some_and(|(from, to)| from <= high && to >= low)
+/// How a number with its interval stands to what is published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fit {
+    /// The mean lies there, and is known well enough.
+    Within,
+    /// Neither found nor missed: more seeds would tell.
+    Unclear,
+    /// Neither the mean nor any of the interval lies there.
+    Missed,
+}
+
+impl Fit {
+    /// Of a range, whose ends are widened by a share of themselves for the mean. It is known well enough where half the
+    /// interval is at most half of `size`, or all of it lies in the range: noise never makes a number fit.
+    fn of(mean: f64, interval: Option<(f64, f64)>, (low, high): (f64, f64), tolerance: f64, size: f64) -> Self {
+        let wider =
+            |bound: f64, sign: f64| if bound.is_finite() { bound + sign * tolerance * bound.abs() } else { bound };
+        let (least, most) = (wider(low, -1.0), wider(high, 1.0));
+        let (from, to) = interval.unwrap_or((mean, mean));
+        let within = mean >= least && mean <= most;
+        let known = (to - from) / 2.0 <= size / 2.0 || (from >= least && to <= most);
+        match () {
+            () if within && known => Fit::Within,
+            () if within || (from <= high && to >= low) => Fit::Unclear,
+            () => Fit::Missed,
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        match self {
+            Fit::Within => Verdict::Reproduced,
+            Fit::Unclear => Verdict::TooFewSeeds,
+            Fit::Missed => Verdict::NotReproduced,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -216,7 +288,7 @@ mod tests {
     use super::*;
 
     fn effect(mean: f64, half: f64) -> Effect {
-        Effect { mean, interval: Some((mean - half, mean + half)), significant: mean.abs() > half }
+        Effect { mean, interval: Some((mean - half, mean + half)), significant: mean.abs() > half, percent: 1.0 }
     }
 
     #[test]
@@ -227,17 +299,40 @@ mod tests {
         assert_eq!(of(-9.9, 0.01), Verdict::Reproduced);
         assert_eq!(of(-5.9, 0.01), Verdict::Weaker);
         assert_eq!(of(-10.1, 0.01), Verdict::Stronger);
-        // The published number lies in the interval from -8.5 to -0.5.
-        assert_eq!(of(-4.5, 4.0), Verdict::Reproduced);
         assert_eq!(of(8.0, 0.01), Verdict::NotReproduced, "the other way");
     }
 
     #[test]
     fn noise_is_no_direction() {
-        // -8 on average, but the interval holds zero.
-        assert_eq!(of_effect(effect(-8.0, 8.5), Published::Number(-8.0), 0.25), Verdict::NotReproduced);
-        assert_eq!(of_effect(effect(-8.0, 8.5), Published::Direction(-1.0), 0.25), Verdict::NotReproduced);
+        // -8 on average, but the interval holds zero; it holds -8 too, so that nothing is said against it.
+        assert_eq!(of_effect(effect(-8.0, 8.5), Published::Number(-8.0), 0.25), Verdict::TooFewSeeds);
+        assert_eq!(of_effect(effect(-8.0, 8.5), Published::Direction(-1.0), 0.25), Verdict::TooFewSeeds);
+        // From -4.5 to 3.5 there is no room for 5 %; from -2 to 10 there is for 10 the other way.
+        assert_eq!(of_effect(effect(-0.5, 4.0), Published::Direction(-1.0), 0.25), Verdict::NotReproduced);
+        assert_eq!(of_effect(effect(4.0, 6.0), Published::Direction(-1.0), 0.25), Verdict::NotReproduced);
+        assert_eq!(of_effect(effect(4.0, 6.0), Published::Direction(1.0), 0.25), Verdict::TooFewSeeds);
+        assert_eq!(of_effect(effect(8.0, 1.0), Published::Direction(-1.0), 0.25), Verdict::NotReproduced);
         assert_eq!(of_effect(effect(-8.0, 7.5), Published::Direction(-1.0), 0.25), Verdict::Reproduced);
+        // From -5 to 3: neither a direction nor -8.
+        assert_eq!(of_effect(effect(-1.0, 4.0), Published::Number(-8.0), 0.25), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn noise_never_makes_a_number_fit() {
+        let of = |mean: f64, half: f64| of_effect(effect(mean, half), Published::Number(-8.0), 0.25);
+        // A wide interval around the number itself: half of 8 is 4.
+        assert_eq!((of(-8.0, 3.9), of(-8.0, 4.1)), (Verdict::Reproduced, Verdict::TooFewSeeds));
+        // The mean misses it, the interval from -8.5 to -0.5 holds it; from -7.9 to -3.1 it does not.
+        assert_eq!((of(-4.5, 4.0), of(-5.5, 2.4)), (Verdict::TooFewSeeds, Verdict::Weaker));
+        // From -24 to -8.1: more, for certain, though wide.
+        assert_eq!(of(-16.05, 7.95), Verdict::Stronger);
+        // At least 1: from 2 to 18 is wide, and all of it is there.
+        assert_eq!(of_effect(effect(10.0, 8.0), Published::AtLeast(1.0), 0.0), Verdict::Reproduced);
+        assert_eq!(of_effect(effect(10.0, 9.5), Published::AtLeast(1.0), 0.0), Verdict::TooFewSeeds);
+        // At most 8 behind: half of that is 4.
+        let behind = |mean: f64, half: f64| of_effect(effect(mean, half), Published::AtMost(8.0), 0.0);
+        assert_eq!((behind(6.0, 3.9), behind(6.0, 4.1)), (Verdict::Reproduced, Verdict::TooFewSeeds));
+        assert_eq!((behind(-20.0, 15.0), behind(9.0, 1.5)), (Verdict::Reproduced, Verdict::TooFewSeeds));
     }
 
     #[test]
@@ -258,10 +353,10 @@ mod tests {
             (of(8.0, Published::AtMost(8.3)), of(9.0, Published::AtMost(8.3))),
             (Verdict::Reproduced, Verdict::NotReproduced)
         );
-        // No change published.
+        // No change published: an interval around nothing has no size to be held against, which is what `equal` is for.
         assert_eq!(
             (of(0.0, Published::Number(0.0)), of(0.1, Published::Number(0.0))),
-            (Verdict::Reproduced, Verdict::NotReproduced)
+            (Verdict::TooFewSeeds, Verdict::NotReproduced)
         );
     }
 
@@ -270,8 +365,9 @@ mod tests {
         let of = |mean, half, published| of_value(mean, Some((mean - half, mean + half)), published, 0.1);
         assert_eq!(of(2.75, 0.001, Published::Range(2.74, 2.77)), Verdict::Reproduced);
         assert_eq!(of(2.0, 0.001, Published::Range(2.74, 2.77)), Verdict::NotReproduced);
-        assert_eq!(of(2.0, 0.8, Published::Range(2.74, 2.77)), Verdict::Reproduced, "the interval reaches it");
-        assert_eq!(of(2.0, 2.5, Published::Range(2.74, 2.77)), Verdict::NotReproduced, "from -0.5 to 4.5 says nothing");
+        assert_eq!(of(2.0, 0.8, Published::Range(2.74, 2.77)), Verdict::TooFewSeeds, "the interval alone reaches it");
+        assert_eq!(of(2.75, 1.4, Published::Range(2.74, 2.77)), Verdict::TooFewSeeds, "wider than half of 2.75");
+        assert_eq!(of(2.75, 1.3, Published::Range(2.74, 2.77)), Verdict::Reproduced);
         assert_eq!(of(91.0, 0.0, Published::Number(100.0)), Verdict::Reproduced);
         assert_eq!(of(89.0, 0.0, Published::Number(100.0)), Verdict::NotReproduced);
     }
@@ -285,6 +381,22 @@ mod tests {
         let (low, high) = c.interval.unwrap();
         assert!((low + 3.484 / 11.0).abs() < 1e-3 && (high - 1.484 / 11.0).abs() < 1e-3, "{low} {high}");
         assert_eq!(significant(&[c]), Some(vec![false]));
+    }
+
+    #[test]
+    fn the_change_of_medians() {
+        // One seed in six is a hundred times as slow; the changes are -10, -20, -30, -40, -50 % and that one: the median
+        // lies between -20 and -30 %, and one of six above is 2 (1 + 6) / 64 = 22 %.
+        let mut pairs: Vec<(f64, f64)> = (1..=5).map(|tenth| (10.0 - f64::from(tenth), 10.0)).collect();
+        pairs.push((1000.0, 10.0));
+        let c = Compared::of_medians(&pairs).unwrap();
+        let Test::P(p) = c.test else { panic!("{c:?}") };
+        assert!((c.change + 0.25).abs() < 1e-12 && (p - 14.0 / 64.0).abs() < 1e-12, "{c:?}");
+        assert_eq!(significant(&[c]), Some(vec![false]));
+        // As often ahead as never ending.
+        let endless = [(9.0, f64::INFINITY), (f64::INFINITY, 9.0), (f64::INFINITY, f64::INFINITY)];
+        let c = Compared::of_medians(&[endless, endless].concat()).unwrap();
+        assert_eq!((c.change, c.test), (0.0, Test::P(1.0)));
     }
 
     #[test]
@@ -304,13 +416,19 @@ mod tests {
         let behind = Compared::of(&[(10.0, 9.0), (10.2, 9.1), (10.1, 9.0)]).unwrap();
         let noise = Compared::of(&[(9.0, 10.0), (10.0, 9.0), (9.5, 9.6)]).unwrap();
         let few = Compared::of(&[(9.0, 10.0), (9.0, 10.0)]).unwrap();
-        assert_eq!(of_order(&[ahead, ahead], true), Verdict::Reproduced);
-        assert_eq!(of_order(&[ahead, noise], true), Verdict::Weaker);
-        assert_eq!(of_order(&[noise, noise], true), Verdict::NotReproduced);
-        assert_eq!(of_order(&[ahead, behind], true), Verdict::NotReproduced);
-        assert_eq!(of_order(&[ahead, noise], false), Verdict::Reproduced);
-        assert_eq!(of_order(&[ahead, behind], false), Verdict::NotReproduced);
-        assert_eq!(of_order(&[ahead, few], true), Verdict::TooFewSeeds);
+        // Differences of 0.01, 0, -0.01 over 10 are 0 +- 0.25 %.
+        let level = Compared::of(&[(10.01, 10.0), (10.0, 10.0), (9.99, 10.0)]).unwrap();
+        assert_eq!(of_order(&[ahead, ahead], None), Verdict::Reproduced);
+        assert_eq!(of_order(&[ahead, noise], None), Verdict::Weaker);
+        // Differences of -1, 1, -0.1 over 9.5: room for a quarter.
+        assert_eq!(of_order(&[noise, noise], None), Verdict::TooFewSeeds);
+        assert_eq!(of_order(&[noise, level], None), Verdict::NotReproduced);
+        assert_eq!(of_order(&[ahead, behind], None), Verdict::NotReproduced);
+        assert_eq!(of_order(&[ahead, few], None), Verdict::TooFewSeeds);
+        // Level within 2 %: noise of +- 26 % is not.
+        assert_eq!(of_order(&[ahead, level], Some(0.02)), Verdict::Reproduced);
+        assert_eq!(of_order(&[ahead, noise], Some(0.02)), Verdict::TooFewSeeds);
+        assert_eq!(of_order(&[ahead, behind], Some(0.02)), Verdict::NotReproduced);
     }
 
     #[test]
@@ -333,15 +451,19 @@ mod tests {
             seeds: 5,
         };
         assert_eq!(of_equality(c(0.01), 0.02), Verdict::Reproduced);
-        assert_eq!(of_equality(c(0.03), 0.02), Verdict::NotReproduced);
+        assert_eq!(of_equality(c(0.03), 0.02), Verdict::TooFewSeeds, "alike or not");
+        let far = Compared { change: 0.05, interval: Some((0.03, 0.07)), ..c(0.0) };
+        assert_eq!(of_equality(far, 0.02), Verdict::NotReproduced);
     }
 
     #[test]
     fn the_worst_of_several_counts() {
-        use Verdict::{NotReproduced, NotRun, Reproduced, Stronger, Weaker};
+        use Verdict::{NotReproduced, NotRun, Reproduced, Stronger, TooFewSeeds, Weaker};
         assert_eq!(of_every(&[Reproduced, Stronger]), Stronger);
         assert_eq!(of_every(&[Reproduced, Weaker, Stronger]), Weaker);
         assert_eq!(of_every(&[Weaker, NotReproduced]), NotReproduced);
+        assert_eq!(of_every(&[Reproduced, TooFewSeeds]), TooFewSeeds);
+        assert_eq!(of_every(&[TooFewSeeds, NotReproduced]), NotReproduced);
         assert_eq!(of_every(&[NotReproduced, NotRun]), NotRun);
         assert_eq!(of_every(&[Reproduced, Reproduced]), Reproduced);
     }

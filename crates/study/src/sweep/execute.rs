@@ -12,7 +12,7 @@ use crate::{
     store::Store,
 };
 use anabranch_random::name_key;
-use anabranch_report::{ReportError, Sweep as Table, SweepPlan, failed_file, report_sweep, store_directory};
+use anabranch_report::{ReportError, Sweep as Table, SweepPlan, failed_file, is_whole, report_sweep, store_directory};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -84,7 +84,7 @@ impl Sweep {
     pub fn missing(&self, directory: &Path) -> Vec<usize> {
         let there = |number: &usize| {
             let run = &self.plan.runs[*number].run;
-            store_directory(directory, run).join("summary.json").exists() || failed_file(directory, run).exists()
+            is_whole(&store_directory(directory, run)) || failed_file(directory, run).exists()
         };
         self.order.iter().copied().filter(|number| !there(number)).collect()
     }
@@ -99,7 +99,7 @@ impl Sweep {
     pub fn due(&self, directory: &Path, options: &Options) -> Vec<usize> {
         let due = |number: &usize| {
             let run = &self.plan.runs[*number].run;
-            let finished = || store_directory(directory, run).join("summary.json").exists();
+            let finished = || is_whole(&store_directory(directory, run));
             let failed = || failed_file(directory, run).exists();
             match options.again {
                 Again::All => true,
