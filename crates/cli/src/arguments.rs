@@ -1,6 +1,6 @@
 //! What can stand on the command line.
 
-use anabranch_units::{Bytes, Rate, Time};
+use anabranch_units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -411,21 +411,13 @@ pub(crate) struct Bench {
 /// What both ends of a transfer may be told.
 #[derive(Debug, Args)]
 pub(crate) struct WireOptions {
-    /// Labels: as many UDP ports in a row at each end, each of which is a path to the network
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) labels: u16,
-    /// Payload bytes of a full packet, the same at both ends; 1400 fit an MTU of 1500
-    #[arg(long, value_name = "BYTES", default_value_t = 1400, value_parser = clap::value_parser!(u16).range(64..=8900))]
-    pub(crate) mtu: u16,
-    /// Rate at which packets leave
-    #[arg(long, value_name = "RATE", default_value = "10Gbps")]
-    pub(crate) rate: Rate,
-    /// Congestion control: dctcp, nscc, smartt or none
-    #[arg(long, value_name = "NAME", default_value = "dctcp")]
-    pub(crate) congestion_control: String,
-    /// Least noise floor of round trips: what lies this much above the shortest counts as nothing
-    #[arg(long, value_name = "TIME", default_value = "200us")]
-    pub(crate) rtt_floor: Time,
+    /// A scenario file, or the name of a ready-made scenario, whose [transport], [load_balancer] and [wire] hold
+    /// [default: two machines with eight paths between them]
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<String>,
+    /// Overrides a key of it, for example wire.labels=16 or transport.congestion_control=nscc
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -433,33 +425,30 @@ pub(crate) struct WireOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) wire: WireOptions,
     /// Address and first port to listen at
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
     pub(crate) at: String,
     /// Ends after the first transfer
     #[arg(long)]
     pub(crate) once: bool,
-    #[command(flatten)]
-    pub(crate) wire: WireOptions,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
+    #[command(flatten)]
+    pub(crate) wire: WireOptions,
     /// Address and first port of `serve`
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: String,
     /// Bytes to send
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     pub(crate) bytes: Bytes,
-    /// The scheme that chooses paths: a host scheme or an alias of `anabranch list schemes`
-    #[arg(long, value_name = "NAME", default_value = "reps")]
-    pub(crate) scheme: String,
-    /// Seed of the scheme's draws and of the bytes
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// How long `serve` may say nothing
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    pub(crate) give_up: Time,
-    #[command(flatten)]
-    pub(crate) wire: WireOptions,
+    /// The scheme that chooses paths: a host scheme or an alias of `anabranch list schemes` [default: the scenario's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheme: Option<String>,
+    /// Seed of the scheme's draws and of the bytes, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
 }

@@ -22,7 +22,7 @@ fn serve(folder: &Folder, more: &[&str]) -> (Child, String) {
 #[test]
 fn bytes_go_from_one_process_to_another() {
     let folder = Folder::new("wire");
-    let (child, at) = serve(&folder, &["--format", "json"]);
+    let (child, at) = serve(&folder, &["--format", "json", "--set", "wire.labels=4"]);
     let sent = folder.run(&["send", "--to", &at, "--bytes", "5MB", "--scheme", "prime", "--format", "json"]);
     let server = child.wait_with_output().unwrap();
     assert_eq!((code(&sent), code(&server)), (0, 0), "{}{}", stderr(&sent), stderr(&server));
@@ -46,8 +46,12 @@ fn what_cannot_be_is_said_in_one_message() {
     };
     said(&["send", "--to", "nowhere"], &["--to", "nowhere", "10.0.0.2:7000"]);
     said(&["send", "--to", "127.0.0.1:9", "--scheme", "primo"], &["primo", "prime"]);
-    said(&["send", "--to", "127.0.0.1:9", "--congestion-control", "cubic"], &["cubic", "dctcp"]);
-    said(&["send", "--to", "127.0.0.1:9", "--give-up", "200ms"], &["127.0.0.1:9", "anabranch serve"]);
+    said(&["send", "--to", "127.0.0.1:9", "--set", "transport.congestion_control=cubic"], &["cubic", "dctcp"]);
+    said(&["send", "--to", "127.0.0.1:9", "--set", "wire.give_up=200ms"], &["127.0.0.1:9", "anabranch serve"]);
+    said(&["send", "--to", "127.0.0.1:9", "--set", "wire.lables=4"], &["[wire]", "lables", "did you mean `labels`?"]);
+    said(&["send", "--to", "127.0.0.1:9", "--set", "wire.labels=300"], &["--set", "[wire]", "found 300", "1 to 256"]);
+    said(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8900B"]);
+    said(&["send", "nosuch.toml", "--to", "127.0.0.1:9"], &["nosuch"]);
     said(&["serve", "--at", "127.0.0.1:65535"], &["65535"]);
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap().to_string();

@@ -13,7 +13,7 @@ pub struct Flow<T> {
     pub of: T,
     /// Who goes first of flows whose time comes at once; no other open flow of the host has it.
     pub(crate) number: u32,
-    scheme_slot: u32,
+    pub(crate) scheme_slot: u32,
     /// It stands in its host's round.
     pub(crate) in_round: bool,
     /// It waits among the paced flows of its host.

@@ -31,6 +31,12 @@ pub trait Line<T> {
     /// The scheme of a flow.
     fn scheme(&mut self, flow: &T) -> &mut Self::Scheme;
 
+    /// The path of a flow's next packet, its slot with its scheme being `slot`: what the scheme says.
+    #[inline]
+    fn choose(&mut self, flow: &mut T, slot: u32, start: Time, packet: &Outgoing) -> Decision {
+        self.scheme(flow).select(start, slot, packet)
+    }
+
     /// Whether a flow must let its turn pass, its class being paused.
     #[inline]
     fn is_paused(&self, _flow: &T) -> bool {
@@ -44,7 +50,7 @@ pub trait Line<T> {
     }
 
     /// A packet of a flow starts at `start`; returns when the next one can.
-    fn start(&mut self, flow: &T, packet: &Departure, start: Time) -> Time;
+    fn start(&mut self, flow: &mut T, packet: &Departure, start: Time) -> Time;
 
     /// Whether something else waits that goes before the flows.
     fn has_urgent(&self) -> bool;
@@ -183,7 +189,7 @@ impl Nic {
                 retransmission: segment.retransmission,
                 eligible_at: flow.eligible_at,
             };
-            let tag = match line.scheme(&flow.of).select(start, flow.scheme_slot(), &outgoing) {
+            let tag = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
                 Decision::Send(tag) => line.tag(&flow.of, tag),
                 Decision::Hold(until) => {
                     self.pace(slot, flow, until.max(Time::from_ps(start.ps() + 1)));
@@ -204,7 +210,7 @@ impl Nic {
             let last = std::mem::replace(&mut flow.last_sent, start);
             let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
             let ack_request = segment.retransmission || flow.sender.wants_answer(ready);
-            let free_at = line.start(&flow.of, &Departure { segment, tag, ack_request, gap }, start);
+            let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap }, start);
             sent = true;
             if !ready {
                 break true;
@@ -280,7 +286,7 @@ mod tests {
         fn scheme(&mut self, _: &u32) -> &mut Scripted {
             &mut self.scheme
         }
-        fn start(&mut self, flow: &u32, packet: &Departure, start: Time) -> Time {
+        fn start(&mut self, flow: &mut u32, packet: &Departure, start: Time) -> Time {
             self.sent.push((*flow, packet.segment.psn, packet.tag, start.ps() / 1000));
             start + Time::from_ns(10)
         }

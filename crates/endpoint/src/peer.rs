@@ -47,12 +47,14 @@ pub(crate) struct Peer {
     pub(crate) held: u64,
     /// Since when it owes an answer.
     pub(crate) quiet_since: Option<Time>,
+    /// When something of it last arrived.
+    pub(crate) heard_at: Time,
     /// When its pending timer strikes.
     pub(crate) timer_at: Time,
 }
 
 impl Peer {
-    pub(crate) fn new(phase: Phase, ours: u32, nonce: u64) -> Self {
+    pub(crate) fn new(phase: Phase, ours: u32, nonce: u64, now: Time) -> Self {
         Peer {
             phase,
             ours,
@@ -71,6 +73,7 @@ impl Peer {
             incoming: BTreeMap::new(),
             held: 0,
             quiet_since: None,
+            heard_at: now,
             timer_at: Time::MAX,
         }
     }
@@ -132,6 +135,8 @@ pub enum Event {
 pub enum Why {
     /// It owed an answer for too long.
     Silent,
+    /// It said nothing for too long, though it owed nothing.
+    Idle,
     /// It said so, or knows nothing of us.
     Left,
     /// It has started anew.

@@ -29,6 +29,12 @@ pub struct Settings {
     pub patience: Time,
     /// How long a peer may say nothing while it owes an answer.
     pub give_up: Time,
+    /// How long a peer may say nothing at all before it is forgotten.
+    pub idle_timeout: Time,
+    /// Whether switches may mark data packets.
+    pub ecn: bool,
+    /// New packets of a stream in a row that carry the tag chosen for the first of them.
+    pub run_length: u32,
     /// Time to drain a full queue at the slowest link, which an automatic timeout of the transport allows for.
     pub queue_drain: Time,
     /// Packets beyond the first one missing that a stream may have under way.
@@ -58,6 +64,9 @@ impl Default for Settings {
             rtt_floor: Time::ZERO,
             patience: Time::from_us(50_000),
             give_up: Time::from_us(10_000_000),
+            idle_timeout: Time::MAX,
+            ecn: true,
+            run_length: 1,
             queue_drain: Time::ZERO,
             span: 4096,
             most_message: 1 << 24,

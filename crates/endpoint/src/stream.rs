@@ -36,6 +36,9 @@ pub(crate) struct Outgoing {
     pub(crate) offered: u64,
     /// Bytes of the messages held.
     pub(crate) held: u64,
+    /// The tag of the run that is being sent, and how many of its packets are left.
+    pub(crate) run_tag: u32,
+    pub(crate) run_left: u32,
 }
 
 impl Outgoing {
@@ -50,6 +53,8 @@ impl Outgoing {
             packets: 0,
             offered: 0,
             held: 0,
+            run_tag: 0,
+            run_left: 0,
         }
     }
 

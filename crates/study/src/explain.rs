@@ -10,6 +10,7 @@ use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEM
 use anabranch_settings::{Parameter, Parameters, Raw, nearest_few};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
 use anabranch_transport::{TRANSPORTS, cc::About};
+use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
 use serde_json::{Value, json};
 
@@ -333,7 +334,7 @@ fn workload_parts(name: &str) -> Vec<Part> {
 
 /// Sections of a scenario that can be explained like things.
 const SECTIONS: &[&str] =
-    &["topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare"];
+    &["topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare", "wire"];
 
 fn fabric_parts(name: &str) -> Vec<Part> {
     let part = |table: &str, meaning: &str, parameters: &dyn Parameters| Part {
@@ -360,6 +361,11 @@ fn fabric_parts(name: &str) -> Vec<Part> {
             "[compare]",
             "What `anabranch compare` takes where the command line does not say.",
             &CompareParameters::default(),
+        )],
+        "wire" => vec![part(
+            "[wire]",
+            "What only real networks need to be told (`serve`, `send`, testbeds); simulations do not read it.",
+            &WireParameters::default(),
         )],
         "fault" => vec![part("[[fault]]", "Links and switches that fail, and when.", &FaultParameters::default())],
         _ => Vec::new(),

@@ -7,6 +7,7 @@ use crate::{
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, WORKLOAD_KINDS, WorkloadParameters};
 
 /// Width of the comments.
@@ -106,6 +107,12 @@ pub fn scenario_to_start_from() -> String {
         "What `anabranch compare` takes where the command line does not say.",
         &[("schemes", "[\"ecmp\", \"ops\", \"prime\"]"), ("seeds", "3")],
         &[&CompareParameters::default()],
+    );
+    section(
+        "[wire]",
+        "What only real networks need to be told (`anabranch serve`, `send`, testbeds).",
+        &[],
+        &[&WireParameters::default()],
     );
     out
 }

@@ -88,14 +88,41 @@ ready_made! {
 /// # Errors
 /// [`ScenarioError`] where there is no such scenario or something in it or in a change is wrong.
 pub fn load(name: &str, changes: &[String], seed: Option<u64>) -> Result<Scenario, ScenarioError> {
-    let (mut tree, stem, folder) = find(name)?;
+    let (tree, stem, folder) = find(name)?;
+    change(tree, &stem, &folder, changes, seed)
+}
+
+fn change(
+    mut tree: Tree,
+    stem: &str,
+    folder: &Path,
+    changes: &[String],
+    seed: Option<u64>,
+) -> Result<Scenario, ScenarioError> {
     for change in changes {
         tree.set(change)?;
     }
     if let Some(seed) = seed {
         tree.set_from("--seed", &format!("seed={seed}"))?;
     }
-    Scenario::read(tree, &stem, &folder)
+    Scenario::read(tree, stem, folder)
+}
+
+/// What two real machines take where no scenario is named.
+const TWO_MACHINES: &str = include_str!("wire.toml");
+
+/// The scenario of a transfer between real machines: `name`, or two machines with eight paths between them, changed by
+/// `KEY=VALUE` texts and a seed.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_for_wire(name: Option<&str>, changes: &[String], seed: Option<u64>) -> Result<Scenario, ScenarioError> {
+    match name {
+        Some(name) => load(name, changes, seed),
+        None => {
+            change(Tree::parse("two machines (ready-made)", TWO_MACHINES)?, "two-machines", "".as_ref(), changes, seed)
+        }
+    }
 }
 
 /// The tree of a scenario, what it is called in file names, and its folder.

@@ -6,6 +6,7 @@ use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEM
 use anabranch_settings::{Parameter, Parameters, Raw, Shape};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
 use anabranch_transport::TRANSPORTS;
+use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, WORKLOAD_KINDS, WorkloadParameters};
 use serde_json::{Map, Value, json};
 
@@ -63,6 +64,10 @@ pub fn schema() -> Value {
             "compare": described(
                 object(properties(&CompareParameters::default()), &[]),
                 "What `anabranch compare` takes where the command line does not say.",
+            ),
+            "wire": described(
+                object(properties(&WireParameters::default()), &[]),
+                "What only real networks need to be told; simulations do not read it.",
             ),
         },
     })

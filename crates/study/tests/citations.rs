@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Sections of `explain` beside what its catalogue lists.
-const SECTIONS: [&str; 5] = ["fabric", "run", "measure", "compare", "fault"];
+const SECTIONS: [&str; 6] = ["fabric", "run", "measure", "compare", "wire", "fault"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")

@@ -100,6 +100,9 @@ pub trait Datapath {
     /// Where it cannot be another one's peer.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError>;
 
+    /// A peer is forgotten; its number may be another's next.
+    fn release(&mut self, peer: PeerId);
+
     /// Sends datagrams in order, as many as it takes at once; returns how many. It never blocks.
     ///
     /// # Errors

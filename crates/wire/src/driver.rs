@@ -8,6 +8,8 @@ use anabranch_units::Time;
 const RECEIVED_AT_ONCE: usize = 64;
 /// Datagrams that are handed to a datapath at once.
 const SENT_AT_ONCE: usize = 32;
+/// Rounds of receiving and sending before the owner hears of what has happened.
+const ROUNDS_AT_ONCE: usize = 16;
 
 /// An endpoint with the datapath that carries its packets.
 #[derive(Debug)]
@@ -39,12 +41,18 @@ impl<D: Datapath> Driver<D> {
     }
 
     /// Does what there is to do now: takes what has arrived, strikes timers, sends what may go. Returns when there is
-    /// something to do next, unless something arrives; `None`: never.
+    /// something to do next, unless something arrives; `None`: never. Take all events before calling it again: peers that are
+    /// gone are forgotten then.
     ///
     /// # Errors
     /// Those of the datapath.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
-        loop {
+        if self.sent == self.made {
+            while let Some(peer) = self.endpoint.poll_gone() {
+                self.datapath.release(peer);
+            }
+        }
+        for _ in 0..ROUNDS_AT_ONCE {
             let endpoint = &mut self.endpoint;
             let now = self.datapath.now();
             let received = self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
@@ -60,6 +68,7 @@ impl<D: Datapath> Driver<D> {
                 return Ok([again, self.endpoint.poll_timeout()].into_iter().flatten().min());
             }
         }
+        Ok(Some(self.datapath.now()))
     }
 
     /// Sends what may go at `now`; returns how many datagrams went.

@@ -5,13 +5,16 @@
 //!   everything above;
 //! - [`udp`]: sockets, one per label.
 //!
+//! [`WireParameters`] is the section `[wire]` of a scenario.
 //! [`transfer`] sends bytes from one endpoint to another and compares checksums.
 
 mod datapath;
 mod driver;
 pub mod memory;
+mod parameters;
 pub mod transfer;
 pub mod udp;
 
 pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 pub use driver::Driver;
+pub use parameters::{DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, WireParameters};

@@ -104,6 +104,7 @@ pub enum TransferError {
 fn lost(at: SocketAddr, why: Why) -> TransferError {
     let why = match why {
         Why::Silent => return TransferError::Silent(at),
+        Why::Idle => "has said nothing for too long".to_string(),
         Why::Left => "has gone".to_string(),
         Why::Restarted => "has started anew".to_string(),
         Why::Corrupt => "sent a message with a wrong checksum".to_string(),

@@ -25,6 +25,8 @@ const LONGEST_RUN: usize = 65_000;
 const BUFFER: usize = 1 << 16;
 /// Bytes that each socket should be able to hold; the kernel gives what it allows.
 const SOCKET_BUFFER: usize = 4 << 20;
+/// Sockets, and so labels, that a path has at most.
+const MOST_SOCKETS: usize = 256;
 /// Tries to find free consecutive ports.
 const TRIES: u32 = 64;
 
@@ -35,10 +37,7 @@ pub struct UdpPath {
     sockets: Vec<(UdpSocket, UdpSocketState)>,
     /// The address of label 0.
     at: SocketAddr,
-    /// The other ends' addresses of label 0.
-    peers: Vec<SocketAddr>,
-    known: BTreeMap<SocketAddr, PeerId>,
-    most_peers: u32,
+    peers: Peers,
     buffers: Vec<Vec<u8>>,
     /// Segments of one label that leave together.
     run: Vec<u8>,
@@ -65,6 +64,10 @@ impl UdpPath {
     /// # Errors
     /// Where a port is in use or must not be used.
     pub fn open(at: SocketAddr, labels: u32, most_peers: u32) -> Result<Self, WireError> {
+        if labels as usize > MOST_SOCKETS {
+            let what = format!("{labels} labels, of which there may be {MOST_SOCKETS}");
+            return Err(system(what, io::ErrorKind::InvalidInput.into()));
+        }
         let mut tries = 0;
         loop {
             tries += 1;
@@ -96,9 +99,7 @@ impl UdpPath {
             opened: Instant::now(),
             sockets,
             at: base,
-            peers: Vec::new(),
-            known: BTreeMap::new(),
-            most_peers,
+            peers: Peers { most: most_peers, ..Peers::default() },
             buffers: (0..BATCH_SIZE).map(|_| vec![0; BUFFER]).collect(),
             run: Vec::with_capacity(BUFFER),
             turn: 0,
@@ -113,7 +114,7 @@ impl UdpPath {
 
     /// The address of label 0 of a peer.
     pub fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
-        self.peers.get(peer as usize).copied()
+        self.peers.get(peer)
     }
 
     /// Datagrams that the kernel refused to send, as if the network had lost them.
@@ -127,32 +128,81 @@ impl UdpPath {
     }
 
     /// Waits until a socket can be read, for so long at most; which can.
-    fn readable(&self, timeout: Duration) -> Result<Vec<bool>, WireError> {
-        let mut fds: Vec<PollFd<'_>> =
-            self.sockets.iter().map(|(socket, _)| PollFd::new(socket, PollFlags::IN)).collect();
+    fn readable(&self, timeout: Duration) -> Result<Readable, WireError> {
+        // Few sockets are the rule, and nothing is allocated.
+        if self.sockets.len() <= 16 { self.poll::<16>(timeout) } else { self.poll::<{ MOST_SOCKETS }>(timeout) }
+    }
+
+    fn poll<const N: usize>(&self, timeout: Duration) -> Result<Readable, WireError> {
+        let count = self.sockets.len();
+        let of = |index: usize| PollFd::new(&self.sockets[index.min(count - 1)].0, PollFlags::IN);
+        let mut fds: [PollFd<'_>; N] = std::array::from_fn(of);
+        let fds = &mut fds[..count];
+        let mut readable = Readable::default();
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) => Ok(fds.iter().map(|fd| fd.revents().contains(PollFlags::IN)).collect()),
-            Err(Errno::INTR) => Ok(vec![false; self.sockets.len()]),
+        match poll(fds, Some(&timeout)) {
+            Ok(_) => {
+                let ready = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
+                fds.iter()
+                    .enumerate()
+                    .filter(|(_, fd)| ready(fd))
+                    .for_each(|(at, _)| readable.0[at / 64] |= 1 << (at % 64));
+                Ok(readable)
+            }
+            Err(Errno::INTR) => Ok(readable),
             Err(error) => Err(system("waiting for datagrams", error.into())),
         }
     }
 }
 
-/// The number of a peer, which may be new.
-fn number(
-    known: &mut BTreeMap<SocketAddr, PeerId>,
-    peers: &mut Vec<SocketAddr>,
-    most: u32,
-    at: SocketAddr,
-) -> Option<PeerId> {
-    if let Some(peer) = known.get(&at) {
-        return Some(*peer);
+/// Sockets that can be read, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Readable([u64; MOST_SOCKETS / 64]);
+
+impl Readable {
+    fn has(&self, socket: usize) -> bool {
+        self.0[socket / 64] >> (socket % 64) & 1 == 1
     }
-    let peer = u32::try_from(peers.len()).ok().filter(|peer| *peer < most)?;
-    peers.push(at);
-    known.insert(at, peer);
-    Some(peer)
+}
+
+/// The other ends by their address of label 0. Numbers of those that are forgotten are given again.
+#[derive(Debug, Default)]
+struct Peers {
+    at: Vec<Option<SocketAddr>>,
+    known: BTreeMap<SocketAddr, PeerId>,
+    free: Vec<PeerId>,
+    most: u32,
+}
+
+impl Peers {
+    fn get(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.at.get(peer as usize).copied().flatten()
+    }
+
+    /// The number of a peer, which may be new; `None`: there are too many.
+    fn number(&mut self, at: SocketAddr) -> Option<PeerId> {
+        if let Some(peer) = self.known.get(&at) {
+            return Some(*peer);
+        }
+        let peer = match self.free.pop() {
+            Some(peer) => peer,
+            None => {
+                let peer = u32::try_from(self.at.len()).ok().filter(|peer| *peer < self.most)?;
+                self.at.push(None);
+                peer
+            }
+        };
+        self.at[peer as usize] = Some(at);
+        self.known.insert(at, peer);
+        Some(peer)
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        if let Some(at) = self.at.get_mut(peer as usize).and_then(Option::take) {
+            self.known.remove(&at);
+            self.free.push(peer);
+        }
+    }
 }
 
 /// A receive stamp by our own clock: the kernel's is of the wall clock, so only its age counts.
@@ -180,14 +230,18 @@ impl Datapath for UdpPath {
     }
 
     fn peer(&mut self, at: SocketAddr, _labels: &[Label]) -> Result<PeerId, WireError> {
-        number(&mut self.known, &mut self.peers, self.most_peers, at).ok_or(WireError::TooManyPeers(self.most_peers))
+        self.peers.number(at).ok_or(WireError::TooManyPeers(self.peers.most))
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        self.peers.release(peer);
     }
 
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
             let Outbound { peer, label, ecn, bytes } = *first;
-            let base = *self.peers.get(peer as usize).ok_or(WireError::UnknownPeer(peer))?;
+            let base = self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))?;
             let (socket, state) = &self.sockets[label as usize % self.sockets.len()];
             let Some(destination) = address(base, label) else {
                 self.lost += 1;
@@ -243,7 +297,7 @@ impl Datapath for UdpPath {
         self.turn = (self.turn + 1) % count;
         for index in 0..count {
             let label = (self.turn + index) % count;
-            if !readable[label] || received >= most {
+            if !readable.has(label) || received >= most {
                 continue;
             }
             let (socket, state) = &self.sockets[label];
@@ -266,8 +320,7 @@ impl Datapath for UdpPath {
                 let mut from = meta.addr;
                 let Some(port) = from.port().checked_sub(label as u16) else { continue };
                 from.set_port(port);
-                let peer = number(&mut self.known, &mut self.peers, self.most_peers, from);
-                let Some(peer) = peer else { continue };
+                let Some(peer) = self.peers.number(from) else { continue };
                 let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
                 for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
                     take(Inbound { peer, label: label as Label, at, ecn, trimmed: false, bytes });

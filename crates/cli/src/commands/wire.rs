@@ -6,15 +6,10 @@ use crate::{
     printing::{count, is_quiet, note, print, print_json, table},
     progress::INTERRUPTED,
 };
-use anabranch_endpoint::{Endpoint, Settings};
-use anabranch_lb::registry::{self, HostParameters};
+use anabranch_endpoint::Endpoint;
 use anabranch_random::Stream;
-use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_transport::{
-    TransportParameters,
-    uet::{RtoRule, UetTransport},
-};
-use anabranch_units::{Bytes, Time};
+use anabranch_study::{library, scenario::Scenario};
+use anabranch_units::Time;
 use anabranch_wire::{
     Driver,
     transfer::{self, Received, Sent, TransferError},
@@ -29,43 +24,12 @@ use std::{
     sync::atomic::Ordering,
 };
 
-/// Headers of UDP, IPv4 and Ethernet, which pacing counts.
-const OVERHEAD: u64 = 42;
-/// Peers that `serve` talks to until it ends.
+/// Peers that `serve` talks to at once.
 const MOST_PEERS: u32 = 1024;
-/// Of real machines, whose processes may wait for their turn.
-const LEAST_TIMEOUT: Time = Time::from_us(10_000);
-/// Packets of a label keep their order but for what a machine's several queues do.
-const EARLY_LOSS: Time = Time::from_us(100);
 
-fn settings(options: &WireOptions, scheme: HostParameters, seed: u64) -> Result<Settings, Failure> {
-    let mut transport = UetTransport::default();
-    let uet = &mut transport.uet;
-    (uet.mtu, uet.rto_rule, uet.min_rto) = (Bytes(u64::from(options.mtu)), RtoRule::Measured, LEAST_TIMEOUT);
-    uet.header = Bytes(anabranch_endpoint::header::DATA_HEADER as u64 + OVERHEAD);
-    uet.early_loss = Never::Value(EARLY_LOSS);
-    let control = Raw::Text(options.congestion_control.clone());
-    uet.set("congestion_control", &control).map_err(|error| Failure::input(error.to_string()))?;
-    Ok(Settings {
-        transport: TransportParameters::Uet(transport),
-        scheme,
-        seed,
-        labels: u32::from(options.labels),
-        rate: options.rate,
-        overhead: OVERHEAD,
-        catch_up: Time::from_us(1_000),
-        rtt_floor: options.rtt_floor,
-        most_peers: MOST_PEERS as usize,
-        ..Settings::default()
-    })
-}
-
-/// The host's side of a scheme or an alias.
-fn scheme(name: &str) -> Result<HostParameters, Failure> {
-    if let Ok(host) = HostParameters::named(name) {
-        return Ok(host);
-    }
-    registry::resolve(name).map(|(host, _)| host).map_err(|error| Failure::input(error.to_string()))
+/// What holds between the two machines.
+fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
+    Ok(library::load_for_wire(options.scenario.as_deref(), &options.set, seed)?)
 }
 
 /// The first address of a name.
@@ -76,8 +40,8 @@ fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-fn open(at: SocketAddr, labels: u16) -> Result<UdpPath, Failure> {
-    UdpPath::open(at, u32::from(labels), MOST_PEERS).map_err(|error| Failure::input(error.to_string()))
+fn open(at: SocketAddr, labels: u32) -> Result<UdpPath, Failure> {
+    UdpPath::open(at, labels, MOST_PEERS).map_err(|error| Failure::input(error.to_string()))
 }
 
 fn interrupted() -> bool {
@@ -93,12 +57,15 @@ fn goodput(bytes: u64, took: Time) -> (f64, String) {
 /// `anabranch serve`.
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let options = &arguments.wire;
-    let path = open(address(&arguments.at, "--at")?, options.labels)?;
-    let at = path.at();
+    let scenario = scenario(options, None)?;
     // What connections are called must differ from one start to the next.
-    let seed = RandomState::new().hash_one(at);
-    let mut driver = Driver::new(Endpoint::new(settings(options, scheme("ops")?, seed)?), path);
-    note(&format!("listening at {at} and the {} ports after it", options.labels - 1));
+    let seed = RandomState::new().hash_one(&arguments.at);
+    let settings = scenario.wire_settings(None, seed)?;
+    let labels = settings.labels;
+    let path = open(address(&arguments.at, "--at")?, labels)?;
+    let at = path.at();
+    let mut driver = Driver::new(Endpoint::new(settings), path);
+    note(&format!("listening at {at} and the {} ports after it", labels - 1));
     let mut differs = None;
     let mut look = |path: &UdpPath, received: Option<&Received>| {
         if let Some(received) = received {
@@ -151,11 +118,11 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let to = address(&arguments.to, "--to")?;
     let any: SocketAddr =
         if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-    let scheme = scheme(&arguments.scheme)?;
-    let name = scheme.name();
-    let settings = Settings { give_up: arguments.give_up, ..settings(options, scheme, arguments.seed)? };
-    let mut driver = Driver::new(Endpoint::new(settings), open(any, options.labels)?);
-    let mut draws = Stream::keyed(arguments.seed, 0, "transfer");
+    let scenario = scenario(options, arguments.seed)?;
+    let settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
+    let (name, labels) = (settings.scheme.name(), settings.labels);
+    let mut driver = Driver::new(Endpoint::new(settings), open(any, labels)?);
+    let mut draws = Stream::keyed(scenario.seed, 0, "transfer");
     let mut fill = |bytes: &mut [u8]| {
         for word in bytes.chunks_mut(8) {
             word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
@@ -181,18 +148,18 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         TransferError::Differs { .. } => Failure::Broken(error.to_string()),
         _ => Failure::input(error.to_string()),
     })?;
-    say_sent(&sent, to, name, options);
+    say_sent(&sent, to, name, labels, options.format);
     Ok(())
 }
 
-fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, options: &WireOptions) {
+fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Format) {
     let (rate, text) = goodput(sent.summary.bytes, sent.took);
     let c = sent.counters;
-    match options.format {
+    match format {
         Format::Json => print_json(&json!({
             "to": to.to_string(),
             "scheme": scheme,
-            "labels": options.labels,
+            "labels": labels,
             "bytes": sent.summary.bytes,
             "took_ps": sent.took.ps(),
             "goodput_bps": rate,
@@ -216,7 +183,7 @@ fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, options: &WireOptions) {
                     row("sent", format!("{} B to {to} in {}", count(sent.summary.bytes), sent.took)),
                     row("goodput", text),
                     row("CRC-32 at both ends", format!("{:08x}", sent.summary.checksum)),
-                    row("scheme", format!("{scheme} over {} labels", options.labels)),
+                    row("scheme", format!("{scheme} over {labels} labels")),
                     row("base round trip", format!("{}, and {} of noise", sent.base_rtt, sent.noise)),
                     row(
                         "packets",

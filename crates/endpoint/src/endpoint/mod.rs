@@ -24,7 +24,7 @@ use anabranch_units::Time;
 use slab::Slab;
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::{BTreeSet, BinaryHeap, VecDeque},
     sync::Arc,
 };
 use transmit::Control;
@@ -70,9 +70,20 @@ const LAST_PSN: u64 = 1 << 47;
 /// Whose timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    Stream { slot: u32, peer: u32, stream: u32 },
-    Receiver { peer: u32, stream: u32 },
-    Peer { peer: u32 },
+    Stream {
+        slot: u32,
+        peer: u32,
+        stream: u32,
+    },
+    Receiver {
+        peer: u32,
+        stream: u32,
+    },
+    Peer {
+        peer: u32,
+    },
+    /// Of the endpoint itself: which peers have said nothing for too long.
+    Idle,
 }
 
 /// An endpoint: its peers, the streams to them and from them, and one line that all its packets leave by.
@@ -94,6 +105,10 @@ pub struct Endpoint {
     control: VecDeque<(u32, u32, Control)>,
     timers: BinaryHeap<Reverse<(Time, Timer)>>,
     events: VecDeque<Event>,
+    /// Peers that are none, whose numbers the datapath may give to others.
+    gone: BTreeSet<u32>,
+    /// A look for idle peers is due.
+    looks_for_idle: bool,
     counters: Counters,
     /// Numbers streams, so that those whose time comes at once have an order.
     opened: u32,
@@ -106,6 +121,7 @@ impl Endpoint {
     pub fn new(mut settings: Settings) -> Self {
         settings.labels = settings.labels.clamp(1, 1 << 12);
         settings.span = settings.span.clamp(1, 1 << 20);
+        settings.run_length = settings.run_length.max(1);
         settings.most_held = settings.most_held.max(2 * settings.most_message);
         let transport = resolve(&settings, Time::from_us(1000));
         let draws = Stream::keyed(settings.seed, 0, "endpoint");
@@ -137,6 +153,8 @@ impl Endpoint {
             control: VecDeque::new(),
             timers: BinaryHeap::new(),
             events: VecDeque::new(),
+            gone: BTreeSet::new(),
+            looks_for_idle: false,
             counters: Counters::default(),
             opened: 0,
             turn: 0,
@@ -188,7 +206,7 @@ impl Endpoint {
 
     /// Says hello to a peer, unless it is known.
     pub fn connect(&mut self, now: Time, peer: u32) {
-        if self.peer(peer).is_some() || !self.make_peer(peer, Phase::Greeting) {
+        if self.peer(peer).is_some() || !self.make_peer(peer, Phase::Greeting, now) {
             return;
         }
         self.ask(peer, now);
@@ -266,6 +284,20 @@ impl Endpoint {
         Some(event)
     }
 
+    /// A peer that is none, or no longer, and to whom nothing is left to be said: the datapath may forget it, and give its
+    /// number to another. Ask until there is none, when all events have been taken.
+    pub fn poll_gone(&mut self) -> Option<u32> {
+        if !self.control.is_empty() || !self.events.is_empty() {
+            return None;
+        }
+        loop {
+            let peer = self.gone.pop_first()?;
+            if self.peer(peer).is_none() {
+                return Some(peer);
+            }
+        }
+    }
+
     /// Shows a stream's sender what it may send next.
     fn offer(&mut self, slot: u32, now: Time) {
         let flow = &mut self.flows[slot as usize];
@@ -312,6 +344,7 @@ impl Endpoint {
             self.timers.pop();
             match timer {
                 Timer::Peer { peer } => self.peer_timer(peer, at, now),
+                Timer::Idle => self.lose_idle(now),
                 Timer::Receiver { peer, stream } => self.receiver_timer(peer, stream, at, now),
                 Timer::Stream { slot, peer, stream } => {
                     if self.slot(peer, stream) == Some(slot) {

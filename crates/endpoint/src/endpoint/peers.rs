@@ -17,7 +17,7 @@ use anabranch_units::Time;
 use std::cmp::Reverse;
 
 impl Endpoint {
-    pub(super) fn make_peer(&mut self, peer: u32, phase: Phase) -> bool {
+    pub(super) fn make_peer(&mut self, peer: u32, phase: Phase, now: Time) -> bool {
         let at = peer as usize;
         if at >= self.settings.most_peers {
             return false;
@@ -27,8 +27,34 @@ impl Endpoint {
             self.transports.resize_with(at + 1, || None);
         }
         let (ours, nonce) = (self.draws.bits() as u32, self.draws.bits());
-        self.peers[at] = Some(Peer::new(phase, ours, nonce));
+        self.peers[at] = Some(Peer::new(phase, ours, nonce, now));
+        self.look_for_idle(now);
         true
+    }
+
+    /// Sees to it that peers which say nothing are found.
+    fn look_for_idle(&mut self, now: Time) {
+        if !self.looks_for_idle && self.settings.idle_timeout != Time::MAX {
+            self.looks_for_idle = true;
+            let at = now + (self.settings.idle_timeout / 4).max(Time::from_us(1));
+            self.timers.push(Reverse((at, Timer::Idle)));
+        }
+    }
+
+    /// Peers that have said nothing for too long are forgotten. Whoever owes an answer has its own limit.
+    pub(super) fn lose_idle(&mut self, now: Time) {
+        self.looks_for_idle = false;
+        for peer in 0..self.peers.len() as u32 {
+            let idle = |known: &Peer| {
+                known.quiet_since.is_none() && now.saturating_sub(known.heard_at) >= self.settings.idle_timeout
+            };
+            if self.peer(peer).is_some_and(idle) {
+                self.lose(peer, Why::Idle);
+            }
+        }
+        if self.peers.iter().any(Option::is_some) {
+            self.look_for_idle(now);
+        }
     }
 
     pub(super) fn lose(&mut self, peer: u32, why: Why) {
@@ -49,6 +75,7 @@ impl Endpoint {
         }
         self.transports[peer as usize] = None;
         self.control.retain(|(of, ..)| *of != peer);
+        self.gone.insert(peer);
     }
 
     /// The next hello or calibration of a peer, and a timer in case that no answer comes.
@@ -79,7 +106,7 @@ impl Endpoint {
         self.ask(peer, now);
     }
 
-    pub(super) fn on_hello(&mut self, arrival: &Arrival<'_>, greeting: &Greeting) {
+    pub(super) fn on_hello(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
         let peer = arrival.peer;
         let mut welcome = Welcome {
             to: greeting.connection,
@@ -91,18 +118,19 @@ impl Endpoint {
         if u64::from(greeting.mtu) != self.settings.mtu() {
             // The welcome says what ours is; the other end gives up.
             self.counters.refused += 1;
+            self.stranger(peer);
             return self.say(peer, arrival.label, Control::Welcome(welcome));
         }
         let restarted = |known: &Peer| known.their_nonce.is_some_and(|nonce| nonce != greeting.nonce);
         if self.peer(peer).is_some_and(restarted) {
             self.lose(peer, Why::Restarted);
         }
-        if self.peer(peer).is_none() && !self.make_peer(peer, Phase::Greeted) {
+        if self.peer(peer).is_none() && !self.make_peer(peer, Phase::Greeted, now) {
             self.counters.strangers += 1;
-            return;
+            return self.stranger(peer);
         }
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        known.their_nonce = Some(greeting.nonce);
+        (known.their_nonce, known.heard_at) = (Some(greeting.nonce), now);
         (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
         known.span = u64::from(greeting.span.min(self.settings.span));
         known.labels = self.settings.labels.min(u32::from(greeting.labels));

@@ -30,10 +30,10 @@ impl Endpoint {
     pub fn handle(&mut self, now: Time, arrival: &Arrival<'_>) {
         let Ok(packet) = Packet::decode(arrival.bytes) else {
             self.counters.refused += 1;
-            return;
+            return self.stranger(arrival.peer);
         };
         let connection = match &packet {
-            Packet::Hello(greeting) => return self.on_hello(arrival, greeting),
+            Packet::Hello(greeting) => return self.on_hello(now, arrival, greeting),
             Packet::Welcome { connection, .. }
             | Packet::Data { connection, .. }
             | Packet::Answer { connection, .. }
@@ -43,10 +43,10 @@ impl Endpoint {
         };
         let peer = arrival.peer;
         match self.peers.get_mut(peer as usize).and_then(Option::as_mut) {
-            Some(known) if known.ours == connection => known.quiet_since = None,
+            Some(known) if known.ours == connection => (known.quiet_since, known.heard_at) = (None, now),
             _ => {
                 self.counters.strangers += 1;
-                return;
+                return self.stranger(peer);
             }
         }
         match packet {
@@ -63,6 +63,13 @@ impl Endpoint {
                 self.on_echo(now, peer, &echo, rtt);
             }
             Packet::Bye { .. } => self.lose(peer, Why::Left),
+        }
+    }
+
+    /// Whoever sends what is of no use, and is nobody's peer, takes no place.
+    pub(super) fn stranger(&mut self, peer: u32) {
+        if self.peer(peer).is_none() {
+            self.gone.insert(peer);
         }
     }
 

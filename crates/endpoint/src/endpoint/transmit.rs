@@ -9,7 +9,7 @@ use crate::{
     stream::Outgoing,
 };
 use anabranch_lb::{
-    Tag,
+    Decision, HostScheme, Outgoing as Packet, Tag,
     registry::{Host, TagKind},
 };
 use anabranch_transport::{Answer, Transport};
@@ -64,6 +64,7 @@ struct WireLine<'a> {
     pacer: &'a mut Pacer,
     counters: &'a mut Counters,
     out: &'a mut Vec<u8>,
+    run_length: u32,
     sent: Option<(u32, Tag)>,
 }
 
@@ -75,7 +76,21 @@ impl Line<Outgoing> for WireLine<'_> {
         self.scheme
     }
 
-    fn start(&mut self, flow: &Outgoing, packet: &Departure, start: Time) -> Time {
+    /// A run of new packets keeps the tag of its first: the scheme is asked once for all of them.
+    #[inline]
+    fn choose(&mut self, flow: &mut Outgoing, slot: u32, start: Time, packet: &Packet) -> Decision {
+        if flow.run_left > 0 && !packet.retransmission {
+            flow.run_left -= 1;
+            return Decision::Send(flow.run_tag);
+        }
+        let decision = self.scheme.select(start, slot, packet);
+        if let Decision::Send(tag) = decision {
+            (flow.run_tag, flow.run_left) = (tag, if packet.retransmission { 0 } else { self.run_length - 1 });
+        }
+        decision
+    }
+
+    fn start(&mut self, flow: &mut Outgoing, packet: &Departure, start: Time) -> Time {
         let psn = packet.segment.psn;
         // The sender knows of no packet that the stream does not hold.
         if let Some((message, index)) = flow.find(psn) {
@@ -150,13 +165,13 @@ impl Endpoint {
         let transports = PerPeer(&self.transports, &self.transport);
         self.nic.promote(&mut self.flows, &transports, now);
         out.clear();
-        let (pacer, counters) = (&mut self.pacer, &mut self.counters);
-        let mut line = WireLine { scheme: self.balancer.scheme_mut(), pacer, counters, out, sent: None };
+        let (pacer, counters, run_length) = (&mut self.pacer, &mut self.counters, self.settings.run_length);
+        let mut line = WireLine { scheme: self.balancer.scheme_mut(), pacer, counters, out, run_length, sent: None };
         let slot = self.nic.serve(&mut self.flows, &transports, &mut line, now, now)?;
         let (peer, tag) = line.sent?;
         self.arm(slot, now);
         let label = self.label(peer, tag);
-        Some(Transmit { peer, label, ecn: true })
+        Some(Transmit { peer, label, ecn: self.settings.ecn })
     }
 
     pub(super) fn write(&self, peer: u32, control: Control, now: Time, out: &mut Vec<u8>) {

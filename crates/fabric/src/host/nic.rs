@@ -68,7 +68,7 @@ impl Line<Sending> for NicLine<'_, '_> {
     }
 
     #[inline]
-    fn start(&mut self, flow: &Sending, departure: &Departure, start: Time) -> Time {
+    fn start(&mut self, flow: &mut Sending, departure: &Departure, start: Time) -> Time {
         let (next, start) = (departure.segment, start.ps());
         if let Some(looks) = self.watched.get_mut(flow.watch as usize) {
             looks.counted.sent(departure.tag);

@@ -40,6 +40,18 @@ impl LoadBalancers {
         Ok(self.with_parameters(name.trim(), host, switch))
     }
 
+    /// The host side of a load balancer, or a host scheme by its own name.
+    ///
+    /// # Errors
+    /// [`SchemeError`].
+    pub fn host(&self, name: &str) -> Result<HostParameters, SchemeError> {
+        match (self.named(name), HostParameters::named(name.trim())) {
+            (Ok(balancer), _) => Ok(balancer.host),
+            (Err(_), Ok(host)) => Ok(self.with_parameters("", host, SwitchParameters::named("ecmp")?).host),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
     fn with_parameters(&self, name: &str, mut host: HostParameters, mut switch: SwitchParameters) -> LoadBalancer {
         for Given { scheme, entries } in &self.given {
             for (key, raw) in entries {

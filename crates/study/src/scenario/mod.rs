@@ -11,6 +11,7 @@ mod run;
 mod select;
 mod topology;
 mod transport;
+mod wire;
 mod workload;
 
 pub use chosen::ChosenFlows;
@@ -33,7 +34,8 @@ use anabranch_random::name_key;
 use anabranch_settings::{Never, Raw, Setting, nearest};
 use anabranch_sim::{LoadBalancer, Measure, RunLimits, Setup, SimError};
 use anabranch_topology::FaultParameters;
-use anabranch_units::Time;
+use anabranch_units::{Rate, Time};
+use anabranch_wire::WireParameters;
 use files::Folder;
 use memory::Budget;
 use std::path::Path;
@@ -53,6 +55,7 @@ const KEYS: &[&str] = &[
     "measure",
     "run",
     "compare",
+    "wire",
 ];
 
 /// A checked scenario.
@@ -84,6 +87,8 @@ pub struct Scenario {
     pub run: RunParameters,
     /// What a comparison compares.
     pub compare: CompareParameters,
+    /// What only real networks need to be told.
+    pub wire: WireParameters,
     folder: Folder,
     tree: Tree,
     changes: Vec<String>,
@@ -128,6 +133,7 @@ impl Scenario {
         let measure = run::read_measure(root.table("measure")?, &tree)?;
         let run = run::read_run(root.table("run")?, &tree)?;
         let compare = run::read_compare(root.table("compare")?, &tree)?;
+        let wire = wire::read(root.table("wire")?, &transport, &tree)?;
         root.finish(KEYS)?;
         for scheme in compare.schemes.iter().chain(&compare.baseline) {
             load_balancers.named(scheme).map_err(|error| {
@@ -149,6 +155,7 @@ impl Scenario {
             measure,
             run,
             compare,
+            wire,
             folder: Folder::new(folder),
             changes: tree.changes().to_vec(),
             tree,
@@ -239,6 +246,9 @@ impl Scenario {
         if !self.compare.schemes.is_empty() {
             document.insert("compare".into(), document::table([], &self.compare).into());
         }
+        if self.wire != WireParameters::default() {
+            document.insert("wire".into(), document::table([], &self.wire).into());
+        }
         document.to_string()
     }
 
@@ -253,7 +263,7 @@ impl Scenario {
         name_key(&format!("anabranch {VERSION}\n{document}"))
     }
 
-    /// Everything but `[run]` and `[compare]`. `files` replaces what workloads and topologies say of files; `unused` also
+    /// Everything but `[run]`, `[compare]` and `[wire]`. `files` replaces what workloads and topologies say of files; `unused` also
     /// holds parameters of load balancers that are not in use.
     fn document(&self, files: impl Fn(&str) -> String, unused: bool) -> Table {
         let mut document = Table::new();
@@ -289,6 +299,35 @@ impl Scenario {
         // Where a link takes no time at all, one thread alone can run it.
         let instant = topology.links.iter().any(|link| link.delay + topology.switch_latency == Time::ZERO);
         if instant { 1 } else { (topology.hosts as usize / HOSTS_PER_THREAD).max(1) }
+    }
+
+    /// The rate of its hosts' links, the slowest of them.
+    ///
+    /// # Errors
+    /// Where the topology cannot be built.
+    pub fn host_rate(&self) -> Result<Rate, ScenarioError> {
+        let topology = self.topology()?;
+        let of_host = topology.links.iter().filter(|link| link.from.0 < topology.hosts);
+        let rates = of_host.map(|link| link.rate);
+        rates.min().ok_or_else(|| ScenarioError::new("the topology has no hosts"))
+    }
+
+    /// What an endpoint of a real network is told that stands for one of its hosts and draws as `seed` says. `scheme` is a
+    /// load balancer, of which the host's side counts, or a host scheme; `None`: the scenario's.
+    ///
+    /// # Errors
+    /// Where `[wire]`, the scheme or the transport cannot be, or the topology cannot be built.
+    pub fn wire_settings(
+        &self,
+        scheme: Option<&str>,
+        seed: u64,
+    ) -> Result<anabranch_endpoint::Settings, ScenarioError> {
+        let rate = self.host_rate()?;
+        let host = match scheme {
+            None => self.load_balancers.main.host.clone(),
+            Some(name) => self.load_balancers.host(name).map_err(|error| ScenarioError::new(error.to_string()))?,
+        };
+        self.wire.settings(&self.transport, host, rate, seed).map_err(|error| wire::wrong(&error, &self.tree))
     }
 
     /// The graph, without faults.

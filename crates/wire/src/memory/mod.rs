@@ -50,7 +50,7 @@ struct World {
 struct Host {
     at: SocketAddr,
     /// Hosts by the number of the peer that they are to it.
-    peers: Vec<u32>,
+    peers: Vec<Option<u32>>,
     arrived: VecDeque<Datagram>,
 }
 
@@ -139,9 +139,11 @@ impl World {
     }
 
     fn send(&mut self, from: u32, outbound: &Outbound<'_>) -> Result<(), WireError> {
-        let to = *self.hosts[from as usize]
+        let to = self.hosts[from as usize]
             .peers
             .get(outbound.peer as usize)
+            .copied()
+            .flatten()
             .ok_or(WireError::UnknownPeer(outbound.peer))?;
         let now = self.now;
         let fates = self.link(from, to, outbound.label).send(now, outbound.bytes.len(), outbound.ecn);
@@ -160,11 +162,13 @@ impl World {
     /// The number that `other` has as a peer of `host`.
     fn peer_of(&mut self, host: u32, other: u32) -> PeerId {
         let peers = &mut self.hosts[host as usize].peers;
-        let known = peers.iter().position(|peer| *peer == other);
-        known.unwrap_or_else(|| {
-            peers.push(other);
-            peers.len() - 1
-        }) as PeerId
+        let place = |wanted| peers.iter().position(|peer| *peer == wanted);
+        let at = place(Some(other)).or_else(|| place(None)).unwrap_or(peers.len());
+        if at == peers.len() {
+            peers.push(None);
+        }
+        peers[at] = Some(other);
+        at as PeerId
     }
 }
 
@@ -189,6 +193,13 @@ impl Datapath for MemoryPath {
         let mut world = self.world.borrow_mut();
         let other = world.hosts.iter().position(|host| host.at == at).ok_or(WireError::UnknownPeer(u32::MAX))?;
         Ok(world.peer_of(self.host, other as u32))
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        let mut world = self.world.borrow_mut();
+        if let Some(place) = world.hosts[self.host as usize].peers.get_mut(peer as usize) {
+            *place = None;
+        }
     }
 
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {

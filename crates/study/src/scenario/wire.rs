@@ -1,0 +1,27 @@
+//! `[wire]`.
+
+use crate::{error::ScenarioError, section::Section, tree::Tree};
+use anabranch_settings::SetError;
+use anabranch_transport::TransportParameters;
+use anabranch_wire::WireParameters;
+
+/// Reads the section. Packets must fit where it is given: a scenario that is only simulated may have any.
+pub(crate) fn read(
+    section: Option<Section<'_>>,
+    transport: &TransportParameters,
+    tree: &Tree,
+) -> Result<WireParameters, ScenarioError> {
+    let mut wire = WireParameters::default();
+    let Some(section) = section else { return Ok(wire) };
+    section.fill(&mut wire, &[])?;
+    wire.check().and_then(|()| wire.payload_of(transport).map(|_| ())).map_err(|error| wrong(&error, tree))?;
+    Ok(wire)
+}
+
+/// A value that cannot be, at its place or at that of the section.
+pub(crate) fn wrong(error: &SetError, tree: &Tree) -> ScenarioError {
+    let (SetError::UnknownKey { key, .. } | SetError::WrongValue { key, .. }) = error;
+    let own = tree.find(&format!("wire.{key}")).map(|node| node.place.clone());
+    let section = || tree.find("wire").map(|node| node.key.clone());
+    ScenarioError::new(format!("[wire]: {error}")).maybe_at(own.or_else(section))
+}

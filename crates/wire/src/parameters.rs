@@ -1,0 +1,223 @@
+//! `[wire]` of a scenario: what only a real network needs to be told.
+
+use anabranch_endpoint::{Settings, header};
+use anabranch_lb::registry::HostParameters;
+use anabranch_settings::{Auto, Never, SetError, Setting, Wrong, choices, parameters};
+use anabranch_transport::{TransportParameters, uet::RtoRule};
+use anabranch_units::{Bytes, Rate, Time};
+
+/// Headers of UDP, IPv4 and Ethernet, which pacing and windows count.
+pub const OVERHEAD: u64 = 42;
+/// Payload bytes of the largest packet: with all headers it fits a jumbo frame of 9000 B.
+pub const MOST_PAYLOAD: u64 = 8900;
+/// Payload bytes of the smallest full packet.
+const LEAST_PAYLOAD: u64 = 64;
+/// Labels of an endpoint: as many sockets.
+pub const MOST_LABELS: u32 = 256;
+/// Packets of the longest run.
+const LONGEST_RUN: u32 = 64;
+
+choices! {
+    /// What carries packets.
+    pub enum DatapathKind {
+        /// UDP sockets, one per label.
+        Udp = "udp",
+    }
+}
+
+choices! {
+    /// Which labels are used.
+    pub enum FindLabels {
+        /// All of them, wherever they lead.
+        All = "all",
+        /// Those that were found to lead over different switches of the first tier, as many over each.
+        Paths = "paths",
+    }
+}
+
+parameters! {
+    /// What only a real network needs to be told; simulations do not read it.
+    pub struct WireParameters {
+        /// What carries packets.
+        datapath: DatapathKind = DatapathKind::Udp, source "ours";
+        /// Labels: as many UDP ports in a row at each end, each of which is a path to the network.
+        labels: u32 = 8, source "ours";
+        /// Which labels are used: all, or those that were found to lead over different switches (of a testbed).
+        find_labels: FindLabels = FindLabels::All, source "ours";
+        /// Payload bytes of a full packet, the same at both ends; auto: transport.mtu.
+        payload: Auto<Bytes> = Auto::Auto, source "ours";
+        /// Rate at which packets leave a host; auto: the rate of the scenario's host links.
+        rate: Auto<Rate> = Auto::Auto, source "ours";
+        /// How much time the pacer makes up for when the process had to wait for its turn.
+        catch_up: Time = Time::from_us(1_000), source "ours: what other processes take without a real-time class";
+        /// Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO,
+        /// GRO). Schemes choose once per run; a packet that is sent again begins a new one.
+        run_length: u32 = 1, source "ours";
+        /// Least noise floor of round trips: what lies this much above the shortest counts as nothing.
+        rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/wire.md";
+        /// Full packets that measure the base round trip of a peer when it connects.
+        calibrations: u32 = 16, source "ours";
+        /// Instead of transport.early_loss: a packet counts as lost once one of its tag that left so much later has arrived.
+        early_loss: Never<Time> = Never::Value(Time::from_us(100)), source "ours: packets of a label keep their order but for what a machine's several queues do";
+        /// Least timeout of the transport, which follows the measured round trips.
+        least_timeout: Time = Time::from_us(10_000), source "ours: processes may wait for their turn so long";
+        /// How long a peer may say nothing while it owes an answer.
+        give_up: Time = Time::from_us(10_000_000), source "ours";
+        /// How long a peer may say nothing at all before it is forgotten.
+        idle_timeout: Time = Time::from_us(60_000_000), source "ours";
+        /// Whether data packets may be marked; the ports of a testbed then mark as [fabric] says.
+        ecn: bool = true, source "ours";
+        /// Whether the ports of a testbed trim instead of dropping.
+        trimming: bool = false, source "ours: no switch that one can buy trims our header";
+        /// Whether the endpoints of a testbed run in the real-time class (SCHED_RR), where that is allowed.
+        real_time: bool = true, source "ours: without it they stand still for 12 to 26 ms on a loaded machine";
+    }
+}
+
+fn wrong(key: &str, found: impl std::fmt::Display, expected: impl Into<String>) -> SetError {
+    let wrong = Wrong { found: found.to_string(), expected: expected.into(), why: None, nearest: None };
+    SetError::WrongValue { key: key.into(), wrong }
+}
+
+impl WireParameters {
+    /// Whether every value lies in the range where it has a meaning.
+    ///
+    /// # Errors
+    /// [`SetError::WrongValue`] of the first that does not.
+    pub fn check(&self) -> Result<(), SetError> {
+        let between = |key: &str, found: u64, least: u64, most: u64| {
+            let within = (least..=most).contains(&found);
+            if within { Ok(()) } else { Err(wrong(key, found, format!("from {least} to {most}"))) }
+        };
+        between("labels", u64::from(self.labels), 1, u64::from(MOST_LABELS))?;
+        between("run_length", u64::from(self.run_length), 1, u64::from(LONGEST_RUN))?;
+        between("calibrations", u64::from(self.calibrations), 1, 1000)?;
+        if let Auto::Value(payload) = self.payload
+            && !(LEAST_PAYLOAD..=MOST_PAYLOAD).contains(&payload.0)
+        {
+            return Err(wrong("payload", payload, format!("from {LEAST_PAYLOAD}B to {MOST_PAYLOAD}B")));
+        }
+        let times =
+            [("least_timeout", self.least_timeout), ("give_up", self.give_up), ("idle_timeout", self.idle_timeout)];
+        match times.into_iter().find(|(_, time)| *time == Time::ZERO) {
+            Some((key, time)) => Err(wrong(key, time, "a time above zero")),
+            None => Ok(()),
+        }
+    }
+
+    /// Payload bytes of a full packet where the transport's are these.
+    ///
+    /// # Errors
+    /// Where they are more than a datagram of ours holds.
+    pub fn payload_of(&self, transport: &TransportParameters) -> Result<u64, SetError> {
+        let payload = match self.payload {
+            Auto::Value(payload) => payload.0,
+            Auto::Auto => transport.mtu(),
+        };
+        if (LEAST_PAYLOAD..=MOST_PAYLOAD).contains(&payload) {
+            return Ok(payload);
+        }
+        let found = format!("{} (transport.mtu = {payload}B)", self.payload.write());
+        Err(wrong("payload", found, format!("from {LEAST_PAYLOAD}B to {MOST_PAYLOAD}B")))
+    }
+
+    /// The transport as real networks need it: packets of our size and header, a timeout that follows measured round trips,
+    /// losses found by what overtakes them.
+    ///
+    /// # Errors
+    /// Where packets would be too large.
+    pub fn transport(&self, transport: &TransportParameters) -> Result<TransportParameters, SetError> {
+        let payload = Bytes(self.payload_of(transport)?);
+        let header = Bytes(header::DATA_HEADER as u64 + OVERHEAD);
+        let mut ours = transport.clone();
+        match &mut ours {
+            TransportParameters::Uet(t) => {
+                (t.uet.mtu, t.uet.header, t.uet.early_loss) = (payload, header, self.early_loss);
+                (t.uet.rto, t.uet.rto_rule, t.uet.min_rto) = (Auto::Auto, RtoRule::Measured, self.least_timeout);
+            }
+            TransportParameters::Roce(t) => {
+                let least = self.least_timeout;
+                (t.roce.mtu, t.roce.header) = (payload, header);
+                (t.roce.rto_low, t.roce.rto_high) = (t.roce.rto_low.max(least), t.roce.rto_high.max(least));
+                // Without any, a stream whose last packet is lost would wait for ever.
+                t.roce.rto = Never::Value(match t.roce.rto {
+                    Never::Value(rto) => rto.max(least),
+                    Never::Never => least,
+                });
+            }
+        }
+        Ok(ours)
+    }
+
+    /// What an endpoint is told that sends with this transport and scheme; `link_rate` is that of its host's link in the
+    /// scenario.
+    ///
+    /// # Errors
+    /// Where packets would be too large.
+    pub fn settings(
+        &self,
+        transport: &TransportParameters,
+        scheme: HostParameters,
+        link_rate: Rate,
+        seed: u64,
+    ) -> Result<Settings, SetError> {
+        let rate = match self.rate {
+            Auto::Value(rate) => rate,
+            Auto::Auto => link_rate,
+        };
+        Ok(Settings {
+            transport: self.transport(transport)?,
+            scheme,
+            seed,
+            labels: self.labels,
+            rate,
+            overhead: OVERHEAD,
+            catch_up: self.catch_up,
+            calibrations: self.calibrations,
+            rtt_floor: self.rtt_floor,
+            give_up: self.give_up,
+            idle_timeout: self.idle_timeout,
+            ecn: self.ecn,
+            run_length: self.run_length,
+            ..Settings::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_settings::{Parameters, Raw};
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let refused = |key: &str, raw: Raw, word: &str| {
+            let mut wire = WireParameters::default();
+            let set = wire.set(key, &raw).and_then(|()| wire.check()).unwrap_err().to_string();
+            assert!(set.contains(key) && set.contains(word), "{set}");
+        };
+        refused("labels", Raw::Int(0), "from 1 to 256");
+        refused("payload", Raw::Text("9000B".into()), "8900B");
+        refused("run_length", Raw::Int(65), "64");
+        refused("idle_timeout", Raw::Text("0s".into()), "above zero");
+        refused("find_labels", Raw::Text("path".into()), "did you mean `paths`?");
+        refused("lables", Raw::Int(8), "did you mean `labels`?");
+    }
+
+    #[test]
+    fn the_scenario_says_what_is_left_open() {
+        let mut transport = TransportParameters::named("uet").unwrap();
+        let scheme = || HostParameters::named("ecmp").unwrap();
+        let wire = WireParameters::default();
+        let settings = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap();
+        assert_eq!((settings.mtu(), settings.rate), (4096, Rate::gbps(25)));
+        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 56 B of ours.
+        assert_eq!(settings.transport.header(), 98);
+        transport.parameters_mut().set("mtu", &Raw::Text("9000B".into())).unwrap();
+        let error = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap_err().to_string();
+        assert!(error.contains("transport.mtu = 9000B"), "{error}");
+        let small = WireParameters { payload: Auto::Value(Bytes(1400)), rate: Auto::Value(Rate::gbps(1)), ..wire };
+        let settings = small.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap();
+        assert_eq!((settings.mtu(), settings.rate), (1400, Rate::gbps(1)));
+    }
+}
