@@ -116,15 +116,24 @@ impl<T> Flow<T> {
         self.timer_at == now
     }
 
-    /// The pending timer strikes: a retransmission timeout, or nothing. Returns how many packets are given up for lost.
-    pub fn on_timer<S: HostScheme>(&mut self, transport: &Transport, scheme: &mut S, now: Time) -> u64 {
+    /// The pending timer strikes: a retransmission timeout, or nothing. Returns how many packets are given up for lost, whose PSNs
+    /// `lost` is told.
+    pub fn on_timer<S: HostScheme>(
+        &mut self,
+        transport: &Transport,
+        scheme: &mut S,
+        now: Time,
+        lost: &mut impl FnMut(&mut T, u64),
+    ) -> u64 {
         self.timer_at = Time::MAX;
         let mut timeouts = 0;
         if self.sender.deadline(transport).is_some_and(|deadline| deadline <= now) {
             self.waits = false;
-            self.sender.on_timer(transport, now, &mut |_, tag| {
+            let Flow { sender, of, scheme_slot, .. } = self;
+            sender.on_timer(transport, now, &mut |psn, tag| {
                 timeouts += 1;
-                scheme.on_timeout(now, self.scheme_slot, tag);
+                scheme.on_timeout(now, *scheme_slot, tag);
+                lost(of, psn);
             });
         }
         timeouts

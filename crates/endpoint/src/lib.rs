@@ -25,5 +25,5 @@ pub use balancer::Balancer;
 pub use endpoint::{Arrival, Counters, Endpoint, Transmit};
 pub use flow::Flow;
 pub use nic::{Departure, Line, Nic, Transports};
-pub use peer::{Bytes, Event, SendError, Why};
+pub use peer::{Bytes, Delivered, Event, SendError, Why};
 pub use settings::Settings;

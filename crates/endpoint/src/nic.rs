@@ -345,10 +345,14 @@ mod tests {
         let flow = &mut flows[0];
         let armed = flow.arm(&transport, now).expect("packets are in flight");
         assert_eq!((flow.arm(&transport, now), flow.awaits(armed)), (None, true));
-        assert_eq!(flow.on_timer(&transport, &mut line.scheme, armed), 0);
+        assert_eq!(flow.on_timer(&transport, &mut line.scheme, armed, &mut |_, _| ()), 0);
         let again = flow.arm(&transport, armed).expect("packets are in flight");
         assert_eq!(again - armed, Time::from_ns(20));
-        assert_eq!(flow.on_timer(&transport, &mut line.scheme, again), 1, "packet 2 was sent 10 ns later");
+        assert_eq!(
+            flow.on_timer(&transport, &mut line.scheme, again, &mut |_, _| ()),
+            1,
+            "packet 2 was sent 10 ns later"
+        );
         nic.leave(0, &flows.remove(0));
         assert!(nic.round().is_empty());
     }

@@ -30,8 +30,10 @@ pub(crate) struct Peer {
     /// Largest message that it takes, and packets that a stream to it may have under way.
     pub(crate) most_message: u64,
     pub(crate) span: u64,
-    /// Labels that both ends have.
-    pub(crate) labels: u32,
+    /// Labels that are wanted towards it; empty: all.
+    pub(crate) wanted: Vec<u32>,
+    /// Those of them that both ends have.
+    pub(crate) ways: Vec<u32>,
     /// Questions asked so far, hellos or calibrations, of which one is open.
     pub(crate) asked: u32,
     pub(crate) samples: Vec<Time>,
@@ -63,7 +65,8 @@ impl Peer {
             their_nonce: None,
             most_message: u64::MAX,
             span: 1,
-            labels: 1,
+            wanted: Vec::new(),
+            ways: vec![0],
             asked: 0,
             samples: Vec::new(),
             base_rtt: Time::ZERO,
@@ -75,6 +78,14 @@ impl Peer {
             quiet_since: None,
             heard_at: now,
             timer_at: Time::MAX,
+        }
+    }
+
+    /// Both ends have so many labels.
+    pub(crate) fn have_labels(&mut self, labels: u32) {
+        self.ways = self.wanted.iter().copied().filter(|label| *label < labels).collect();
+        if self.ways.is_empty() {
+            self.ways = (0..labels).collect();
         }
     }
 
@@ -120,6 +131,8 @@ pub enum Event {
         stream: u32,
         /// Its number in that stream, from 0.
         message: u32,
+        /// How it went.
+        delivered: Delivered,
     },
     /// A peer is gone, and with it whatever was on its way to it or from it.
     Lost {
@@ -128,6 +141,23 @@ pub enum Event {
         /// Why.
         why: Why,
     },
+}
+
+/// How a message went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// When it was appended to its stream.
+    pub queued: Time,
+    /// When its first packet left.
+    pub first_sent: Time,
+    /// Packets, those that were sent again included.
+    pub packets: u64,
+    /// Of them those that were sent again.
+    pub retransmitted: u64,
+    /// Packets that timed out.
+    pub timeouts: u64,
+    /// Packets per label, by number of the label.
+    pub per_label: Vec<u64>,
 }
 
 /// Why a peer is gone.

@@ -13,6 +13,8 @@ pub struct Settings {
     pub scheme: HostParameters,
     /// Seed of everything random: connection numbers and the scheme's draws.
     pub seed: u64,
+    /// The stable key of this host: hosts of one seed draw otherwise.
+    pub host_key: u64,
     /// Labels of each path space: datagrams carry one of as many.
     pub labels: u32,
     /// The rate at which packets leave.
@@ -56,6 +58,7 @@ impl Default for Settings {
             transport,
             scheme: HostParameters::named("reps").expect("a scheme"),
             seed: 1,
+            host_key: 0,
             labels: 8,
             rate: Rate::gbps(10),
             overhead: 42,

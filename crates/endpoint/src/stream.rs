@@ -4,7 +4,7 @@ use anabranch_transport::{Receiver, Transport, uet::DataArrival};
 use anabranch_units::Time;
 use std::{collections::VecDeque, sync::Arc};
 
-use crate::header::Data;
+use crate::{header::Data, peer::Delivered};
 
 /// A message on its way out.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(crate) struct Message {
     packets: u64,
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) checksum: u32,
+    pub(crate) delivered: Delivered,
 }
 
 /// What the endpoint keeps of a stream that it sends.
@@ -58,14 +59,15 @@ impl Outgoing {
         }
     }
 
-    /// Appends a message; returns its number.
-    pub(crate) fn push(&mut self, bytes: Arc<[u8]>) -> u32 {
+    /// Appends a message, at `now`; returns its number.
+    pub(crate) fn push(&mut self, bytes: Arc<[u8]>, now: Time) -> u32 {
         let packets = (bytes.len() as u64).div_ceil(self.mtu).max(1);
         let (number, first, checksum) = (self.next_message, self.packets, crc32fast::hash(&bytes));
         self.held += bytes.len() as u64;
         self.packets += packets;
         self.next_message += 1;
-        self.messages.push_back(Message { number, first, packets, bytes, checksum });
+        let delivered = Delivered { queued: now, ..Delivered::default() };
+        self.messages.push_back(Message { number, first, packets, bytes, checksum, delivered });
         number
     }
 
@@ -78,20 +80,41 @@ impl Outgoing {
     }
 
     /// The message that a packet is of, and its place in it.
-    pub(crate) fn find(&self, psn: u64) -> Option<(&Message, u32)> {
+    pub(crate) fn find(&mut self, psn: u64) -> Option<(&mut Message, u32)> {
         let at = self.messages.partition_point(|message| message.first <= psn).checked_sub(1)?;
-        let message = &self.messages[at];
+        let message = &mut self.messages[at];
         let index = psn - message.first;
         (index < message.packets).then_some((message, index as u32))
     }
 
+    /// A packet leaves over a label, of which there are `labels`.
+    pub(crate) fn note_sent(&mut self, psn: u64, now: Time, label: u32, labels: u32, again: bool) {
+        let Some((message, _)) = self.find(psn) else { return };
+        let delivered = &mut message.delivered;
+        if delivered.packets == 0 {
+            delivered.first_sent = now;
+            delivered.per_label = vec![0; labels as usize];
+        }
+        delivered.packets += 1;
+        delivered.retransmitted += u64::from(again);
+        if let Some(count) = delivered.per_label.get_mut(label as usize) {
+            *count += 1;
+        }
+    }
+
+    /// A packet has timed out.
+    pub(crate) fn note_timeout(&mut self, psn: u64) {
+        if let Some((message, _)) = self.find(psn) {
+            message.delivered.timeouts += 1;
+        }
+    }
+
     /// The next message of which everything below `cumulative` is all, if there is one; it is done.
-    pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<u32> {
-        let message = self.messages.front().filter(|message| message.first + message.packets <= cumulative)?;
-        let number = message.number;
+    pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<(u32, Delivered)> {
+        self.messages.front().filter(|message| message.first + message.packets <= cumulative)?;
+        let message = self.messages.pop_front()?;
         self.held -= message.bytes.len() as u64;
-        self.messages.pop_front();
-        Some(number)
+        Some((message.number, message.delivered))
     }
 
     /// Whether every message is acknowledged.

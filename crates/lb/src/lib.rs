@@ -7,10 +7,12 @@
 mod guided;
 pub mod hash;
 pub mod host;
+mod record;
 pub mod registry;
 pub mod switch;
 
 pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, Shape, Spread, Step, Weights};
+pub use record::{Call, Differs, Entry, Opened, Record, Recorded, replay};
 
 use anabranch_units::{Rate, Time};
 use std::sync::Arc;

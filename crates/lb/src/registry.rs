@@ -19,7 +19,7 @@ pub use errors::{Invalid, SchemeError, UnknownScheme};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Outgoing,
-    PacketView, Probe, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
+    PacketView, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
     host::mp_ev::{MOST_PARTS, MOST_PATHS, Shape},
     switch,
 };
@@ -120,7 +120,7 @@ pub trait Check {
 /// The part of a registry that both sides share.
 macro_rules! registry {
     (
-        $side:literal, $folder:ident, $all:ident, $parameters:ident, $running:ident:
+        $side:literal, $folder:ident, $all:ident, $parameters:ident, $running:ident { $($more:tt)* }:
         $($module:ident $scheme:ident $of_scheme:ident,)*
     ) => {
         #[doc = concat!("Every ", $side, " scheme, in the order of the registry.")]
@@ -212,13 +212,20 @@ macro_rules! registry {
                 #[doc = concat!("See the module `", stringify!($folder), "::", stringify!($module), "`.")]
                 $scheme($folder::$module::$scheme),
             )*
+            $($more)*
         }
     };
 }
 
 macro_rules! host_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
-        registry! { "host", host, HOST_SCHEMES, HostParameters, Host: $($module $scheme $of_scheme,)* }
+        registry! {
+            "host", host, HOST_SCHEMES, HostParameters, Host {
+                /// Any of them, with a record of what it is told and answers.
+                Recorded(Box<Recorded>),
+            }:
+            $($module $scheme $of_scheme,)*
+        }
 
         impl HostParameters {
             /// The scheme on the host with the stable key `host_key`.
@@ -232,41 +239,41 @@ macro_rules! host_schemes {
         impl HostScheme for Host {
             #[inline]
             fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-                match self { $(Self::$scheme(s) => s.open(now, slot, flow),)* }
+                match self { $(Self::$scheme(s) => s.open(now, slot, flow),)* Self::Recorded(s) => s.open(now, slot, flow) }
             }
             #[inline]
             fn close(&mut self, slot: u32) {
-                match self { $(Self::$scheme(s) => s.close(slot),)* }
+                match self { $(Self::$scheme(s) => s.close(slot),)* Self::Recorded(s) => s.close(slot) }
             }
             #[inline]
             fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
-                match self { $(Self::$scheme(s) => s.select(now, slot, packet),)* }
+                match self { $(Self::$scheme(s) => s.select(now, slot, packet),)* Self::Recorded(s) => s.select(now, slot, packet) }
             }
             #[inline]
             fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
-                match self { $(Self::$scheme(s) => s.on_ack(now, slot, feedback),)* }
+                match self { $(Self::$scheme(s) => s.on_ack(now, slot, feedback),)* Self::Recorded(s) => s.on_ack(now, slot, feedback) }
             }
             #[inline]
             fn on_nack(&mut self, now: Time, slot: u32, tag: Tag) {
-                match self { $(Self::$scheme(s) => s.on_nack(now, slot, tag),)* }
+                match self { $(Self::$scheme(s) => s.on_nack(now, slot, tag),)* Self::Recorded(s) => s.on_nack(now, slot, tag) }
             }
             #[inline]
             fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
-                match self { $(Self::$scheme(s) => s.on_timeout(now, slot, tag),)* }
+                match self { $(Self::$scheme(s) => s.on_timeout(now, slot, tag),)* Self::Recorded(s) => s.on_timeout(now, slot, tag) }
             }
             #[inline]
             fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
-                match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* }
+                match self { $(Self::$scheme(s) => s.on_paths_changed(now, slot, dead),)* Self::Recorded(s) => s.on_paths_changed(now, slot, dead) }
             }
             #[inline]
             fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
-                match self { $(Self::$scheme(s) => s.poll_probe(now, slot),)* }
+                match self { $(Self::$scheme(s) => s.poll_probe(now, slot),)* Self::Recorded(s) => s.poll_probe(now, slot) }
             }
             fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {
-                match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt),)* }
+                match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt),)* Self::Recorded(s) => s.on_probe_reply(now, slot, tag, rtt) }
             }
             fn counters(&self) -> SchemeCounters {
-                match self { $(Self::$scheme(s) => s.counters(),)* }
+                match self { $(Self::$scheme(s) => s.counters(),)* Self::Recorded(s) => s.counters() }
             }
         }
     };
@@ -274,7 +281,7 @@ macro_rules! host_schemes {
 
 macro_rules! switch_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
-        registry! { "switch", switch, SWITCH_SCHEMES, SwitchParameters, Switch: $($module $scheme $of_scheme,)* }
+        registry! { "switch", switch, SWITCH_SCHEMES, SwitchParameters, Switch {}: $($module $scheme $of_scheme,)* }
 
         impl SwitchParameters {
             /// The scheme at this switch.

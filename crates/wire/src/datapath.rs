@@ -76,6 +76,14 @@ pub enum WireError {
     /// There is no peer of that number.
     #[error("there is no peer {0}")]
     UnknownPeer(PeerId),
+    /// There is no label of that number.
+    #[error("there is no label {label}: labels count from 0, and there are {labels}")]
+    UnknownLabel {
+        /// The label.
+        label: Label,
+        /// How many there are.
+        labels: u32,
+    },
     /// The operating system says no.
     #[error("{what}: {source}")]
     System {
@@ -94,11 +102,14 @@ pub trait Datapath {
     /// The time since it was opened; it never goes back.
     fn now(&self) -> Time;
 
-    /// Another end, to be reached by these labels.
+    /// Another end, to be reached by these labels; none: by all.
     ///
     /// # Errors
     /// Where it cannot be another one's peer.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError>;
+
+    /// Where a peer is.
+    fn peer_at(&self, peer: PeerId) -> Option<SocketAddr>;
 
     /// A peer is forgotten; its number may be another's next.
     fn release(&mut self, peer: PeerId);

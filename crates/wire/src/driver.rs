@@ -21,12 +21,16 @@ pub struct Driver<D> {
     batch: Vec<(Transmit, Vec<u8>)>,
     made: usize,
     sent: usize,
+    /// When it last looked at the clock, and the longest time for which it did not, though it did not sleep.
+    looked: Time,
+    longest_pause: Time,
 }
 
 impl<D: Datapath> Driver<D> {
     /// An endpoint on a datapath.
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
-        Driver { endpoint, datapath, batch: Vec::new(), made: 0, sent: 0 }
+        let looked = datapath.now();
+        Driver { endpoint, datapath, batch: Vec::new(), made: 0, sent: 0, looked, longest_pause: Time::ZERO }
     }
 
     /// The endpoint, and the time: to connect, to send, to take events.
@@ -38,6 +42,19 @@ impl<D: Datapath> Driver<D> {
     /// The datapath.
     pub fn datapath(&mut self) -> &mut D {
         &mut self.datapath
+    }
+
+    /// The longest time for which this process did not run though it wanted to, as far as its own looks at the clock tell: between
+    /// two of them at work, or after the time at which it wanted to be woken. What came in between was not answered.
+    pub fn longest_pause(&self) -> Time {
+        self.longest_pause
+    }
+
+    fn look(&mut self) -> Time {
+        let now = self.datapath.now();
+        self.longest_pause = self.longest_pause.max(now.saturating_sub(self.looked));
+        self.looked = now;
+        now
     }
 
     /// Does what there is to do now: takes what has arrived, strikes timers, sends what may go. Returns when there is
@@ -53,8 +70,8 @@ impl<D: Datapath> Driver<D> {
             }
         }
         for _ in 0..ROUNDS_AT_ONCE {
+            let now = self.look();
             let endpoint = &mut self.endpoint;
-            let now = self.datapath.now();
             let received = self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
                 let crate::Inbound { peer, label, at, ecn, bytes, .. } = inbound;
                 endpoint.handle(now, &Arrival { peer, label, at, ecn, bytes });
@@ -103,6 +120,11 @@ impl<D: Datapath> Driver<D> {
     /// # Errors
     /// Those of the datapath.
     pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
-        self.datapath.wait(until)
+        self.look();
+        self.datapath.wait(until)?;
+        // Who is woken late has not slept of his own will.
+        self.looked = self.datapath.now().min(until.max(self.looked));
+        self.look();
+        Ok(())
     }
 }

@@ -112,11 +112,6 @@ impl UdpPath {
         self.at
     }
 
-    /// The address of label 0 of a peer.
-    pub fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
-        self.peers.get(peer)
-    }
-
     /// Datagrams that the kernel refused to send, as if the network had lost them.
     pub fn refused_by_kernel(&self) -> u64 {
         self.lost
@@ -229,8 +224,15 @@ impl Datapath for UdpPath {
         self.since_opened()
     }
 
-    fn peer(&mut self, at: SocketAddr, _labels: &[Label]) -> Result<PeerId, WireError> {
+    fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError> {
+        if let Some(label) = labels.iter().find(|label| **label as usize >= self.sockets.len()) {
+            return Err(WireError::UnknownLabel { label: *label, labels: self.sockets.len() as u32 });
+        }
         self.peers.number(at).ok_or(WireError::TooManyPeers(self.peers.most))
+    }
+
+    fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.peers.get(peer)
     }
 
     fn release(&mut self, peer: PeerId) {

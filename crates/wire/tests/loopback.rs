@@ -10,7 +10,7 @@ use anabranch_transport::{
 };
 use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::{
-    Driver, WireError,
+    Driver,
     transfer::{self, Received, Sent, TransferError},
     udp::UdpPath,
 };
@@ -50,7 +50,7 @@ fn transfer(
     ours: Settings,
     theirs: Settings,
     bytes: u64,
-) -> (Result<Sent, TransferError>, Vec<Received>, Result<(), WireError>) {
+) -> (Result<Sent, TransferError>, Vec<Received>, Result<(), TransferError>) {
     let (stop, (tell, address)) = (AtomicBool::new(false), mpsc::channel());
     std::thread::scope(|scope| {
         let stop = &stop;
@@ -58,7 +58,7 @@ fn transfer(
             let mut driver = driver(theirs);
             tell.send(driver.datapath().at()).unwrap();
             let mut all = Vec::new();
-            let served = transfer::serve(&mut driver, false, &mut |_, received| {
+            let served = transfer::serve(&mut driver, false, &mut |received| {
                 all.extend(received.copied());
                 !stop.load(Ordering::Relaxed)
             });
@@ -85,8 +85,13 @@ fn every_scheme_brings_every_byte() {
         let (sent, received, served) = transfer(settings(scheme.name, 1400), settings(scheme.name, 1400), bytes);
         let sent = sent.unwrap_or_else(|error| panic!("{}: {error}", scheme.name));
         served.unwrap();
-        assert_eq!((sent.summary.bytes, received.len()), (bytes, 1), "{}", scheme.name);
-        assert_eq!((received[0].summary, received[0].sent), (sent.summary, sent.summary), "{}", scheme.name);
+        assert_eq!((sent.record.summary.bytes, received.len()), (bytes, 1), "{}", scheme.name);
+        assert_eq!(
+            (received[0].summary, received[0].sent),
+            (sent.record.summary, sent.record.summary),
+            "{}",
+            scheme.name
+        );
         // A packet of 1400 B; none was forgotten.
         assert!(sent.counters.packets - sent.counters.retransmitted >= bytes / 1400, "{}: {sent:?}", scheme.name);
     }
@@ -108,7 +113,7 @@ fn an_end_with_fewer_labels_is_reached_over_those() {
         Settings { labels: 2, ..settings("reps", 1400) },
         1 << 20,
     );
-    assert_eq!(sent.unwrap().summary, received[0].summary);
+    assert_eq!(sent.unwrap().record.summary, received[0].summary);
 }
 
 #[test]

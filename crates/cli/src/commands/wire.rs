@@ -67,9 +67,9 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let mut driver = Driver::new(Endpoint::new(settings), path);
     note(&format!("listening at {at} and the {} ports after it", labels - 1));
     let mut differs = None;
-    let mut look = |path: &UdpPath, received: Option<&Received>| {
+    let mut look = |received: Option<&Received>| {
         if let Some(received) = received {
-            let from = path.peer_at(received.peer).unwrap_or(at);
+            let from = received.from.unwrap_or(at);
             let equal = received.summary == received.sent;
             say_received(received, from, equal, options.format);
             if !equal {
@@ -153,17 +153,19 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
 }
 
 fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Format) {
-    let (rate, text) = goodput(sent.summary.bytes, sent.took);
-    let c = sent.counters;
+    let took = sent.record.confirmed.saturating_sub(sent.record.due);
+    let (rate, text) = goodput(sent.record.summary.bytes, took);
+    let (c, summary) = (sent.counters, sent.record.summary);
+    let per_label: Vec<String> = sent.record.per_label.iter().map(u64::to_string).collect();
     match format {
         Format::Json => print_json(&json!({
             "to": to.to_string(),
             "scheme": scheme,
             "labels": labels,
-            "bytes": sent.summary.bytes,
-            "took_ps": sent.took.ps(),
+            "bytes": summary.bytes,
+            "took_ps": took.ps(),
             "goodput_bps": rate,
-            "crc32": sent.summary.checksum,
+            "crc32": summary.checksum,
             "checksums_equal": true,
             "base_rtt_ps": sent.base_rtt.ps(),
             "noise_ps": sent.noise.ps(),
@@ -173,6 +175,7 @@ fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Form
             "timeouts": c.timeouts,
             "probes": c.probes,
             "path_switches": c.path_switches,
+            "packets_per_label": sent.record.per_label,
             "longest_pause_ps": sent.longest_pause.ps(),
         })),
         Format::Table => {
@@ -180,9 +183,9 @@ fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Form
             print(&table(
                 &["what", "value"],
                 &[
-                    row("sent", format!("{} B to {to} in {}", count(sent.summary.bytes), sent.took)),
+                    row("sent", format!("{} B to {to} in {}", count(summary.bytes), took)),
                     row("goodput", text),
-                    row("CRC-32 at both ends", format!("{:08x}", sent.summary.checksum)),
+                    row("CRC-32 at both ends", format!("{:08x}", summary.checksum)),
                     row("scheme", format!("{scheme} over {labels} labels")),
                     row("base round trip", format!("{}, and {} of noise", sent.base_rtt, sent.noise)),
                     row(
@@ -195,6 +198,7 @@ fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Form
                         ),
                     ),
                     row("path changes", count(c.path_switches)),
+                    row("packets per label", per_label.join(" ")),
                     row("probes", count(c.probes)),
                     row("longest pause of this process", sent.longest_pause.to_string()),
                 ],

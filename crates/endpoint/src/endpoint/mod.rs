@@ -15,7 +15,7 @@ use crate::{
     stream::{Incoming, Outgoing},
 };
 use anabranch_lb::{
-    GuidedPath, GuidedPaths,
+    GuidedPath, GuidedPaths, Record,
     registry::{Host, TagKind},
 };
 use anabranch_random::Stream;
@@ -124,8 +124,8 @@ impl Endpoint {
         settings.run_length = settings.run_length.max(1);
         settings.most_held = settings.most_held.max(2 * settings.most_message);
         let transport = resolve(&settings, Time::from_us(1000));
-        let draws = Stream::keyed(settings.seed, 0, "endpoint");
-        let balancer = Balancer::new(settings.scheme.build(settings.seed, 0));
+        let draws = Stream::keyed(settings.seed, settings.host_key, "endpoint");
+        let balancer = Balancer::new(settings.scheme.build(settings.seed, settings.host_key));
         let tags = settings.scheme.about().tags;
         // Every label is a path like any other.
         let path = |label: u32| GuidedPath {
@@ -204,10 +204,25 @@ impl Endpoint {
 
     // ---- what its owner asks for ----
 
+    /// Keeps a record of what its scheme is told and answers from now on. To be called before anything is sent.
+    pub fn record(&mut self, record: &Record) {
+        let scheme = self.settings.scheme.build(self.settings.seed, self.settings.host_key);
+        self.balancer = Balancer::new(record.around(scheme, self.settings.host_key));
+    }
+
     /// Says hello to a peer, unless it is known.
     pub fn connect(&mut self, now: Time, peer: u32) {
+        self.connect_over(now, peer, &[]);
+    }
+
+    /// Says hello to a peer, unless it is known, whose streams are to use these labels alone, as far as it has them. Tags
+    /// and [`Endpoint::paths_changed`] count them in this order.
+    pub fn connect_over(&mut self, now: Time, peer: u32, labels: &[u32]) {
         if self.peer(peer).is_some() || !self.make_peer(peer, Phase::Greeting, now) {
             return;
+        }
+        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+            known.wanted = labels.to_vec();
         }
         self.ask(peer, now);
     }
@@ -231,7 +246,7 @@ impl Endpoint {
             return Err(SendError::Full);
         }
         if let Some(&slot) = known.streams.get(&stream) {
-            let number = self.flows[slot as usize].of.push(bytes);
+            let number = self.flows[slot as usize].of.push(bytes, now);
             self.offer(slot, now);
             return Ok(number);
         }
@@ -242,7 +257,7 @@ impl Endpoint {
                 known.waiting.len() - 1
             }
         };
-        let number = known.waiting[at].push(bytes);
+        let number = known.waiting[at].push(bytes, now);
         match known.phase {
             Phase::Open => self.open_waiting(peer, now),
             Phase::Greeted => {
@@ -361,7 +376,8 @@ impl Endpoint {
             return;
         }
         let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
-        let lost = flow.on_timer(transport, self.balancer.scheme_mut(), now);
+        let lost =
+            flow.on_timer(transport, self.balancer.scheme_mut(), now, &mut |stream, psn| stream.note_timeout(psn));
         self.counters.timeouts += lost;
         if lost > 0
             && let Some(Some(known)) = self.peers.get_mut(peer as usize)

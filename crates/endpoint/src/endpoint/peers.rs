@@ -88,8 +88,11 @@ impl Endpoint {
             Phase::Greeted | Phase::Open => return,
         };
         // Before the other has said how many labels it has, all are tried.
-        let labels = if known.phase == Phase::Greeting { labels } else { known.labels };
-        let label = known.asked % labels;
+        let label = if known.phase == Phase::Greeting {
+            known.asked % labels
+        } else {
+            known.ways[known.asked as usize % known.ways.len()]
+        };
         known.asked = known.asked.wrapping_add(1);
         known.quiet_since.get_or_insert(now);
         known.timer_at = now + self.settings.patience;
@@ -133,7 +136,7 @@ impl Endpoint {
         (known.their_nonce, known.heard_at) = (Some(greeting.nonce), now);
         (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
         known.span = u64::from(greeting.span.min(self.settings.span));
-        known.labels = self.settings.labels.min(u32::from(greeting.labels));
+        known.have_labels(self.settings.labels.min(u32::from(greeting.labels)));
         welcome.ours = known.ours;
         self.say(peer, arrival.label, Control::Welcome(welcome));
     }
@@ -150,7 +153,7 @@ impl Endpoint {
         }
         (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
         known.span = u64::from(greeting.span.min(span));
-        known.labels = labels.min(u32::from(greeting.labels));
+        known.have_labels(labels.min(u32::from(greeting.labels)));
         known.phase = Phase::Calibrating;
         known.asked = 0;
         self.ask(peer, now);
@@ -189,7 +192,7 @@ impl Endpoint {
         let mut opened = Vec::new();
         for mut outgoing in std::mem::take(&mut known.waiting) {
             outgoing.connection = known.theirs;
-            let uplinks = [known.labels];
+            let uplinks = [known.ways.len() as u32];
             let guided = (self.tags == TagKind::Guided).then_some(&self.paths);
             let info = FlowInfo {
                 key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(outgoing.stream), "stream").bits(),

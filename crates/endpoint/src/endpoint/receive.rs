@@ -142,8 +142,8 @@ impl Endpoint {
         let heard = flow.on_answer(transport, scheme, now, answer, None, rtt, true);
         self.counters.overtaken += u64::from(heard.lost);
         let cumulative = flow.sender.cumulative();
-        while let Some(message) = flow.of.acknowledged(cumulative) {
-            self.events.push_back(Event::Sent { peer, stream, message });
+        while let Some((message, delivered)) = flow.of.acknowledged(cumulative) {
+            self.events.push_back(Event::Sent { peer, stream, message, delivered });
         }
         if !heard.trimmed {
             self.send_probes(slot, now);

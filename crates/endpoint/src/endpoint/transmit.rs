@@ -65,7 +65,15 @@ struct WireLine<'a> {
     counters: &'a mut Counters,
     out: &'a mut Vec<u8>,
     run_length: u32,
-    sent: Option<(u32, Tag)>,
+    sent: Option<Sent>,
+}
+
+/// A packet that has been written.
+struct Sent {
+    peer: u32,
+    tag: Tag,
+    psn: u64,
+    again: bool,
 }
 
 impl Line<Outgoing> for WireLine<'_> {
@@ -93,11 +101,12 @@ impl Line<Outgoing> for WireLine<'_> {
     fn start(&mut self, flow: &mut Outgoing, packet: &Departure, start: Time) -> Time {
         let psn = packet.segment.psn;
         // The sender knows of no packet that the stream does not hold.
+        let Outgoing { stream, connection, mtu, .. } = *flow;
         if let Some((message, index)) = flow.find(psn) {
-            let from = (u64::from(index) * flow.mtu) as usize;
-            let to = (from + flow.mtu as usize).min(message.bytes.len());
+            let from = (u64::from(index) * mtu) as usize;
+            let to = (from + mtu as usize).min(message.bytes.len());
             let data = Data {
-                stream: flow.stream,
+                stream,
                 payload: (to - from) as u16,
                 psn,
                 tag: packet.tag,
@@ -108,11 +117,12 @@ impl Line<Outgoing> for WireLine<'_> {
                 stamp: start,
                 ack_request: packet.ack_request,
             };
-            header::data(self.out, flow.connection, &data);
+            header::data(self.out, connection, &data);
             self.out.extend_from_slice(&message.bytes[from..to]);
-            self.sent = Some((flow.peer, packet.tag));
+            let again = packet.segment.retransmission;
             self.counters.packets += 1;
-            self.counters.retransmitted += u64::from(packet.segment.retransmission);
+            self.counters.retransmitted += u64::from(again);
+            self.sent = Some(Sent { peer: flow.peer, tag: packet.tag, psn, again });
         }
         // One datagram at a time: the line is free again later than now, whatever the pacer makes up for.
         self.pacer.occupy(start, self.out.len()).max(start + Time::from_ps(1))
@@ -135,15 +145,17 @@ impl Endpoint {
 
     /// The label of a path tag: tags that number paths name one each, others are folded.
     pub(super) fn label(&mut self, peer: u32, tag: Tag) -> u32 {
-        let labels = self.peer(peer).map_or(1, |known| known.labels);
-        match self.tags {
-            TagKind::Guided => (tag >> 16) % labels,
+        let Some(Some(known)) = self.peers.get(peer as usize) else { return 0 };
+        let ways = known.ways.len() as u32;
+        let way = match self.tags {
+            TagKind::Guided => (tag >> 16) % ways,
             TagKind::Category => {
-                self.turn = (self.turn + 1) % labels;
+                self.turn = (self.turn + 1) % ways;
                 self.turn
             }
-            TagKind::Entropy | TagKind::MultiPart => (tag ^ tag >> 16) % labels,
-        }
+            TagKind::Entropy | TagKind::MultiPart => (tag ^ tag >> 16) % ways,
+        };
+        known.ways[way as usize]
     }
 
     pub(super) fn greeting(&self, connection: u32, nonce: u64, stamp: Time, held: Time) -> Greeting {
@@ -168,9 +180,10 @@ impl Endpoint {
         let (pacer, counters, run_length) = (&mut self.pacer, &mut self.counters, self.settings.run_length);
         let mut line = WireLine { scheme: self.balancer.scheme_mut(), pacer, counters, out, run_length, sent: None };
         let slot = self.nic.serve(&mut self.flows, &transports, &mut line, now, now)?;
-        let (peer, tag) = line.sent?;
+        let Sent { peer, tag, psn, again } = line.sent?;
         self.arm(slot, now);
-        let label = self.label(peer, tag);
+        let (label, labels) = (self.label(peer, tag), self.settings.labels);
+        self.flows[slot as usize].of.note_sent(psn, now, label, labels, again);
         Some(Transmit { peer, label, ecn: self.settings.ecn })
     }
 

@@ -52,7 +52,13 @@ impl Hosts {
         let flows = plan.flows.flows.len();
         let schemes = |host: u32| {
             let key = plan.topology.key(NodeId(host));
-            let build = |b: &crate::Balancer| Balancer::new(b.host.build(plan.seed, key));
+            let build = |b: &crate::Balancer| {
+                let scheme = b.host.build(plan.seed, key);
+                Balancer::new(match &plan.measure.record {
+                    Some(record) => record.around(scheme, key),
+                    None => scheme,
+                })
+            };
             if plan.owner_of_host(host) == me { plan.balancers.iter().map(build).collect() } else { vec![] }
         };
         Hosts {

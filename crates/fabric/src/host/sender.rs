@@ -134,7 +134,7 @@ impl Partition<'_> {
         self.advance_nic(host, self.ports.before(now));
         let flow = &mut self.hosts.senders[slot.at()];
         let scheme = self.hosts.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        self.hosts.timeouts += flow.on_timer(&self.plan.transport, scheme, time);
+        self.hosts.timeouts += flow.on_timer(&self.plan.transport, scheme, time, &mut |_, _| ());
         self.arm_timer(slot);
         self.enter_round(slot, now);
         self.wake_nic(host, now);

@@ -20,7 +20,10 @@ use crate::{
     port::SharedBuffer,
     switch::Guided,
 };
-use anabranch_lb::registry::{HostParameters, Sees, SwitchParameters, TagKind};
+use anabranch_lb::{
+    Record,
+    registry::{HostParameters, Sees, SwitchParameters, TagKind},
+};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_transport::{Transport, TransportParameters, uet::Network};
 use anabranch_units::{Rate, Time};
@@ -62,6 +65,8 @@ pub struct Measure {
     pub capture_links: Vec<LinkId>,
     /// Packets that one of them may have; a run with more is an error.
     pub capture_limit: u64,
+    /// Where what host schemes are told and answer is kept; `None`: nowhere.
+    pub record: Option<Record>,
 }
 
 /// Everything a run is a function of, prepared for the hot path.

@@ -195,6 +195,12 @@ impl Datapath for MemoryPath {
         Ok(world.peer_of(self.host, other as u32))
     }
 
+    fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
+        let world = self.world.borrow();
+        let other = world.hosts[self.host as usize].peers.get(peer as usize).copied().flatten()?;
+        Some(world.hosts[other as usize].at)
+    }
+
     fn release(&mut self, peer: PeerId) {
         let mut world = self.world.borrow_mut();
         if let Some(place) = world.hosts[self.host as usize].peers.get_mut(peer as usize) {

@@ -1,0 +1,201 @@
+//! What a host scheme was told and what it answered, kept to be held against a fresh scheme: a scheme is a function of that
+//! and its seed, on a real network as in the simulator.
+
+use crate::{
+    Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, Probe, SchemeCounters, Tag,
+    registry::Host,
+};
+use anabranch_units::Time;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A flow as a scheme was told of it, [`FlowInfo`] of its own.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    info: FlowInfo<'static>,
+    uplinks: Vec<u32>,
+    guided: Option<Arc<GuidedPaths>>,
+    dead: Vec<bool>,
+}
+
+impl Opened {
+    fn of(flow: &FlowInfo<'_>) -> Self {
+        let paths = flow.paths;
+        Opened {
+            info: FlowInfo { paths: PathSpace::default(), ..*flow },
+            uplinks: paths.uplinks.to_vec(),
+            guided: paths.guided.cloned(),
+            dead: paths.dead.to_vec(),
+        }
+    }
+
+    /// As a scheme is told.
+    pub fn info(&self) -> FlowInfo<'_> {
+        let paths = PathSpace { uplinks: &self.uplinks, guided: self.guided.as_ref(), dead: &self.dead };
+        FlowInfo { paths, ..self.info }
+    }
+}
+
+/// One thing that a scheme was told or asked, with its answer.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// [`HostScheme::open`].
+    Open(Box<Opened>),
+    /// [`HostScheme::close`].
+    Close,
+    /// [`HostScheme::select`].
+    Select(Outgoing, Decision),
+    /// [`HostScheme::on_ack`].
+    Ack(Feedback),
+    /// [`HostScheme::on_nack`].
+    Nack(Tag),
+    /// [`HostScheme::on_timeout`].
+    Timeout(Tag),
+    /// [`HostScheme::on_paths_changed`].
+    PathsChanged(Vec<bool>),
+    /// [`HostScheme::poll_probe`].
+    PollProbe(Option<Probe>),
+    /// [`HostScheme::on_probe_reply`].
+    ProbeReply(Tag, Time),
+}
+
+/// A call with its circumstances.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The stable key of the scheme's host.
+    pub host: u64,
+    /// When.
+    pub now: Time,
+    /// Of which flow.
+    pub slot: u32,
+    /// What.
+    pub call: Call,
+}
+
+/// What the schemes of one or several hosts were told and answered, in order. Clones are the same record.
+#[derive(Clone, Debug, Default)]
+pub struct Record(Arc<Mutex<Vec<Entry>>>);
+
+/// Two are the same where they are one.
+impl PartialEq for Record {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Record {}
+
+impl Record {
+    /// What has been written so far, which the record then holds no longer.
+    pub fn take(&self) -> Vec<Entry> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self, host: u64, now: Time, slot: u32, call: Call) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Entry { host, now, slot, call });
+    }
+
+    /// `scheme`, of the host with the stable key `host`, with a record of what it is told and answers.
+    pub fn around(&self, scheme: Host, host: u64) -> Host {
+        Host::Recorded(Box::new(Recorded { scheme, host, record: self.clone() }))
+    }
+}
+
+/// A scheme with a record of what it is told and answers.
+#[derive(Debug)]
+pub struct Recorded {
+    scheme: Host,
+    host: u64,
+    record: Record,
+}
+
+impl HostScheme for Recorded {
+    fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
+        self.record.write(self.host, now, slot, Call::Open(Box::new(Opened::of(flow))));
+        self.scheme.open(now, slot, flow);
+    }
+    fn close(&mut self, slot: u32) {
+        self.record.write(self.host, Time::ZERO, slot, Call::Close);
+        self.scheme.close(slot);
+    }
+    fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
+        let decision = self.scheme.select(now, slot, packet);
+        self.record.write(self.host, now, slot, Call::Select(*packet, decision));
+        decision
+    }
+    fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
+        self.record.write(self.host, now, slot, Call::Ack(*feedback));
+        self.scheme.on_ack(now, slot, feedback);
+    }
+    fn on_nack(&mut self, now: Time, slot: u32, tag: Tag) {
+        self.record.write(self.host, now, slot, Call::Nack(tag));
+        self.scheme.on_nack(now, slot, tag);
+    }
+    fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
+        self.record.write(self.host, now, slot, Call::Timeout(tag));
+        self.scheme.on_timeout(now, slot, tag);
+    }
+    fn on_paths_changed(&mut self, now: Time, slot: u32, dead: &[bool]) {
+        self.record.write(self.host, now, slot, Call::PathsChanged(dead.to_vec()));
+        self.scheme.on_paths_changed(now, slot, dead);
+    }
+    fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
+        let probe = self.scheme.poll_probe(now, slot);
+        self.record.write(self.host, now, slot, Call::PollProbe(probe));
+        probe
+    }
+    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {
+        self.record.write(self.host, now, slot, Call::ProbeReply(tag, rtt));
+        self.scheme.on_probe_reply(now, slot, tag, rtt);
+    }
+    fn counters(&self) -> SchemeCounters {
+        self.scheme.counters()
+    }
+}
+
+/// A fresh scheme answered otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differs {
+    /// Which entry of the record, from 0.
+    pub entry: usize,
+    /// What the record says, and what the fresh scheme said.
+    pub answers: [String; 2],
+}
+
+/// Tells the schemes that `fresh` makes, one per host key, all that `entries` hold, and compares their answers; returns how many
+/// there were.
+///
+/// # Errors
+/// [`Differs`] of the first answer that is another one.
+pub fn replay(entries: &[Entry], fresh: &mut dyn FnMut(u64) -> Host) -> Result<usize, Differs> {
+    let mut schemes: std::collections::BTreeMap<u64, Host> = std::collections::BTreeMap::new();
+    let mut answers = 0;
+    for (number, Entry { host, now, slot, call }) in entries.iter().enumerate() {
+        let scheme = schemes.entry(*host).or_insert_with(|| fresh(*host));
+        let differs = |recorded: String, fresh: String| Differs { entry: number, answers: [recorded, fresh] };
+        let (now, slot) = (*now, *slot);
+        match call {
+            Call::Open(opened) => scheme.open(now, slot, &opened.info()),
+            Call::Close => scheme.close(slot),
+            Call::Select(packet, decision) => {
+                let said = scheme.select(now, slot, packet);
+                if said != *decision {
+                    return Err(differs(format!("{decision:?}"), format!("{said:?}")));
+                }
+                answers += 1;
+            }
+            Call::Ack(feedback) => scheme.on_ack(now, slot, feedback),
+            Call::Nack(tag) => scheme.on_nack(now, slot, *tag),
+            Call::Timeout(tag) => scheme.on_timeout(now, slot, *tag),
+            Call::PathsChanged(dead) => scheme.on_paths_changed(now, slot, dead),
+            Call::PollProbe(probe) => {
+                let said = scheme.poll_probe(now, slot);
+                if said != *probe {
+                    return Err(differs(format!("{probe:?}"), format!("{said:?}")));
+                }
+                answers += 1;
+            }
+            Call::ProbeReply(tag, rtt) => scheme.on_probe_reply(now, slot, *tag, *rtt),
+        }
+    }
+    Ok(answers)
+}

@@ -1,0 +1,489 @@
+//! One endpoint's part in a workload: it sends what a plan says, round by round, receives whatever comes, and says of every
+//! message how it went. `send`, `serve` and testbeds are users of it.
+
+use super::{Received, Summary, TransferError, lost};
+use crate::{Datapath, Driver, Label, PeerId};
+use anabranch_endpoint::{Bytes, Counters, Delivered, Event, SendError, Why};
+use anabranch_units::Time;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::SocketAddr,
+};
+
+/// Bytes of the largest piece of an order.
+const PIECE: usize = 1 << 20;
+/// Pieces of an order that may wait for their acknowledgement.
+const PIECES: usize = 16;
+/// What a piece begins with that holds bytes.
+const BYTES: u8 = 0;
+/// Words of what has come go back over the stream of that number and this bit.
+const ANSWERS: u32 = 1 << 30;
+/// How long nothing need happen before somebody looks whether to go on.
+const LOOK: Time = Time::from_us(100_000);
+/// The same while a round waits for others.
+const BARRIER_LOOK: Time = Time::from_us(200);
+
+/// Another endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// Where it listens.
+    pub at: SocketAddr,
+    /// The labels to be used towards it; empty: all that both ends have.
+    pub labels: Vec<Label>,
+}
+
+/// Bytes to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// To whom, by its place in [`Plan::destinations`].
+    pub to: usize,
+    /// How many.
+    pub bytes: u64,
+    /// In which round.
+    pub round: u32,
+    /// How long after the round has begun.
+    pub after: Time,
+    /// Over which stream. Orders of a stream follow each other and share window and memory of paths.
+    pub stream: u32,
+}
+
+/// What an endpoint has to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The others.
+    pub destinations: Vec<Destination>,
+    /// What it sends. A round begins when all orders of the one before are done and the [`Conductor`] lets it.
+    pub orders: Vec<Order>,
+}
+
+/// How an order went. Times are of the datapath's clock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// When its round began, and when it was due.
+    pub due: Time,
+    /// When its first packet left.
+    pub first_sent: Time,
+    /// When its last packet was acknowledged.
+    pub acknowledged: Time,
+    /// When the receiver's word had come of what it has, and every packet was acknowledged.
+    pub confirmed: Time,
+    /// What was sent; what the receiver has is the same, or there is no record.
+    pub summary: Summary,
+    /// Packets, those that were sent again included.
+    pub packets: u64,
+    /// Of them those that were sent again.
+    pub retransmitted: u64,
+    /// Packets that timed out.
+    pub timeouts: u64,
+    /// Packets per label, by number of the label.
+    pub per_label: Vec<u64>,
+}
+
+/// How an endpoint did its part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Of each order, in the order of the plan; `None`: it was not done.
+    pub records: Vec<Option<Record>>,
+    /// Base round trip and noise floor towards each destination.
+    pub round_trips: Vec<(Time, Time)>,
+    /// What the endpoint has counted.
+    pub counters: Counters,
+    /// The longest time for which it did not run though it wanted to.
+    pub longest_pause: Time,
+}
+
+/// How far an endpoint has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The time, by the datapath's clock.
+    pub now: Time,
+    /// Payload bytes acknowledged.
+    pub acknowledged: u64,
+    /// Rounds that are over.
+    pub rounds: u32,
+    /// Every order is done.
+    pub done: bool,
+    /// Senders that have heard that their bytes are there, or are gone since.
+    pub served: u64,
+}
+
+/// Who holds the baton: other endpoints of the same workload, or a person.
+pub trait Conductor {
+    /// Whether a round may begin. Asked until it may, at least five thousand times a second; barriers stand here.
+    fn may_begin(&mut self, _round: u32) -> bool {
+        true
+    }
+    /// A round is over: what this endpoint had to send in it has been received.
+    fn is_over(&mut self, _round: u32) {}
+    /// Makes the next bytes of an order.
+    fn fill(&mut self, _order: usize, _bytes: &mut [u8]) {}
+    /// Something has come whole.
+    fn received(&mut self, _received: &Received) {}
+    /// Whether to go on; asked ten times a second at least. An endpoint whose orders are done goes on receiving until this
+    /// says no.
+    fn goes_on(&mut self, progress: &Progress) -> bool;
+}
+
+/// What a message of ours is.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    order: usize,
+    bytes: u64,
+    is_summary: bool,
+}
+
+/// An order at work.
+#[derive(Debug, Default)]
+struct Work {
+    made: u64,
+    hasher: crc32fast::Hasher,
+    /// Pieces that have not been acknowledged.
+    pieces: usize,
+    /// A piece that found no room.
+    waiting: Option<Bytes>,
+    summary: Option<Summary>,
+    record: Record,
+    /// The receiver's word has come, which may overtake the last acknowledgements.
+    confirmed: bool,
+    /// And all is acknowledged.
+    done: bool,
+}
+
+impl Work {
+    /// Done, where nothing is owed any more.
+    fn settle(&mut self, now: Time) {
+        if self.confirmed && self.pieces == 0 && !self.done {
+            (self.done, self.record.confirmed) = (true, now);
+        }
+    }
+}
+
+/// What comes from a stream of a peer.
+#[derive(Debug)]
+struct Coming {
+    hasher: crc32fast::Hasher,
+    bytes: u64,
+    since: Time,
+}
+
+impl Coming {
+    fn new(since: Time) -> Self {
+        Coming { hasher: crc32fast::Hasher::new(), bytes: 0, since }
+    }
+}
+
+struct Performance<'a, D> {
+    driver: &'a mut Driver<D>,
+    plan: &'a Plan,
+    conductor: &'a mut dyn Conductor,
+    peers: Vec<PeerId>,
+    gone: Vec<bool>,
+    work: Vec<Work>,
+    /// Our messages per peer and stream.
+    pieces: BTreeMap<(PeerId, u32), VecDeque<Piece>>,
+    coming: BTreeMap<(PeerId, u32), Coming>,
+    /// Who waits for our word, and has it when that is acknowledged.
+    answered: BTreeMap<PeerId, u64>,
+    round_trips: Vec<(Time, Time)>,
+    /// Rounds of the plan, in order; the first `over` are done, the next has begun at `began`.
+    rounds: Vec<u32>,
+    over: usize,
+    began: Option<Time>,
+    progress: Progress,
+}
+
+/// Does an endpoint's part of a workload: connects, sends, receives, until the conductor says that it is over.
+///
+/// # Errors
+/// Where a destination cannot be reached, goes before its orders are done, or has received something else; where the
+/// conductor stops before all is done; those of the datapath.
+pub fn perform<D: Datapath>(
+    driver: &mut Driver<D>,
+    plan: &Plan,
+    conductor: &mut dyn Conductor,
+) -> Result<Report, TransferError> {
+    let mut rounds: Vec<u32> = plan.orders.iter().map(|order| order.round).collect();
+    rounds.sort_unstable();
+    rounds.dedup();
+    let mut peers = Vec::new();
+    for destination in &plan.destinations {
+        let peer = driver.datapath().peer(destination.at, &destination.labels)?;
+        let (endpoint, now) = driver.endpoint();
+        endpoint.connect_over(now, peer, &destination.labels);
+        peers.push(peer);
+    }
+    let performance = Performance {
+        driver,
+        plan,
+        conductor,
+        gone: vec![false; peers.len()],
+        round_trips: vec![(Time::ZERO, Time::ZERO); peers.len()],
+        peers,
+        work: plan.orders.iter().map(|_| Work::default()).collect(),
+        pieces: BTreeMap::new(),
+        coming: BTreeMap::new(),
+        answered: BTreeMap::new(),
+        rounds,
+        over: 0,
+        began: None,
+        progress: Progress::default(),
+    };
+    performance.run()
+}
+
+impl<D: Datapath> Performance<'_, D> {
+    fn run(mut self) -> Result<Report, TransferError> {
+        let mut looked: Option<Time> = None;
+        loop {
+            let next = self.driver.work()?;
+            let served = self.progress.served;
+            self.events()?;
+            self.begin_rounds();
+            let wants = self.push()?;
+            let now = self.driver.datapath().now();
+            let is_done = self.over == self.rounds.len();
+            let changed = is_done != self.progress.done || served != self.progress.served;
+            (self.progress.now, self.progress.done, self.progress.rounds) = (now, is_done, self.over as u32);
+            if changed || looked.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
+                looked = Some(now);
+                if !self.conductor.goes_on(&self.progress) {
+                    return self.end();
+                }
+            }
+            let waits_for_others = !is_done && self.began.is_none();
+            let look = now + if waits_for_others { BARRIER_LOOK } else { LOOK };
+            self.driver.wait([next, wants].into_iter().flatten().fold(look, Time::min))?;
+        }
+    }
+
+    fn end(mut self) -> Result<Report, TransferError> {
+        for (peer, gone) in self.peers.iter().zip(&self.gone) {
+            if !gone {
+                self.driver.endpoint().0.close(*peer);
+            }
+        }
+        self.driver.work()?;
+        if !self.progress.done {
+            return Err(TransferError::Interrupted);
+        }
+        let records = std::mem::take(&mut self.work).into_iter().map(|work| work.done.then_some(work.record)).collect();
+        Ok(Report {
+            records,
+            round_trips: self.round_trips,
+            counters: self.driver.endpoint().0.counters(),
+            longest_pause: self.driver.longest_pause(),
+        })
+    }
+
+    fn events(&mut self) -> Result<(), TransferError> {
+        loop {
+            let (endpoint, now) = self.driver.endpoint();
+            let Some(event) = endpoint.poll_event() else { return Ok(()) };
+            match event {
+                Event::Open { peer, base_rtt, noise } => {
+                    if let Some(at) = self.peers.iter().position(|known| *known == peer) {
+                        self.round_trips[at] = (base_rtt, noise);
+                    }
+                }
+                Event::Sent { peer, stream, delivered, .. } => self.acknowledged(now, peer, stream, &delivered),
+                Event::Received { peer, stream, bytes, .. } => self.received(now, peer, stream, &bytes)?,
+                Event::Lost { peer, why } => self.lost(peer, why)?,
+            }
+        }
+    }
+
+    /// A message of ours has been acknowledged.
+    fn acknowledged(&mut self, now: Time, peer: PeerId, stream: u32, delivered: &Delivered) {
+        let Some(piece) = self.pieces.get_mut(&(peer, stream)).and_then(VecDeque::pop_front) else {
+            // Our word of what has come.
+            self.heard(peer);
+            return;
+        };
+        let work = &mut self.work[piece.order];
+        work.pieces -= 1;
+        let record = &mut work.record;
+        if record.packets == 0 {
+            (record.first_sent, record.acknowledged) = (delivered.first_sent, now);
+        }
+        if piece.is_summary {
+            return work.settle(now);
+        }
+        record.acknowledged = now;
+        record.packets += delivered.packets;
+        record.retransmitted += delivered.retransmitted;
+        record.timeouts += delivered.timeouts;
+        record.per_label.resize(record.per_label.len().max(delivered.per_label.len()), 0);
+        record.per_label.iter_mut().zip(&delivered.per_label).for_each(|(all, more)| *all += more);
+        work.settle(now);
+        self.progress.acknowledged += piece.bytes;
+    }
+
+    /// Somebody who sent to us knows that we have it, or is gone.
+    fn heard(&mut self, peer: PeerId) {
+        if let Some(words) = self.answered.get_mut(&peer) {
+            *words -= 1;
+            self.progress.served += 1;
+            if *words == 0 {
+                self.answered.remove(&peer);
+            }
+        }
+    }
+
+    fn received(&mut self, now: Time, peer: PeerId, stream: u32, message: &[u8]) -> Result<(), TransferError> {
+        let Some(said) = Summary::read(message) else {
+            if let Some((&BYTES, bytes)) = message.split_first() {
+                let coming = self.coming.entry((peer, stream)).or_insert_with(|| Coming::new(now));
+                coming.hasher.update(bytes);
+                coming.bytes += bytes.len() as u64;
+            }
+            return Ok(());
+        };
+        if said.is_answer {
+            return self.confirmed(now, peer, stream, said.summary);
+        }
+        let Coming { hasher, bytes, since } = self.coming.remove(&(peer, stream)).unwrap_or_else(|| Coming::new(now));
+        let summary = Summary { bytes, checksum: hasher.finalize() };
+        let from = self.driver.datapath().peer_at(peer);
+        let received = Received { peer, from, summary, sent: said.summary, took: now.saturating_sub(since) };
+        // Who is gone by now need not hear of it.
+        let word = summary.write(true);
+        if self.driver.endpoint().0.send(now, peer, stream | ANSWERS, word.into()).is_ok() {
+            *self.answered.entry(peer).or_insert(0) += 1;
+        }
+        self.conductor.received(&received);
+        Ok(())
+    }
+
+    /// The receiver's word of what it has.
+    fn confirmed(&mut self, now: Time, peer: PeerId, stream: u32, theirs: Summary) -> Result<(), TransferError> {
+        let is_of = |(number, work): &(usize, &Work)| {
+            let order = self.plan.orders[*number];
+            self.peers[order.to] == peer
+                && order.stream | ANSWERS == stream
+                && work.summary.is_some()
+                && !work.confirmed
+        };
+        let Some((number, _)) = self.work.iter().enumerate().find(is_of) else { return Ok(()) };
+        let ours = self.work[number].summary.unwrap_or_default();
+        if theirs != ours {
+            let at = self.plan.destinations[self.plan.orders[number].to].at;
+            return Err(TransferError::Differs { at, theirs, ours });
+        }
+        let work = &mut self.work[number];
+        (work.confirmed, work.record.summary) = (true, ours);
+        work.settle(now);
+        Ok(())
+    }
+
+    fn lost(&mut self, peer: PeerId, why: Why) -> Result<(), TransferError> {
+        self.coming.retain(|(of, _), _| *of != peer);
+        self.pieces.retain(|(of, _), _| *of != peer);
+        while self.answered.contains_key(&peer) {
+            self.heard(peer);
+        }
+        let Some(at) = self.peers.iter().position(|known| *known == peer) else { return Ok(()) };
+        self.gone[at] = true;
+        let owed = |(order, work): (&Order, &Work)| order.to == at && !work.done;
+        if self.plan.orders.iter().zip(&self.work).any(owed) {
+            return Err(lost(self.plan.destinations[at].at, why));
+        }
+        Ok(())
+    }
+
+    /// Ends rounds whose orders are done, and begins the next where it may.
+    fn begin_rounds(&mut self) {
+        while let Some(&round) = self.rounds.get(self.over) {
+            let now = self.driver.datapath().now();
+            if self.began.is_none() {
+                // Nothing is measured before everybody can be reached.
+                let reached =
+                    self.round_trips.iter().zip(&self.gone).all(|((rtt, _), gone)| *rtt > Time::ZERO || *gone);
+                if !reached || !self.conductor.may_begin(round) {
+                    return;
+                }
+                self.began = Some(now);
+                for (order, work) in self.plan.orders.iter().zip(&mut self.work) {
+                    if order.round == round {
+                        work.record.due = now + order.after;
+                    }
+                }
+            }
+            let open = |(order, work): (&Order, &Work)| order.round == round && !work.done;
+            if self.plan.orders.iter().zip(&self.work).any(open) {
+                return;
+            }
+            self.conductor.is_over(round);
+            (self.over, self.began) = (self.over + 1, None);
+        }
+    }
+
+    /// Hands the endpoint what is due. Returns when there is more to do: at once where something has been queued, which may
+    /// leave; `None`: not before something is acknowledged.
+    fn push(&mut self) -> Result<Option<Time>, TransferError> {
+        let (Some(_), Some(&round)) = (self.began, self.rounds.get(self.over)) else { return Ok(None) };
+        let mut wants: Option<Time> = None;
+        let mut busy: Vec<(usize, u32)> = Vec::new();
+        for number in 0..self.plan.orders.len() {
+            let order = self.plan.orders[number];
+            let (way, due) = ((order.to, order.stream), self.work[number].record.due);
+            if order.round != round || self.work[number].done || busy.contains(&way) {
+                continue;
+            }
+            // Those that follow wait until the receiver has told them apart.
+            busy.push(way);
+            let (_, now) = self.driver.endpoint();
+            if due > now {
+                wants = Some(wants.map_or(due, |at| at.min(due)));
+            } else if self.work[number].summary.is_none() && self.push_order(number, now)? {
+                wants = Some(now);
+            }
+        }
+        Ok(wants)
+    }
+
+    /// Hands the endpoint what it takes of an order. True where that is something.
+    fn push_order(&mut self, number: usize, now: Time) -> Result<bool, TransferError> {
+        let order = self.plan.orders[number];
+        let (peer, at) = (self.peers[order.to], self.plan.destinations[order.to].at);
+        let piece = (PIECE as u64).min(self.driver.endpoint().0.settings().most_message - 1);
+        let mut queued = false;
+        loop {
+            let work = &mut self.work[number];
+            if work.summary.is_some() || work.pieces >= PIECES {
+                return Ok(queued);
+            }
+            let message = work.waiting.take().unwrap_or_else(|| {
+                if work.made == order.bytes {
+                    let checksum = work.hasher.clone().finalize();
+                    return Summary { bytes: order.bytes, checksum }.write(false).into();
+                }
+                let size = (order.bytes - work.made).min(piece) as usize;
+                let mut message = vec![BYTES; size + 1];
+                self.conductor.fill(number, &mut message[1..]);
+                work.hasher.update(&message[1..]);
+                work.made += size as u64;
+                message.into()
+            });
+            match self.driver.endpoint().0.send(now, peer, order.stream, message.clone()) {
+                Ok(_) => {
+                    work.pieces += 1;
+                    work.summary = Summary::read(&message).map(|said| said.summary);
+                    let is_summary = work.summary.is_some();
+                    let bytes = if is_summary { 0 } else { message.len() as u64 - 1 };
+                    let pieces = self.pieces.entry((peer, order.stream)).or_default();
+                    pieces.push_back(Piece { order: number, bytes, is_summary });
+                    queued = true;
+                }
+                Err(SendError::Full) => {
+                    work.waiting = Some(message);
+                    return Ok(queued);
+                }
+                Err(SendError::NoPeer) => return Err(lost(at, Why::Left)),
+                Err(SendError::TooLarge(most)) => {
+                    let why = format!("takes messages of {most} B at most, and ours have {}", message.len());
+                    return Err(TransferError::Lost { at, why });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+-- Wireshark reads the datagrams of `anabranch serve` and `send` (docs/wire.md, header version 1).
+--
+--   tshark -X lua_script:tools/anabranch.lua -r capture.pcapng
+--
+-- or put this file into Wireshark's folder of personal Lua plugins. UDP datagrams that look like ours are taken on any port.
+
+local kinds = { "hello", "welcome", "data", "answer", "probe", "echo", "bye" }
+-- Bytes that a datagram of a kind has at least, and whether it has no more.
+local least = { 52, 52, 56, 56, 24, 32, 8 }
+local exact = { false, true, false, true, false, true, true }
+
+local p = Proto("anabranch", "Anabranch on the wire")
+local f = p.fields
+f.version = ProtoField.uint8("anabranch.version", "Version")
+f.kind = ProtoField.uint8("anabranch.kind", "Kind", base.DEC, kinds)
+f.flags = ProtoField.uint8("anabranch.flags", "Flags", base.HEX)
+f.ack_request = ProtoField.bool("anabranch.ack_request", "Answer at once", 8, nil, 1)
+f.ecn = ProtoField.bool("anabranch.ecn", "Marked", 8, nil, 1)
+f.cnp = ProtoField.bool("anabranch.cnp", "Congestion notification", 8, nil, 2)
+f.nack = ProtoField.bool("anabranch.nack", "Came without payload or out of order", 8, nil, 4)
+f.connection = ProtoField.uint32("anabranch.connection", "Connection", base.HEX)
+f.magic = ProtoField.string("anabranch.magic", "Word")
+f.sender = ProtoField.uint32("anabranch.sender", "Connection of the sender (0: refused)", base.HEX)
+f.mtu = ProtoField.uint16("anabranch.mtu", "Payload of a full packet")
+f.span = ProtoField.uint32("anabranch.span", "Packets that may be under way")
+f.nonce = ProtoField.uint64("anabranch.nonce", "Nonce", base.HEX)
+f.largest = ProtoField.uint64("anabranch.largest", "Largest message")
+f.labels = ProtoField.uint16("anabranch.labels", "Labels")
+f.stream = ProtoField.uint32("anabranch.stream", "Stream")
+f.payload_size = ProtoField.uint16("anabranch.payload_size", "Payload bytes")
+f.index = ProtoField.uint32("anabranch.index", "Place in the message")
+f.psn = ProtoField.uint64("anabranch.psn", "PSN")
+f.tag = ProtoField.uint32("anabranch.tag", "Path tag", base.HEX)
+f.message = ProtoField.uint32("anabranch.message", "Message")
+f.checksum = ProtoField.uint32("anabranch.checksum", "CRC-32 of the message", base.HEX)
+f.length = ProtoField.uint64("anabranch.length", "Bytes of the message")
+f.stamp = ProtoField.uint64("anabranch.stamp", "Sent at (ps of its sender's clock)")
+f.payload = ProtoField.bytes("anabranch.payload", "Payload")
+f.cumulative = ProtoField.uint64("anabranch.cumulative", "All received below")
+f.bitmap = ProtoField.uint64("anabranch.bitmap", "Bitmap", base.HEX)
+f.offset = ProtoField.uint32("anabranch.offset", "Bitmap begins beyond")
+f.held = ProtoField.uint32("anabranch.held", "Held (ns)")
+f.size = ProtoField.uint16("anabranch.size", "Bytes of the probe")
+local trimmed = ProtoExpert.new("anabranch.trimmed", "Trimmed: the payload is not all there", expert.group.SEQUENCE, expert.severity.NOTE)
+p.experts = { trimmed }
+
+-- Field, place and bytes, per kind.
+local greeting = {
+  { "magic", 8, 4 }, { "sender", 12, 4 }, { "mtu", 16, 2 }, { "held", 18, 4 }, { "span", 22, 4 }, { "nonce", 26, 8 },
+  { "largest", 34, 8 }, { "stamp", 42, 8 }, { "labels", 50, 2 },
+}
+local layouts = {
+  greeting,
+  greeting,
+  { { "stream", 8, 4 }, { "payload_size", 12, 2 }, { "index", 14, 4 }, { "psn", 18, 6 }, { "tag", 24, 4 }, { "message", 28, 4 },
+    { "checksum", 32, 4 }, { "length", 36, 8 }, { "stamp", 44, 8 } },
+  { { "stream", 8, 4 }, { "tag", 12, 4 }, { "psn", 16, 8 }, { "cumulative", 24, 8 }, { "bitmap", 32, 8 }, { "offset", 40, 4 },
+    { "held", 44, 4 }, { "stamp", 48, 8 } },
+  { { "stream", 8, 4 }, { "tag", 12, 4 }, { "stamp", 16, 8 } },
+  { { "stream", 8, 4 }, { "tag", 12, 4 }, { "stamp", 16, 8 }, { "held", 24, 4 }, { "size", 28, 2 } },
+  {},
+}
+
+local function is_ours(tvb)
+  local size = tvb:reported_len()
+  if tvb:len() < 8 or tvb(0, 1):uint() ~= 1 or tvb(3, 1):uint() ~= 0 then return false end
+  local kind = tvb(1, 1):uint()
+  if not kinds[kind] or size < least[kind] or (exact[kind] and size ~= least[kind]) then return false end
+  if kind <= 2 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end
+  if kind == 3 then return tvb:len() >= 56 and size <= 56 + tvb(12, 2):uint() end
+  return tvb:len() >= least[kind]
+end
+
+function p.dissector(tvb, pinfo, tree)
+  if not is_ours(tvb) then return 0 end
+  local kind = tvb(1, 1):uint()
+  pinfo.cols.protocol = "Anabranch"
+  local t = tree:add(p, tvb())
+  t:add(f.version, tvb(0, 1))
+  t:add(f.kind, tvb(1, 1))
+  local flags = t:add(f.flags, tvb(2, 1))
+  if kind == 3 then
+    flags:add(f.ack_request, tvb(2, 1))
+  elseif kind == 4 then
+    flags:add(f.ecn, tvb(2, 1))
+    flags:add(f.cnp, tvb(2, 1))
+    flags:add(f.nack, tvb(2, 1))
+  end
+  t:add(f.connection, tvb(4, 4))
+  for _, field in ipairs(layouts[kind]) do
+    t:add(f[field[1]], tvb(field[2], field[3]))
+  end
+  local info = kinds[kind]
+  if kind == 3 then
+    local size, there = tvb(12, 2):uint(), tvb:reported_len() - 56
+    info = string.format("data stream=%d psn=%s tag=0x%x message=%d[%d] %d B", tvb(8, 4):uint(), tostring(tvb(18, 6):uint64()),
+      tvb(24, 4):uint(), tvb(28, 4):uint(), tvb(14, 4):uint(), size)
+    if there < size then
+      t:add_proto_expert_info(trimmed)
+      info = info .. " trimmed"
+    elseif tvb:len() > 56 then
+      t:add(f.payload, tvb(56))
+    end
+  elseif kind == 4 then
+    local flags = tvb(2, 1):uint()
+    info = string.format("answer stream=%d psn=%s cumulative=%s%s%s%s", tvb(8, 4):uint(), tostring(tvb(16, 8):uint64()),
+      tostring(tvb(24, 8):uint64()), flags % 2 == 1 and " marked" or "", math.floor(flags / 2) % 2 == 1 and " cnp" or "",
+      math.floor(flags / 4) % 2 == 1 and " nack" or "")
+  elseif kind == 5 or kind == 6 then
+    info = string.format("%s stream=%d tag=0x%x", kinds[kind], tvb(8, 4):uint(), tvb(12, 4):uint())
+  end
+  pinfo.cols.info = info
+  return tvb:len()
+end
+
+p:register_heuristic("udp", function(tvb, pinfo, tree)
+  return p.dissector(tvb, pinfo, tree) > 0
+end)
