@@ -225,6 +225,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("Engine", "engine.md"),
             ("Wire formats", "wire.md"),
+            ("Chunks over verbs", "verbs.md"),
             ("Specification", "specification.md"),
             ("Performance", "performance.md"),
             ("Validation", "validation.md"),

@@ -394,6 +394,8 @@ mod pages {
     struct Topologies;
     #[doc = include_str!("../../../docs/validation.md")]
     struct Validation;
+    #[doc = include_str!("../../../docs/verbs.md")]
+    struct Verbs;
     #[doc = include_str!("../../../docs/wire.md")]
     struct Wire;
     #[doc = include_str!("../../../docs/workloads.md")]

@@ -6,8 +6,12 @@
 //! - [`udp`]: sockets, one per label.
 //!
 //! [`WireParameters`] is the section `[wire]` of a scenario.
+//!
+//! [`chunks`] are whole pieces of a message that hardware delivers and acknowledges by itself.
+//!
 //! [`transfer`] sends bytes from one endpoint to another and compares checksums.
 
+pub mod chunks;
 mod datapath;
 mod driver;
 pub mod memory;

@@ -1,0 +1,439 @@
+//! Streams of messages over the queues that a scheme chooses, chunk by chunk.
+
+use super::{
+    Chunk, ChunkPath, ChunkSettings, Completion, MOST_CHUNKS, QueueId,
+    stream::{self, Flight, Measured, Next, Posted, Stream, Wanted},
+};
+use crate::{Label, PeerId, WireError};
+use anabranch_endpoint::Balancer;
+use anabranch_lb::{Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag, registry::Host};
+use anabranch_random::Stream as Draws;
+use anabranch_units::{Rate, Time};
+use std::collections::VecDeque;
+
+/// Chunks of a stream, for schemes that want to know: it has no end.
+const STREAM_CHUNKS: u64 = 1 << 40;
+/// How long a queue that takes nothing is left alone, where nothing on it can be heard of.
+const AGAIN: Time = Time::from_us(100);
+
+/// Bytes from a place of the sender's memory to a place of the receiver's. The sender's must not change until it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it is called; each message of a stream has a number of its own.
+    pub number: u64,
+    /// Its place in the sender's memory.
+    pub from: u64,
+    /// Its place in the receiver's memory.
+    pub to: u64,
+    /// How long it is, one byte at least.
+    pub bytes: u64,
+}
+
+impl Message {
+    /// Chunks that it is cut into.
+    pub fn chunks(&self, chunk: u32) -> u64 {
+        self.bytes.div_ceil(u64::from(chunk.max(1))).max(1)
+    }
+}
+
+/// What a driver tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkEvent {
+    /// A stream has measured its peer, and sends.
+    Open {
+        /// Which stream.
+        stream: u32,
+        /// Shortest round trip of a whole chunk.
+        base: Time,
+        /// Shortest round trip of a probe.
+        probe: Time,
+        /// What lies this much above the base counts as nothing.
+        noise: Time,
+    },
+    /// A message is whole at the receiver.
+    Sent {
+        /// Which stream.
+        stream: u32,
+        /// Which message.
+        message: u64,
+    },
+    /// A chunk was given up so often, or every path, that nothing more is sent on a stream.
+    Lost {
+        /// Which stream.
+        stream: u32,
+    },
+}
+
+/// What a driver has counted, over all streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkCounters {
+    /// Chunks sent, those sent again included.
+    pub chunks: u64,
+    /// Chunks sent again.
+    pub again: u64,
+    /// Probes sent after the base round trip was known.
+    pub probes: u64,
+    /// Chunks and probes that the hardware gave up.
+    pub failed: u64,
+    /// How often a chunk went another way than the one before it.
+    pub path_switches: u64,
+    /// Queues that got another label.
+    pub relabelled: u64,
+    /// How long queues stood for that, or for being brought back, in sum.
+    pub stood: Time,
+    /// Queues.
+    pub queues: u64,
+}
+
+/// A scheme and the streams whose chunks it sends over a [`ChunkPath`].
+#[derive(Debug)]
+pub struct ChunkDriver<P> {
+    path: P,
+    settings: ChunkSettings,
+    balancer: Balancer<Host>,
+    streams: Vec<Stream>,
+    completed: Vec<Completion>,
+    /// Which stream something under way is of stands in the upper half of its number.
+    posts: u64,
+    events: VecDeque<ChunkEvent>,
+    counters: ChunkCounters,
+    /// Chunks posted by label, in the order of the settings.
+    by_label: Vec<u64>,
+}
+
+impl<P: ChunkPath> ChunkDriver<P> {
+    /// A driver without streams. `settings` have at least one label and have been told to the scheme
+    /// ([`ChunkSettings::tell_scheme`]).
+    pub fn new(path: P, settings: ChunkSettings) -> Self {
+        let scheme = settings.scheme.build(settings.seed, settings.seed);
+        ChunkDriver {
+            path,
+            balancer: Balancer::new(scheme),
+            streams: Vec::new(),
+            completed: Vec::new(),
+            posts: 0,
+            events: VecDeque::new(),
+            counters: ChunkCounters::default(),
+            by_label: vec![0; settings.labels.len()],
+            settings,
+        }
+    }
+
+    /// The path.
+    pub fn path(&mut self) -> &mut P {
+        &mut self.path
+    }
+
+    /// Opens a stream to a peer, which measures its base round trip first; returns its number.
+    pub fn open(&mut self, peer: PeerId) -> u32 {
+        self.streams.push(Stream::new(peer, &self.settings));
+        self.streams.len() as u32 - 1
+    }
+
+    /// Appends a message to a stream. True where it may be: it is not too long for its chunks to be numbered.
+    pub fn send(&mut self, stream: u32, message: Message) -> bool {
+        let count = message.chunks(self.settings.chunk);
+        let Some(stream) = self.streams.get_mut(stream as usize) else { return false };
+        let may = count <= MOST_CHUNKS && message.bytes > 0;
+        if may {
+            stream.append(message, count);
+        }
+        may
+    }
+
+    /// Messages of a stream that are not whole at the receiver.
+    pub fn waiting(&self, stream: u32) -> usize {
+        self.streams.get(stream as usize).map_or(0, Stream::waiting)
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<ChunkEvent> {
+        self.events.pop_front()
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> ChunkCounters {
+        let mut counters = self.counters;
+        for stream in &self.streams {
+            counters.relabelled += stream.queues.relabelled;
+            counters.stood += stream.queues.stood;
+            counters.queues += stream.queues.count() as u64;
+        }
+        counters
+    }
+
+    /// How many chunks went by each label.
+    pub fn by_label(&self) -> impl Iterator<Item = (Label, u64)> {
+        self.settings.labels.iter().copied().zip(self.by_label.iter().copied())
+    }
+
+    /// Does what there is to do now. Returns when there is something to do next, unless something completes; `None`: never.
+    ///
+    /// # Errors
+    /// Those of the path.
+    pub fn work(&mut self) -> Result<Option<Time>, WireError> {
+        loop {
+            let mut completed = std::mem::take(&mut self.completed);
+            completed.clear();
+            self.path.completions(&mut |completion| completed.push(completion))?;
+            for completion in &completed {
+                self.complete(completion)?;
+            }
+            self.completed = completed;
+            let mut next: Option<Time> = None;
+            for at in 0..self.streams.len() {
+                let until = self.serve(at)?;
+                next = [next, until].into_iter().flatten().min();
+            }
+            if self.completed.is_empty() {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// Waits until something has completed, `until` at the latest.
+    ///
+    /// # Errors
+    /// Those of the path.
+    pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
+        self.path.wait(until)
+    }
+
+    fn complete(&mut self, completion: &Completion) -> Result<(), WireError> {
+        let at = (completion.chunk >> 40) as usize;
+        let Some(stream) = self.streams.get_mut(at) else { return Ok(()) };
+        let Some(flight) = stream.under_way.remove(&completion.chunk) else { return Ok(()) };
+        stream.queues.completed(&mut self.path, completion.queue, completion.status)?;
+        let took = stream::took(completion, flight.at);
+        self.counters.failed += u64::from(took.is_none());
+        match flight.what {
+            Posted::Calibration { label, whole, first } => stream.calibration.heard(first, label, whole, took),
+            Posted::Probe { tag } => {
+                if let (Some(measured), Some(took)) = (stream.measured, took) {
+                    // A chunk over this path would take as many times its base as the probe did.
+                    let times = u128::from(took.ps()) * u128::from(measured.chunk.ps());
+                    let rtt = Time::from_ps((times / u128::from(measured.probe.ps().max(1))) as u64);
+                    self.balancer.scheme_mut().on_probe_reply(completion.at, measured.slot, tag, rtt);
+                }
+            }
+            Posted::Chunk { psn, tag } => self.complete_chunk(at, completion.at, psn, tag, took),
+        }
+        let Some(measured) = self.streams[at].measured else { return Ok(()) };
+        while let Some(probe) = self.balancer.scheme_mut().poll_probe(completion.at, measured.slot) {
+            self.streams[at].want_probe(probe);
+        }
+        Ok(())
+    }
+
+    fn complete_chunk(&mut self, at: usize, now: Time, psn: u64, tag: Tag, took: Option<Time>) {
+        let stream = &mut self.streams[at];
+        stream.chunks_under_way -= 1;
+        stream.waits = false;
+        let Some(measured) = stream.measured else { return };
+        let Some(wanted) = stream.wanted.get_mut(&psn) else { return };
+        let (bytes, tries) = (wanted.bytes, wanted.tries);
+        let scheme = self.balancer.scheme_mut();
+        if let Some(took) = took {
+            if let Some(message) = stream.arrived(psn) {
+                self.events.push_back(ChunkEvent::Sent { stream: at as u32, message });
+            }
+            let feedback = Feedback {
+                tag,
+                ecn: false,
+                rtt: (tries == 1).then_some(took),
+                packets: 1,
+                bytes: u64::from(bytes),
+                cumulative: stream.cumulative(),
+                next_psn: stream.next_psn,
+            };
+            scheme.on_ack(now, measured.slot, &feedback);
+        } else {
+            if tries >= self.settings.tries && !stream.lost {
+                stream.lost = true;
+                self.events.push_back(ChunkEvent::Lost { stream: at as u32 });
+            }
+            stream.again.insert(psn);
+            scheme.on_timeout(now, measured.slot, tag);
+        }
+    }
+
+    /// Sends what a stream may send now; returns when it may send more, unless something completes.
+    fn serve(&mut self, at: usize) -> Result<Option<Time>, WireError> {
+        if self.streams[at].lost {
+            return Ok(None);
+        }
+        if self.streams[at].measured.is_none() {
+            return self.calibrate(at);
+        }
+        self.send_probes(at)?;
+        self.send_chunks(at)
+    }
+
+    fn calibrate(&mut self, at: usize) -> Result<Option<Time>, WireError> {
+        let stream = &mut self.streams[at];
+        if !stream.under_way.is_empty() {
+            return Ok(None);
+        }
+        let first = stream.asked < self.settings.labels.len();
+        match stream.calibration.next(stream.asked, &self.settings) {
+            Next::Measure { label, whole } => {
+                let bytes = if whole { self.settings.chunk } else { self.settings.probe };
+                let queue = stream.queues.of(&mut self.path, self.settings.labels[label], None)?;
+                let posted = match queue {
+                    Some(queue) => {
+                        let to = if whole { 0 } else { self.settings.probe_to };
+                        let chunk = Chunk { number: 0, from: 0, to, bytes, notice: None };
+                        self.post(at, queue, chunk, Posted::Calibration { label, whole, first })
+                    }
+                    None => false,
+                };
+                if !posted {
+                    return Ok(Some(self.path.now() + AGAIN));
+                }
+                self.streams[at].asked += usize::from(first);
+                Ok(None)
+            }
+            Next::Done { probe, base, noise } => {
+                self.start(at, probe, base, noise);
+                self.send_chunks(at)
+            }
+            Next::GivenUp => {
+                stream.lost = true;
+                self.events.push_back(ChunkEvent::Lost { stream: at as u32 });
+                Ok(None)
+            }
+        }
+    }
+
+    /// The peer has been measured: the scheme learns of the stream.
+    fn start(&mut self, at: usize, probe: Time, base: Time, noise: Time) {
+        let stream = &mut self.streams[at];
+        let (chunk, now) = (u64::from(self.settings.chunk), self.path.now());
+        // The time of the bytes alone: what chunks under way on one path wait for each other is no congestion.
+        let probe_bytes = u64::from(self.settings.probe).min(chunk.saturating_sub(1));
+        let line = u128::from(base.saturating_sub(probe).ps()) * u128::from(chunk) / u128::from(chunk - probe_bytes);
+        let waiting = Time::from_ps(line as u64) * u64::from(self.settings.window.max(1) - 1);
+        let base_rtt = base + noise + waiting;
+        let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
+        let uplinks = [self.settings.labels.len() as u32];
+        let info = FlowInfo {
+            key: Draws::keyed(self.settings.seed, u64::from(stream.peer) << 32 | at as u64, "chunks").bits(),
+            src: 0,
+            dst: stream.peer.wrapping_add(1),
+            size: chunk.saturating_mul(STREAM_CHUNKS),
+            packets: STREAM_CHUNKS,
+            bdp_packets: 1,
+            base_rtt,
+            rate: Rate((bits_per_second as u64).max(1)),
+            full_packet: self.settings.chunk,
+            early_packets: u64::MAX,
+            paths: PathSpace { uplinks: &uplinks, ..PathSpace::default() },
+        };
+        let slot = self.balancer.open(now, &info);
+        stream.measured = Some(Measured { slot, probe: probe + noise, chunk: base_rtt });
+        self.events.push_back(ChunkEvent::Open { stream: at as u32, base, probe, noise });
+    }
+
+    fn send_probes(&mut self, at: usize) -> Result<(), WireError> {
+        for _ in 0..self.streams[at].probes.len() {
+            let stream = &mut self.streams[at];
+            let Some(probe) = stream.probes.pop_front() else { break };
+            let labels = &self.settings.labels;
+            let (label, in_use) =
+                (stream::label(labels, probe.tag), stream.last_tag.map(|tag| stream::label(labels, tag)));
+            // The queue of the data is not relabelled for a probe.
+            let queue = stream.queues.of(&mut self.path, label, in_use)?;
+            let chunk =
+                Chunk { number: 0, from: 0, to: self.settings.probe_to, bytes: self.settings.probe, notice: None };
+            match queue {
+                Some(queue) if self.post(at, queue, chunk, Posted::Probe { tag: probe.tag }) => {
+                    self.counters.probes += 1
+                }
+                _ => self.streams[at].probes.push_back(probe),
+            }
+        }
+        Ok(())
+    }
+
+    fn send_chunks(&mut self, at: usize) -> Result<Option<Time>, WireError> {
+        let Some(measured) = self.streams[at].measured else { return Ok(None) };
+        loop {
+            let (chunk, window, now) = (self.settings.chunk, self.settings.window.max(1), self.path.now());
+            let stream = &mut self.streams[at];
+            if stream.chunks_under_way >= window || stream.waits {
+                return Ok(None);
+            }
+            if now < stream.hold_until {
+                return Ok(Some(stream.hold_until));
+            }
+            let Some((psn, wanted)) = stream.next_chunk(chunk) else { return Ok(None) };
+            let tag = match stream.chosen {
+                Some((_, tag)) => tag,
+                None => {
+                    let outgoing =
+                        Outgoing { psn, bytes: wanted.bytes, retransmission: wanted.tries > 0, eligible_at: now };
+                    match self.balancer.scheme_mut().select(now, measured.slot, &outgoing) {
+                        Decision::Send(tag) => {
+                            stream.choose(psn, wanted, tag, chunk);
+                            tag
+                        }
+                        Decision::Hold(until) => {
+                            stream.hold_until = until;
+                            continue;
+                        }
+                        Decision::Wait => {
+                            // Nothing would wake it where nothing is under way.
+                            stream.waits = stream.chunks_under_way > 0;
+                            return Ok((!stream.waits).then(|| now + AGAIN));
+                        }
+                    }
+                }
+            };
+            if !self.send_chunk(at, psn, wanted, tag)? {
+                let idle = self.streams[at].under_way.is_empty();
+                return Ok(idle.then(|| now + AGAIN));
+            }
+        }
+    }
+
+    /// Posts a chunk whose path is chosen; false where no queue takes it.
+    fn send_chunk(&mut self, at: usize, psn: u64, wanted: Wanted, tag: Tag) -> Result<bool, WireError> {
+        let stream = &mut self.streams[at];
+        let label = stream::label(&self.settings.labels, tag);
+        let Some(queue) = stream.queues.of(&mut self.path, label, None)? else { return Ok(false) };
+        let Wanted { from, to, bytes, notice, .. } = wanted;
+        let chunk = Chunk { number: 0, from, to, bytes, notice: Some(notice) };
+        if !self.post(at, queue, chunk, Posted::Chunk { psn, tag }) {
+            return Ok(false);
+        }
+        let stream = &mut self.streams[at];
+        stream.chosen = None;
+        stream.chunks_under_way += 1;
+        let moved = stream.last_tag.is_some_and(|last| stream::label(&self.settings.labels, last) != label);
+        stream.last_tag = Some(tag);
+        self.counters.chunks += 1;
+        self.counters.again += u64::from(wanted.tries > 0);
+        self.counters.path_switches += u64::from(moved);
+        if let Some(wanted) = stream.wanted.get_mut(&psn) {
+            wanted.tries += 1;
+        }
+        if let Some(place) = self.settings.labels.iter().position(|known| *known == label) {
+            self.by_label[place] += 1;
+        }
+        Ok(true)
+    }
+
+    /// Posts something; false where its queue is full.
+    fn post(&mut self, at: usize, queue: QueueId, chunk: Chunk, what: Posted) -> bool {
+        let number = ((at as u64) << 40) | (self.posts % (1 << 40));
+        let now = self.path.now();
+        if self.path.post(queue, Chunk { number, ..chunk }).is_err() {
+            return false;
+        }
+        self.posts += 1;
+        let stream = &mut self.streams[at];
+        stream.queues.posted(queue);
+        stream.under_way.insert(number, Flight { what, at: now });
+        true
+    }
+}

@@ -1,0 +1,267 @@
+//! A sender's queues in memory: paths with rate, delay and faults, a virtual clock, and the memory of sender and receivers.
+
+use super::{Chunk, ChunkPath, Completion, Full, QueueId, Status};
+use crate::{Label, PeerId, WireError};
+use anabranch_random::Stream;
+use anabranch_units::{Rate, Time};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+};
+
+/// A path for chunks. It serves one at a time, in the order of posting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkLink {
+    /// The rate at which chunks leave.
+    pub rate: Rate,
+    /// From when the last byte has left until the completion is known.
+    pub delay: Time,
+    /// Completions are late by up to this, those of other queues overtaking them.
+    pub jitter: Time,
+    /// From when to when it is cut. What is under way then is sent anew when it is mended, or given up.
+    pub cuts: Vec<(Time, Time)>,
+    /// A cut is on the way back: what was given up has arrived nevertheless.
+    pub far: bool,
+}
+
+impl ChunkLink {
+    /// A path without faults.
+    pub fn new(rate: Rate, delay: Time) -> Self {
+        ChunkLink { rate, delay, jitter: Time::ZERO, cuts: Vec::new(), far: false }
+    }
+}
+
+/// What all queues of a sender in memory share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Chunks that a queue takes before one completes.
+    pub depth: u32,
+    /// How long hardware tries to deliver before it gives up.
+    pub give_up: Time,
+    /// How long it takes to give a queue another label.
+    pub relabel: Time,
+}
+
+impl Default for Limits {
+    /// A depth of 16; half a second of tries, as hardware's seven; half a millisecond for a label, as Soft-RoCE takes.
+    fn default() -> Self {
+        Limits { depth: 16, give_up: Time::from_ms(500), relabel: Time::from_us(500) }
+    }
+}
+
+/// What a receiver has heard of: a chunk with its notice is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// [`Chunk::notice`].
+    pub notice: u32,
+    /// Where it begins.
+    pub to: u64,
+    /// How long it is.
+    pub bytes: u32,
+    /// When that was known to the sender.
+    pub at: Time,
+}
+
+#[derive(Debug)]
+struct Peer {
+    memory: Vec<u8>,
+    arrived: Vec<Arrived>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    peer: PeerId,
+    label: Label,
+    failed: bool,
+    /// When it is ready after having been relabelled.
+    ready: Time,
+    posted: VecDeque<u64>,
+    /// When the last of them completes: they keep their order.
+    last: Time,
+}
+
+#[derive(Debug)]
+struct Pending {
+    queue: QueueId,
+    chunk: Chunk,
+    status: Status,
+    arrives: bool,
+}
+
+/// A sender in memory.
+#[derive(Debug)]
+pub struct MemoryChunks {
+    now: Time,
+    seed: u64,
+    usual: ChunkLink,
+    limits: Limits,
+    /// The memory that chunks are taken from.
+    pub memory: Vec<u8>,
+    peers: Vec<Peer>,
+    links: BTreeMap<(PeerId, Label), (ChunkLink, Time, Stream)>,
+    queues: Vec<Queue>,
+    pending: BTreeMap<(Time, u64), Pending>,
+    posted: u64,
+}
+
+impl MemoryChunks {
+    /// A sender with this memory, whose paths are `usual` unless they are set.
+    pub fn new(seed: u64, usual: ChunkLink, limits: Limits, memory: Vec<u8>) -> Self {
+        MemoryChunks {
+            now: Time::ZERO,
+            seed,
+            usual,
+            limits,
+            memory,
+            peers: Vec::new(),
+            links: BTreeMap::new(),
+            queues: Vec::new(),
+            pending: BTreeMap::new(),
+            posted: 0,
+        }
+    }
+
+    /// A receiver with so much memory.
+    pub fn peer(&mut self, bytes: usize) -> PeerId {
+        self.peers.push(Peer { memory: vec![0; bytes], arrived: Vec::new() });
+        self.peers.len() as PeerId - 1
+    }
+
+    /// Makes the path of a label what `link` says, for chunks posted from now on.
+    pub fn set(&mut self, peer: PeerId, label: Label, link: ChunkLink) {
+        self.link(peer, label).0 = link;
+    }
+
+    /// A receiver's memory.
+    ///
+    /// # Panics
+    /// Where there is none of that number.
+    pub fn received(&self, peer: PeerId) -> &[u8] {
+        &self.peers[peer as usize].memory
+    }
+
+    /// The chunks that a receiver has been told of, in order.
+    ///
+    /// # Panics
+    /// Where there is none of that number.
+    pub fn arrived(&self, peer: PeerId) -> &[Arrived] {
+        &self.peers[peer as usize].arrived
+    }
+
+    /// The labels of all queues.
+    pub fn labels(&self) -> Vec<Label> {
+        self.queues.iter().map(|queue| queue.label).collect()
+    }
+
+    fn link(&mut self, peer: PeerId, label: Label) -> &mut (ChunkLink, Time, Stream) {
+        let MemoryChunks { seed, usual, links, .. } = self;
+        links.entry((peer, label)).or_insert_with(|| {
+            let key = u64::from(peer) << 32 | u64::from(label);
+            (usual.clone(), Time::ZERO, Stream::keyed(*seed, key, "chunk link"))
+        })
+    }
+
+    /// When a chunk that is posted at `from` completes, and how: (time, status, whether the bytes are there).
+    fn fate(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
+        let give_up = self.limits.give_up;
+        let (link, free_at, draws) = self.link(peer, label);
+        let took = link.rate.wire_time(u64::from(bytes));
+        let mut start = from.max(*free_at);
+        let mut cuts = link.cuts.clone();
+        cuts.sort_unstable();
+        for (cut, mended) in cuts {
+            if start < mended && cut < start + took {
+                let noticed = start.max(cut);
+                if mended.saturating_sub(noticed) > give_up {
+                    *free_at = noticed + give_up;
+                    return (noticed + give_up, Status::Failed, link.far);
+                }
+                start = mended;
+            }
+        }
+        *free_at = start + took;
+        let late = if link.jitter > Time::ZERO { draws.below(link.jitter.ps()) } else { 0 };
+        (*free_at + link.delay + Time::from_ps(late), Status::Done, true)
+    }
+}
+
+fn refused(what: String) -> WireError {
+    WireError::System { what, source: io::ErrorKind::InvalidInput.into() }
+}
+
+impl ChunkPath for MemoryChunks {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn queue(&mut self, peer: PeerId, label: Label) -> Result<QueueId, WireError> {
+        if peer as usize >= self.peers.len() {
+            return Err(WireError::UnknownPeer(peer));
+        }
+        let (ready, last) = (self.now, Time::ZERO);
+        self.queues.push(Queue { peer, label, failed: false, ready, posted: VecDeque::new(), last });
+        Ok(self.queues.len() as QueueId - 1)
+    }
+
+    fn post(&mut self, queue: QueueId, chunk: Chunk) -> Result<(), Full> {
+        let state = &self.queues[queue as usize];
+        if state.posted.len() >= self.limits.depth as usize {
+            return Err(Full);
+        }
+        let (peer, label, last) = (state.peer, state.label, state.last);
+        let (at, status, arrives) = match state.failed {
+            true => (self.now, Status::Failed, false),
+            false => self.fate(peer, label, self.now.max(state.ready), chunk.bytes),
+        };
+        let at = at.max(last);
+        let state = &mut self.queues[queue as usize];
+        state.last = at;
+        state.posted.push_back(chunk.number);
+        self.pending.insert((at, self.posted), Pending { queue, chunk, status, arrives });
+        self.posted += 1;
+        Ok(())
+    }
+
+    fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<usize, WireError> {
+        let mut taken = 0;
+        while let Some(entry) = self.pending.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let (at, _) = *entry.key();
+            let Pending { queue, chunk, status, arrives } = entry.remove();
+            let state = &mut self.queues[queue as usize];
+            state.posted.pop_front();
+            // Whatever stands behind a chunk that was given up is given up too.
+            let status = if state.failed { Status::Failed } else { status };
+            state.failed |= status == Status::Failed;
+            let peer = &mut self.peers[state.peer as usize];
+            if arrives {
+                let (from, to, bytes) = (chunk.from as usize, chunk.to as usize, chunk.bytes as usize);
+                peer.memory[to..to + bytes].copy_from_slice(&self.memory[from..from + bytes]);
+                if let Some(notice) = chunk.notice {
+                    peer.arrived.push(Arrived { notice, to: chunk.to, bytes: chunk.bytes, at });
+                }
+            }
+            take(Completion { queue, chunk: chunk.number, at, status });
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    fn relabel(&mut self, queue: QueueId, label: Label) -> Result<Time, WireError> {
+        let (now, takes) = (self.now, self.limits.relabel);
+        let state = self.queues.get_mut(queue as usize).ok_or_else(|| refused(format!("there is no queue {queue}")))?;
+        if !state.posted.is_empty() {
+            return Err(refused(format!("queue {queue} has {} chunks outstanding", state.posted.len())));
+        }
+        (state.label, state.failed, state.ready) = (label, false, now + takes);
+        Ok(takes)
+    }
+
+    /// Moves the clock on, to the next completion at most.
+    fn wait(&mut self, until: Time) -> Result<(), WireError> {
+        let next = self.pending.first_key_value().map_or(until, |((at, _), _)| (*at).min(until));
+        self.now = self.now.max(next);
+        Ok(())
+    }
+}

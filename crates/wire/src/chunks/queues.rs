@@ -1,0 +1,91 @@
+//! The queues of a stream: one per label as long as there are enough of them.
+
+use super::{ChunkPath, QueueId, Status};
+use crate::{Label, PeerId, WireError};
+use anabranch_units::Time;
+
+#[derive(Debug)]
+struct Queue {
+    id: QueueId,
+    label: Label,
+    outstanding: u32,
+    failed: bool,
+    /// When it was last chosen, counted in choices.
+    used: u64,
+}
+
+/// The queues of a stream to one peer. A label that has a queue keeps to it, so that data go by the queue that was probed.
+#[derive(Debug)]
+pub(super) struct Queues {
+    peer: PeerId,
+    most: u32,
+    queues: Vec<Queue>,
+    choices: u64,
+    pub(super) relabelled: u64,
+    pub(super) stood: Time,
+}
+
+impl Queues {
+    pub(super) fn new(peer: PeerId, most: u32) -> Self {
+        Queues { peer, most: most.max(1), queues: Vec::new(), choices: 0, relabelled: 0, stood: Time::ZERO }
+    }
+
+    /// The queue of a label. One that has none gets a new one, or, where there are as many as may be, the one among those with
+    /// nothing outstanding that has not been used for longest, but for that of the label `spare`. `None`: all are busy.
+    pub(super) fn of(
+        &mut self,
+        path: &mut impl ChunkPath,
+        label: Label,
+        spare: Option<Label>,
+    ) -> Result<Option<QueueId>, WireError> {
+        self.choices += 1;
+        if let Some(queue) = self.queues.iter_mut().find(|queue| queue.label == label) {
+            // One that has failed is brought back once all of its chunks have been heard of.
+            if queue.failed {
+                return Ok(None);
+            }
+            queue.used = self.choices;
+            return Ok(Some(queue.id));
+        }
+        if self.queues.len() < self.most as usize {
+            let id = path.queue(self.peer, label)?;
+            self.queues.push(Queue { id, label, outstanding: 0, failed: false, used: self.choices });
+            return Ok(Some(id));
+        }
+        let idle = |queue: &&mut Queue| queue.outstanding == 0 && !queue.failed && Some(queue.label) != spare;
+        let Some(queue) = self.queues.iter_mut().filter(idle).min_by_key(|queue| queue.used) else { return Ok(None) };
+        self.stood += path.relabel(queue.id, label)?;
+        self.relabelled += 1;
+        (queue.label, queue.used) = (label, self.choices);
+        Ok(Some(queue.id))
+    }
+
+    /// A chunk has been posted to a queue.
+    pub(super) fn posted(&mut self, id: QueueId) {
+        if let Some(queue) = self.queues.iter_mut().find(|queue| queue.id == id) {
+            queue.outstanding += 1;
+        }
+    }
+
+    /// A chunk on a queue is no longer under way. Brings the queue back where that was the last on one that has failed.
+    pub(super) fn completed(
+        &mut self,
+        path: &mut impl ChunkPath,
+        id: QueueId,
+        status: Status,
+    ) -> Result<(), WireError> {
+        let Some(queue) = self.queues.iter_mut().find(|queue| queue.id == id) else { return Ok(()) };
+        queue.outstanding = queue.outstanding.saturating_sub(1);
+        queue.failed |= status == Status::Failed;
+        if queue.failed && queue.outstanding == 0 {
+            self.stood += path.relabel(id, queue.label)?;
+            queue.failed = false;
+        }
+        Ok(())
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.queues.len()
+    }
+}

@@ -1,0 +1,118 @@
+//! What a driver of chunks is told when it is made.
+
+use crate::Label;
+use anabranch_lb::registry::{HostParameters, SchemeError};
+use anabranch_settings::Raw;
+use anabranch_units::Time;
+
+/// What a [`crate::chunks::ChunkDriver`] is and may use.
+#[derive(Clone, Debug)]
+pub struct ChunkSettings {
+    /// The scheme that chooses paths, told of the chunks ([`chunk_scheme`]).
+    pub scheme: HostParameters,
+    /// Seed of the scheme's draws.
+    pub seed: u64,
+    /// The labels to choose from, one at least.
+    pub labels: Vec<Label>,
+    /// Queues per stream. Where there are more labels than queues, idle ones are relabelled.
+    pub most_queues: u32,
+    /// Bytes of a chunk, at most. Messages are cut evenly.
+    pub chunk: u32,
+    /// Chunks of a stream under way.
+    pub window: u32,
+    /// Bytes of a probe.
+    pub probe: u32,
+    /// Where probes go in the receiver's memory.
+    pub probe_to: u64,
+    /// Probes that measure the base round trip, over the path where the first was the fastest.
+    pub calibrations: u32,
+    /// Whole chunks that do so, over the same path.
+    pub chunk_calibrations: u32,
+    /// Least noise floor of round trips: what lies this much above the base counts as nothing.
+    pub rtt_floor: Time,
+    /// How often a chunk is sent before its stream is given up.
+    pub tries: u32,
+}
+
+impl ChunkSettings {
+    /// What is usual with this scheme: eight labels and as many queues, chunks of 1 MB and probes of 10 kB (Hopper §4.2).
+    pub fn new(scheme: HostParameters) -> Self {
+        ChunkSettings {
+            scheme,
+            seed: 1,
+            labels: (1..=8).collect(),
+            most_queues: 8,
+            chunk: 1_000_000,
+            window: 1,
+            probe: 10_000,
+            probe_to: 0,
+            calibrations: 16,
+            chunk_calibrations: 4,
+            rtt_floor: Time::ZERO,
+            tries: 8,
+        }
+    }
+
+    /// Tells the scheme of labels, chunks and window.
+    ///
+    /// # Errors
+    /// As [`chunk_scheme`].
+    pub fn tell_scheme(&mut self) -> Result<(), SchemeError> {
+        let labels = self.labels.len() as u32;
+        chunk_scheme(&mut self.scheme, labels, self.chunk, self.window, self.probe)
+    }
+}
+
+/// Sets what a scheme must know of chunks, as far as it has such parameters: it decides per chunk, a chunk is so long and so
+/// many are under way, its tags are as many as there are labels; `flowbender` looks at round trips, since there are no marks, and a chunk that the hardware
+/// gives up moves the flow.
+///
+/// # Errors
+/// Where the scheme cannot work with so many labels.
+pub fn chunk_scheme(
+    scheme: &mut HostParameters,
+    labels: u32,
+    chunk: u32,
+    window: u32,
+    probe: u32,
+) -> Result<(), SchemeError> {
+    let number = |n: u32| Raw::Int(i64::from(n));
+    let bytes = |n: u32| Raw::Text(format!("{n}B"));
+    let wanted = [
+        ("granularity", Raw::Text("chunk".into())),
+        ("variant", Raw::Text("rtt".into())),
+        ("chunk", bytes(chunk)),
+        ("probe_size", bytes(probe)),
+        ("outstanding", number(window)),
+        ("on_timeout", Raw::Text("move".into())),
+        ("values", number(labels)),
+        ("entropy_values", number(labels)),
+        ("range", number(labels)),
+    ];
+    for (key, value) in &wanted {
+        // Most schemes have few of these.
+        let _ = scheme.parameters_mut().set(key, value);
+    }
+    scheme.check()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemes_learn_of_chunks_and_labels() {
+        let entry = |scheme: &HostParameters, key: &str| {
+            let all = scheme.parameters().entries();
+            all.iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_string()).unwrap_or_default()
+        };
+        let mut hopper = HostParameters::named("hopper").unwrap();
+        chunk_scheme(&mut hopper, 6, 1_000_000, 2, 10_000).unwrap();
+        let entries = ["granularity", "chunk", "outstanding", "values", "probe_size"].map(|key| entry(&hopper, key));
+        assert_eq!(entries, ["\"chunk\"", "\"1MB\"", "2", "6", "\"10kB\""]);
+        assert!(chunk_scheme(&mut hopper, 1, 1, 1, 1).is_err(), "one label leaves nothing to choose");
+        let mut flowbender = HostParameters::named("flowbender").unwrap();
+        chunk_scheme(&mut flowbender, 6, 1_000_000, 1, 10_000).unwrap();
+        assert_eq!(["variant", "range"].map(|key| entry(&flowbender, key)), ["\"rtt\"", "6"]);
+    }
+}

@@ -1,0 +1,336 @@
+//! Chunks over queues in memory: closed forms, and schemes that leave a path which has become slow or dead.
+
+use anabranch_lb::registry::HostParameters;
+use anabranch_random::Stream;
+use anabranch_units::{Rate, Time};
+use anabranch_wire::chunks::{
+    ChunkCounters, ChunkDriver, ChunkEvent, ChunkPath, ChunkSettings, Message,
+    memory::{ChunkLink, Limits, MemoryChunks},
+    read_notice,
+};
+use std::collections::BTreeSet;
+
+/// Bytes of a chunk: 1 ms at 800 Mbit/s, which is 10 ns per byte.
+const CHUNK: u64 = 100_000;
+/// Bytes of a probe: 10 us.
+const PROBE: u32 = 1_000;
+const RATE: Rate = Rate(800_000_000);
+const DELAY: Time = Time::from_us(20);
+
+struct Bench {
+    driver: ChunkDriver<MemoryChunks>,
+    stream: u32,
+    bytes: u64,
+    opened: Option<(Time, Time, Time)>,
+    sent: Vec<(u64, Time)>,
+    lost: bool,
+}
+
+/// A sender of `bytes` by this scheme, whose paths are `usual` but for those that are set.
+fn bench(scheme: &str, bytes: u64, usual: ChunkLink, limits: Limits, change: impl FnOnce(&mut ChunkSettings)) -> Bench {
+    let mut settings = ChunkSettings::new(HostParameters::named(scheme).unwrap());
+    settings.probe_to = bytes.max(CHUNK);
+    (settings.chunk, settings.probe) = (CHUNK as u32, PROBE);
+    change(&mut settings);
+    settings.tell_scheme().unwrap();
+    let mut draws = Stream::keyed(7, bytes, "bytes");
+    let mut memory = vec![0; bytes.max(CHUNK) as usize];
+    memory.chunks_mut(8).for_each(|word| word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]));
+    let mut path = MemoryChunks::new(settings.seed, usual, limits, memory);
+    let peer = path.peer(bytes.max(CHUNK) as usize + settings.probe as usize);
+    let mut driver = ChunkDriver::new(path, settings);
+    let stream = driver.open(peer);
+    Bench { driver, stream, bytes, opened: None, sent: Vec::new(), lost: false }
+}
+
+impl Bench {
+    /// Works until `done` says so or a minute is over.
+    fn run(&mut self, done: &mut dyn FnMut(&mut Bench) -> bool) {
+        let limit = Time::from_ms(60_000);
+        loop {
+            let next = self.driver.work().unwrap();
+            let now = self.driver.path().now();
+            while let Some(event) = self.driver.poll_event() {
+                match event {
+                    ChunkEvent::Open { base, probe, noise, .. } => self.opened = Some((base, probe, noise)),
+                    ChunkEvent::Sent { message, .. } => self.sent.push((message, now)),
+                    ChunkEvent::Lost { .. } => self.lost = true,
+                }
+            }
+            if done(self) {
+                return;
+            }
+            assert!(now < limit, "nothing happens any more: {:?}", self.driver.counters());
+            self.driver.wait(next.unwrap_or(limit).min(limit)).unwrap();
+        }
+    }
+
+    fn open(&mut self) -> (Time, Time, Time) {
+        self.run(&mut |bench| bench.opened.is_some() || bench.lost);
+        self.opened.unwrap()
+    }
+
+    /// Sends everything as one message; returns how long that took.
+    fn send(&mut self) -> Time {
+        self.begin();
+        let start = self.driver.path().now();
+        self.run(&mut |bench| !bench.sent.is_empty());
+        self.sent[0].1 - start
+    }
+
+    fn begin(&mut self) {
+        assert!(self.driver.send(self.stream, Message { number: 0, from: 0, to: 0, bytes: self.bytes }));
+    }
+
+    /// Every byte is where it belongs, and no chunk was told of twice unless one was sent again.
+    fn check(&mut self) {
+        let counters = self.driver.counters();
+        let bytes = self.bytes as usize;
+        let path = self.driver.path();
+        assert!(path.received(0)[..bytes] == path.memory[..bytes], "bytes differ");
+        let told: Vec<u32> = path.arrived(0).iter().map(|arrived| arrived.notice).collect();
+        let different: BTreeSet<u32> = told.iter().copied().collect();
+        assert_eq!(different.len() as u64, counters.chunks - counters.again);
+        assert!((told.len() - different.len()) as u64 <= counters.again);
+        assert!(different.iter().all(|notice| read_notice(*notice).0 == 0));
+    }
+
+    fn counters(&self) -> ChunkCounters {
+        self.driver.counters()
+    }
+}
+
+#[test]
+fn one_chunk() {
+    for bytes in [1, 999, CHUNK] {
+        let mut bench = bench("ecmp", bytes, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
+        // A chunk: 1 ms and the delay. A probe: 10 us and the delay.
+        let base = (Time::from_ms(1) + DELAY, Time::from_us(10) + DELAY, Time::ZERO);
+        assert_eq!(bench.open(), base);
+        assert_eq!(bench.send(), Time::from_ns(10 * bytes) + DELAY, "{bytes} B at 10 ns each");
+        bench.check();
+    }
+}
+
+#[test]
+fn a_window_of_chunks() {
+    // Ten chunks over one path: one at a time each takes its round trip; two under way keep the path busy.
+    let took = |window| {
+        let link = ChunkLink::new(RATE, DELAY);
+        let mut bench = bench("ecmp", 10 * CHUNK, link, Limits::default(), |settings| settings.window = window);
+        bench.open();
+        let took = bench.send();
+        bench.check();
+        took
+    };
+    assert_eq!(took(1), (Time::from_ms(1) + DELAY) * 10);
+    assert_eq!(took(2), Time::from_ms(10) + DELAY);
+}
+
+#[test]
+fn chunks_that_wait_for_each_other_are_no_congestion() {
+    // Four under way on one path take four times as long as one, which is what they would take without any queue.
+    let mut bench = bench("hopper", 64 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |settings| {
+        settings.window = 4;
+    });
+    bench.open();
+    assert_eq!(bench.send(), Time::from_ms(64) + DELAY);
+    assert_eq!((bench.counters().probes, bench.counters().path_switches), (0, 0));
+    bench.check();
+}
+
+#[test]
+fn a_full_queue_makes_no_scheme_choose_twice() {
+    // Four chunks may be under way and a queue takes one. `rr` goes from label to label with every choice, so that each
+    // label must have had as many chunks as any other.
+    let limits = Limits { depth: 1, ..Limits::default() };
+    let mut bench = bench("rr", 16 * CHUNK, ChunkLink::new(RATE, DELAY), limits, |settings| {
+        (settings.window, settings.labels) = (4, vec![5, 6]);
+    });
+    bench.open();
+    let took = bench.send();
+    let by_label: Vec<_> = bench.driver.by_label().collect();
+    assert_eq!(by_label, [(5, 8), (6, 8)]);
+    // Two paths with eight chunks each, one at a time.
+    assert_eq!(took, (Time::from_ms(1) + DELAY) * 8);
+    bench.check();
+}
+
+#[test]
+fn queue_pairs_in_turn() {
+    let mut bench = bench("qp-spray", 64 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
+    bench.open();
+    assert_eq!(bench.send(), (Time::from_ms(1) + DELAY) * 64, "one chunk under way");
+    // Four queue pairs with random labels out of eight: sixteen chunks for each of them.
+    let used: Vec<u64> = bench.driver.by_label().map(|(_, chunks)| chunks).filter(|chunks| *chunks > 0).collect();
+    assert!(used.iter().all(|chunks| chunks % 16 == 0) && used.iter().sum::<u64>() == 64, "{used:?}");
+    bench.check();
+}
+
+/// The label of the most chunks so far.
+fn favourite(bench: &Bench) -> (u32, u64) {
+    bench.driver.by_label().max_by_key(|(_, chunks)| *chunks).unwrap()
+}
+
+#[test]
+fn hopper_leaves_a_slow_path_after_one_chunk() {
+    let mut bench = bench("hopper", 64 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
+    let (base, ..) = bench.open();
+    let start = bench.driver.path().now();
+    bench.begin();
+    bench.run(&mut |bench| bench.counters().chunks == 11);
+    assert_eq!(bench.counters().probes, 0, "nothing is congested");
+    let (slow, before) = favourite(&bench);
+    assert_eq!(before, 11, "and nothing moves");
+    // The twelfth chunk meets a path of a tenth of the rate. Its time, above 2.5 base round trips, says so; two others are
+    // probed at once, but the thirteenth is posted before the answers are there: it is the last on that path.
+    bench.driver.path().set(0, slow, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
+    bench.run(&mut |bench| !bench.sent.is_empty());
+    let counters = bench.counters();
+    let by_label: Vec<_> = bench.driver.by_label().collect();
+    let on_slow = by_label.iter().find(|(label, _)| *label == slow).unwrap().1;
+    assert_eq!(on_slow, 13, "{by_label:?}");
+    // When the thirteenth is there the old path is as slow as before, so two more paths are probed, and the last of the moves
+    // may be to one of them.
+    assert_eq!(counters.probes, 4);
+    assert!((1..=2).contains(&counters.path_switches), "{by_label:?}");
+    // It goes on over the queue pair that probed: nothing is relabelled, and no queue is opened for the move.
+    assert_eq!((counters.relabelled, counters.queues), (0, 8));
+    // Sixty-two chunks took the base round trip, two ten times as long on the line.
+    let slow_chunk = Time::from_ms(10) + DELAY;
+    let (took, chunks) = (bench.sent[0].1 - start, base * 62 + slow_chunk * 2);
+    // A chunk may have to wait for a probe or two of 10 us.
+    assert!(took >= chunks && took <= chunks + Time::from_us(20), "{took}");
+    bench.check();
+}
+
+#[test]
+fn hopper_stays_where_all_paths_are_slow() {
+    // A delay of 1 us: a probe takes 11 us at full rate and 101 us at a tenth of it, 9.2 times as long. A chunk takes 10.0
+    // times as long, and 9.2 is not below 80 % of that.
+    let delay = Time::from_us(1);
+    let mut bench = bench("hopper", 32 * CHUNK, ChunkLink::new(RATE, delay), Limits::default(), |_| {});
+    bench.open();
+    for label in 1..=8 {
+        bench.driver.path().set(0, label, ChunkLink::new(Rate(RATE.0 / 10), delay));
+    }
+    bench.send();
+    let counters = bench.counters();
+    assert!(counters.probes >= 2 && counters.path_switches == 0, "{counters:?}");
+    bench.check();
+}
+
+#[test]
+fn flowbender_goes_on_until_it_is_fast() {
+    // Two of eight labels are slow. A chunk above 2.5 base round trips makes the next one bend, to the next label.
+    let mut bench = bench("flowbender", 32 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
+    bench.open();
+    bench.begin();
+    bench.run(&mut |bench| bench.counters().chunks == 5);
+    let (first, _) = favourite(&bench);
+    let second = if first == 8 { 1 } else { first + 1 };
+    for label in [first, second] {
+        bench.driver.path().set(0, label, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
+    }
+    bench.run(&mut |bench| !bench.sent.is_empty());
+    let chunks = |label: u32| bench.driver.by_label().find(|(known, _)| *known == label).unwrap().1;
+    // The fifth chunk was under way at the old rate; the sixth is slow there, the seventh at the next label.
+    assert_eq!((chunks(first), chunks(second), bench.counters().path_switches), (6, 1, 2));
+    bench.check();
+}
+
+#[test]
+fn few_queues_are_relabelled_when_idle() {
+    // 64 labels and three queues: whatever is chosen, the labels of the queues are those of what was posted last.
+    for scheme in ["ops", "hopper", "qp-spray"] {
+        let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
+        let mut bench = bench(scheme, 100 * CHUNK, jitter, Limits::default(), |settings| {
+            (settings.labels, settings.most_queues, settings.window) = ((1..=64).collect(), 3, 2);
+        });
+        bench.open();
+        bench.send();
+        let counters = bench.counters();
+        assert_eq!(counters.queues, 3, "{scheme}");
+        // Sixty-four labels were measured, sixty-one of them over queues that had another before.
+        assert!(counters.relabelled >= 61, "{scheme}: {counters:?}");
+        assert_eq!(counters.stood, Time::from_us(500) * counters.relabelled, "{scheme}");
+        bench.check();
+    }
+}
+
+#[test]
+fn a_dead_path_is_left() {
+    for scheme in ["hopper", "flowbender", "qp-spray", "ops", "reps"] {
+        for far in [false, true] {
+            let mut bench = bench(scheme, 64 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |settings| {
+                settings.window = 3;
+            });
+            bench.open();
+            bench.begin();
+            bench.run(&mut |bench| bench.counters().chunks == 6);
+            let (dead, _) = favourite(&bench);
+            let cut =
+                ChunkLink { cuts: vec![(Time::ZERO, Time::from_ms(1_000_000))], far, ..ChunkLink::new(RATE, DELAY) };
+            bench.driver.path().set(0, dead, cut);
+            bench.run(&mut |bench| !bench.sent.is_empty() || bench.lost);
+            let counters = bench.counters();
+            assert!(!bench.lost && counters.failed >= 1 && counters.again == counters.failed, "{scheme}: {counters:?}");
+            bench.check();
+        }
+    }
+}
+
+#[test]
+fn a_short_cut_costs_time_alone() {
+    // Cut at 3 ms of the transfer for 100 ms, which is less than hardware tries for: the fourth chunk is sent anew.
+    let mut bench = bench("ecmp", 8 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
+    bench.open();
+    let start = bench.driver.path().now();
+    let (from, mended) = (start + Time::from_ms(3), start + Time::from_ms(103));
+    for label in 1..=8 {
+        let cut = ChunkLink { cuts: vec![(from, mended)], ..ChunkLink::new(RATE, DELAY) };
+        bench.driver.path().set(0, label, cut);
+    }
+    // Two chunks and 960 us of the third are through at 3 ms; that begins again when the path is mended.
+    assert_eq!(bench.send(), Time::from_ms(103) + Time::from_ms(1) + DELAY + (Time::from_ms(1) + DELAY) * 5);
+    assert_eq!(bench.counters().failed, 0);
+    bench.check();
+}
+
+#[test]
+fn a_peer_without_a_path_is_lost() {
+    let dead = ChunkLink { cuts: vec![(Time::ZERO, Time::from_ms(1_000_000))], ..ChunkLink::new(RATE, DELAY) };
+    let mut bench = bench("hopper", CHUNK, dead, Limits::default(), |_| {});
+    bench.run(&mut |bench| bench.lost);
+    assert_eq!(bench.counters().failed, 8, "each label was tried");
+    // Dead later on: a chunk is sent eight times.
+    let mut bench = self::bench("ecmp", 4 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
+    bench.open();
+    for label in 1..=8 {
+        let dead = ChunkLink { cuts: vec![(Time::ZERO, Time::from_ms(1_000_000))], ..ChunkLink::new(RATE, DELAY) };
+        bench.driver.path().set(0, label, dead);
+    }
+    bench.begin();
+    bench.run(&mut |bench| bench.lost);
+    assert_eq!(bench.counters().failed, 8);
+}
+
+#[test]
+fn noise_is_measured_and_counts_as_nothing() {
+    // Chunks are late by up to 1 ms, as long as they take: without a floor that is congestion now and then.
+    let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
+    let probes = |calibrations| {
+        let mut bench = bench("hopper", 200 * CHUNK, jitter.clone(), Limits::default(), |settings| {
+            (settings.calibrations, settings.chunk_calibrations) = (calibrations, calibrations);
+        });
+        let (.., noise) = bench.open();
+        bench.send();
+        bench.check();
+        (noise, bench.counters().probes)
+    };
+    assert_eq!(probes(1).0, Time::ZERO, "one sample has no spread");
+    let (noise, probes) = probes(32);
+    assert!(noise > Time::from_us(700) && noise < Time::from_ms(1), "{noise}");
+    // The base is 1.02 ms and at least 0.7 ms of noise, times 1.5: above 2.58 ms, and no chunk takes longer than 2.02 ms.
+    assert_eq!(probes, 0);
+}
