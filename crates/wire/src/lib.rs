@@ -21,4 +21,4 @@ pub mod udp;
 
 pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 pub use driver::Driver;
-pub use parameters::{DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, WireParameters};
+pub use parameters::{DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, OnTimeoutHere, WireParameters};

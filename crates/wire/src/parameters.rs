@@ -2,7 +2,7 @@
 
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Auto, Never, SetError, Setting, Wrong, choices, parameters};
+use anabranch_settings::{Auto, Never, Raw, SetError, Setting, Wrong, choices, parameters};
 use anabranch_transport::{TransportParameters, uet::RtoRule};
 use anabranch_units::{Bytes, Rate, Time};
 
@@ -35,6 +35,16 @@ choices! {
     }
 }
 
+choices! {
+    /// What a scheme does whose path loses a packet for good.
+    pub enum OnTimeoutHere {
+        /// It leaves the path, where it has a rule for that (`on_timeout`) and chooses paths at all.
+        Move = "move",
+        /// What its own `on_timeout` says.
+        Scheme = "scheme",
+    }
+}
+
 parameters! {
     /// What only a real network needs to be told; simulations do not read it.
     pub struct WireParameters {
@@ -61,6 +71,8 @@ parameters! {
         early_loss: Never<Time> = Never::Value(Time::from_us(100)), source "ours: packets of a label keep their order but for what a machine's several queues do";
         /// Least timeout of the transport, which follows the measured round trips.
         least_timeout: Time = Time::from_us(10_000), source "ours: processes may wait for their turn so long";
+        /// What a timeout means to a scheme that keeps its path: that the path is dead, which it leaves, or what its own on_timeout says.
+        on_timeout: OnTimeoutHere = OnTimeoutHere::Move, source "ours: a timeout is a round trip without end; who knows round trips alone would stand still on a dead path";
         /// How long a peer may say nothing while it owes an answer.
         give_up: Time = Time::from_us(10_000_000), source "ours";
         /// How long a peer may say nothing at all before it is forgotten.
@@ -165,6 +177,11 @@ impl WireParameters {
             Auto::Value(rate) => rate,
             Auto::Auto => link_rate,
         };
+        let mut scheme = scheme;
+        if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice() {
+            // Schemes without such a key see to it themselves.
+            let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
+        }
         Ok(Settings {
             transport: self.transport(transport)?,
             scheme,
@@ -187,7 +204,7 @@ impl WireParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_settings::{Parameters, Raw};
+    use anabranch_settings::Parameters;
 
     #[test]
     fn what_cannot_be_is_named() {

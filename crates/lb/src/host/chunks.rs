@@ -75,7 +75,7 @@ impl Chunks {
         while let Some(&(end, began)) = self.open.front().filter(|chunk| chunk.0 <= cumulative) {
             debug_assert!(end <= cumulative);
             self.open.pop_front();
-            took = Some(now - began);
+            took = Some(now.saturating_sub(began));
         }
         took
     }

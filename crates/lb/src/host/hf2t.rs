@@ -252,12 +252,12 @@ impl HostScheme for Hf2t {
         if let Some(since) = flow.held_since.take() {
             // It has waited: the switch sees a new flowlet.
             self.counters.created_flowlets += 1;
-            self.counters.added_delay_ps += (now - since).ps();
-            flow.budget = flow.budget.saturating_sub(now - since);
+            self.counters.added_delay_ps += now.saturating_sub(since).ps();
+            flow.budget = flow.budget.saturating_sub(now.saturating_sub(since));
             flow.length = 0;
         } else if let Some(last) = flow.last_sent {
             let gap = match p.gaps {
-                Hf2tGaps::Wire => now - last,
+                Hf2tGaps::Wire => now.saturating_sub(last),
                 Hf2tGaps::Eligible => packet.eligible_at.max(last) - last,
             };
             self.gaps.add(gap);

@@ -347,7 +347,8 @@ impl RoceSender {
                     if entering {
                         self.again_from = self.una;
                     }
-                    self.lost_below = self.lost_below.max(psn);
+                    // An answer that tells of what was never sent says nothing.
+                    self.lost_below = self.lost_below.max(psn.min(self.highest));
                 }
             }
         } else if config.recorded_irn {

@@ -89,6 +89,18 @@ struct RoundTrips {
     doubled: Time,
 }
 
+/// What a sender does about the end of what it has to send, of which nothing later tells what was lost (RFC 8985, section 7): when
+/// nothing has been heard for two round trips, its last packet goes again.
+#[derive(Clone, Copy, Debug, Default)]
+enum Tail {
+    #[default]
+    Quiet,
+    /// Packet `psn` went again at `at`.
+    Asked { psn: u64, at: Time },
+    /// And was answered: what was sent before and is still in flight is lost.
+    Heard { at: Time },
+}
+
 /// Most doublings of a measured timeout.
 const MOST_BACKOFF: u32 = 6;
 
@@ -139,6 +151,8 @@ pub struct UetSender {
     oldest: Time,
     rto: Time,
     round_trips: RoundTrips,
+    last_sent: Time,
+    tail: Tail,
     /// PSNs at or above `cumulative` that are acknowledged.
     acked: PsnSet,
     /// Lost packets in the order of their loss; some may be acknowledged since.
@@ -168,6 +182,8 @@ impl UetSender {
             oldest: Time::ZERO,
             rto: config.rto,
             round_trips: RoundTrips::default(),
+            last_sent: Time::ZERO,
+            tail: Tail::Quiet,
             acked: PsnSet::new(span),
             queue: VecDeque::new(),
             cc,
@@ -244,6 +260,7 @@ impl UetSender {
         if self.in_flight == 0 {
             self.oldest = now;
         }
+        self.last_sent = now;
         self.in_flight += u64::from(segment.payload) + config.header;
         *self.slot(segment.psn) = Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
         self.skip_stale();
@@ -355,6 +372,13 @@ impl UetSender {
             self.cc.on_ack(&config.cc, &heard);
             self.cwnd = self.cc.cwnd();
         }
+        if let Tail::Asked { psn, at } = self.tail {
+            // The answer to its first sending is older than the second.
+            let of_this = ack.psn == psn && measured.is_none_or(|rtt| rtt <= now.saturating_sub(at));
+            if of_this || packets > 0 {
+                self.tail = if of_this && self.in_flight > 0 { Tail::Heard { at } } else { Tail::Quiet };
+            }
+        }
         let lost = match (config.early_loss, sample) {
             (Some(after), Some(slot)) if !slot.resent => self.lose_earlier(config, now, ack.psn, &slot, after),
             _ => 0,
@@ -420,12 +444,63 @@ impl UetSender {
     /// When [`UetSender::on_timer`] must be called next at the latest; `None` where nothing is in flight. It may be too
     /// early, which costs a look, but is never too late.
     #[inline]
-    pub fn deadline(&self, _config: &UetConfig) -> Option<Time> {
-        (self.in_flight > 0).then(|| self.oldest.saturating_add(self.rto))
+    pub fn deadline(&self, config: &UetConfig) -> Option<Time> {
+        if self.in_flight == 0 {
+            return None;
+        }
+        let timeout = self.oldest.saturating_add(self.rto);
+        let tail = if config.measures_rto { self.tail_deadline() } else { None };
+        Some(tail.map_or(timeout, |tail| tail.min(timeout)))
     }
 
-    /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each.
+    /// When something must be done about the end of what there is to send.
+    fn tail_deadline(&self) -> Option<Time> {
+        match self.tail {
+            Tail::Heard { .. } => Some(Time::ZERO),
+            Tail::Quiet
+                if self.lost == 0 && self.next_psn == self.packets && self.round_trips.smoothed > Time::ZERO =>
+            {
+                Some(self.last_sent.saturating_add(self.round_trips.smoothed * 2))
+            }
+            _ => None,
+        }
+    }
+
+    /// Something is due about the end of what there is to send.
+    #[cold]
+    fn on_tail(&mut self, config: &UetConfig, now: Time, lost: &mut impl FnMut(u64, u32)) {
+        let in_flight = |sender: &mut Self, psn: u64| Some(*sender.slot(psn)).filter(|of| of.state == State::InFlight);
+        match self.tail {
+            Tail::Heard { at } => {
+                for psn in self.cumulative..self.next_psn {
+                    let Some(slot) = in_flight(self, psn).filter(|slot| slot.sent_at < at) else { continue };
+                    let bytes = self.lose(config, psn);
+                    self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
+                    lost(psn, slot.tag);
+                }
+                (self.tail, self.cwnd) = (Tail::Quiet, self.cc.cwnd());
+            }
+            _ => {
+                let last = (self.cumulative..self.next_psn).rev().find(|psn| in_flight(self, *psn).is_some());
+                if let Some(psn) = last {
+                    // It may well have arrived: nobody is to blame yet.
+                    self.lose(config, psn);
+                    self.tail = Tail::Asked { psn, at: now };
+                }
+            }
+        }
+    }
+
+    /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each. Where the
+    /// timeout is measured, the end of what there is to send is seen to sooner.
     pub fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
+        if config.measures_rto && self.oldest.saturating_add(self.rto) > now {
+            if self.tail_deadline().is_some_and(|tail| tail <= now) {
+                self.on_tail(config, now, timed_out);
+            }
+            return;
+        }
+        self.tail = Tail::Quiet;
         let mut oldest = Time::MAX;
         let mut last_lost = None;
         for psn in self.cumulative..self.next_psn {
@@ -530,6 +605,33 @@ mod tests {
             let ack = Ack { cumulative: 1, bitmap_base: 1, bitmap: 0b10, psn: 0, tag: 2, ecn: false };
             assert_eq!(sender.on_ack(&config, Time::from_us(70), &ack).lost, 0);
         }
+    }
+
+    #[test]
+    fn the_last_packet_goes_again_and_tells_what_was_lost() {
+        let config = UetConfig { rto: Time::from_us(1000), ..config() };
+        let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+        sender.append(&config, 4);
+        for psn in 0..4 {
+            sender.send(&config, Time::from_us(psn), 10 + psn as u32);
+        }
+        let stamped = |us| Some(Time::from_us(us));
+        // Packet 0 took 100 us; packets 1, 2 and the answer to 3 are lost. Two round trips after the last packet was sent:
+        let ack = Ack { cumulative: 1, bitmap_base: 1, psn: 0, ..Ack::default() };
+        sender.on_ack_over(&config, Time::from_us(100), &ack, None, stamped(100));
+        assert_eq!(sender.deadline(&config), Some(Time::from_us(3 + 2 * 100)));
+        let mut lost = Vec::new();
+        sender.on_timer(&config, Time::from_us(203), &mut |psn, tag| lost.push((psn, tag)));
+        let segment = sender.send(&config, Time::from_us(203), 9);
+        assert_eq!((segment.psn, segment.retransmission, &lost[..]), (3, true, &[][..]));
+        assert_eq!(sender.deadline(&config), Some(Time::from_us(1000)), "the timeout of packets 1 and 2, about");
+        let ack = Ack { cumulative: 1, bitmap_base: 1, bitmap: 0b100, psn: 3, tag: 9, ecn: false };
+        sender.on_ack_over(&config, Time::from_us(303), &ack, None, stamped(100));
+        sender.on_timer(&config, sender.deadline(&config).unwrap().max(Time::from_us(303)), &mut |psn, tag| {
+            lost.push((psn, tag));
+        });
+        assert_eq!(lost, [(1, 11), (2, 12)]);
+        assert_eq!(sender.peek(&config).map(|segment| segment.psn), Some(1));
     }
 
     #[test]

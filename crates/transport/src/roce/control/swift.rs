@@ -102,7 +102,7 @@ impl Swift {
         if delay < target {
             let acked = f64::from(packets);
             self.cwnd += if self.cwnd >= 1.0 { p.ai / self.cwnd * acked } else { p.ai * acked };
-        } else if now - self.last_decrease >= self.rtt {
+        } else if now.saturating_sub(self.last_decrease) >= self.rtt {
             self.cwnd *= (1.0 - p.beta * (delay - target) / delay).max(1.0 - p.max_mdf);
             self.last_decrease = now;
         }
