@@ -4,6 +4,9 @@ use crate::{stream::Incoming, stream::Outgoing};
 use anabranch_units::Time;
 use std::{collections::BTreeMap, sync::Arc};
 
+/// Round trips without which nothing is said of a window.
+const FEWEST: u64 = 64;
+
 /// How far two endpoints know each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -39,6 +42,12 @@ pub(crate) struct Peer {
     pub(crate) samples: Vec<Time>,
     pub(crate) base_rtt: Time,
     pub(crate) noise: Time,
+    /// The base round trip and noise floor that its streams were told.
+    pub(crate) told: Time,
+    /// The shortest round trip of a full packet since `window_since`, and how many there were.
+    shortest: Time,
+    window_since: Time,
+    full_packets: u64,
     /// Streams to it by number: where they are among the flows.
     pub(crate) streams: BTreeMap<u32, u32>,
     /// Streams that wait until they can open.
@@ -71,6 +80,10 @@ impl Peer {
             samples: Vec::new(),
             base_rtt: Time::ZERO,
             noise: Time::ZERO,
+            told: Time::ZERO,
+            shortest: Time::MAX,
+            window_since: now,
+            full_packets: 0,
             streams: BTreeMap::new(),
             waiting: Vec::new(),
             incoming: BTreeMap::new(),
@@ -97,6 +110,29 @@ impl Peer {
         let nine_of_ten = self.samples.len().saturating_sub(1) * 9 / 10;
         let usual = self.samples.get(nine_of_ten).copied().unwrap_or(base);
         (self.base_rtt, self.noise) = (base, usual.saturating_sub(base).max(least));
+        self.told = self.base_rtt + self.noise;
+    }
+
+    /// A full packet has been there and back at `now`. True where the base round trip has changed by more than noise: it falls
+    /// at once, and rises to the shortest one of a whole `window`.
+    pub(crate) fn note_round_trip(&mut self, now: Time, rtt: Time, window: Time) -> bool {
+        self.shortest = self.shortest.min(rtt);
+        self.full_packets += 1;
+        let much = (self.noise / 2).max(self.base_rtt / 16);
+        if rtt.saturating_add(much) < self.base_rtt {
+            self.base_rtt = rtt;
+            return true;
+        }
+        if now.saturating_sub(self.window_since) < window || self.full_packets < FEWEST {
+            return false;
+        }
+        let shortest = std::mem::replace(&mut self.shortest, Time::MAX);
+        (self.window_since, self.full_packets) = (now, 0);
+        let rises = shortest > self.base_rtt + much;
+        if rises {
+            self.base_rtt = shortest;
+        }
+        rises
     }
 }
 
@@ -195,3 +231,31 @@ pub enum SendError {
 
 /// A message, which many streams may send at once.
 pub type Bytes = Arc<[u8]>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_round_trip_follows_the_network() {
+        let (window, us) = (Time::from_us(10_000), Time::from_us);
+        let mut peer = Peer::new(Phase::Open, 1, 1, Time::ZERO);
+        // 16 samples of 100 to 115 us: nine of ten are within 13 us.
+        peer.samples = (0..16).map(|sample| us(100 + sample)).collect();
+        peer.calibrate(Time::ZERO);
+        assert_eq!((peer.base_rtt, peer.noise), (us(100), us(13)));
+        // Half of the noise more or less changes nothing.
+        assert!(!peer.note_round_trip(us(1), us(94), window));
+        assert!(peer.note_round_trip(us(2), us(90), window), "shorter by more");
+        assert_eq!(peer.base_rtt, us(90));
+        // All of a window are longer: the network's path has changed. The window before holds the 90 us.
+        let mut rose = Vec::new();
+        for step in 1..300u64 {
+            let now = us(step * 100);
+            if peer.note_round_trip(now, us(150 + step % 7), window) {
+                rose.push((now, peer.base_rtt));
+            }
+        }
+        assert_eq!(rose, [(us(20_000), us(150))]);
+    }
+}

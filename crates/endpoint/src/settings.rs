@@ -27,6 +27,8 @@ pub struct Settings {
     pub calibrations: u32,
     /// Least noise floor of a peer's round trips: what lies this much above the base counts as nothing.
     pub rtt_floor: Time,
+    /// The base round trip rises to the shortest one of this time, where all were longer.
+    pub rtt_window: Time,
     /// How long a question waits for its answer before it is asked again.
     pub patience: Time,
     /// How long a peer may say nothing while it owes an answer.
@@ -65,6 +67,7 @@ impl Default for Settings {
             catch_up: Time::from_us(100),
             calibrations: 16,
             rtt_floor: Time::ZERO,
+            rtt_window: Time::from_us(10_000_000),
             patience: Time::from_us(50_000),
             give_up: Time::from_us(10_000_000),
             idle_timeout: Time::MAX,

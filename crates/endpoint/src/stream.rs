@@ -87,6 +87,15 @@ impl Outgoing {
         (index < message.packets).then_some((message, index as u32))
     }
 
+    /// Whether a packet is a full one, of those whose messages are not done.
+    pub(crate) fn is_full(&self, psn: u64) -> bool {
+        let Some(at) = self.messages.partition_point(|message| message.first <= psn).checked_sub(1) else {
+            return false;
+        };
+        let message = &self.messages[at];
+        (psn - message.first + 1) * self.mtu <= message.bytes.len() as u64
+    }
+
     /// A packet leaves over a label, of which there are `labels`.
     pub(crate) fn note_sent(&mut self, psn: u64, now: Time, label: u32, labels: u32, again: bool) {
         let Some((message, _)) = self.find(psn) else { return };

@@ -12,7 +12,9 @@ pub mod roce;
 mod transport;
 pub mod uet;
 
-pub use transport::{Answer, Heard, Receiver, Sender, TRANSPORTS, Transport, TransportAbout, TransportParameters};
+pub use transport::{
+    Answer, Heard, Moved, Receiver, Sender, TRANSPORTS, Transport, TransportAbout, TransportParameters,
+};
 
 /// What the receiver tells the sender with an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

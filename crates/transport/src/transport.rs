@@ -161,6 +161,27 @@ impl TransportParameters {
     }
 }
 
+/// By how much a real network's base round trip is another than flows were told when they opened. What they hear of round trips is
+/// told as if it were not, so that what lies above the base stays what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    longer: Time,
+    shorter: Time,
+}
+
+impl Moved {
+    /// Flows were told `told`, and it is `base`.
+    pub fn new(told: Time, base: Time) -> Self {
+        Moved { longer: base.saturating_sub(told), shorter: told.saturating_sub(base) }
+    }
+
+    /// A round trip as flows are to hear of it.
+    #[inline]
+    pub fn told(self, rtt: Time) -> Time {
+        rtt.saturating_add(self.shorter).saturating_sub(self.longer)
+    }
+}
+
 /// The transport of a run, resolved against its network.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)]
@@ -177,6 +198,22 @@ impl Transport {
         match parameters {
             TransportParameters::Uet(t) => Transport::Uet(UetConfig::new(t, network)),
             TransportParameters::Roce(t) => Transport::Roce(RoceConfig::new(t, network)),
+        }
+    }
+
+    /// The base round trip is another than flows were told.
+    pub fn set_moved(&mut self, moved: Moved) {
+        match self {
+            Transport::Uet(config) => config.moved = moved,
+            Transport::Roce(config) => config.moved = moved,
+        }
+    }
+
+    /// See [`Transport::set_moved`].
+    pub fn moved(&self) -> Moved {
+        match self {
+            Transport::Uet(config) => config.moved,
+            Transport::Roce(config) => config.moved,
         }
     }
 

@@ -67,6 +67,8 @@ parameters! {
         rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/wire.md";
         /// Full packets that measure the base round trip of a peer when it connects.
         calibrations: u32 = 16, source "ours";
+        /// The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at once.
+        rtt_window: Time = Time::from_us(10_000_000), source "BBR (ACM Queue 2016): the minimum of ten seconds";
         /// Instead of transport.early_loss: a packet counts as lost once one of its tag that left so much later has arrived.
         early_loss: Never<Time> = Never::Value(Time::from_us(100)), source "ours: packets of a label keep their order but for what a machine's several queues do";
         /// Least timeout of the transport, which follows the measured round trips.
@@ -109,8 +111,12 @@ impl WireParameters {
         {
             return Err(wrong("payload", payload, format!("from {LEAST_PAYLOAD}B to {MOST_PAYLOAD}B")));
         }
-        let times =
-            [("least_timeout", self.least_timeout), ("give_up", self.give_up), ("idle_timeout", self.idle_timeout)];
+        let times = [
+            ("least_timeout", self.least_timeout),
+            ("give_up", self.give_up),
+            ("idle_timeout", self.idle_timeout),
+            ("rtt_window", self.rtt_window),
+        ];
         match times.into_iter().find(|(_, time)| *time == Time::ZERO) {
             Some((key, time)) => Err(wrong(key, time, "a time above zero")),
             None => Ok(()),
@@ -192,6 +198,7 @@ impl WireParameters {
             catch_up: self.catch_up,
             calibrations: self.calibrations,
             rtt_floor: self.rtt_floor,
+            rtt_window: self.rtt_window,
             give_up: self.give_up,
             idle_timeout: self.idle_timeout,
             ecn: self.ecn,

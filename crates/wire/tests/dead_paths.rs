@@ -88,6 +88,8 @@ fn schemes_leave_a_dead_path() {
         let after = after.unwrap_or_else(|| panic!("{}: given up", about.name));
         // Whoever keeps a path leaves it within three timeouts: 1, 2 and 4 ms. Whoever sprays meets it again and again.
         let most = if scheme.capabilities().keeps_path() { LEAST_TIMEOUT * 7 } else { LEAST_TIMEOUT * 31 };
+        // Hopper knows round trips alone; a timeout is one without end.
+        let most = if about.name == "hopper" { LEAST_TIMEOUT * 2 } else { most };
         assert!(after < before + most, "{}: {after} after the cut, {before} before", about.name);
     }
 }

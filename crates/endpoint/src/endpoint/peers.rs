@@ -12,7 +12,7 @@ use crate::{
 };
 use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
-use anabranch_transport::Sender;
+use anabranch_transport::{Moved, Sender};
 use anabranch_units::Time;
 use std::cmp::Reverse;
 
@@ -180,12 +180,26 @@ impl Endpoint {
         self.open_waiting(peer, now);
     }
 
+    /// A full packet has been there and back in `rtt`. Where the base round trip has changed with it, streams hear of round trips
+    /// as if it had not.
+    pub(super) fn note_round_trip(&mut self, now: Time, peer: u32, rtt: Time) {
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        if !known.note_round_trip(now, rtt, self.settings.rtt_window) {
+            return;
+        }
+        let base = known.base_rtt + known.noise;
+        let mut transport = resolve(&self.settings, base);
+        transport.set_moved(Moved::new(known.told, base));
+        self.transports[peer as usize] = Some(transport);
+    }
+
     /// Opens the streams that waited for it.
     pub(super) fn open_waiting(&mut self, peer: u32, now: Time) {
         let settings = &self.settings;
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(transport) = &self.transports[peer as usize] else { return };
-        let base_rtt = known.base_rtt + known.noise;
+        // Whoever opens later hears the same as the others.
+        let base_rtt = known.told;
         let mtu = settings.mtu();
         let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
         let bdp = settings.rate.bytes_in(base_rtt);

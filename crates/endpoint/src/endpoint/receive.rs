@@ -136,6 +136,9 @@ impl Endpoint {
 
     pub(super) fn on_answer(&mut self, now: Time, peer: u32, stream: u32, answer: &Answer, rtt: Option<Time>) {
         let Some(slot) = self.slot(peer, stream) else { return };
+        if let Some(rtt) = rtt.filter(|_| self.flows[slot as usize].of.is_full(answer.psn)) {
+            self.note_round_trip(now, peer, rtt);
+        }
         let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
         let flow = &mut self.flows[slot as usize];
         let scheme = self.balancer.scheme_mut();
@@ -160,6 +163,8 @@ impl Endpoint {
                 self.on_calibration(now, peer, rtt);
             }
         } else if let Some(slot) = self.slot(peer, echo.stream) {
+            self.note_round_trip(now, peer, rtt);
+            let rtt = self.transports[peer as usize].as_ref().map_or(rtt, |transport| transport.moved().told(rtt));
             self.flows[slot as usize].on_probe_reply(self.balancer.scheme_mut(), now, echo.tag, rtt);
             self.offer(slot, now);
         }

@@ -1,13 +1,15 @@
 //! The settings of a run, resolved against its network.
 
 use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
-use crate::uet::Network;
+use crate::{Moved, uet::Network};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
 
 /// The resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
 pub struct RoceConfig {
+    /// By how much the base round trip is another than flows were told.
+    pub moved: Moved,
     /// Payload bytes of a full packet.
     pub mtu: u64,
     /// Header bytes of a data packet.
@@ -37,6 +39,7 @@ impl RoceConfig {
         let roce = &transport.roce;
         let limited = roce.recovery != Recovery::GoBackN || roce.congestion_control.goes_back_n();
         RoceConfig {
+            moved: Moved::default(),
             mtu: roce.mtu.0,
             header: roce.header.0,
             ack_size: roce.ack_size.0,

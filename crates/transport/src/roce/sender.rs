@@ -274,7 +274,7 @@ impl RoceSender {
         let before = self.una;
         let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
         let since = || sample.filter(|sent| !sent.again).map(|sent| now.saturating_sub(sent.at));
-        let rtt = measured.or_else(since);
+        let rtt = measured.map(|rtt| config.moved.told(rtt)).or_else(since);
         // What another queue pair's packets met is not for this one's rate.
         let own = !config.fresh_rate || self.path == Some(reply.tag);
         self.take(config, reply);

@@ -1,7 +1,7 @@
 //! The settings of a run, resolved against its network.
 
 use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
-use crate::cc::CcConfig;
+use crate::{Moved, cc::CcConfig};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
 
@@ -23,6 +23,8 @@ pub struct Network {
 /// The resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
 pub struct UetConfig {
+    /// By how much the base round trip is another than flows were told.
+    pub moved: Moved,
     /// Payload bytes of a full packet.
     pub mtu: u64,
     /// Header bytes of a data packet.
@@ -68,6 +70,7 @@ impl UetConfig {
             }
         };
         UetConfig {
+            moved: Moved::default(),
             mtu,
             header,
             ack_size: uet.ack_size.0,

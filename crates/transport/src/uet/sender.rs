@@ -365,6 +365,7 @@ impl UetSender {
         let since = || sample.filter(|slot| !slot.resent).map(|slot| now.saturating_sub(slot.sent_at));
         let rtt = measured.or_else(since);
         self.note_round_trip(config, rtt);
+        let rtt = if measured.is_some() { rtt.map(|rtt| config.moved.told(rtt)) } else { rtt };
         let (packets, bytes) = self.take(config, ack.cumulative, ack.bitmap_base, ack.bitmap);
         if packets > 0 {
             let wire = bytes + u64::from(packets) * config.header;
