@@ -26,7 +26,7 @@ mod sweep;
 mod tables;
 mod view;
 
-pub use claims::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape, write_claim_figures};
+pub use claims::{ClaimFigure, ClaimLine, ClaimMark, ClaimPage, ClaimPanel, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, METRICS, Metric};
 pub use directory::{
     Formats, gather_runs, read_comparison, read_summary, report, report_pooled, run_directory, write_comparison,

@@ -94,7 +94,11 @@ pub(crate) fn fonts() -> [Value; 2] {
 
 /// A figure with its files and the points it tells about, all within the page.
 pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
-    let name = figure.file();
+    figure_as(&figure.file(), figure, files)
+}
+
+/// The same under another name.
+pub(crate) fn figure_as(name: &str, figure: &Figure, files: &FigureFiles) -> Value {
     let url = |kind: &str, bytes: &[u8]| {
         (bytes.len() <= LARGEST)
             .then(|| Value::from_safe_string(format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes))))

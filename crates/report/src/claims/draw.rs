@@ -1,8 +1,12 @@
 //! The drawing of a paper's figure.
 
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
-use crate::figures::{
-    Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, dash, legend, legend_width, plain,
+use crate::{
+    figures::{
+        Anchor, BELOW, BESIDE, Canvas, Hit, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, dash, legend,
+        legend_width, plain,
+    },
+    numbers::significant_digits_trimmed,
 };
 
 const HEIGHT: f64 = 220.0;
@@ -21,8 +25,8 @@ struct Area<'f> {
     y: Scale,
 }
 
-/// The figure as SVG.
-pub(super) fn draw(figure: &ClaimFigure) -> String {
+/// The figure as SVG, and the points that a page tells about.
+pub(super) fn draw(figure: &ClaimFigure) -> (String, Vec<Hit>) {
     let columns = figure.panels.len().clamp(1, if figure.panels.len() == 4 { 2 } else { 3 });
     let bars = figure.x.len() as f64 * (figure.series.len() as f64 + 1.0) * BAR;
     let labels = figure.x.iter().map(|x| TICK.width(x) + 10.0).sum::<f64>();
@@ -56,7 +60,8 @@ pub(super) fn draw(figure: &ClaimFigure) -> String {
     let entries: Vec<(String, usize)> =
         figure.series.iter().cloned().enumerate().map(|(number, name)| (name, number)).collect();
     legend(&mut canvas, left(columns - 1) + width + 18.0, TOP + 8.0, &entries);
-    canvas.into_svg(&figure.title, &subtitle, &figure.provenance)
+    let hits = canvas.take_hits();
+    (canvas.into_svg(&figure.title, &subtitle, &figure.provenance), hits)
 }
 
 /// Where the values of x stand, from 0 to 1.
@@ -157,6 +162,8 @@ impl Area<'_> {
                 Some(_) => canvas.cross((middle, bottom - 8.0), 4.0, Paint::Series(series)),
                 None => {}
             }
+            let at = mark.mean.map_or(bottom, |mean| self.at(0.0, mean).1);
+            canvas.hit((middle, at), Some(series), self.words(series, number, mark));
             if let Some((low, high)) = mark.interval {
                 let (low, high) = (self.at(0.0, low).1, self.at(0.0, high).1);
                 canvas.line((middle, low), (middle, high), Paint::Ink, 1.0);
@@ -168,6 +175,19 @@ impl Area<'_> {
                 canvas.marker((middle, self.at(0.0, published).1), 3, 4.2, Paint::Ink);
             }
         }
+    }
+
+    /// A mark's numbers.
+    fn words(&self, series: usize, x: usize, mark: &ClaimMark) -> String {
+        let number = |value: f64| significant_digits_trimmed(value, 4);
+        let ours = match (mark.mean, mark.interval) {
+            (Some(mean), _) if mean.is_infinite() => "never ends".to_string(),
+            (Some(mean), Some((low, high))) => format!("{} ({} to {})", number(mean), number(low), number(high)),
+            (Some(mean), None) => number(mean),
+            (None, _) => "not run".to_string(),
+        };
+        let published = mark.published.map_or(String::new(), |value| format!("; the paper {}", number(value)));
+        format!("{}, {}: {ours}{published}", self.figure.series[series], self.figure.x[x])
     }
 
     fn line(&self, canvas: &mut Canvas, series: usize) {
@@ -188,6 +208,11 @@ impl Area<'_> {
         canvas.path(&points, Paint::Series(series), 1.8, dash(series));
         for point in points {
             canvas.marker(point, series, 3.2, Paint::Series(series));
+        }
+        for (number, (x, mark)) in marks.iter().enumerate() {
+            if let Some(mean) = mark.mean.filter(|mean| mean.is_finite()) {
+                canvas.hit(self.at(*x, mean), Some(series), self.words(series, number, mark));
+            }
         }
         for (x, mark) in &marks {
             if let Some(published) = mark.published {
@@ -262,7 +287,12 @@ mod tests {
             ClaimShape::Lines { numbers: vec![] },
             ClaimShape::Cdf { shares: vec![0.5, 1.0] },
         ] {
-            let svg = draw(&figure(shape));
+            let (svg, hits) = draw(&figure(shape.clone()));
+            let is_cdf = matches!(shape, ClaimShape::Cdf { .. });
+            assert!(
+                is_cdf || hits.iter().any(|hit| hit.text == "ECMP, small: 1 (0.9 to 1.1); the paper 1.2"),
+                "{hits:?}"
+            );
             for word in ["Fig. 3", "50 %", "80 %", "ECMP", "PRIME", "slowdown", "the paper's values"] {
                 assert!(svg.contains(&crate::figures::escape(word)), "no {word}");
             }

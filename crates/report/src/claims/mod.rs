@@ -1,14 +1,11 @@
 //! Figures as a paper draws them: bars in groups, lines, distributions, ours beside the paper's numbers.
 
 mod draw;
+mod page;
 
-use crate::{
-    directory::FigureFiles,
-    error::ReportError,
-    figures::{Figure, column},
-    staging::Staging,
-};
-use std::path::Path;
+pub use page::{ClaimLine, ClaimPage, write_claims};
+
+use crate::figures::{Figure, column};
 
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,27 +110,16 @@ impl ClaimFigure {
                 }
             }
         }
+        let (svg, hits) = draw::draw(self);
         Figure {
             name: "claim",
             workload: None,
             title: self.title.clone(),
             caption: self.subtitle.clone(),
-            svg: draw::draw(self),
+            svg,
             columns,
             rows,
-            hits: vec![],
+            hits,
         }
     }
-}
-
-/// Draws `figures` into `dir`: SVG, PDF, PNG and the rows as CSV, each under its name.
-///
-/// # Errors
-/// [`ReportError`] where a file cannot be drawn or written.
-pub fn write_claim_figures(dir: &Path, figures: &[ClaimFigure]) -> Result<(), ReportError> {
-    let mut staging = Staging::new(dir)?;
-    for figure in figures {
-        FigureFiles::stage_as(&figure.name, &figure.drawn(), &figure.provenance, &mut staging)?;
-    }
-    staging.publish(&[])
 }

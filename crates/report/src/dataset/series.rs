@@ -75,25 +75,46 @@ impl Reader {
         let Some(frame) = self.frame(dir, "series", COLUMNS)? else { return Ok(BTreeMap::new()) };
         let group_of: BTreeMap<(&str, &str), String> =
             links.iter().map(|link| ((link.from.as_str(), link.to.as_str()), link.group())).collect();
-        let mut sums: BTreeMap<(&str, u64), LinksAt> = BTreeMap::new();
-        let (from, to) = (frame.texts("from"), frame.texts("to"));
-        for row in 0..frame.rows() {
-            let ends = from.get(row).zip(to.get(row));
-            let Some(group) = ends.and_then(|(from, to)| group_of.get(&(from.as_str(), to.as_str()))) else { continue };
-            let time_ps = whole(&frame, "time_ps", row);
-            let sum = sums.entry((group, time_ps)).or_default();
-            sum.time_ps = time_ps;
-            sum.ports += 1;
-            sum.sent_bytes += whole(&frame, "sent_bytes", row);
-            sum.deepest_bytes = sum.deepest_bytes.max(whole(&frame, "queue_bytes", row));
-            sum.marks += whole(&frame, "ecn_marks", row);
-            sum.losses += whole(&frame, "trims", row) + whole(&frame, "drops", row);
-            sum.paused += u64::from(frame.flags("paused").get(row).copied().unwrap_or_default());
+        let mut groups: BTreeMap<&str, Vec<LinksAt>> = BTreeMap::new();
+        let column = |name| frame.integers(name);
+        let (times, queues, sent) = (column("time_ps"), column("queue_bytes"), column("sent_bytes"));
+        let (marks, trims, drops) = (column("ecn_marks"), column("trims"), column("drops"));
+        let (from, to, paused) = (frame.texts("from"), frame.texts("to"), frame.flags("paused"));
+        if from.len() < frame.rows() || to.len() < frame.rows() {
+            return Ok(BTreeMap::new());
         }
-        let mut groups: BTreeMap<String, Vec<LinksAt>> = BTreeMap::new();
-        for ((group, _), sum) in sums {
-            groups.entry(group.to_string()).or_default().push(sum);
+        let of = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten().unwrap_or_default();
+        let ends = |row: usize| (from[row].as_str(), to[row].as_str());
+        // The rows of a port follow each other.
+        let mut first = 0;
+        while first < frame.rows() {
+            let port = ends(first);
+            let next = (first + 1..frame.rows()).find(|row| ends(*row) != port).unwrap_or(frame.rows());
+            let rows = std::mem::replace(&mut first, next)..next;
+            let Some(group) = group_of.get(&port) else { continue };
+            let samples = groups.entry(group).or_default();
+            let mut guess = 0;
+            for row in rows {
+                let time_ps = of(times, row);
+                // Ports of a group are sampled at the same times.
+                let at = match samples.get(guess) {
+                    Some(sample) if sample.time_ps == time_ps => guess,
+                    _ => samples.partition_point(|sample| sample.time_ps < time_ps),
+                };
+                if samples.get(at).is_none_or(|sample| sample.time_ps != time_ps) {
+                    samples.insert(at, LinksAt { time_ps, ..LinksAt::default() });
+                }
+                guess = at + 1;
+                let sum = &mut samples[at];
+                sum.ports += 1;
+                sum.sent_bytes += of(sent, row);
+                sum.deepest_bytes = sum.deepest_bytes.max(of(queues, row));
+                sum.marks += of(marks, row);
+                sum.losses += of(trims, row) + of(drops, row);
+                sum.paused += u64::from(paused.get(row).copied().unwrap_or_default());
+            }
         }
+        let groups = groups.into_iter().map(|(group, samples)| (group.to_string(), samples)).collect();
         Ok(groups)
     }
 

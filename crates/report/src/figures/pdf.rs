@@ -45,7 +45,7 @@ pub(crate) fn to_pdf(shapes: &Tree, title: &str, description: &str) -> Vec<u8> {
 }
 
 fn compressed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()

@@ -1,12 +1,15 @@
-// Tells the numbers of the point under the pointer, and isolates a scheme whose name is pressed.
+// Tells the numbers of the point under the pointer, and isolates a scheme whose name is pressed: in all figures, or in a
+// figure with series of its own.
 let alone = null;
-function isolate(series) {
-  alone = alone === series ? null : series;
+const scopeOf = (part) => part.closest("figure.own") ?? document.body;
+const isOther = (part, series) => alone !== null && scopeOf(part) === alone.scope && series !== alone.series;
+function isolate(series, scope) {
+  alone = alone !== null && alone.series === series && alone.scope === scope ? null : { series, scope };
   for (const part of document.querySelectorAll("[data-s]")) {
-    part.classList.toggle("dim", alone !== null && part.dataset.s !== alone);
+    part.classList.toggle("dim", isOther(part, part.dataset.s));
   }
   for (const key of document.querySelectorAll("button[data-key]")) {
-    key.setAttribute("aria-pressed", String(key.dataset.key === alone));
+    key.setAttribute("aria-pressed", String(alone !== null && key.dataset.key === alone.series));
   }
 }
 for (const key of document.querySelectorAll("[data-key]")) {
@@ -14,15 +17,15 @@ for (const key of document.querySelectorAll("[data-key]")) {
     key.setAttribute("tabindex", "0");
     key.setAttribute("role", "button");
   }
-  key.addEventListener("click", () => isolate(key.dataset.key));
+  key.addEventListener("click", () => isolate(key.dataset.key, scopeOf(key)));
   key.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
-    if (key.tagName !== "BUTTON" || event.key === " ") isolate(key.dataset.key);
+    if (key.tagName !== "BUTTON" || event.key === " ") isolate(key.dataset.key, scopeOf(key));
   });
 }
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && alone !== null) isolate(alone);
+  if (event.key === "Escape" && alone !== null) isolate(alone.series, alone.scope);
 });
 
 const tip = document.getElementById("tip");
@@ -46,7 +49,7 @@ for (const figure of document.querySelectorAll("figure")) {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     let best = null, least = NEAR * NEAR;
     for (const hit of hits) {
-      if (alone !== null && hit[2] !== null && String(hit[2]) !== alone) continue;
+      if (hit[2] !== null && isOther(svg, String(hit[2]))) continue;
       const distance = (hit[0] - at.x) ** 2 + (hit[1] - at.y) ** 2;
       if (distance < least) [best, least] = [hit, distance];
     }

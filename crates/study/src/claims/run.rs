@@ -22,7 +22,7 @@ use crate::{
     tree::Tree,
 };
 use anabranch_report::{
-    FailedRun, Manifest, SweepRun, failed_file, is_whole, read_summary, store_directory, write_claim_figures,
+    FailedRun, Manifest, SweepRun, failed_file, is_whole, read_summary, store_directory, write_claims,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -335,8 +335,8 @@ impl Reproduction {
             }
             let figures: Vec<_> =
                 paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.figure.clone())).collect();
-            if !figures.is_empty() {
-                write_claim_figures(&place.join("figures"), &figures)?;
+            if let Some(shelf) = self.shelves.iter().find(|shelf| shelf.book.paper.name == paper.paper) {
+                write_claims(&place, &text::page(shelf, paper, outcome, self.scale), &figures)?;
             }
         }
         Ok(())

@@ -90,9 +90,15 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
     let again = Shelf::of_kept(&book(EXAMPLE).unwrap(), Scale::Full, &kept).unwrap();
     let verdicts: Vec<Judged> = again.claims.into_iter().map(|(_, judged)| judged).collect();
     assert_eq!(verdicts, claims);
-    for file in
-        ["claims.csv", "comparisons.csv", "rows/sizes.csv", "figures/fig1.svg", "figures/fig1.png", "figures/fig1.csv"]
-    {
+    for file in [
+        "report.html",
+        "claims.csv",
+        "comparisons.csv",
+        "rows/sizes.csv",
+        "figures/fig1.svg",
+        "figures/fig1.png",
+        "figures/fig1.csv",
+    ] {
         let path = one.0.join("reproduce/full/hopper").join(file);
         assert!(path.exists(), "no {}", path.display());
     }

@@ -5,9 +5,11 @@ use super::{
     judge::{Detail, Judged},
     kept::Kept,
     rows::Rows,
-    run::{Outcome, PaperResult, Reproduction},
+    run::{Outcome, PaperResult, Reproduction, Shelf},
     verdict::Verdict,
 };
+use crate::machine::{COMMIT, VERSION};
+use anabranch_report::{ClaimLine, ClaimPage};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn csv(rows: Vec<Vec<String>>) -> String {
@@ -96,6 +98,40 @@ pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
         }
     }
     csv(rows)
+}
+
+/// What the page over a paper's claims says.
+pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome, scale: Scale) -> ClaimPage {
+    let size = |id: &String| shelf.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
+    let line = |(claim, judged): &(Claim, Judged)| ClaimLine {
+        id: claim.id.clone(),
+        place: claim.source(),
+        says: claim.says.clone(),
+        published: judged.published.clone(),
+        ours: judged.ours.clone(),
+        verdict: judged.verdict.words().to_string(),
+        size: claim.studies_at(scale).iter().map(size).collect::<Vec<_>>().join("; "),
+        open: claim.ours.join(", "),
+        note: claim.note.clone().unwrap_or_default(),
+    };
+    let mut warnings = vec![];
+    if outcome.missing > 0 {
+        warnings.push(format!("{} of {} runs of what was asked for are missing.", outcome.missing, outcome.runs));
+    }
+    warnings.extend(
+        outcome
+            .failed
+            .iter()
+            .map(|(name, error)| format!("Failed: {name}: {}", error.lines().next().unwrap_or_default())),
+    );
+    ClaimPage {
+        title: shelf.book.paper.title.to_string(),
+        scale: scale.word().to_string(),
+        totals: totals(paper.claims.iter().map(|(_, judged)| judged)),
+        warnings,
+        claims: paper.claims.iter().map(line).collect(),
+        version: format!("{VERSION}, commit {COMMIT}"),
+    }
 }
 
 /// Every verdict with what it rests on, for a terminal of so many columns.

@@ -1,0 +1,138 @@
+//! The page over a paper's claims: self-contained, like that of a run or comparison.
+
+use super::ClaimFigure;
+use crate::{
+    directory::FigureFiles,
+    error::ReportError,
+    page::{FIGURES, SORT, STYLE, figure_as, fonts},
+    staging::Staging,
+};
+use minijinja::{AutoEscape, Environment, Value, context};
+use std::path::Path;
+
+const TEMPLATE: &str = include_str!("../page/claims.html.jinja");
+
+/// A claim as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimLine {
+    /// Its name.
+    pub id: String,
+    /// Where the paper has it.
+    pub place: String,
+    /// What it says.
+    pub says: String,
+    /// The number published.
+    pub published: String,
+    /// Ours.
+    pub ours: String,
+    /// The verdict.
+    pub verdict: String,
+    /// What was run.
+    pub size: String,
+    /// Parameters that the paper leaves open.
+    pub open: String,
+    /// What to know of it.
+    pub note: String,
+}
+
+/// What the page over a paper's claims says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimPage {
+    /// The paper.
+    pub title: String,
+    /// The scale.
+    pub scale: String,
+    /// How often each verdict came out.
+    pub totals: String,
+    /// What to know before the results are trusted.
+    pub warnings: Vec<String>,
+    /// The claims.
+    pub claims: Vec<ClaimLine>,
+    /// Version and commit.
+    pub version: String,
+}
+
+/// Draws `figures` into `dir/figures` (SVG, PDF, PNG and the rows as CSV, each under its name) and writes the page over them and
+/// the claims, `dir/report.html`.
+///
+/// # Errors
+/// [`ReportError`] where a figure cannot be drawn or a file cannot be written.
+pub fn write_claims(dir: &Path, page: &ClaimPage, figures: &[ClaimFigure]) -> Result<(), ReportError> {
+    let mut staging = Staging::new(&dir.join("figures"))?;
+    let mut shown = vec![];
+    for figure in figures {
+        let drawn = figure.drawn();
+        let files = FigureFiles::stage_as(&figure.name, &drawn, &figure.provenance, &mut staging)?;
+        shown.push(figure_as(&figure.name, &drawn, &files));
+    }
+    staging.publish(&[])?;
+    let mut staging = Staging::new(dir)?;
+    staging.write_all("report.html", render(page, shown)?)?;
+    staging.publish(&[])
+}
+
+fn render(page: &ClaimPage, figures: Vec<Value>) -> Result<String, ReportError> {
+    let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
+    let line = |claim: &ClaimLine| {
+        context! {
+            id => &claim.id, place => &claim.place, says => &claim.says, published => &claim.published,
+            ours => &claim.ours, verdict => &claim.verdict, size => &claim.size, open => &claim.open, note => &claim.note,
+        }
+    };
+    let values = context! {
+        style => Value::from_safe_string(STYLE.to_string()),
+        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
+        fonts => fonts(),
+        title => &page.title,
+        scale => &page.scale,
+        totals => &page.totals,
+        warnings => &page.warnings,
+        claims => page.claims.iter().map(line).collect::<Vec<_>>(),
+        version => &page.version,
+        figures => figures,
+    };
+    environment.get_template("report.html").and_then(|template| template.render(values)).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_every_claim_and_what_it_rests_on() {
+        let line = ClaimLine {
+            id: "ahead".into(),
+            place: "fig1, §4".into(),
+            says: "PRIME is ahead <of> ECMP".into(),
+            published: "-15 %".into(),
+            ours: "-14 ±2 %".into(),
+            verdict: "reproduced".into(),
+            size: "tiny, 3 seeds".into(),
+            open: "load_balancer.prime.p_ecn".into(),
+            note: String::new(),
+        };
+        let page = ClaimPage {
+            title: "A paper".into(),
+            scale: "quick".into(),
+            totals: "1 reproduced".into(),
+            warnings: vec!["2 of 6 runs are missing.".into()],
+            claims: vec![line],
+            version: "0.1.0".into(),
+        };
+        let html = render(&page, vec![]).unwrap();
+        for said in [
+            "1 claim: 1 reproduced.",
+            "PRIME is ahead &lt;of&gt; ECMP",
+            "-14 ±2 %",
+            "<strong>reproduced</strong>",
+            "tiny, 3 seeds",
+            "since the paper does not say: load_balancer.prime.p_ecn.",
+            "2 of 6 runs are missing.",
+        ] {
+            assert!(html.contains(said), "no {said:?}");
+        }
+    }
+}
