@@ -1,0 +1,465 @@
+//! NCCL's network plugin interface, versions 8 to 12, as docs/nccl.md describes it.
+//!
+//! NCCL looks for the data symbols `ncclNetPlugin_v8` to `ncclNetPlugin_v12`, each a table of functions; it takes the newest
+//! that it knows. Pointers that NCCL gives back to us (communicators, requests, handles of memory) are opaque to it.
+
+use std::ffi::{c_char, c_int, c_ulong, c_void};
+
+/// What a function of the table returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Code {
+    /// It worked.
+    Success = 0,
+    /// The network or the kernel says no.
+    System = 2,
+    /// NCCL calls what it must not.
+    Internal = 3,
+    /// An argument is none.
+    Argument = 4,
+    /// The configuration is wrong, or sizes do not match.
+    Usage = 5,
+    /// The other end is gone.
+    Remote = 6,
+}
+
+/// Host pointers, the only kind that we offer.
+pub const PTR_HOST: c_int = 1;
+/// Pointers to the memory of a GPU.
+pub const PTR_CUDA: c_int = 2;
+/// Bytes of the handle that tells a sender where to connect to.
+pub const HANDLE_BYTES: usize = 128;
+/// Receives of one grouped receive.
+pub const MOST_RECEIVES: usize = 8;
+/// Requests that a communicator may have open; its sender has so many times [`MOST_RECEIVES`].
+pub const MOST_REQUESTS: usize = 32;
+/// Bytes of the largest message since version 9; before it is what an `int` holds.
+pub const MOST_BYTES: usize = 1 << 40;
+/// What `*request` holds before a receive whose completion NCCL does not need.
+pub const OPTIONAL_COMPLETION: usize = 1;
+/// Levels of log lines.
+pub const LOG_WARN: c_int = 2;
+/// See [`LOG_WARN`].
+pub const LOG_INFO: c_int = 3;
+/// See [`LOG_WARN`].
+pub const LOG_TRACE: c_int = 5;
+/// The subsystem of log lines: the network.
+pub const LOG_NET: c_ulong = 16;
+
+/// NCCL's logger: level, subsystems, file, line, format and its arguments.
+pub type Logger = unsafe extern "C" fn(c_int, c_ulong, *const c_char, c_int, *const c_char, ...);
+/// NCCL's profiler, which we do not call.
+pub type Profiler = unsafe extern "C" fn(*mut *mut c_void, c_int, *mut c_void, i64, *mut c_void) -> c_int;
+
+/// A C string that lives as long as the library.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Name(pub *const c_char);
+
+// SAFETY: it points to bytes that never change.
+#[allow(unsafe_code)]
+unsafe impl Sync for Name {}
+
+/// What NCCL is told of a device, version 8.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PropertiesV8 {
+    /// Its name.
+    pub name: *const c_char,
+    /// Where it hangs in `/sys`; null: nowhere.
+    pub pci_path: *const c_char,
+    /// A number that no other device of the machine has.
+    pub guid: u64,
+    /// Kinds of pointers that it takes: [`PTR_HOST`].
+    pub ptr_support: c_int,
+    /// Whether memory registered once is so for all communicators.
+    pub reg_is_global: c_int,
+    /// Mbit/s.
+    pub speed: c_int,
+    /// Its port, from 0.
+    pub port: c_int,
+    /// Microseconds.
+    pub latency: f32,
+    /// Communicators that it takes.
+    pub max_comms: c_int,
+    /// Receives of a grouped receive.
+    pub max_recvs: c_int,
+    /// 0: no device offload.
+    pub net_device_type: c_int,
+    /// Its version.
+    pub net_device_version: c_int,
+}
+
+/// The devices that one stands for, versions 9 to 11.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Virtual {
+    /// How many.
+    pub count: c_int,
+    /// Which.
+    pub devices: [c_int; 4],
+}
+
+/// The same, version 12.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct VirtualV12 {
+    /// How many.
+    pub count: c_int,
+    /// Which.
+    pub devices: [c_int; 8],
+}
+
+/// What NCCL is told of a device, versions 9 and 10.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PropertiesV9 {
+    /// Its name.
+    pub name: *const c_char,
+    /// Where it hangs in `/sys`; null: nowhere.
+    pub pci_path: *const c_char,
+    /// A number that no other device of the machine has.
+    pub guid: u64,
+    /// Kinds of pointers that it takes: [`PTR_HOST`].
+    pub ptr_support: c_int,
+    /// Whether memory registered once is so for all communicators.
+    pub reg_is_global: c_int,
+    /// Whether receives must be flushed.
+    pub force_flush: c_int,
+    /// Mbit/s.
+    pub speed: c_int,
+    /// Its port, from 0.
+    pub port: c_int,
+    /// Microseconds.
+    pub latency: f32,
+    /// Communicators that it takes.
+    pub max_comms: c_int,
+    /// Receives of a grouped receive.
+    pub max_recvs: c_int,
+    /// 0: no device offload.
+    pub net_device_type: c_int,
+    /// Its version.
+    pub net_device_version: c_int,
+    /// The devices that it stands for: itself.
+    pub virtual_devices: Virtual,
+    /// Bytes of the largest message.
+    pub max_p2p_bytes: usize,
+    /// Bytes of the largest collective.
+    pub max_coll_bytes: usize,
+}
+
+/// What NCCL is told of a device, version 11.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PropertiesV11 {
+    /// All that version 9 says.
+    pub v9: PropertiesV9,
+    /// Requests of which one may consist.
+    pub max_multi_request_size: c_int,
+}
+
+/// What NCCL is told of a device, version 12.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PropertiesV12 {
+    /// Its name.
+    pub name: *const c_char,
+    /// Where it hangs in `/sys`; null: nowhere.
+    pub pci_path: *const c_char,
+    /// A number that no other device of the machine has.
+    pub guid: u64,
+    /// Kinds of pointers that it takes: [`PTR_HOST`].
+    pub ptr_support: c_int,
+    /// Whether memory registered once is so for all communicators.
+    pub reg_is_global: c_int,
+    /// Whether receives must be flushed.
+    pub force_flush: c_int,
+    /// Mbit/s.
+    pub speed: c_int,
+    /// Its port, from 0.
+    pub port: c_int,
+    /// Microseconds.
+    pub latency: f32,
+    /// Communicators that it takes.
+    pub max_comms: c_int,
+    /// Receives of a grouped receive.
+    pub max_recvs: c_int,
+    /// 0: no device offload.
+    pub net_device_type: c_int,
+    /// Its version.
+    pub net_device_version: c_int,
+    /// The devices that it stands for: itself.
+    pub virtual_devices: VirtualV12,
+    /// Bytes of the largest message.
+    pub max_p2p_bytes: usize,
+    /// Bytes of the largest collective.
+    pub max_coll_bytes: usize,
+    /// Requests of which one may consist.
+    pub max_multi_request_size: c_int,
+    /// Rail; -1: unknown.
+    pub rail: i16,
+    /// Plane; -1: unknown.
+    pub plane: i16,
+}
+
+/// What NCCL asks of a connection (version 10) or a communicator (version 11).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Config {
+    /// Traffic class; -1: not given.
+    pub traffic_class: c_int,
+}
+
+type Pointer = *mut c_void;
+type Out = *mut *mut c_void;
+
+/// A function that we do not have: device offload and the like.
+pub type Absent = Option<unsafe extern "C" fn()>;
+/// `init`, versions 8 and 9.
+pub type Init = unsafe extern "C" fn(Option<Logger>) -> c_int;
+/// `init`, version 10.
+pub type InitV10 = unsafe extern "C" fn(Option<Logger>, Option<Profiler>) -> c_int;
+/// `init` since version 11: context out, number of the communicator, its configuration, logger, profiler.
+pub type InitV11 = unsafe extern "C" fn(Out, u64, *const Config, Option<Logger>, Option<Profiler>) -> c_int;
+/// `devices`: how many.
+pub type Devices = unsafe extern "C" fn(*mut c_int) -> c_int;
+/// `getProperties` of one.
+pub type GetProperties<P> = unsafe extern "C" fn(c_int, *mut P) -> c_int;
+/// `listen` up to version 10: device, handle out, listener out.
+pub type Listen = unsafe extern "C" fn(c_int, *mut u8, Out) -> c_int;
+/// `listen` since version 11.
+pub type ListenV11 = unsafe extern "C" fn(Pointer, c_int, *mut u8, Out) -> c_int;
+/// `connect`, versions 8 and 9: device, handle, sender out, device handle out.
+pub type Connect = unsafe extern "C" fn(c_int, *mut u8, Out, Out) -> c_int;
+/// `connect`, version 10.
+pub type ConnectV10 = unsafe extern "C" fn(c_int, *const Config, *mut u8, Out, Out) -> c_int;
+/// `connect` since version 11.
+pub type ConnectV11 = unsafe extern "C" fn(Pointer, c_int, *mut u8, Out, Out) -> c_int;
+/// `accept`: listener, receiver out, device handle out.
+pub type Accept = unsafe extern "C" fn(Pointer, Out, Out) -> c_int;
+/// `regMr`: communicator, memory, bytes, kind, handle out.
+pub type RegMr = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Out) -> c_int;
+/// `deregMr`.
+pub type DeregMr = unsafe extern "C" fn(Pointer, Pointer) -> c_int;
+/// `isend`, version 8: communicator, memory, bytes, tag, handle of memory, request out.
+pub type SendV8 = unsafe extern "C" fn(Pointer, Pointer, c_int, c_int, Pointer, Out) -> c_int;
+/// `isend`, version 9.
+pub type SendV9 = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Pointer, Out) -> c_int;
+/// `isend` since version 10, with the profiler's handle.
+pub type SendV10 = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Pointer, Pointer, Out) -> c_int;
+/// `irecv`, version 8: communicator, how many, and of each memory, bytes, tag, handle of memory; request out.
+pub type ReceiveV8 =
+    unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut c_int, *mut c_int, *mut Pointer, Out) -> c_int;
+/// `irecv`, version 9.
+pub type ReceiveV9 =
+    unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut usize, *mut c_int, *mut Pointer, Out) -> c_int;
+/// `irecv` since version 10, with the profiler's handles.
+pub type ReceiveV10 =
+    unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut usize, *mut c_int, *mut Pointer, *mut Pointer, Out) -> c_int;
+/// `iflush`: receiver, how many, memory, bytes, handles of memory, request out.
+pub type Flush = unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut c_int, *mut Pointer, Out) -> c_int;
+/// `test`: request, whether it is done, sizes.
+pub type Test = unsafe extern "C" fn(Pointer, *mut c_int, *mut c_int) -> c_int;
+/// `closeSend`, `closeRecv`, `closeListen`, `finalize`.
+pub type Close = unsafe extern "C" fn(Pointer) -> c_int;
+/// `setNetAttr`.
+pub type SetAttributes = unsafe extern "C" fn(Pointer, *const c_void) -> c_int;
+
+/// The table, from which versions differ by the types of some functions and by what stands at the end.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Table<I, P, L, C, S, R, E> {
+    /// What `NCCL_NET` picks it by.
+    pub name: Name,
+    /// Called once, since version 11 once for each of NCCL's communicators.
+    pub init: I,
+    /// How many devices there are.
+    pub devices: Devices,
+    /// What one is.
+    pub get_properties: GetProperties<P>,
+    /// Waits for a sender.
+    pub listen: L,
+    /// Looks for a receiver.
+    pub connect: C,
+    /// Takes a sender that has come.
+    pub accept: Accept,
+    /// Makes memory known.
+    pub reg_mr: RegMr,
+    /// Null: no DMA-BUF.
+    pub reg_mr_dma_buf: Absent,
+    /// Forgets memory.
+    pub dereg_mr: DeregMr,
+    /// Sends.
+    pub isend: S,
+    /// Receives.
+    pub irecv: R,
+    /// Makes what was received visible: nothing to do.
+    pub iflush: Flush,
+    /// Whether a request is done.
+    pub test: Test,
+    /// Closes a sender.
+    pub close_send: Close,
+    /// Closes a receiver.
+    pub close_recv: Close,
+    /// Closes a listener.
+    pub close_listen: Close,
+    /// Null: no device offload.
+    pub get_device_mr: Absent,
+    /// Null: no device offload.
+    pub irecv_consumed: Absent,
+    /// What later versions have besides.
+    pub end: E,
+}
+
+/// What versions 9 and 10 have besides.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct EndV9 {
+    /// Null: devices are not merged.
+    pub make_v_device: Absent,
+}
+
+/// What versions 11 and 12 have besides.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct EndV11 {
+    /// Null: devices are not merged.
+    pub make_v_device: Absent,
+    /// Ends what `init` began.
+    pub finalize: Close,
+    /// Hints, which we do not need.
+    pub set_net_attr: SetAttributes,
+}
+
+/// Version 8.
+pub type NetV8 = Table<Init, PropertiesV8, Listen, Connect, SendV8, ReceiveV8, ()>;
+/// Version 9.
+pub type NetV9 = Table<Init, PropertiesV9, Listen, Connect, SendV9, ReceiveV9, EndV9>;
+/// Version 10.
+pub type NetV10 = Table<InitV10, PropertiesV9, Listen, ConnectV10, SendV10, ReceiveV10, EndV9>;
+/// Version 11.
+pub type NetV11 = Table<InitV11, PropertiesV11, ListenV11, ConnectV11, SendV10, ReceiveV10, EndV11>;
+/// Version 12.
+pub type NetV12 = Table<InitV11, PropertiesV12, ListenV11, ConnectV11, SendV10, ReceiveV10, EndV11>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+
+    /// Sizes and offsets are those that NVIDIA's headers of NCCL 2.30 give on x86-64.
+    #[test]
+    fn tables_are_laid_out_as_nccl_expects() {
+        assert_eq!(
+            [
+                size_of::<NetV8>(),
+                size_of::<NetV9>(),
+                size_of::<NetV10>(),
+                size_of::<NetV11>(),
+                size_of::<NetV12>()
+            ],
+            [152, 160, 160, 176, 176]
+        );
+        macro_rules! offsets {
+            ($table:ty) => {
+                assert_eq!(
+                    [
+                        offset_of!($table, name),
+                        offset_of!($table, init),
+                        offset_of!($table, devices),
+                        offset_of!($table, get_properties),
+                        offset_of!($table, listen),
+                        offset_of!($table, connect),
+                        offset_of!($table, accept),
+                        offset_of!($table, reg_mr),
+                        offset_of!($table, reg_mr_dma_buf),
+                        offset_of!($table, dereg_mr),
+                        offset_of!($table, isend),
+                        offset_of!($table, irecv),
+                        offset_of!($table, iflush),
+                        offset_of!($table, test),
+                        offset_of!($table, close_send),
+                        offset_of!($table, close_recv),
+                        offset_of!($table, close_listen),
+                        offset_of!($table, get_device_mr),
+                        offset_of!($table, irecv_consumed),
+                    ],
+                    [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 136, 144]
+                )
+            };
+        }
+        offsets!(NetV8);
+        offsets!(NetV9);
+        offsets!(NetV10);
+        offsets!(NetV11);
+        offsets!(NetV12);
+        assert_eq!([offset_of!(NetV9, end), offset_of!(NetV11, end)], [152, 152]);
+        assert_eq!(
+            [offset_of!(EndV11, make_v_device), offset_of!(EndV11, finalize), offset_of!(EndV11, set_net_attr)],
+            [0, 8, 16]
+        );
+    }
+
+    #[test]
+    fn properties_are_laid_out_as_nccl_expects() {
+        assert_eq!(
+            [
+                size_of::<PropertiesV8>(),
+                size_of::<PropertiesV9>(),
+                size_of::<PropertiesV11>(),
+                size_of::<PropertiesV12>()
+            ],
+            [64, 104, 112, 128]
+        );
+        type P8 = PropertiesV8;
+        assert_eq!(
+            [offset_of!(P8, guid), offset_of!(P8, ptr_support), offset_of!(P8, reg_is_global), offset_of!(P8, speed)],
+            [16, 24, 28, 32]
+        );
+        assert_eq!(
+            [offset_of!(P8, port), offset_of!(P8, latency), offset_of!(P8, max_comms), offset_of!(P8, max_recvs)],
+            [36, 40, 44, 48]
+        );
+        assert_eq!([offset_of!(P8, net_device_type), offset_of!(P8, net_device_version)], [52, 56]);
+        type P9 = PropertiesV9;
+        macro_rules! common {
+            ($p:ty) => {
+                assert_eq!(
+                    [
+                        offset_of!($p, name),
+                        offset_of!($p, pci_path),
+                        offset_of!($p, guid),
+                        offset_of!($p, ptr_support),
+                        offset_of!($p, reg_is_global),
+                        offset_of!($p, force_flush),
+                        offset_of!($p, speed),
+                        offset_of!($p, port),
+                        offset_of!($p, latency),
+                        offset_of!($p, max_comms),
+                        offset_of!($p, max_recvs),
+                        offset_of!($p, net_device_type),
+                        offset_of!($p, net_device_version),
+                        offset_of!($p, virtual_devices),
+                    ],
+                    [0, 8, 16, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64]
+                )
+            };
+        }
+        common!(P9);
+        common!(PropertiesV12);
+        assert_eq!([offset_of!(P9, max_p2p_bytes), offset_of!(P9, max_coll_bytes)], [88, 96]);
+        assert_eq!(offset_of!(PropertiesV11, max_multi_request_size), 104);
+        type P12 = PropertiesV12;
+        assert_eq!(
+            [
+                offset_of!(P12, max_p2p_bytes),
+                offset_of!(P12, max_coll_bytes),
+                offset_of!(P12, max_multi_request_size),
+                offset_of!(P12, rail),
+                offset_of!(P12, plane)
+            ],
+            [104, 112, 120, 124, 126]
+        );
+        assert_eq!([size_of::<Virtual>(), size_of::<VirtualV12>()], [20, 36]);
+    }
+}

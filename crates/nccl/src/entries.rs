@@ -1,0 +1,615 @@
+//! What NCCL calls. Nothing that goes wrong in here passes the boundary but as a result code, with a line in NCCL's log.
+
+#![allow(unsafe_code, non_upper_case_globals)]
+
+use crate::{
+    abi::{
+        Code, Config, EndV9, EndV11, HANDLE_BYTES, Logger, MOST_BYTES, MOST_RECEIVES, Name, NetV8, NetV9, NetV10, NetV11,
+        NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Table, Virtual, VirtualV12,
+    },
+    handle::{Handle, SCRATCH},
+    host::HostMemory,
+    ids::{Id, Kind},
+    log::{self, Level},
+    node::{Buffer, Connecting, Failure, MOST_CONNECTIONS},
+    process::{self, Process, Rail},
+};
+use anabranch_wire::Datapath;
+use std::{
+    ffi::{c_int, c_void},
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr, slice,
+};
+
+type Pointer = *mut c_void;
+type Out = *mut *mut c_void;
+
+/// Calls `body` and says what went wrong.
+fn enter(entry: &str, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => Code::Success as c_int,
+        Ok(Err(failure)) => {
+            if !failure.message.is_empty() {
+                log::say(Level::Warn, &format!("{entry}: {failure}"));
+            }
+            failure.code as c_int
+        }
+        Err(_) => {
+            log::say(Level::Warn, &format!("{entry}: this is a mistake of the plugin's; please report it"));
+            Code::Internal as c_int
+        }
+    }
+}
+
+fn null(what: &str) -> Failure {
+    Failure::new(Code::Argument, format!("the pointer to {what} is null"))
+}
+
+/// Writes where NCCL wants a result.
+///
+/// # Safety
+/// `out` is null or NCCL's to be written to.
+unsafe fn put<T>(out: *mut T, what: &str, value: T) -> Result<(), Failure> {
+    if out.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: the caller's.
+    unsafe { out.write(value) };
+    Ok(())
+}
+
+/// The device and place that a pointer of NCCL's names.
+fn named(pointer: Pointer, kind: Kind) -> Result<(u8, Id), Failure> {
+    Id::of_pointer(pointer, kind).ok_or_else(|| Failure::internal("NCCL names something that is none of ours"))
+}
+
+fn in_context(process: &Process, context: Pointer) -> Result<(), Failure> {
+    let (_, id) = named(context, Kind::Context)?;
+    if process.has_context(id) { Ok(()) } else { Err(Failure::internal("NCCL names a context that has ended")) }
+}
+
+// ---- init, devices, properties, finalize ----
+
+unsafe extern "C" fn init(logger: Option<Logger>) -> c_int {
+    enter("init", || {
+        log::to(logger);
+        process::init().map(|_| ())
+    })
+}
+
+unsafe extern "C" fn init_v10(logger: Option<Logger>, _profiler: Option<Profiler>) -> c_int {
+    // SAFETY: as it was called.
+    unsafe { init(logger) }
+}
+
+unsafe extern "C" fn init_v11(
+    context: Out,
+    _communicator: u64,
+    _config: *const Config,
+    logger: Option<Logger>,
+    _profiler: Option<Profiler>,
+) -> c_int {
+    enter("init", || {
+        log::to(logger);
+        if context.is_null() {
+            return Err(null("the context"));
+        }
+        let id = process::init()?.add_context()?;
+        // SAFETY: NCCL's to be written to.
+        unsafe { put(context, "the context", id.pointer(Kind::Context, 0)) }
+    })
+}
+
+unsafe extern "C" fn finalize(context: Pointer) -> c_int {
+    enter("finalize", || {
+        let process = process::get()?;
+        in_context(&process, context)?;
+        process.remove_context(named(context, Kind::Context)?.1);
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn set_net_attr(_context: Pointer, _attributes: *const c_void) -> c_int {
+    Code::Success as c_int
+}
+
+unsafe extern "C" fn devices(count: *mut c_int) -> c_int {
+    enter("devices", || {
+        let process = process::get()?;
+        // SAFETY: NCCL's to be written to.
+        unsafe { put(count, "the number of devices", process.rails.len() as c_int) }
+    })
+}
+
+/// What versions 9 and 10 are told.
+fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
+    let virtual_devices = Virtual { count: 1, devices: [device, 0, 0, 0] };
+    PropertiesV9 {
+        name: rail.name.as_ptr(),
+        pci_path: rail.pci_path.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
+        guid: u64::from(rail.device.index),
+        ptr_support: PTR_HOST,
+        reg_is_global: 0,
+        force_flush: 0,
+        speed: rail.device.speed as c_int,
+        port: 0,
+        latency: 0.0,
+        max_comms: MOST_CONNECTIONS as c_int,
+        max_recvs: MOST_RECEIVES as c_int,
+        net_device_type: 0,
+        net_device_version: 0,
+        virtual_devices,
+        max_p2p_bytes: MOST_BYTES,
+        max_coll_bytes: MOST_BYTES,
+    }
+}
+
+/// Answers `getProperties` in the words of a version.
+///
+/// # Safety
+/// `out` is null or NCCL's to be written to.
+unsafe fn tell<P>(device: c_int, out: *mut P, of: impl FnOnce(PropertiesV9) -> P) -> c_int {
+    enter("getProperties", || {
+        let process = process::get()?;
+        let properties = properties(device, process.rail(device)?);
+        // SAFETY: the caller's.
+        unsafe { put(out, "the properties", of(properties)) }
+    })
+}
+
+unsafe extern "C" fn get_properties_v8(device: c_int, out: *mut PropertiesV8) -> c_int {
+    let of = |p: PropertiesV9| PropertiesV8 {
+        name: p.name,
+        pci_path: p.pci_path,
+        guid: p.guid,
+        ptr_support: p.ptr_support,
+        reg_is_global: p.reg_is_global,
+        speed: p.speed,
+        port: p.port,
+        latency: p.latency,
+        max_comms: p.max_comms,
+        max_recvs: p.max_recvs,
+        net_device_type: p.net_device_type,
+        net_device_version: p.net_device_version,
+    };
+    // SAFETY: as it was called.
+    unsafe { tell(device, out, of) }
+}
+
+unsafe extern "C" fn get_properties_v9(device: c_int, out: *mut PropertiesV9) -> c_int {
+    // SAFETY: as it was called.
+    unsafe { tell(device, out, |properties| properties) }
+}
+
+unsafe extern "C" fn get_properties_v11(device: c_int, out: *mut PropertiesV11) -> c_int {
+    // SAFETY: as it was called.
+    unsafe { tell(device, out, |v9| PropertiesV11 { v9, max_multi_request_size: 1 }) }
+}
+
+unsafe extern "C" fn get_properties_v12(device: c_int, out: *mut PropertiesV12) -> c_int {
+    let of = |p: PropertiesV9| PropertiesV12 {
+        name: p.name,
+        pci_path: p.pci_path,
+        guid: p.guid,
+        ptr_support: p.ptr_support,
+        reg_is_global: p.reg_is_global,
+        force_flush: p.force_flush,
+        speed: p.speed,
+        port: p.port,
+        latency: p.latency,
+        max_comms: p.max_comms,
+        max_recvs: p.max_recvs,
+        net_device_type: p.net_device_type,
+        net_device_version: p.net_device_version,
+        virtual_devices: VirtualV12 { count: 1, devices: [device, 0, 0, 0, 0, 0, 0, 0] },
+        max_p2p_bytes: p.max_p2p_bytes,
+        max_coll_bytes: p.max_coll_bytes,
+        max_multi_request_size: 1,
+        rail: -1,
+        plane: -1,
+    };
+    // SAFETY: as it was called.
+    unsafe { tell(device, out, of) }
+}
+
+// ---- connections ----
+
+/// # Safety
+/// `handle` points to 128 bytes, `out` to a pointer, both NCCL's to be written to; or they are null.
+unsafe fn begin_listen(process: &std::sync::Arc<Process>, device: c_int, handle: *mut u8, out: Out) -> Result<(), Failure> {
+    if handle.is_null() || out.is_null() {
+        return Err(null("the handle or the communicator"));
+    }
+    let mut opened = process.open(device)?;
+    let node = opened.node()?;
+    let (id, key) = node.listen()?;
+    let driver = node.driver();
+    let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
+    let at = driver.datapath().at();
+    let written = Handle { at, labels: labels as u16, payload: payload as u16, key }.write();
+    if let Err(failure) = process.begins() {
+        node.close_listener(id)?;
+        return Err(failure);
+    }
+    log::say(Level::Trace, &format!("listening at {at}"));
+    // SAFETY: the caller's.
+    unsafe {
+        ptr::copy_nonoverlapping(written.as_ptr(), handle, HANDLE_BYTES);
+        put(out, "the communicator", id.pointer(Kind::Listener, device as u8))
+    }
+}
+
+unsafe extern "C" fn listen(device: c_int, handle: *mut u8, out: Out) -> c_int {
+    // SAFETY: as it was called.
+    enter("listen", || unsafe { begin_listen(&process::get()?, device, handle, out) })
+}
+
+unsafe extern "C" fn listen_v11(context: Pointer, device: c_int, handle: *mut u8, out: Out) -> c_int {
+    enter("listen", || {
+        let process = process::get()?;
+        in_context(&process, context)?;
+        // SAFETY: as it was called.
+        unsafe { begin_listen(&process, device, handle, out) }
+    })
+}
+
+/// # Safety
+/// As for [`begin_listen`].
+unsafe fn go_on_connecting(
+    process: &std::sync::Arc<Process>,
+    device: c_int,
+    handle: *mut u8,
+    out: Out,
+    device_handle: Out,
+) -> Result<(), Failure> {
+    if handle.is_null() || out.is_null() {
+        return Err(null("the handle or the communicator"));
+    }
+    // SAFETY: the caller's.
+    let bytes = unsafe { &mut *handle.cast::<[u8; HANDLE_BYTES]>() };
+    let read = Handle::read(bytes).map_err(|message| Failure::new(Code::Internal, message))?;
+    let mut scratch = [0; 8];
+    scratch.copy_from_slice(&bytes[SCRATCH..]);
+    let attempt = Id::of_number(u64::from_ne_bytes(scratch), Kind::Attempt);
+    let attempt = attempt.filter(|(of, _)| c_int::from(*of) == device).map(|(_, id)| id);
+    let mut opened = process.open(device)?;
+    let node = opened.node()?;
+    if read.at.is_ipv4() != node.driver().datapath().at().is_ipv4() {
+        let message = format!("{} cannot be reached from {}", read.at, process.rail(device)?.device.ip);
+        return Err(Failure::new(Code::Usage, message));
+    }
+    let (scratch, sender) = match node.connect(&read, attempt) {
+        Ok(Connecting::Wait(id)) => (id.number(Kind::Attempt, device as u8), ptr::null_mut()),
+        Ok(Connecting::Done(id)) => {
+            process.begins()?;
+            log::say(Level::Trace, &format!("connected to {}", read.at));
+            (0, id.pointer(Kind::Sender, device as u8))
+        }
+        Err(failure) => {
+            bytes[SCRATCH..].fill(0);
+            opened.closed();
+            return Err(failure);
+        }
+    };
+    bytes[SCRATCH..].copy_from_slice(&scratch.to_ne_bytes());
+    // SAFETY: the caller's.
+    unsafe {
+        if !device_handle.is_null() {
+            device_handle.write(ptr::null_mut());
+        }
+        put(out, "the communicator", sender)
+    }
+}
+
+unsafe extern "C" fn connect(device: c_int, handle: *mut u8, out: Out, device_handle: Out) -> c_int {
+    // SAFETY: as it was called.
+    enter("connect", || unsafe { go_on_connecting(&process::get()?, device, handle, out, device_handle) })
+}
+
+unsafe extern "C" fn connect_v10(
+    device: c_int,
+    _config: *const Config,
+    handle: *mut u8,
+    out: Out,
+    device_handle: Out,
+) -> c_int {
+    // SAFETY: as it was called.
+    unsafe { connect(device, handle, out, device_handle) }
+}
+
+unsafe extern "C" fn connect_v11(context: Pointer, device: c_int, handle: *mut u8, out: Out, device_handle: Out) -> c_int {
+    enter("connect", || {
+        let process = process::get()?;
+        in_context(&process, context)?;
+        // SAFETY: as it was called.
+        unsafe { go_on_connecting(&process, device, handle, out, device_handle) }
+    })
+}
+
+unsafe extern "C" fn accept(listener: Pointer, out: Out, device_handle: Out) -> c_int {
+    enter("accept", || {
+        if out.is_null() {
+            return Err(null("the communicator"));
+        }
+        let process = process::get()?;
+        let (device, id) = named(listener, Kind::Listener)?;
+        let mut opened = process.opened(device)?;
+        let accepted = opened.node()?.accept(id)?;
+        if accepted.is_some() {
+            process.begins()?;
+        }
+        let receiver = accepted.map_or(ptr::null_mut(), |id| id.pointer(Kind::Receiver, device));
+        // SAFETY: NCCL's to be written to.
+        unsafe {
+            if !device_handle.is_null() {
+                device_handle.write(ptr::null_mut());
+            }
+            put(out, "the communicator", receiver)
+        }
+    })
+}
+
+/// Closes a communicator; with the last one the helper thread is gone.
+fn close(entry: &str, pointer: Pointer, kind: Kind) -> c_int {
+    enter(entry, || {
+        let process = process::get()?;
+        let (device, id) = named(pointer, kind)?;
+        {
+            let mut opened = process.opened(device)?;
+            let node = opened.node()?;
+            match kind {
+                Kind::Listener => node.close_listener(id)?,
+                Kind::Sender => node.close_sender(id)?,
+                _ => node.close_receiver(id)?,
+            }
+            opened.closed();
+        }
+        process.ends();
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close_send(sender: Pointer) -> c_int {
+    close("closeSend", sender, Kind::Sender)
+}
+
+unsafe extern "C" fn close_recv(receiver: Pointer) -> c_int {
+    close("closeRecv", receiver, Kind::Receiver)
+}
+
+unsafe extern "C" fn close_listen(listener: Pointer) -> c_int {
+    close("closeListen", listener, Kind::Listener)
+}
+
+// ---- memory ----
+
+unsafe extern "C" fn reg_mr(communicator: Pointer, _data: Pointer, _size: usize, kind: c_int, out: Out) -> c_int {
+    enter("regMr", || {
+        let (device, id) = named(communicator, Kind::Sender).or_else(|_| named(communicator, Kind::Receiver))?;
+        if kind != PTR_HOST {
+            return Err(Failure::internal(format!("memory of kind {kind}; only memory of the host ({PTR_HOST}) was offered")));
+        }
+        // SAFETY: NCCL's to be written to.
+        unsafe { put(out, "the handle of the memory", id.pointer(Kind::Memory, device)) }
+    })
+}
+
+unsafe extern "C" fn dereg_mr(_communicator: Pointer, memory: Pointer) -> c_int {
+    enter("deregMr", || named(memory, Kind::Memory).map(|_| ()))
+}
+
+// ---- messages ----
+
+fn begin_send(sender: Pointer, data: Pointer, size: Option<usize>, tag: c_int, out: Out) -> c_int {
+    enter("isend", || {
+        let process = process::get()?;
+        let (device, id) = named(sender, Kind::Sender)?;
+        if out.is_null() {
+            return Err(null("the request"));
+        }
+        let size = size.filter(|size| *size <= MOST_BYTES);
+        let size = size.ok_or_else(|| Failure::new(Code::Argument, "a message of a size that cannot be"))?;
+        if data.is_null() && size > 0 {
+            return Err(null("the message"));
+        }
+        // SAFETY: NCCL keeps the message until the request is done or the communicator closed.
+        let memory = unsafe { HostMemory::new(data.cast()) };
+        let request = process.opened(device)?.node()?.send(id, memory, size as u64, tag)?;
+        let request = request.map_or(ptr::null_mut(), |id| id.pointer(Kind::Request, device));
+        // SAFETY: NCCL's to be written to.
+        unsafe { put(out, "the request", request) }
+    })
+}
+
+unsafe extern "C" fn isend_v8(sender: Pointer, data: Pointer, size: c_int, tag: c_int, _: Pointer, out: Out) -> c_int {
+    begin_send(sender, data, usize::try_from(size).ok(), tag, out)
+}
+
+unsafe extern "C" fn isend_v9(sender: Pointer, data: Pointer, size: usize, tag: c_int, _: Pointer, out: Out) -> c_int {
+    begin_send(sender, data, Some(size), tag, out)
+}
+
+unsafe extern "C" fn isend_v10(
+    sender: Pointer,
+    data: Pointer,
+    size: usize,
+    tag: c_int,
+    _memory: Pointer,
+    _profile: Pointer,
+    out: Out,
+) -> c_int {
+    begin_send(sender, data, Some(size), tag, out)
+}
+
+/// # Safety
+/// `data`, `sizes` and `tags` point to `count` values each, or are null; `out` is NCCL's to be written to, or null.
+unsafe fn begin_receive<S: Copy + TryInto<usize>>(
+    receiver: Pointer,
+    count: c_int,
+    data: *mut Pointer,
+    sizes: *mut S,
+    tags: *mut c_int,
+    out: Out,
+) -> c_int {
+    enter("irecv", || {
+        let process = process::get()?;
+        let (device, id) = named(receiver, Kind::Receiver)?;
+        if data.is_null() || sizes.is_null() || tags.is_null() || out.is_null() {
+            return Err(null("an argument"));
+        }
+        let count = usize::try_from(count).ok().filter(|count| (1..=MOST_RECEIVES).contains(count));
+        let count = count.ok_or_else(|| Failure::internal(format!("allowed are 1 to {MOST_RECEIVES} receives at once")))?;
+        // SAFETY: the caller's.
+        let (data, sizes, tags) = unsafe {
+            (
+                slice::from_raw_parts(data, count),
+                slice::from_raw_parts(sizes, count),
+                slice::from_raw_parts(tags, count),
+            )
+        };
+        let mut buffers = Vec::with_capacity(count);
+        for ((data, size), tag) in data.iter().zip(sizes).zip(tags) {
+            let size = (*size).try_into().ok().filter(|size| *size <= MOST_BYTES);
+            let size = size.ok_or_else(|| Failure::new(Code::Argument, "a buffer of a size that cannot be"))?;
+            if data.is_null() && size > 0 {
+                return Err(null("a buffer"));
+            }
+            // SAFETY: NCCL keeps the buffer until the request is done or the communicator closed.
+            let memory = unsafe { HostMemory::new(data.cast()) };
+            buffers.push(Buffer { memory, size: size as u64, tag: *tag });
+        }
+        let request = process.opened(device)?.node()?.receive(id, buffers)?;
+        // SAFETY: NCCL's to be written to.
+        unsafe { put(out, "the request", request.pointer(Kind::Request, device)) }
+    })
+}
+
+unsafe extern "C" fn irecv_v8(
+    receiver: Pointer,
+    count: c_int,
+    data: *mut Pointer,
+    sizes: *mut c_int,
+    tags: *mut c_int,
+    _memory: *mut Pointer,
+    out: Out,
+) -> c_int {
+    // SAFETY: as it was called.
+    unsafe { begin_receive(receiver, count, data, sizes, tags, out) }
+}
+
+unsafe extern "C" fn irecv_v9(
+    receiver: Pointer,
+    count: c_int,
+    data: *mut Pointer,
+    sizes: *mut usize,
+    tags: *mut c_int,
+    _memory: *mut Pointer,
+    out: Out,
+) -> c_int {
+    // SAFETY: as it was called.
+    unsafe { begin_receive(receiver, count, data, sizes, tags, out) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn irecv_v10(
+    receiver: Pointer,
+    count: c_int,
+    data: *mut Pointer,
+    sizes: *mut usize,
+    tags: *mut c_int,
+    _memory: *mut Pointer,
+    _profile: *mut Pointer,
+    out: Out,
+) -> c_int {
+    // SAFETY: as it was called.
+    unsafe { begin_receive(receiver, count, data, sizes, tags, out) }
+}
+
+unsafe extern "C" fn iflush(
+    receiver: Pointer,
+    _count: c_int,
+    _data: *mut Pointer,
+    _sizes: *mut c_int,
+    _memory: *mut Pointer,
+    out: Out,
+) -> c_int {
+    enter("iflush", || {
+        named(receiver, Kind::Receiver)?;
+        // What has been received stands in the host's memory.
+        // SAFETY: NCCL's to be written to.
+        unsafe { put(out, "the request", ptr::null_mut()) }
+    })
+}
+
+unsafe extern "C" fn test(request: Pointer, done: *mut c_int, sizes: *mut c_int) -> c_int {
+    enter("test", || {
+        if done.is_null() {
+            return Err(null("the answer"));
+        }
+        // SAFETY: NCCL's to be written to.
+        unsafe { done.write(0) };
+        let (device, id) = named(request, Kind::Request)?;
+        let process = process::get()?;
+        // Whoever is at work there works for this request as well.
+        let Some(mut opened) = process.try_opened(device)? else { return Ok(()) };
+        let Some(finished) = opened.node()?.test(id)? else { return Ok(()) };
+        if !sizes.is_null() {
+            for (at, size) in finished.sizes().iter().enumerate() {
+                // SAFETY: NCCL has room for the sizes of all buffers of the request.
+                unsafe { sizes.add(at).write(c_int::try_from(*size).unwrap_or(c_int::MAX)) };
+            }
+        }
+        // SAFETY: NCCL's to be written to.
+        unsafe { done.write(1) };
+        Ok(())
+    })
+}
+
+/// Drops what is left when the library is unloaded: up to version 10 nothing else says so.
+extern "C" fn unload() {
+    let _ = catch_unwind(process::end);
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static UNLOAD: extern "C" fn() = unload;
+
+// ---- tables ----
+
+macro_rules! table {
+    ($symbol:ident: $kind:ty = $init:ident $properties:ident $listen:ident $connect:ident $send:ident $receive:ident $end:expr) => {
+        #[doc = concat!("NCCL's data symbol `", stringify!($symbol), "`.")]
+        #[unsafe(no_mangle)]
+        pub(crate) static $symbol: $kind = Table {
+            name: Name(c"Anabranch".as_ptr()),
+            init: $init,
+            devices,
+            get_properties: $properties,
+            listen: $listen,
+            connect: $connect,
+            accept,
+            reg_mr,
+            reg_mr_dma_buf: None,
+            dereg_mr,
+            isend: $send,
+            irecv: $receive,
+            iflush,
+            test,
+            close_send,
+            close_recv,
+            close_listen,
+            get_device_mr: None,
+            irecv_consumed: None,
+            end: $end,
+        };
+    };
+}
+
+const END_V9: EndV9 = EndV9 { make_v_device: None };
+const END_V11: EndV11 = EndV11 { make_v_device: None, finalize, set_net_attr };
+
+table!(ncclNetPlugin_v8: NetV8 = init get_properties_v8 listen connect isend_v8 irecv_v8 ());
+table!(ncclNetPlugin_v9: NetV9 = init get_properties_v9 listen connect isend_v9 irecv_v9 END_V9);
+table!(ncclNetPlugin_v10: NetV10 = init_v10 get_properties_v9 listen connect_v10 isend_v10 irecv_v10 END_V9);
+table!(ncclNetPlugin_v11: NetV11 = init_v11 get_properties_v11 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);
+table!(ncclNetPlugin_v12: NetV12 = init_v11 get_properties_v12 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);

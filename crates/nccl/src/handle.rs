@@ -1,0 +1,131 @@
+//! The 128 bytes by which a sender finds a receiver: NCCL carries them from one rank to the other and does not look inside.
+//!
+//! | byte | field |
+//! |---|---|
+//! | 0 | the word `ANABRNCH` |
+//! | 8 | version, 1 |
+//! | 9 | datapath: 1 UDP |
+//! | 10 | labels (2 bytes) |
+//! | 12 | payload of a full packet (2) |
+//! | 14 | first port (2) |
+//! | 16 | key of the listener (8) |
+//! | 24 | 4 or 6, of the address |
+//! | 25 | zero (7) |
+//! | 32 | the address (16) |
+//! | 48 | zero |
+//! | 116 | CRC-32 of what stands before it (4) |
+//! | 120 | of the sender: its attempt to connect (8) |
+
+use crate::abi::HANDLE_BYTES;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const MAGIC: &[u8; 8] = b"ANABRNCH";
+const VERSION: u8 = 1;
+const UDP: u8 = 1;
+const CHECKSUM: usize = 116;
+/// Where a sender keeps which attempt of its own this is.
+pub const SCRATCH: usize = 120;
+
+/// Where a listener is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The address of its label 0.
+    pub at: SocketAddr,
+    /// Its labels.
+    pub labels: u16,
+    /// Payload bytes of its full packets.
+    pub payload: u16,
+    /// Which of its process' listeners.
+    pub key: u64,
+}
+
+impl Handle {
+    /// As NCCL carries it.
+    pub fn write(&self) -> [u8; HANDLE_BYTES] {
+        let mut bytes = [0; HANDLE_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        (bytes[8], bytes[9]) = (VERSION, UDP);
+        bytes[10..12].copy_from_slice(&self.labels.to_be_bytes());
+        bytes[12..14].copy_from_slice(&self.payload.to_be_bytes());
+        bytes[14..16].copy_from_slice(&self.at.port().to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.key.to_be_bytes());
+        match self.at.ip() {
+            IpAddr::V4(ip) => {
+                bytes[24] = 4;
+                bytes[32..36].copy_from_slice(&ip.octets());
+            }
+            IpAddr::V6(ip) => {
+                bytes[24] = 6;
+                bytes[32..48].copy_from_slice(&ip.octets());
+            }
+        }
+        let checksum = crc32fast::hash(&bytes[..CHECKSUM]);
+        bytes[CHECKSUM..SCRATCH].copy_from_slice(&checksum.to_be_bytes());
+        bytes
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn read(bytes: &[u8; HANDLE_BYTES]) -> Result<Self, String> {
+        if bytes[..8] != *MAGIC {
+            return Err("the other rank's handle is of another network plugin: all ranks must load this one".into());
+        }
+        let checksum = crc32fast::hash(&bytes[..CHECKSUM]);
+        if bytes[CHECKSUM..SCRATCH] != checksum.to_be_bytes() {
+            return Err("the other rank's handle was damaged on its way".into());
+        }
+        if bytes[8] != VERSION {
+            return Err(format!(
+                "the other rank has another version of this plugin (handle {}, ours {VERSION})",
+                bytes[8]
+            ));
+        }
+        if bytes[9] != UDP {
+            return Err("the other rank sends by another kind of network than UDP".into());
+        }
+        let two = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let mut key = [0; 8];
+        key.copy_from_slice(&bytes[16..24]);
+        let mut address = [0; 16];
+        address.copy_from_slice(&bytes[32..48]);
+        let ip: IpAddr = match bytes[24] {
+            4 => Ipv4Addr::new(address[0], address[1], address[2], address[3]).into(),
+            6 => Ipv6Addr::from(address).into(),
+            other => return Err(format!("the other rank's handle has an address of kind {other}")),
+        };
+        let key = u64::from_be_bytes(key);
+        Ok(Handle { at: SocketAddr::new(ip, two(14)), labels: two(10), payload: two(12), key })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(at: &str) -> Handle {
+        Handle { at: at.parse().unwrap(), labels: 8, payload: 1416, key: 0x0102_0304_0506_0708 }
+    }
+
+    #[test]
+    fn a_handle_comes_back() {
+        for at in ["10.1.2.3:40000", "[2001:db8::7]:65000"] {
+            assert_eq!(Handle::read(&handle(at).write()), Ok(handle(at)));
+        }
+        let bytes = handle("10.1.2.3:40000").write();
+        assert_eq!(bytes[12..16], [0x05, 0x88, 0x9c, 0x40], "1416 and 40000");
+        assert_eq!(bytes[32..36], [10, 1, 2, 3]);
+    }
+
+    #[test]
+    fn damage_anywhere_but_in_the_scratch_is_noticed() {
+        let whole = handle("10.1.2.3:40000").write();
+        for byte in 0..HANDLE_BYTES {
+            let mut bytes = whole;
+            bytes[byte] ^= 0x20;
+            assert_eq!(Handle::read(&bytes).is_ok(), byte >= SCRATCH, "byte {byte}");
+        }
+        assert!(Handle::read(&[0; HANDLE_BYTES]).unwrap_err().contains("another network plugin"));
+    }
+}

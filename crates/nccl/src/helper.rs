@@ -1,0 +1,97 @@
+//! The thread that does what is due where NCCL has not called for a while: late answers, retransmissions, the last words of a
+//! closed connection. It sleeps while NCCL calls, and is gone before the last communicator is: NCCL unloads us then.
+
+use crate::process::Process;
+use anabranch_units::Time;
+use std::{
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+/// How long nobody has called before the thread does.
+const TICK: Duration = Duration::from_micros(500);
+/// How long it sleeps while NCCL calls, or nothing happens.
+const SLEEP: Duration = Duration::from_millis(2);
+/// Ticks without anything under way after which nothing happens.
+const CALM: u32 = 20;
+
+/// The thread, while there are communicators.
+#[derive(Debug, Default)]
+pub(crate) struct Helper {
+    running: Mutex<Running>,
+    signal: Arc<Signal>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    communicators: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    stop: Mutex<bool>,
+    changed: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Helper {
+    /// A communicator more.
+    pub(crate) fn begin(&self, process: &Arc<Process>) -> io::Result<()> {
+        let mut running = lock(&self.running);
+        if running.thread.is_none() {
+            *lock(&self.signal.stop) = false;
+            let (signal, process) = (Arc::clone(&self.signal), Arc::clone(process));
+            let thread = std::thread::Builder::new().name("anabranch-nccl".into());
+            running.thread = Some(thread.spawn(move || run(&signal, &process))?);
+        }
+        running.communicators += 1;
+        Ok(())
+    }
+
+    /// A communicator less.
+    pub(crate) fn end(&self) {
+        let mut running = lock(&self.running);
+        running.communicators = running.communicators.saturating_sub(1);
+        if running.communicators == 0 {
+            self.join(&mut running);
+        }
+    }
+
+    /// None any more.
+    pub(crate) fn stop(&self) {
+        let mut running = lock(&self.running);
+        running.communicators = 0;
+        self.join(&mut running);
+    }
+
+    fn join(&self, running: &mut Running) {
+        *lock(&self.signal.stop) = true;
+        self.signal.changed.notify_all();
+        if let Some(thread) = running.thread.take() {
+            // It ends by itself, or has panicked and is gone already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(signal: &Signal, process: &Process) {
+    let (mut pause, mut calm) = (TICK, 0);
+    let mut stop = lock(&signal.stop);
+    while !*stop {
+        (stop, _) = signal.changed.wait_timeout(stop, pause).unwrap_or_else(PoisonError::into_inner);
+        if *stop {
+            return;
+        }
+        drop(stop);
+        let (under_way, called) = process.help(Time::from_us(TICK.as_micros() as u64));
+        calm = if under_way || called { 0 } else { calm + 1 };
+        pause = if called || calm > CALM { SLEEP } else { TICK };
+        stop = lock(&signal.stop);
+    }
+}

@@ -1,0 +1,154 @@
+//! What NCCL holds of us: numbers that look like pointers, so that a wrong one is found out and never followed.
+//!
+//! A pointer is made of what it names (4 bits), the device (8), a place in a table (20) and how often that place was given
+//! away before (32). It is never null.
+
+use std::ffi::c_void;
+
+/// What a number names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Somebody who listens.
+    Listener = 1,
+    /// The sending end of a connection.
+    Sender = 2,
+    /// The receiving end of one.
+    Receiver = 3,
+    /// A request.
+    Request = 4,
+    /// One of NCCL's communicators, since version 11.
+    Context = 5,
+    /// Registered memory.
+    Memory = 6,
+    /// An attempt to connect.
+    Attempt = 7,
+}
+
+/// A place in a [`Slots`], as it was when it was given away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    slot: u32,
+    generation: u32,
+}
+
+/// Most places of a table.
+const MOST_SLOTS: u32 = 1 << 20;
+
+impl Id {
+    /// As NCCL holds it.
+    pub fn pointer(self, kind: Kind, device: u8) -> *mut c_void {
+        self.number(kind, device) as usize as *mut c_void
+    }
+
+    /// As a number.
+    pub fn number(self, kind: Kind, device: u8) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot) << 12 | u64::from(device) << 4 | kind as u64
+    }
+
+    /// What a pointer names, if it is one of that kind.
+    pub fn of_pointer(pointer: *mut c_void, kind: Kind) -> Option<(u8, Id)> {
+        Self::of_number(pointer as usize as u64, kind)
+    }
+
+    /// What a number names, if it is one of that kind.
+    pub fn of_number(number: u64, kind: Kind) -> Option<(u8, Id)> {
+        let id = Id { slot: (number >> 12) as u32 & (MOST_SLOTS - 1), generation: (number >> 32) as u32 };
+        (number & 0xf == kind as u64).then_some(((number >> 4) as u8, id))
+    }
+}
+
+/// A table whose places are given away again, under another [`Id`].
+#[derive(Debug)]
+pub struct Slots<T> {
+    places: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slots<T> {
+    /// Puts something in; `None` where a million are in already.
+    pub fn insert(&mut self, value: T) -> Option<Id> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = u32::try_from(self.places.len()).ok().filter(|slot| *slot < MOST_SLOTS)?;
+                self.places.push((0, None));
+                slot
+            }
+        };
+        let (generation, place) = &mut self.places[slot as usize];
+        *place = Some(value);
+        Some(Id { slot, generation: *generation })
+    }
+
+    /// What is there under this number.
+    #[inline]
+    pub fn get(&self, id: Id) -> Option<&T> {
+        self.places.get(id.slot as usize).filter(|(generation, _)| *generation == id.generation)?.1.as_ref()
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
+        self.places.get_mut(id.slot as usize).filter(|(generation, _)| *generation == id.generation)?.1.as_mut()
+    }
+
+    /// Takes it out; the number names nothing from then on.
+    pub fn remove(&mut self, id: Id) -> Option<T> {
+        let (generation, place) =
+            self.places.get_mut(id.slot as usize).filter(|(generation, _)| *generation == id.generation)?;
+        let value = place.take()?;
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.slot);
+        Some(value)
+    }
+
+    /// How many are in.
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Whether nothing is in.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All, in the order of their places.
+    pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
+        self.places.iter().enumerate().filter_map(|(slot, (generation, place))| {
+            Some((Id { slot: slot as u32, generation: *generation }, place.as_ref()?))
+        })
+    }
+
+    /// All, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Id, &mut T)> {
+        self.places.iter_mut().enumerate().filter_map(|(slot, (generation, place))| {
+            Some((Id { slot: slot as u32, generation: *generation }, place.as_mut()?))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_name_what_they_were_given_for() {
+        let mut slots = Slots::default();
+        let (a, b) = (slots.insert('a').unwrap(), slots.insert('b').unwrap());
+        let pointer = b.pointer(Kind::Receiver, 7);
+        assert!(!pointer.is_null());
+        assert_eq!(Id::of_pointer(pointer, Kind::Receiver), Some((7, b)));
+        assert_eq!(Id::of_pointer(pointer, Kind::Sender), None, "of another kind");
+        assert_eq!((slots.remove(a), slots.get(a), slots.len()), (Some('a'), None, 1));
+        let c = slots.insert('c').unwrap();
+        assert_eq!(slots.remove(a), None, "the same place");
+        assert_eq!((slots.get(c), slots.get(a)), (Some(&'c'), None));
+    }
+}

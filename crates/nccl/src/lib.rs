@@ -1,0 +1,23 @@
+//! NCCL's network plugin: a collective library's traffic over our endpoints, steered by any host scheme (docs/nccl.md).
+//!
+//! Built as `libnccl_net_anabranch.so`, which exports the tables `ncclNetPlugin_v8` to `ncclNetPlugin_v12` ([`abi`]). Behind
+//! them stand
+//! - [`Node`]: all communicators of a device over one endpoint, without threads, clocks or pointers;
+//! - `process`: a node per device, and the thread that helps out where NCCL does not call;
+//! - `entries`: what NCCL calls; no panic and no wrong pointer passes it.
+
+pub mod abi;
+mod device;
+mod entries;
+pub mod handle;
+mod helper;
+mod host;
+pub mod ids;
+mod log;
+pub mod message;
+mod node;
+mod process;
+mod variables;
+
+pub use node::{Buffer, Connecting, Done, Failure, MOST_CONNECTIONS, Memory, Node};
+pub use variables::{VARIABLES, Variable};

@@ -1,0 +1,276 @@
+//! What two nodes say to each other: messages of the streams of docs/wire.md. docs/nccl.md has the bytes.
+//!
+//! Stream 0 of each direction carries [`Control`]; each connection has a further stream from its sender to its receiver, which
+//! carries pieces of messages, each behind a [`PieceHeader`]. A connection's number is its sender's.
+
+/// Bytes before a piece.
+pub const PIECE_HEADER: usize = 32;
+/// Bytes of the largest piece.
+pub const PIECE: usize = 256 << 10;
+/// Entries of the largest grant.
+pub const MOST_ENTRIES: usize = crate::abi::MOST_RECEIVES;
+
+/// Why somebody who wants to connect may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody listens there, or no longer.
+    NobodyListens,
+    /// There are too many connections.
+    TooMany,
+}
+
+/// A buffer that waits for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its bytes.
+    pub size: u64,
+    /// The tag of the message that it takes.
+    pub tag: i32,
+}
+
+/// Which end of a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its sender.
+    Sender,
+    /// Its receiver.
+    Receiver,
+}
+
+/// What is said over stream 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// A sender wants to connect to a listener.
+    Connect {
+        /// The connection.
+        connection: u32,
+        /// The key of the listener's handle.
+        key: u64,
+    },
+    /// It may.
+    Connected {
+        /// The connection.
+        connection: u32,
+    },
+    /// It may not.
+    Refused {
+        /// The connection.
+        connection: u32,
+        /// Why.
+        why: Refusal,
+    },
+    /// The receiver has room for messages.
+    Grant {
+        /// The connection.
+        connection: u32,
+        /// Number of the receive, from 0.
+        number: u32,
+        /// Its buffers.
+        entries: Vec<Entry>,
+    },
+    /// A message is larger than its buffer.
+    WrongSize {
+        /// The connection.
+        connection: u32,
+        /// The receive.
+        number: u32,
+        /// Bytes of the message.
+        size: u64,
+    },
+    /// An end has closed.
+    Close {
+        /// The connection.
+        connection: u32,
+        /// Which end.
+        end: End,
+        /// Said by the receiver: receives that were complete, from the first on.
+        completed: u32,
+    },
+    /// Are you there?
+    Ping,
+}
+
+/// What stands before a piece of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceHeader {
+    /// The connection.
+    pub connection: u32,
+    /// The receive that it is for.
+    pub number: u32,
+    /// The buffer of that receive.
+    pub index: u32,
+    /// Where the piece begins in the message.
+    pub offset: u64,
+    /// Bytes of the message.
+    pub size: u64,
+}
+
+/// Reads numbers off the front of some bytes.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+    fn one(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+    fn four(&mut self) -> Option<u32> {
+        self.take().map(u32::from_be_bytes)
+    }
+    fn eight(&mut self) -> Option<u64> {
+        self.take().map(u64::from_be_bytes)
+    }
+}
+
+impl Control {
+    /// As it is sent.
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(24);
+        let mut begin = |kind: u8, connection: u32| {
+            out.push(kind);
+            out.extend_from_slice(&connection.to_be_bytes());
+        };
+        match self {
+            Control::Connect { connection, key } => {
+                begin(1, *connection);
+                out.extend_from_slice(&key.to_be_bytes());
+            }
+            Control::Connected { connection } => begin(2, *connection),
+            Control::Refused { connection, why } => {
+                begin(3, *connection);
+                out.push(match why {
+                    Refusal::NobodyListens => 1,
+                    Refusal::TooMany => 2,
+                });
+            }
+            Control::Grant { connection, number, entries } => {
+                begin(4, *connection);
+                out.extend_from_slice(&number.to_be_bytes());
+                out.push(entries.len() as u8);
+                for Entry { size, tag } in entries {
+                    out.extend_from_slice(&size.to_be_bytes());
+                    out.extend_from_slice(&tag.to_be_bytes());
+                }
+            }
+            Control::WrongSize { connection, number, size } => {
+                begin(5, *connection);
+                out.extend_from_slice(&number.to_be_bytes());
+                out.extend_from_slice(&size.to_be_bytes());
+            }
+            Control::Close { connection, end, completed } => {
+                begin(6, *connection);
+                out.push(match end {
+                    End::Sender => 1,
+                    End::Receiver => 2,
+                });
+                out.extend_from_slice(&completed.to_be_bytes());
+            }
+            Control::Ping => begin(7, 0),
+        }
+        out
+    }
+
+    /// Reads it; `None`: it is none.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let (kind, connection) = (reader.one()?, reader.four()?);
+        let control = match kind {
+            1 => Control::Connect { connection, key: reader.eight()? },
+            2 => Control::Connected { connection },
+            3 => {
+                let why = match reader.one()? {
+                    1 => Refusal::NobodyListens,
+                    2 => Refusal::TooMany,
+                    _ => return None,
+                };
+                Control::Refused { connection, why }
+            }
+            4 => {
+                let (number, count) = (reader.four()?, reader.one()?);
+                if count == 0 || usize::from(count) > MOST_ENTRIES {
+                    return None;
+                }
+                let mut entry = || Some(Entry { size: reader.eight()?, tag: i32::from_be_bytes(reader.take()?) });
+                let entries = (0..count).map(|_| entry()).collect::<Option<_>>()?;
+                Control::Grant { connection, number, entries }
+            }
+            5 => Control::WrongSize { connection, number: reader.four()?, size: reader.eight()? },
+            6 => {
+                let end = match reader.one()? {
+                    1 => End::Sender,
+                    2 => End::Receiver,
+                    _ => return None,
+                };
+                Control::Close { connection, end, completed: reader.four()? }
+            }
+            7 if connection == 0 => Control::Ping,
+            _ => return None,
+        };
+        reader.0.is_empty().then_some(control)
+    }
+}
+
+impl PieceHeader {
+    /// As it is sent, before the piece.
+    pub fn write(&self) -> [u8; PIECE_HEADER] {
+        let mut out = [0; PIECE_HEADER];
+        out[..4].copy_from_slice(&self.connection.to_be_bytes());
+        out[4..8].copy_from_slice(&self.number.to_be_bytes());
+        out[8..12].copy_from_slice(&self.index.to_be_bytes());
+        out[16..24].copy_from_slice(&self.offset.to_be_bytes());
+        out[24..].copy_from_slice(&self.size.to_be_bytes());
+        out
+    }
+
+    /// Reads it, and gives the piece; `None`: it is none.
+    pub fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let mut reader = Reader(bytes);
+        let (connection, number, index) = (reader.four()?, reader.four()?, reader.four()?);
+        let _ = reader.four()?;
+        let (offset, size) = (reader.eight()?, reader.eight()?);
+        Some((PieceHeader { connection, number, index, offset, size }, reader.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_comes_back_and_nothing_else_does() {
+        let connection = 0x0102_0304;
+        let entries = vec![Entry { size: 1 << 40, tag: -7 }, Entry { size: 0, tag: 3 }];
+        let all = [
+            Control::Connect { connection, key: u64::MAX - 1 },
+            Control::Connected { connection },
+            Control::Refused { connection, why: Refusal::NobodyListens },
+            Control::Refused { connection, why: Refusal::TooMany },
+            Control::Grant { connection, number: 9, entries },
+            Control::WrongSize { connection, number: 9, size: 77 },
+            Control::Close { connection, end: End::Sender, completed: 0 },
+            Control::Close { connection, end: End::Receiver, completed: 12 },
+            Control::Ping,
+        ];
+        for control in all {
+            let bytes = control.write();
+            assert_eq!(Control::read(&bytes), Some(control));
+            assert_eq!(Control::read(&bytes[..bytes.len() - 1]), None, "cut short");
+            assert_eq!(Control::read(&[&bytes[..], &[0]].concat()), None, "too long");
+        }
+        assert_eq!(Control::read(&[9, 0, 0, 0, 0]), None);
+        assert_eq!(Control::Connected { connection }.write(), [2, 1, 2, 3, 4]);
+        let none = Control::Grant { connection, number: 9, entries: Vec::new() };
+        assert_eq!(Control::read(&none.write()), None, "a receive has a buffer");
+    }
+
+    #[test]
+    fn a_piece_keeps_its_place() {
+        let header = PieceHeader { connection: 5, number: 6, index: 7, offset: 1 << 39, size: 1 << 40 };
+        let bytes = [&header.write()[..], b"abc"].concat();
+        assert_eq!(PieceHeader::read(&bytes), Some((header, &b"abc"[..])));
+        assert_eq!(PieceHeader::read(&bytes[..31]), None);
+    }
+}

@@ -1,0 +1,287 @@
+//! How connections come and go.
+
+use super::{Attempt, Failure, Fate, Listener, MOST_CONNECTIONS, Memory, Node, Ours, Receiver, Sender, Waiting};
+use crate::{
+    abi::Code,
+    handle::Handle,
+    ids::Id,
+    message::{Control, End, Refusal},
+};
+use anabranch_wire::{Datapath, PeerId};
+use std::collections::VecDeque;
+
+/// How far an attempt to connect is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connecting {
+    /// Ask again, with this attempt.
+    Wait(Id),
+    /// This is the sender.
+    Done(Id),
+}
+
+fn unknown(what: &str) -> Failure {
+    Failure::internal(format!("NCCL names {what} that there is not, or no longer"))
+}
+
+impl<D: Datapath, M: Memory> Node<D, M> {
+    /// Begins to listen; returns the listener and the key of its handle.
+    ///
+    /// # Errors
+    /// Where there are too many.
+    pub fn listen(&mut self) -> Result<(Id, u64), Failure> {
+        let key = self.draws.bits();
+        let listener = Listener { key, waiting: VecDeque::new() };
+        let id = self.listeners.insert(listener).ok_or_else(|| Failure::new(Code::System, "too many listeners"))?;
+        Ok((id, key))
+    }
+
+    /// Looks for the listener of a handle, or goes on looking with an attempt that was made before.
+    ///
+    /// # Errors
+    /// Where it cannot be reached, or is another than ours.
+    pub fn connect(&mut self, handle: &Handle, attempt: Option<Id>) -> Result<Connecting, Failure> {
+        // A number that is none of ours, or of another listener, is as good as none.
+        let known = attempt.filter(|id| {
+            self.attempts.get(*id).is_some_and(|attempt| (attempt.at, attempt.key) == (handle.at, handle.key))
+        });
+        let id = match known {
+            Some(id) => id,
+            None => self.begin(handle)?,
+        };
+        self.work()?;
+        let Some(attempt) = self.attempts.get_mut(id) else { return Err(unknown("an attempt")) };
+        let result = match (attempt.fate.check(), attempt.sender) {
+            (Err(failure), None) => Err(failure),
+            // Whoever is gone by now is found out by the sender.
+            (_, Some(sender)) => Ok(Connecting::Done(sender)),
+            (Ok(()), None) => return Ok(Connecting::Wait(id)),
+        };
+        if let Some(attempt) = self.attempts.remove(id)
+            && result.is_err()
+        {
+            self.ours.remove(&attempt.connection);
+            if attempt.is_attached {
+                self.disconnect(attempt.peer);
+            }
+        }
+        result
+    }
+
+    fn begin(&mut self, handle: &Handle) -> Result<Id, Failure> {
+        self.broken.check()?;
+        let ours = self.driver.endpoint().0.settings().mtu();
+        if u64::from(handle.payload) != ours {
+            return Err(Failure::new(
+                Code::Usage,
+                format!(
+                    "the rank at {} sends packets of {} B and we of {ours} B: give both the same ANABRANCH_MTU",
+                    handle.at, handle.payload
+                ),
+            ));
+        }
+        if self.senders.len() + self.attempts.len() >= MOST_CONNECTIONS {
+            return Err(Failure::new(Code::System, format!("there are {MOST_CONNECTIONS} connections already")));
+        }
+        let datapath = self.driver.datapath();
+        let peer = datapath
+            .peer(handle.at, &[])
+            .map_err(|error| Failure::new(Code::System, format!("{}: {error}", handle.at)))?;
+        let (endpoint, now) = self.driver.endpoint();
+        endpoint.connect(now, peer);
+        let connection = self.next_connection;
+        self.next_connection = self.next_connection.wrapping_add(1);
+        let attempt = Attempt { peer, at: handle.at, connection, key: handle.key, sender: None, fate: Fate::default(), is_attached: true };
+        let id = self.attempts.insert(attempt).ok_or_else(|| Failure::new(Code::System, "too many attempts"))?;
+        self.ours.insert(connection, Ours::Attempt(id));
+        self.peers.entry(peer).or_default().connections += 1;
+        self.say(peer, &Control::Connect { connection, key: handle.key });
+        Ok(id)
+    }
+
+    /// Takes a connection to a listener, if there is one.
+    ///
+    /// # Errors
+    /// Where there is no such listener.
+    pub fn accept(&mut self, listener: Id) -> Result<Option<Id>, Failure> {
+        self.work()?;
+        let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
+        let Some(Waiting { peer, connection, fate }) = of.waiting.pop_front() else { return Ok(None) };
+        let is_well = fate.is_well();
+        let receiver =
+            Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, open: Vec::new(), fate };
+        let id = self.receivers.insert(receiver).ok_or_else(|| Failure::new(Code::System, "too many receivers"))?;
+        if is_well {
+            self.theirs.insert((peer, connection), id);
+        }
+        Ok(Some(id))
+    }
+
+    pub(super) fn on_connect(&mut self, peer: PeerId, connection: u32, key: u64) {
+        let full = self.receivers.len() >= MOST_CONNECTIONS;
+        let listener = self.listeners.iter_mut().find(|(_, listener)| listener.key == key);
+        let answer = match listener {
+            Some((_, listener)) if !full => {
+                listener.waiting.push_back(Waiting { peer, connection, fate: Fate::default() });
+                self.peers.entry(peer).or_default().connections += 1;
+                Control::Connected { connection }
+            }
+            Some(_) => Control::Refused { connection, why: Refusal::TooMany },
+            None => Control::Refused { connection, why: Refusal::NobodyListens },
+        };
+        self.say(peer, &answer);
+    }
+
+    /// The attempt of a connection of ours to a peer.
+    fn attempt(&mut self, peer: PeerId, connection: u32) -> Option<&mut Attempt> {
+        let Some(Ours::Attempt(id)) = self.ours.get(&connection).copied() else { return None };
+        self.attempts.get_mut(id).filter(|attempt| attempt.peer == peer)
+    }
+
+    pub(super) fn on_connected(&mut self, peer: PeerId, connection: u32) -> bool {
+        // What we have given up meanwhile is no mistake of theirs.
+        if self.attempt(peer, connection).is_none() {
+            return true;
+        }
+        let Some(known) = self.peers.get_mut(&peer) else { return false };
+        // A stream that another connection has left behind keeps its window and its paths.
+        let free = known.streams.iter().position(|channel| !channel.used && channel.flying.is_empty());
+        let channel = free.unwrap_or_else(|| {
+            known.streams.push(super::Channel::default());
+            known.streams.len() - 1
+        });
+        known.streams[channel].used = true;
+        let sender = Sender {
+            peer,
+            connection,
+            channel,
+            grants: VecDeque::new(),
+            next: 0,
+            queue: VecDeque::new(),
+            open: Vec::new(),
+            flying: 0,
+            fate: Fate::default(),
+            is_attached: true,
+        };
+        // Their number is bounded by that of attempts.
+        let Some(id) = self.senders.insert(sender) else { return false };
+        if let Some(attempt) = self.attempt(peer, connection) {
+            (attempt.sender, attempt.is_attached) = (Some(id), false);
+        }
+        self.ours.insert(connection, Ours::Sender(id));
+        true
+    }
+
+    pub(super) fn on_refused(&mut self, peer: PeerId, connection: u32, why: Refusal) {
+        let name = self.named(peer);
+        if let Some(attempt) = self.attempt(peer, connection) {
+            let why = match why {
+                Refusal::NobodyListens => "does not listen any more",
+                Refusal::TooMany => "has too many connections",
+            };
+            attempt.fate.meets(&Failure::new(Code::Remote, format!("{name} {why}")));
+        }
+    }
+
+    fn disconnect(&mut self, peer: PeerId) {
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.connections = known.connections.saturating_sub(1);
+        }
+    }
+
+    /// Closes a listener; who waits there is told.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn close_listener(&mut self, id: Id) -> Result<(), Failure> {
+        let listener = self.listeners.remove(id).ok_or_else(|| unknown("a listener"))?;
+        for Waiting { peer, connection, fate } in listener.waiting {
+            if fate.is_well() {
+                self.say(peer, &Control::Close { connection, end: End::Receiver, completed: 0 });
+                self.disconnect(peer);
+            }
+        }
+        self.close_quietly();
+        Ok(())
+    }
+
+    /// Closes a sender; what was complete has arrived.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn close_sender(&mut self, id: Id) -> Result<(), Failure> {
+        let sender = self.senders.remove(id).ok_or_else(|| unknown("a sender"))?;
+        for request in sender.open {
+            self.requests.remove(request);
+        }
+        self.ours.remove(&sender.connection);
+        self.busy.remove(&id);
+        if let Some(known) = self.peers.get_mut(&sender.peer)
+            && let Some(channel) = known.streams.get_mut(sender.channel)
+            && sender.is_attached
+        {
+            channel.used = false;
+            self.disconnect(sender.peer);
+            let connection = sender.connection;
+            self.say(sender.peer, &Control::Close { connection, end: End::Sender, completed: 0 });
+        }
+        self.close_quietly();
+        Ok(())
+    }
+
+    /// Closes a receiver; the sender is told what was complete.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn close_receiver(&mut self, id: Id) -> Result<(), Failure> {
+        let receiver = self.receivers.remove(id).ok_or_else(|| unknown("a receiver"))?;
+        for request in receiver.open {
+            self.requests.remove(request);
+        }
+        let Receiver { peer, connection, completed, .. } = receiver;
+        if self.theirs.remove(&(peer, connection)).is_some() {
+            self.disconnect(peer);
+            self.say(peer, &Control::Close { connection, end: End::Receiver, completed });
+        }
+        self.close_quietly();
+        Ok(())
+    }
+
+    /// What is said at the end goes at once; whatever fails has no meaning any more.
+    fn close_quietly(&mut self) {
+        let _ = self.work();
+    }
+
+    pub(super) fn on_sender_closed(&mut self, peer: PeerId, connection: u32) {
+        let failure = Failure::new(Code::Remote, format!("{} has closed the connection", self.named(peer)));
+        if let Some(id) = self.theirs.remove(&(peer, connection))
+            && let Some(receiver) = self.receivers.get_mut(id)
+        {
+            receiver.fate.meets(&failure);
+            return self.disconnect(peer);
+        }
+        let is_it = |waiting: &&mut Waiting| (waiting.peer, waiting.connection) == (peer, connection);
+        let mut all = self.listeners.iter_mut().flat_map(|(_, listener)| listener.waiting.iter_mut());
+        let found = all.find(is_it).map(|waiting| waiting.fate.meets(&failure)).is_some();
+        drop(all);
+        if found {
+            self.disconnect(peer);
+        }
+    }
+
+    pub(super) fn on_receiver_closed(&mut self, peer: PeerId, connection: u32, completed: u32) {
+        let failure = Failure::new(Code::Remote, format!("{} has closed the connection", self.named(peer)));
+        let Some(Ours::Sender(id)) = self.ours.get(&connection).copied() else { return };
+        let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.peer == peer) else { return };
+        sender.fate.meets(&failure);
+        sender.is_attached = false;
+        sender.queue.clear();
+        let (channel, open) = (sender.channel, sender.open.clone());
+        for request in open {
+            self.complete_send(request, completed);
+        }
+        if let Some(channel) = self.peers.get_mut(&peer).and_then(|known| known.streams.get_mut(channel)) {
+            channel.used = false;
+        }
+        self.disconnect(peer);
+    }
+}

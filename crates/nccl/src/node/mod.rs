@@ -1,0 +1,456 @@
+//! The communicators of a device: connections between listeners and senders, grants, pieces of messages, over one endpoint.
+//! No thread and no clock of its own, so that tests run two of them over a network in memory.
+//!
+//! Everything that NCCL asks for is queued here and done by [`Node::work`], which never waits.
+
+mod connect;
+mod transfer;
+
+pub use connect::Connecting;
+pub use transfer::{Buffer, Done, Memory};
+
+use crate::{
+    abi::Code,
+    ids::{Id, Slots},
+    message::{Control, End, Entry},
+};
+use anabranch_endpoint::{Event, SendError, Why};
+use anabranch_random::Stream;
+use anabranch_units::Time;
+use anabranch_wire::{Datapath, Driver, PeerId, WireError};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    net::SocketAddr,
+};
+use transfer::Request;
+
+/// How often `work` goes round before it leaves the rest to the next call.
+const MOST_ROUNDS: usize = 16;
+/// A peer hears of us this often at least, so that one that is gone is noticed.
+const PING_EVERY: Time = Time::from_us(1_000_000);
+/// How often somebody looks whom to ask.
+const LOOK_EVERY: Time = Time::from_us(100_000);
+/// Connections of a node, of either kind.
+pub const MOST_CONNECTIONS: usize = 65_536;
+
+/// Why a call fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What NCCL is told.
+    pub code: Code,
+    /// What people are told; empty: they have been told before.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Failure {
+    /// A failure of this kind.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Failure { code, message: message.into() }
+    }
+
+    /// NCCL calls what it must not.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Failure::new(Code::Internal, message)
+    }
+}
+
+/// A failure that stays, and is told once.
+#[derive(Clone, Debug, Default)]
+struct Fate(Option<Failure>);
+
+impl Fate {
+    fn meets(&mut self, failure: &Failure) {
+        self.0.get_or_insert_with(|| failure.clone());
+    }
+
+    fn is_well(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn check(&mut self) -> Result<(), Failure> {
+        let Some(failure) = &mut self.0 else { return Ok(()) };
+        let code = failure.code;
+        Err(Failure { code, message: std::mem::take(&mut failure.message) })
+    }
+}
+
+/// Another node.
+#[derive(Debug, Default)]
+struct Peer {
+    /// What could not be said yet.
+    unsaid: VecDeque<Vec<u8>>,
+    /// When anything was last said over stream 0.
+    said_at: Time,
+    /// Streams to it, from stream 1 on.
+    streams: Vec<Channel>,
+    /// Bytes of pieces that it has not acknowledged.
+    flying: u64,
+    /// Connections with it.
+    connections: u32,
+}
+
+/// A stream to a peer, used by one connection after the other.
+#[derive(Debug, Default)]
+struct Channel {
+    /// The connection that uses it.
+    used: bool,
+    /// Messages that are not acknowledged: number, request, bytes.
+    flying: VecDeque<(u32, Id, u64)>,
+}
+
+/// Somebody who listens.
+#[derive(Debug)]
+struct Listener {
+    key: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A connection that nobody has accepted yet.
+#[derive(Debug)]
+struct Waiting {
+    peer: PeerId,
+    connection: u32,
+    fate: Fate,
+}
+
+/// An attempt to connect.
+#[derive(Debug)]
+struct Attempt {
+    peer: PeerId,
+    at: SocketAddr,
+    connection: u32,
+    key: u64,
+    sender: Option<Id>,
+    fate: Fate,
+    /// The peer counts it among its connections.
+    is_attached: bool,
+}
+
+/// The sending end of a connection.
+#[derive(Debug)]
+struct Sender {
+    peer: PeerId,
+    connection: u32,
+    /// Its place among the peer's streams.
+    channel: usize,
+    grants: VecDeque<Grant>,
+    /// The number of the next grant.
+    next: u32,
+    /// Requests that have pieces to send, in order.
+    queue: VecDeque<Id>,
+    /// Requests that NCCL has not heard of again.
+    open: Vec<Id>,
+    /// Bytes of pieces that are not acknowledged.
+    flying: u64,
+    fate: Fate,
+    /// The peer counts it among its connections.
+    is_attached: bool,
+}
+
+/// Room at the receiver; entries that are taken are gone.
+#[derive(Debug)]
+struct Grant {
+    number: u32,
+    entries: Vec<Option<Entry>>,
+}
+
+/// The receiving end of a connection.
+#[derive(Debug)]
+struct Receiver {
+    peer: PeerId,
+    connection: u32,
+    /// Receives that are not complete, the first of which has the number `completed`.
+    waiting: VecDeque<Id>,
+    completed: u32,
+    /// Requests that NCCL has not heard of again.
+    open: Vec<Id>,
+    fate: Fate,
+}
+
+/// Which end of which connection a number of ours is.
+#[derive(Clone, Copy, Debug)]
+enum Ours {
+    Attempt(Id),
+    Sender(Id),
+}
+
+/// The communicators of a device.
+#[derive(Debug)]
+pub struct Node<D, M> {
+    driver: Driver<D>,
+    draws: Stream,
+    give_up: Time,
+    most_held: u64,
+    peers: BTreeMap<PeerId, Peer>,
+    listeners: Slots<Listener>,
+    attempts: Slots<Attempt>,
+    senders: Slots<Sender>,
+    receivers: Slots<Receiver>,
+    requests: Slots<Request<M>>,
+    /// Connections that we send over, by their number.
+    ours: BTreeMap<u32, Ours>,
+    /// Connections that we receive from, by peer and number.
+    theirs: BTreeMap<(PeerId, u32), Id>,
+    next_connection: u32,
+    /// Peers to whom something is unsaid, and senders with pieces to send.
+    talkative: BTreeSet<PeerId>,
+    busy: BTreeSet<Id>,
+    worked_at: Time,
+    looked_at: Time,
+    /// The datapath is of no more use.
+    broken: Fate,
+}
+
+impl<D: Datapath, M: Memory> Node<D, M> {
+    /// A node on an endpoint that knows nobody yet.
+    pub fn new(mut driver: Driver<D>) -> Self {
+        let settings = driver.endpoint().0.settings();
+        let (draws, give_up) = (Stream::keyed(settings.seed, 0, "listeners"), settings.give_up);
+        let most_held = settings.most_held;
+        Node {
+            driver,
+            draws,
+            give_up,
+            // Some room is kept for what is said over stream 0.
+            most_held: most_held - most_held / 8,
+            peers: BTreeMap::new(),
+            listeners: Slots::default(),
+            attempts: Slots::default(),
+            senders: Slots::default(),
+            receivers: Slots::default(),
+            requests: Slots::default(),
+            ours: BTreeMap::new(),
+            theirs: BTreeMap::new(),
+            next_connection: 0,
+            talkative: BTreeSet::new(),
+            busy: BTreeSet::new(),
+            worked_at: Time::ZERO,
+            looked_at: Time::ZERO,
+            broken: Fate::default(),
+        }
+    }
+
+    /// What carries its packets.
+    pub fn driver(&mut self) -> &mut Driver<D> {
+        &mut self.driver
+    }
+
+    /// Listeners and open connections.
+    pub fn communicators(&self) -> usize {
+        self.listeners.len() + self.senders.len() + self.receivers.len()
+    }
+
+    /// Whether it is of any use to anybody.
+    pub fn is_used(&self) -> bool {
+        self.communicators() > 0 || self.attempts.iter().any(|(_, attempt)| attempt.fate.is_well())
+    }
+
+    /// Requests that NCCL has not heard of again.
+    pub fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether everything that was said has been heard.
+    pub fn is_quiet(&mut self) -> bool {
+        self.talkative.is_empty() && self.driver.endpoint().0.is_idle()
+    }
+
+    /// Takes leave of everybody.
+    pub fn leave(&mut self) {
+        for peer in std::mem::take(&mut self.peers).into_keys() {
+            self.driver.endpoint().0.close(peer);
+        }
+        // Who does not hear of it finds out by our silence.
+        let _ = self.driver.work();
+    }
+
+    /// Time since the last work, by the datapath's clock.
+    pub fn idle_for(&mut self) -> Time {
+        self.driver.datapath().now().saturating_sub(self.worked_at)
+    }
+
+    /// Does what there is to do now; returns when there is something to do next, unless something arrives; `None`: never.
+    ///
+    /// # Errors
+    /// Where nothing can ever be sent or received again.
+    pub fn work(&mut self) -> Result<Option<Time>, Failure> {
+        self.broken.check()?;
+        for _ in 0..MOST_ROUNDS {
+            let next = self.driver.work().map_err(|error| self.breaks(&error))?;
+            let mut happened = false;
+            while let Some(event) = self.driver.endpoint().0.poll_event() {
+                happened = true;
+                self.on_event(event);
+            }
+            let now = self.driver.datapath().now();
+            self.ping(now);
+            if !self.flush(now) && !happened {
+                self.worked_at = now;
+                let look = (!self.peers.is_empty()).then_some(now + LOOK_EVERY);
+                return Ok([next, look].into_iter().flatten().min());
+            }
+        }
+        self.worked_at = self.driver.datapath().now();
+        Ok(Some(self.worked_at))
+    }
+
+    fn breaks(&mut self, error: &WireError) -> Failure {
+        let failure = Failure::new(Code::System, error.to_string());
+        self.broken.meets(&Failure::new(Code::System, ""));
+        failure
+    }
+
+    /// Queues something for a peer's stream 0.
+    fn say(&mut self, peer: PeerId, control: &Control) {
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.unsaid.push_back(control.write());
+            self.talkative.insert(peer);
+        }
+    }
+
+    /// Hands what is unsaid and unsent to the endpoint, as far as it takes it; whether it took anything.
+    fn flush(&mut self, now: Time) -> bool {
+        let mut some = false;
+        for peer in std::mem::take(&mut self.talkative) {
+            let Some(known) = self.peers.get_mut(&peer) else { continue };
+            while let Some(bytes) = known.unsaid.front() {
+                match self.driver.endpoint().0.send(now, peer, 0, bytes.as_slice().into()) {
+                    Ok(_) => {
+                        some = true;
+                        known.said_at = now;
+                        known.unsaid.pop_front();
+                    }
+                    Err(SendError::Full) => {
+                        self.talkative.insert(peer);
+                        break;
+                    }
+                    // Its loss is among the events.
+                    Err(SendError::NoPeer | SendError::TooLarge(_)) => known.unsaid.clear(),
+                }
+            }
+        }
+        for sender in std::mem::take(&mut self.busy) {
+            some |= self.send_pieces(sender, now);
+        }
+        some
+    }
+
+    /// Whoever we are connected with hears from us, so that its silence says something.
+    fn ping(&mut self, now: Time) {
+        if now.saturating_sub(self.looked_at) < LOOK_EVERY {
+            return;
+        }
+        self.looked_at = now;
+        let due = |known: &Peer| {
+            known.connections > 0 && known.unsaid.is_empty() && now.saturating_sub(known.said_at) >= PING_EVERY
+        };
+        let due: Vec<PeerId> = self.peers.iter().filter(|(_, known)| due(known)).map(|(peer, _)| *peer).collect();
+        for peer in due {
+            self.say(peer, &Control::Ping);
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Open { .. } => {}
+            Event::Sent { peer, stream, message, .. } => {
+                if stream > 0 {
+                    self.acknowledged(peer, stream as usize - 1, message);
+                }
+            }
+            Event::Lost { peer, why } => self.lost(peer, why),
+            Event::Received { peer, stream, bytes, .. } => {
+                self.peers.entry(peer).or_default();
+                let understood = match stream {
+                    0 => Control::read(&bytes).is_some_and(|control| self.on_control(peer, control)),
+                    _ => self.on_piece(peer, &bytes),
+                };
+                if !understood {
+                    self.gives_up(peer);
+                }
+            }
+        }
+    }
+
+    /// What a peer says over stream 0; false: it makes no sense.
+    fn on_control(&mut self, peer: PeerId, control: Control) -> bool {
+        match control {
+            Control::Connect { connection, key } => self.on_connect(peer, connection, key),
+            Control::Connected { connection } => return self.on_connected(peer, connection),
+            Control::Refused { connection, why } => self.on_refused(peer, connection, why),
+            Control::Grant { connection, number, entries } => return self.on_grant(peer, connection, number, &entries),
+            Control::WrongSize { connection, number, size } => self.on_wrong_size(peer, connection, number, size),
+            Control::Close { connection, end: End::Sender, .. } => self.on_sender_closed(peer, connection),
+            Control::Close { connection, end: End::Receiver, completed } => {
+                self.on_receiver_closed(peer, connection, completed);
+            }
+            Control::Ping => {}
+        }
+        true
+    }
+
+    /// Who a peer is, for people.
+    fn named(&mut self, peer: PeerId) -> String {
+        let at = self.driver.datapath().peer_at(peer);
+        at.map_or_else(|| "the other rank".into(), |at| format!("the rank at {at}"))
+    }
+
+    fn lost(&mut self, peer: PeerId, why: Why) {
+        let (name, us) = (self.named(peer), self.give_up.ps() / 1_000_000);
+        let message = match why {
+            Why::Silent => format!("{name} has not answered for {} s", us as f64 / 1e6),
+            Why::Idle => format!("{name} has said nothing for too long"),
+            Why::Left => format!("{name} has gone"),
+            Why::Restarted => format!("{name} has started anew"),
+            Why::Corrupt => format!("{name} sent a message with a wrong checksum"),
+            Why::Mtu { theirs, ours } => {
+                format!("{name} sends packets of {theirs} B and we of {ours} B: give both the same ANABRANCH_MTU")
+            }
+        };
+        let code = if matches!(why, Why::Mtu { .. }) { Code::Usage } else { Code::Remote };
+        self.fails(peer, &Failure::new(code, message));
+    }
+
+    /// A peer that says what makes no sense is of no use.
+    fn gives_up(&mut self, peer: PeerId) {
+        let name = self.named(peer);
+        self.driver.endpoint().0.close(peer);
+        self.fails(peer, &Failure::new(Code::Remote, format!("{name} says what no version of this plugin says")));
+    }
+
+    /// Whatever has to do with a peer fails.
+    fn fails(&mut self, peer: PeerId, failure: &Failure) {
+        self.peers.remove(&peer);
+        self.talkative.remove(&peer);
+        let mut first = failure.clone();
+        let mut meets = |fate: &mut Fate| {
+            fate.meets(&first);
+            // One line for all of them.
+            first.message.clear();
+        };
+        for (_, sender) in self.senders.iter_mut().filter(|(_, sender)| sender.is_attached && sender.peer == peer) {
+            sender.is_attached = false;
+            meets(&mut sender.fate);
+        }
+        for (_, attempt) in self.attempts.iter_mut().filter(|(_, of)| of.is_attached && of.peer == peer) {
+            attempt.is_attached = false;
+            meets(&mut attempt.fate);
+        }
+        let attached = &self.theirs;
+        let is_attached = |of: &Receiver| of.peer == peer && attached.contains_key(&(peer, of.connection));
+        self.receivers.iter_mut().filter(|(_, of)| is_attached(of)).for_each(|(_, of)| meets(&mut of.fate));
+        for (_, listener) in self.listeners.iter_mut() {
+            listener.waiting.iter_mut().filter(|waiting| waiting.peer == peer).for_each(|w| meets(&mut w.fate));
+        }
+        self.theirs.retain(|(of, _), _| *of != peer);
+    }
+}

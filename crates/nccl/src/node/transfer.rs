@@ -1,0 +1,338 @@
+//! Messages: granted by the receiver, cut into pieces by the sender, put together in the receiver's own buffers.
+
+use super::{Failure, Grant, Node, Ours, Sender};
+use crate::{
+    abi::{Code, MOST_RECEIVES, MOST_REQUESTS},
+    ids::Id,
+    message::{Control, Entry, PIECE, PIECE_HEADER, PieceHeader},
+};
+use anabranch_endpoint::{Bytes, SendError};
+use anabranch_units::Time;
+use anabranch_wire::{Datapath, PeerId};
+use std::sync::Arc;
+
+/// Bytes of a connection's pieces that the endpoint holds at most: what a network has under way, and not whole messages.
+const MOST_FLYING: u64 = 4 << 20;
+/// Asked again within this time, a request that waits is not worked for.
+const RESTS: Time = Time::from_us(1);
+
+/// Memory that messages are read from and written to.
+pub trait Memory {
+    /// Copies bytes from a place on.
+    fn read(&self, from: u64, into: &mut [u8]);
+    /// Copies bytes to a place; never more than were granted.
+    fn write(&mut self, to: u64, bytes: &[u8]);
+}
+
+/// Where a message is to be put.
+#[derive(Debug)]
+pub struct Buffer<M> {
+    /// The memory.
+    pub memory: M,
+    /// Its bytes.
+    pub size: u64,
+    /// The tag of the message that it takes.
+    pub tag: i32,
+}
+
+/// Sizes of the messages of a request that is done, in the order of its buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    sizes: [u64; MOST_RECEIVES],
+    count: usize,
+}
+
+impl Done {
+    /// The sizes.
+    pub fn sizes(&self) -> &[u64] {
+        &self.sizes[..self.count]
+    }
+}
+
+/// A buffer that is being filled.
+#[derive(Debug)]
+pub(super) struct Part<M> {
+    buffer: Buffer<M>,
+    /// Bytes of its message, once a piece has come.
+    size: Option<u64>,
+    received: u64,
+}
+
+/// What NCCL waits for.
+#[derive(Debug)]
+pub(super) enum Request<M> {
+    Send { sender: Id, memory: M, number: u32, index: u32, size: u64, sent: u64, flying: u32, all_sent: bool },
+    Receive { receiver: Id, parts: Vec<Part<M>>, left: usize },
+}
+
+fn unknown(what: &str) -> Failure {
+    Failure::internal(format!("NCCL names {what} that there is not, or no longer"))
+}
+
+impl<D: Datapath, M: super::Memory> Node<D, M> {
+    /// Sends a message; `None`: the receiver has no room for one of this tag yet, ask again.
+    ///
+    /// # Errors
+    /// Where the connection has failed, the message is larger than its room, or too many requests are open.
+    pub fn send(&mut self, id: Id, memory: M, size: u64, tag: i32) -> Result<Option<Id>, Failure> {
+        let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
+        sender.fate.check()?;
+        if sender.open.len() >= MOST_REQUESTS * MOST_RECEIVES {
+            return Err(Failure::internal(format!("more than {} sends at once", MOST_REQUESTS * MOST_RECEIVES)));
+        }
+        let mut room = sender.take(tag);
+        if room.is_none() && self.idle_for() >= RESTS {
+            self.work()?;
+            room = self.senders.get_mut(id).and_then(|sender| sender.take(tag));
+        }
+        let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
+        let Some((number, index, room)) = room else { return sender.fate.check().map(|()| None) };
+        if size > room {
+            let message = format!("a message of {size} B (tag {tag}) was sent to a receive of {room} B");
+            sender.fate.meets(&Failure::new(Code::Usage, ""));
+            let (peer, connection) = (sender.peer, sender.connection);
+            self.say(peer, &Control::WrongSize { connection, number, size });
+            self.work()?;
+            return Err(Failure::new(Code::Usage, message));
+        }
+        let request = Request::Send { sender: id, memory, number, index, size, sent: 0, flying: 0, all_sent: false };
+        let request = self.requests.insert(request).ok_or_else(|| Failure::internal("too many requests"))?;
+        if let Some(sender) = self.senders.get_mut(id) {
+            sender.open.push(request);
+            sender.queue.push_back(request);
+        }
+        self.busy.insert(id);
+        self.work()?;
+        Ok(Some(request))
+    }
+
+    /// Makes room for messages.
+    ///
+    /// # Errors
+    /// Where the connection has failed, or too many requests are open.
+    pub fn receive(&mut self, id: Id, buffers: Vec<Buffer<M>>) -> Result<Id, Failure> {
+        let receiver = self.receivers.get_mut(id).ok_or_else(|| unknown("a receiver"))?;
+        receiver.fate.check()?;
+        if buffers.is_empty() || buffers.len() > MOST_RECEIVES {
+            let count = buffers.len();
+            return Err(Failure::internal(format!("a receive of {count} buffers, allowed are 1 to {MOST_RECEIVES}")));
+        }
+        if receiver.open.len() >= MOST_REQUESTS {
+            return Err(Failure::internal(format!("more than {MOST_REQUESTS} receives at once")));
+        }
+        let entries = buffers.iter().map(|buffer| Entry { size: buffer.size, tag: buffer.tag }).collect();
+        let left = buffers.len();
+        let parts = buffers.into_iter().map(|buffer| Part { buffer, size: None, received: 0 }).collect();
+        let request = self
+            .requests
+            .insert(Request::Receive { receiver: id, parts, left })
+            .ok_or_else(|| Failure::internal("too many requests"))?;
+        let number = receiver.completed.wrapping_add(receiver.waiting.len() as u32);
+        receiver.waiting.push_back(request);
+        receiver.open.push(request);
+        let (peer, connection) = (receiver.peer, receiver.connection);
+        self.say(peer, &Control::Grant { connection, number, entries });
+        self.work()?;
+        Ok(request)
+    }
+
+    /// Whether a request is done; then it is gone. Works for it, unless that was done a moment ago.
+    ///
+    /// # Errors
+    /// Where there is no such request, or its connection has failed before it was done.
+    pub fn test(&mut self, request: Id) -> Result<Option<Done>, Failure> {
+        if let Some(done) = self.finished(request)? {
+            return Ok(Some(done));
+        }
+        if self.idle_for() < RESTS {
+            return Ok(None);
+        }
+        self.work()?;
+        self.finished(request)
+    }
+
+    fn finished(&mut self, id: Id) -> Result<Option<Done>, Failure> {
+        let mut done = Done { sizes: [0; MOST_RECEIVES], count: 0 };
+        let open = match self.requests.get(id).ok_or_else(|| unknown("a request"))? {
+            Request::Send { sender, size, flying, all_sent, .. } => {
+                let sender = self.senders.get_mut(*sender).ok_or_else(|| unknown("a request of a sender"))?;
+                if *flying > 0 || !all_sent {
+                    return sender.fate.check().map(|()| None);
+                }
+                (done.sizes[0], done.count) = (*size, 1);
+                &mut sender.open
+            }
+            Request::Receive { receiver, parts, left } => {
+                let receiver = self.receivers.get_mut(*receiver).ok_or_else(|| unknown("a request of a receiver"))?;
+                if *left > 0 {
+                    return receiver.fate.check().map(|()| None);
+                }
+                done.count = parts.len();
+                done.sizes.iter_mut().zip(parts).for_each(|(size, part)| *size = part.received);
+                &mut receiver.open
+            }
+        };
+        open.retain(|open| *open != id);
+        self.requests.remove(id);
+        Ok(Some(done))
+    }
+
+    /// Hands pieces of a sender's messages to the endpoint, as far as it takes them; whether it took any.
+    pub(super) fn send_pieces(&mut self, id: Id, now: Time) -> bool {
+        let mut some = false;
+        let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.fate.is_well()) else { return false };
+        let Some(peer) = self.peers.get_mut(&sender.peer) else { return false };
+        while let Some(&request) = sender.queue.front() {
+            let Some(Request::Send { memory, number, index, size, sent, flying, all_sent, .. }) =
+                self.requests.get_mut(request)
+            else {
+                sender.queue.pop_front();
+                continue;
+            };
+            let bytes = (*size - *sent).min(PIECE as u64);
+            let fits = sender.flying + bytes <= MOST_FLYING && peer.flying + bytes <= self.most_held;
+            let piece = fits.then(|| {
+                let header = PieceHeader {
+                    connection: sender.connection,
+                    number: *number,
+                    index: *index,
+                    offset: *sent,
+                    size: *size,
+                };
+                piece(&header, memory, bytes as usize)
+            });
+            let stream = sender.channel as u32 + 1;
+            let pushed = match piece {
+                Some(piece) => self.driver.endpoint().0.send(now, sender.peer, stream, piece),
+                None => Err(SendError::Full),
+            };
+            match pushed {
+                Ok(message) => {
+                    some = true;
+                    peer.streams[sender.channel].flying.push_back((message, request, bytes));
+                    sender.flying += bytes;
+                    peer.flying += bytes;
+                    *sent += bytes;
+                    *flying += 1;
+                    if sent == size {
+                        *all_sent = true;
+                        sender.queue.pop_front();
+                    }
+                }
+                Err(SendError::Full) => {
+                    self.busy.insert(id);
+                    break;
+                }
+                // Its loss is among the events.
+                Err(SendError::NoPeer) => break,
+                Err(SendError::TooLarge(most)) => {
+                    let message = format!("the other rank takes no pieces of more than {most} B");
+                    sender.fate.meets(&Failure::new(Code::Usage, message));
+                    break;
+                }
+            }
+        }
+        some
+    }
+
+    /// A message of one of our streams has been acknowledged.
+    pub(super) fn acknowledged(&mut self, peer: PeerId, channel: usize, message: u32) {
+        let Some(known) = self.peers.get_mut(&peer) else { return };
+        let Some(of) = known.streams.get_mut(channel) else { return };
+        let Some((_, id, bytes)) = of.flying.front().copied().filter(|(number, ..)| *number == message) else { return };
+        of.flying.pop_front();
+        known.flying -= bytes;
+        let Some(Request::Send { sender, flying, .. }) = self.requests.get_mut(id) else { return };
+        *flying = flying.saturating_sub(1);
+        if let Some(sender) = self.senders.get_mut(*sender) {
+            sender.flying = sender.flying.saturating_sub(bytes);
+        }
+    }
+
+    /// The receiver says that everything before the receive `completed` has arrived.
+    pub(super) fn complete_send(&mut self, request: Id, completed: u32) {
+        if let Some(Request::Send { number, flying, all_sent, .. }) = self.requests.get_mut(request)
+            && (completed.wrapping_sub(*number) as i32) > 0
+        {
+            (*flying, *all_sent) = (0, true);
+        }
+    }
+
+    /// The receiver has room; false: that makes no sense.
+    pub(super) fn on_grant(&mut self, peer: PeerId, connection: u32, number: u32, entries: &[Entry]) -> bool {
+        // What we have closed meanwhile is no mistake of theirs.
+        let Some(Ours::Sender(id)) = self.ours.get(&connection).copied() else { return true };
+        let Some(sender) = self.senders.get_mut(id) else { return true };
+        if sender.peer != peer || sender.next != number || sender.grants.len() >= MOST_REQUESTS {
+            return false;
+        }
+        sender.next = number.wrapping_add(1);
+        sender.grants.push_back(Grant { number, entries: entries.iter().copied().map(Some).collect() });
+        true
+    }
+
+    /// A piece of a message has come; false: it makes no sense.
+    pub(super) fn on_piece(&mut self, peer: PeerId, bytes: &[u8]) -> bool {
+        let Some((header, bytes)) = PieceHeader::read(bytes) else { return false };
+        // What we have closed meanwhile is no mistake of theirs.
+        let Some(id) = self.theirs.get(&(peer, header.connection)).copied() else { return true };
+        let Some(receiver) = self.receivers.get_mut(id) else { return true };
+        let ahead = header.number.wrapping_sub(receiver.completed) as usize;
+        let Some(&request) = receiver.waiting.get(ahead) else { return false };
+        let Some(Request::Receive { parts, left, .. }) = self.requests.get_mut(request) else { return false };
+        let Some(part) = parts.get_mut(header.index as usize) else { return false };
+        let PieceHeader { offset, size, .. } = header;
+        let end = offset.checked_add(bytes.len() as u64);
+        let begins = part.size.is_none() && offset == 0;
+        let continues = part.size == Some(size) && offset == part.received && part.received < size;
+        if size > part.buffer.size || end.is_none_or(|end| end > size) || !(begins || continues) {
+            return false;
+        }
+        part.buffer.memory.write(offset, bytes);
+        part.size = Some(size);
+        part.received += bytes.len() as u64;
+        if part.received == size {
+            *left -= 1;
+        }
+        // A connection's pieces come in order, so its receives end in order.
+        if *left == 0 && ahead == 0 {
+            receiver.waiting.pop_front();
+            receiver.completed = receiver.completed.wrapping_add(1);
+        }
+        true
+    }
+
+    /// A message is larger than the room that we made for it.
+    pub(super) fn on_wrong_size(&mut self, peer: PeerId, connection: u32, number: u32, size: u64) {
+        let Some(id) = self.theirs.get(&(peer, connection)).copied() else { return };
+        let name = self.named(peer);
+        if let Some(receiver) = self.receivers.get_mut(id) {
+            let message = format!("{name} sends a message of {size} B to receive {number}, which is smaller");
+            receiver.fate.meets(&Failure::new(Code::Usage, message));
+        }
+    }
+}
+
+impl Sender {
+    /// Takes the room of the first receive that has some left, for a message of this tag: number, place, bytes.
+    fn take(&mut self, tag: i32) -> Option<(u32, u32, u64)> {
+        let grant = self.grants.front_mut()?;
+        let index = grant.entries.iter().position(|entry| entry.is_some_and(|entry| entry.tag == tag))?;
+        let (number, entry) = (grant.number, grant.entries[index].take()?);
+        if grant.entries.iter().all(Option::is_none) {
+            self.grants.pop_front();
+        }
+        Some((number, index as u32, entry.size))
+    }
+}
+
+/// A piece with its header, as the endpoint takes it.
+fn piece<M: super::Memory>(header: &PieceHeader, memory: &M, bytes: usize) -> Bytes {
+    // Collected from an iterator of known length, this is one allocation, and no copy of what it holds follows.
+    let mut piece: Arc<[u8]> = std::iter::repeat_n(0u8, PIECE_HEADER + bytes).collect();
+    if let Some(out) = Arc::get_mut(&mut piece) {
+        out[..PIECE_HEADER].copy_from_slice(&header.write());
+        memory.read(header.offset, &mut out[PIECE_HEADER..]);
+    }
+    piece
+}

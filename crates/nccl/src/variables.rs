@@ -1,0 +1,472 @@
+//! What users set: environment variables, named and read like NCCL's own, and the sections of a scenario that a real network
+//! reads. `anabranch explain nccl` prints [`VARIABLES`].
+
+use crate::log::Level;
+use anabranch_lb::registry::{self, HostParameters, SwitchParameters};
+use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
+use anabranch_transport::{TRANSPORTS, TransportParameters};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::{MOST_PAYLOAD, WireParameters};
+use std::{fs, path::Path};
+
+/// A variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
+    /// What it may be.
+    pub expected: &'static str,
+    /// What holds where it is not set.
+    pub default: &'static str,
+}
+
+/// Every variable that the plugin reads.
+pub const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "ANABRANCH_SCHEME",
+        meaning: "The scheme that chooses paths: a host scheme, or the host's side of an alias",
+        expected: "a name of `anabranch list schemes`",
+        default: "reps",
+    },
+    Variable {
+        name: "ANABRANCH_PATHS",
+        meaning: "Paths of a connection: as many UDP ports in a row at each end (wire.labels)",
+        expected: "a whole number from 1 to 256",
+        default: "8",
+    },
+    Variable {
+        name: "ANABRANCH_IFNAME",
+        meaning: "Network interfaces, each of which is a device, read as NCCL_SOCKET_IFNAME is (which holds where this is not set)",
+        expected: "beginnings of names with commas; `=eth0` is the whole name, `^docker,lo` all others",
+        default: "all but lo, docker and virbr; lo where there is no other",
+    },
+    Variable {
+        name: "ANABRANCH_MTU",
+        meaning: "Payload of a full packet, the same in all ranks (wire.payload)",
+        expected: "bytes from 64B to 8900B, without headers: 84 B less than the network carries, over IPv6 104 B",
+        default: "what the interface carries, at most 8900B",
+    },
+    Variable {
+        name: "ANABRANCH_RATE",
+        meaning: "Rate at which packets leave a device (wire.rate)",
+        expected: "a rate, for example 25Gbps",
+        default: "the interface's, 10Gbps where it does not say",
+    },
+    Variable {
+        name: "ANABRANCH_CONGESTION_CONTROL",
+        meaning: "Congestion control (transport.congestion_control)",
+        expected: "a name of `anabranch list congestion-controls`",
+        default: "dctcp",
+    },
+    Variable {
+        name: "ANABRANCH_GIVE_UP",
+        meaning: "How long a rank may say nothing while it owes an answer (wire.give_up)",
+        expected: "a time above zero, for example 10s",
+        default: "10s",
+    },
+    Variable {
+        name: "ANABRANCH_CONFIG",
+        meaning: "A file with [load_balancer], [transport] and [wire] of a scenario; other sections are not read",
+        expected: "a path",
+        default: "none",
+    },
+    Variable {
+        name: "ANABRANCH_SET",
+        meaning: "Keys of those sections, which win over the file; the other variables win over them",
+        expected: "key=value with semicolons, for example transport.ack_every=4;wire.rtt_floor=50us",
+        default: "none",
+    },
+    Variable {
+        name: "ANABRANCH_DEBUG",
+        meaning: "How much is said in NCCL's log, of which NCCL_DEBUG shows a part",
+        expected: "WARN, INFO or TRACE",
+        default: "INFO",
+    },
+];
+
+/// Variables of this name that others read.
+const OTHERS: &[&str] = &["ANABRANCH_SOAK_", "ANABRANCH_RECORD", "ANABRANCH_COMMIT", "ANABRANCH_TEST_"];
+
+/// Which interfaces are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interfaces {
+    is_default: bool,
+    except: bool,
+    whole: bool,
+    names: Vec<String>,
+}
+
+impl Default for Interfaces {
+    fn default() -> Self {
+        let names = ["lo", "docker", "virbr"].map(String::from).to_vec();
+        Interfaces { is_default: true, except: true, whole: false, names }
+    }
+}
+
+impl Interfaces {
+    /// Reads a list as NCCL does: `^` all others, `=` whole names, else beginnings.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let (except, rest) = text.strip_prefix('^').map_or((false, text), |rest| (true, rest));
+        let (whole, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
+        let names: Vec<String> =
+            rest.split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect();
+        if names.is_empty() {
+            return Err(format!("found `{text}`, expected names of interfaces"));
+        }
+        Ok(Interfaces { is_default: false, except, whole, names })
+    }
+
+    fn named(&self, name: &str) -> bool {
+        self.names.iter().any(|of| if self.whole { name == of } else { name.starts_with(of.as_str()) })
+    }
+
+    pub(crate) fn wants(&self, name: &str, is_loopback: bool) -> bool {
+        self.named(name) != self.except && !(self.is_default && is_loopback)
+    }
+
+    pub(crate) fn is_default(&self) -> bool {
+        self.is_default
+    }
+
+    /// The first name that is wanted and fits none of these.
+    pub(crate) fn missing(&self, names: &[&str]) -> Option<&str> {
+        let fits =
+            |of: &String| names.iter().any(|name| if self.whole { *name == of } else { name.starts_with(of.as_str()) });
+        (!self.except).then(|| self.names.iter().find(|of| !fits(of)).map(String::as_str))?
+    }
+}
+
+/// What holds for this process.
+#[derive(Clone, Debug)]
+pub(crate) struct Configuration {
+    pub(crate) interfaces: Interfaces,
+    pub(crate) scheme: HostParameters,
+    pub(crate) transport: TransportParameters,
+    pub(crate) wire: WireParameters,
+    pub(crate) level: Level,
+}
+
+/// A key of a scenario with its value, and where it was said.
+struct Said {
+    by: String,
+    path: Vec<String>,
+    value: Raw,
+}
+
+impl Said {
+    fn wrong(&self, error: impl std::fmt::Display) -> String {
+        format!("{}: {}: {error}", self.by, self.path.join("."))
+    }
+}
+
+impl Configuration {
+    /// Reads variables.
+    ///
+    /// # Errors
+    /// One line that names the variable, what it says and what is allowed.
+    pub(crate) fn read(all: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
+        let all: Vec<(String, String)> = all.into_iter().collect();
+        let names = || VARIABLES.iter().map(|variable| variable.name);
+        for (name, _) in all.iter().filter(|(name, _)| name.starts_with("ANABRANCH_")) {
+            if names().all(|known| known != name) && !OTHERS.iter().any(|other| name.starts_with(other)) {
+                let allowed: Vec<&str> = names().collect();
+                return Err(match nearest(name, names()) {
+                    Some(near) => format!("there is no variable {name} (did you mean {near}?)"),
+                    None => format!("there is no variable {name}; allowed are {}", allowed.join(", ")),
+                });
+            }
+        }
+        let get = |name: &str| all.iter().find(|(of, _)| of == name).map(|(_, text)| text.trim());
+        let given = |name: &str| get(name).filter(|text| !text.is_empty());
+        let mut said = Vec::new();
+        if let Some(path) = given("ANABRANCH_CONFIG") {
+            read_file(path, &mut said)?;
+        }
+        for entry in given("ANABRANCH_SET").unwrap_or_default().split(';').filter(|entry| !entry.trim().is_empty()) {
+            said.push(read_entry(entry)?);
+        }
+        let keys = [
+            ("ANABRANCH_SCHEME", "load_balancer.scheme"),
+            ("ANABRANCH_PATHS", "wire.labels"),
+            ("ANABRANCH_MTU", "wire.payload"),
+            ("ANABRANCH_RATE", "wire.rate"),
+            ("ANABRANCH_CONGESTION_CONTROL", "transport.congestion_control"),
+            ("ANABRANCH_GIVE_UP", "wire.give_up"),
+        ];
+        for (name, key) in keys {
+            if let Some(text) = given(name) {
+                let value = text.parse().map_or_else(|_| Raw::Text(text.into()), Raw::Int);
+                said.push(Said { by: name.into(), path: key.split('.').map(String::from).collect(), value });
+            }
+        }
+        let (scheme, transport, wire) = settle(&said)?;
+        let interfaces = match given("ANABRANCH_IFNAME").or_else(|| given("NCCL_SOCKET_IFNAME")) {
+            Some(text) => Interfaces::read(text).map_err(|error| format!("ANABRANCH_IFNAME: {error}"))?,
+            None => Interfaces::default(),
+        };
+        let level = match given("ANABRANCH_DEBUG").map(str::to_uppercase).as_deref() {
+            None | Some("INFO") => Level::Info,
+            Some("WARN") => Level::Warn,
+            Some("TRACE") => Level::Trace,
+            Some(other) => return Err(format!("ANABRANCH_DEBUG: found `{other}`, expected WARN, INFO or TRACE")),
+        };
+        Ok(Configuration { interfaces, scheme, transport, wire, level })
+    }
+
+    /// Payload bytes of a full packet of an interface that carries packets of `mtu` bytes.
+    pub(crate) fn payload(&self, mtu: u64, is_ipv6: bool) -> u64 {
+        match self.wire.payload {
+            Auto::Value(payload) => payload.0,
+            Auto::Auto => {
+                let headers = anabranch_endpoint::header::DATA_HEADER as u64 + if is_ipv6 { 48 } else { 28 };
+                mtu.saturating_sub(headers).clamp(64, MOST_PAYLOAD)
+            }
+        }
+    }
+
+    /// What an endpoint of an interface is told.
+    ///
+    /// # Errors
+    /// Where packets would be too large.
+    pub(crate) fn settings(
+        &self,
+        speed: u32,
+        mtu: u64,
+        is_ipv6: bool,
+        seed: u64,
+    ) -> Result<anabranch_endpoint::Settings, SetError> {
+        let mut wire = self.wire.clone();
+        wire.payload = Auto::Value(Bytes(self.payload(mtu, is_ipv6)));
+        let rate = Rate(u64::from(speed) * 1_000_000);
+        let settings = wire.settings(&self.transport, self.scheme.clone(), rate, seed)?;
+        Ok(anabranch_endpoint::Settings {
+            most_message: (crate::message::PIECE + crate::message::PIECE_HEADER) as u64,
+            most_streams: MOST_STREAMS,
+            most_peers: MOST_PEERS as usize,
+            ..settings
+        })
+    }
+}
+
+/// Streams from one peer: connections at a time, one after the other uses them.
+const MOST_STREAMS: usize = 4096;
+/// Other ranks that a device talks to.
+pub(crate) const MOST_PEERS: u32 = 16_384;
+
+fn raw(value: &toml::Value) -> Option<Raw> {
+    Some(match value {
+        toml::Value::Boolean(value) => Raw::Bool(*value),
+        toml::Value::Integer(value) => Raw::Int(*value),
+        toml::Value::Float(value) => Raw::Float(*value),
+        toml::Value::String(value) => Raw::Text(value.clone()),
+        toml::Value::Array(values) => Raw::List(values.iter().map(raw).collect::<Option<_>>()?),
+        toml::Value::Datetime(_) | toml::Value::Table(_) => return None,
+    })
+}
+
+/// The sections of a file that a real network reads.
+fn read_file(path: &str, said: &mut Vec<Said>) -> Result<(), String> {
+    let by = format!("ANABRANCH_CONFIG={path}");
+    let text = fs::read_to_string(Path::new(path)).map_err(|error| format!("{by}: {error}"))?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        format!("{by}, line {line}: {}", error.message())
+    })?;
+    for section in ["load_balancer", "transport", "wire"] {
+        match table.get(section) {
+            None => {}
+            Some(toml::Value::Table(table)) => flatten(&by, &[section], table, said)?,
+            Some(_) => return Err(format!("{by}: [{section}] is a section")),
+        }
+    }
+    Ok(())
+}
+
+fn flatten(by: &str, path: &[&str], table: &toml::Table, said: &mut Vec<Said>) -> Result<(), String> {
+    for (key, value) in table {
+        let path = [path, &[key.as_str()]].concat();
+        match (value, raw(value)) {
+            (toml::Value::Table(table), _) => flatten(by, &path, table, said)?,
+            (_, Some(value)) => {
+                let path = path.into_iter().map(String::from).collect();
+                said.push(Said { by: by.into(), path, value });
+            }
+            (_, None) => return Err(format!("{by}: {}: found {value}, expected a value", path.join("."))),
+        }
+    }
+    Ok(())
+}
+
+/// An entry of `ANABRANCH_SET`.
+fn read_entry(entry: &str) -> Result<Said, String> {
+    let expected = "expected key=value, for example transport.ack_every=4";
+    let (key, text) =
+        entry.split_once('=').ok_or_else(|| format!("ANABRANCH_SET: found `{}`, {expected}", entry.trim()))?;
+    let text = text.trim();
+    let value = format!("value = {text}").parse::<toml::Table>().ok().and_then(|table| raw(table.get("value")?));
+    let path = key.trim().split('.').map(|part| part.trim().to_string()).collect();
+    Ok(Said { by: "ANABRANCH_SET".into(), path, value: value.unwrap_or_else(|| Raw::Text(text.into())) })
+}
+
+/// What was said, on top of the defaults; who speaks last wins.
+fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WireParameters), String> {
+    let last = |section: &str, keys: &[&str]| {
+        let is_it = |of: &&Said| of.path.len() == 2 && of.path[0] == section && keys.contains(&of.path[1].as_str());
+        said.iter().rev().find(is_it)
+    };
+    let text = |of: &Said| match &of.value {
+        Raw::Text(text) => Ok(text.clone()),
+        other => Err(of.wrong(format!("found {other}, expected a name"))),
+    };
+    let mut transport = named_transport("uet", |kinds| kinds)?;
+    if let Some(of) = last("transport", &["kind"]) {
+        let kind = text(of)?;
+        transport = named_transport(&kind, |why| of.wrong(why))?;
+    } else if let TransportParameters::Uet(uet) = &mut transport {
+        let control = Raw::Text("dctcp".into());
+        uet.uet.set("congestion_control", &control).map_err(|error| error.to_string())?;
+    }
+    let mut scheme = HostParameters::named("reps").map_err(|error| error.to_string())?;
+    if let Some(of) = last("load_balancer", &["scheme", "host"]) {
+        let name = text(of)?;
+        scheme = match HostParameters::named(&name) {
+            Ok(host) => host,
+            Err(_) => registry::resolve(&name).map(|(host, _)| host).map_err(|error| of.wrong(error))?,
+        };
+    }
+    let mut wire = WireParameters::default();
+    for of in said {
+        let path: Vec<&str> = of.path.iter().map(String::as_str).collect();
+        let set = match path[..] {
+            ["wire", key] => wire.set(key, &of.value),
+            ["transport", "kind"] | ["load_balancer", "scheme" | "host" | "switch"] => Ok(()),
+            ["transport", key] => transport.parameters_mut().set(key, &of.value),
+            ["transport", name, key] => match transport.control_parameters_mut(name) {
+                Some(parameters) => parameters.set(key, &of.value),
+                None => return Err(of.wrong(format!("there is no [transport.{name}]"))),
+            },
+            ["load_balancer", name, key] => set_scheme(&mut scheme, name, key, of)?,
+            _ => {
+                return Err(of.wrong("there is no such key; sections are load_balancer, transport and wire"));
+            }
+        };
+        set.map_err(|error| of.wrong(error))?;
+    }
+    scheme.check().map_err(|error| format!("[load_balancer]: {error}"))?;
+    transport.check().map_err(|error| format!("[transport]: {error}"))?;
+    wire.check().map_err(|error| format!("[wire]: {error}"))?;
+    Ok((scheme, transport, wire))
+}
+
+fn named_transport(kind: &str, wrong: impl Fn(String) -> String) -> Result<TransportParameters, String> {
+    let kinds: Vec<&str> = TRANSPORTS.iter().map(|about| about.name).collect();
+    TransportParameters::named(kind)
+        .ok_or_else(|| wrong(format!("found `{kind}`, expected one of {}", kinds.join(", "))))
+}
+
+/// A parameter of a scheme, which need not be the one in use: a file may have tables for several.
+fn set_scheme(scheme: &mut HostParameters, name: &str, key: &str, of: &Said) -> Result<Result<(), SetError>, String> {
+    let (other, switch) = (HostParameters::named(name), SwitchParameters::named(name));
+    if other.is_err() && switch.is_err() {
+        return Err(of.wrong(format!("there is no scheme `{name}`")));
+    }
+    // Switches of a real network do what they do.
+    if switch.is_ok_and(|mut switch| switch.parameters_mut().set(key, &of.value).is_ok()) && scheme.name() != name {
+        return Ok(Ok(()));
+    }
+    Ok(match other {
+        _ if scheme.name() == name => scheme.parameters_mut().set(key, &of.value),
+        Ok(mut other) => other.parameters_mut().set(key, &of.value),
+        Err(_) => Ok(()),
+    })
+}
+
+/// A time as people write it in variables.
+pub(crate) fn seconds(time: Time) -> String {
+    format!("{} s", time.as_seconds())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_settings::Setting;
+
+    fn read(all: &[(&str, &str)]) -> Result<Configuration, String> {
+        Configuration::read(all.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    }
+
+    #[test]
+    fn variables_say_what_holds() {
+        let usual = read(&[("PATH", "/bin"), ("ANABRANCH_SCHEME", "")]).unwrap();
+        assert_eq!((usual.scheme.name(), usual.wire.labels, usual.level), ("reps", 8, Level::Info));
+        let set = read(&[
+            ("ANABRANCH_SCHEME", "hopper"),
+            ("ANABRANCH_PATHS", "16"),
+            ("ANABRANCH_MTU", "1400B"),
+            ("ANABRANCH_RATE", "25Gbps"),
+            ("ANABRANCH_GIVE_UP", "3s"),
+            ("ANABRANCH_SET", "transport.ack_every=4; wire.labels=2;transport.congestion_control=smartt"),
+            ("ANABRANCH_DEBUG", "trace"),
+            ("ANABRANCH_IFNAME", "^lo"),
+        ])
+        .unwrap();
+        assert_eq!((set.scheme.name(), set.wire.labels, set.level), ("hopper", 16, Level::Trace));
+        assert_eq!((set.wire.rate, set.wire.give_up), (Auto::Value(Rate::gbps(25)), Time::from_us(3_000_000)));
+        let TransportParameters::Uet(uet) = &set.transport else { panic!("uet") };
+        assert_eq!((uet.uet.ack_every, uet.uet.congestion_control.write()), (4, Raw::Text("smartt".into())));
+        let settings = set.settings(40_000, 9000, false, 1).unwrap();
+        assert_eq!((settings.mtu(), settings.rate, settings.labels), (1400, Rate::gbps(25), 16));
+    }
+
+    #[test]
+    fn packets_fit_the_interface() {
+        let usual = read(&[]).unwrap();
+        // 56 B of ours, 8 B UDP, 20 B IPv4 or 40 B IPv6.
+        assert_eq!([usual.payload(1500, false), usual.payload(1500, true)], [1416, 1396]);
+        assert_eq!([usual.payload(65_536, false), usual.payload(9000, false)], [8900, 8900]);
+        let settings = usual.settings(40_000, 1500, false, 1).unwrap();
+        assert_eq!((settings.mtu(), settings.rate), (1416, Rate::gbps(40)), "40,000 Mbit/s");
+    }
+
+    #[test]
+    fn mistakes_are_one_line_that_helps() {
+        let refused = |all: &[(&str, &str)], words: &[&str]| {
+            let error = read(all).unwrap_err();
+            assert!(!error.contains('\n') && words.iter().all(|word| error.contains(word)), "{error}");
+        };
+        refused(&[("ANABRANCH_SHEME", "reps")], &["ANABRANCH_SHEME", "did you mean ANABRANCH_SCHEME?"]);
+        refused(&[("ANABRANCH_SCHEME", "hoper")], &["ANABRANCH_SCHEME", "hoper", "hopper"]);
+        refused(&[("ANABRANCH_PATHS", "300")], &["labels", "300", "256"]);
+        refused(&[("ANABRANCH_PATHS", "many")], &["ANABRANCH_PATHS", "many", "a whole number"]);
+        refused(&[("ANABRANCH_MTU", "9000B")], &["payload", "8900B"]);
+        refused(&[("ANABRANCH_RATE", "25")], &["ANABRANCH_RATE", "25", "Gbps"]);
+        refused(&[("ANABRANCH_DEBUG", "loud")], &["ANABRANCH_DEBUG", "LOUD", "WARN, INFO or TRACE"]);
+        refused(&[("ANABRANCH_SET", "wire.lables=3")], &["ANABRANCH_SET", "did you mean `labels`?"]);
+        refused(&[("ANABRANCH_SET", "topology.hosts=3")], &["ANABRANCH_SET", "topology.hosts", "wire"]);
+        refused(&[("ANABRANCH_SET", "labels")], &["ANABRANCH_SET", "key=value"]);
+        refused(&[("ANABRANCH_CONFIG", "/no/such/file")], &["ANABRANCH_CONFIG=/no/such/file"]);
+        refused(&[("ANABRANCH_CONGESTION_CONTROL", "cubic")], &["ANABRANCH_CONGESTION_CONTROL", "cubic", "dctcp"]);
+        refused(&[("ANABRANCH_IFNAME", "^")], &["ANABRANCH_IFNAME"]);
+    }
+
+    #[test]
+    fn a_scenario_is_a_configuration() {
+        let path = std::env::temp_dir().join(format!("anabranch-nccl-{}.toml", std::process::id()));
+        let text = "[topology]\nkind = \"leaf-spine\"\n[load_balancer]\nscheme = \"flowbender\"\n\
+            [transport]\nack_every = 2\n[wire]\nlabels = 4\n";
+        fs::write(&path, text).unwrap();
+        let name = path.to_str().unwrap().to_string();
+        let read_it = || read(&[("ANABRANCH_CONFIG", &name), ("ANABRANCH_PATHS", "5")]);
+        let configuration = read_it().unwrap();
+        assert_eq!((configuration.scheme.name(), configuration.wire.labels), ("flowbender", 5), "variables win");
+        fs::write(&path, "[wire]\nlabels = = 4\n").unwrap();
+        let error = read_it().unwrap_err();
+        assert!(error.contains("line 2"), "{error}");
+        fs::write(&path, "[load_balancer.reps]\nbuffer = 4\n").unwrap();
+        let error = read_it().unwrap_err();
+        assert!(error.contains("load_balancer.reps.buffer"), "{error}");
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,164 @@
+//! Two nodes on a network in memory.
+#![allow(dead_code, unreachable_pub)]
+
+use anabranch_endpoint::{Endpoint, Settings};
+use anabranch_settings::Never;
+use anabranch_transport::{
+    TransportParameters,
+    uet::{RtoRule, UetTransport},
+};
+use anabranch_units::{Bytes, Rate, Time};
+use anabranch_wire::{
+    Driver,
+    memory::{Link, Memory as Network, MemoryPath},
+};
+use nccl_net_anabranch::{
+    Buffer, Connecting, Done, Failure, Memory, Node,
+    handle::Handle,
+    ids::Id,
+};
+use std::{cell::RefCell, net::SocketAddr, rc::Rc};
+
+/// Memory that both the test and the node hold; a write or read beyond its end panics.
+#[derive(Clone, Debug)]
+pub struct Shared(pub Rc<RefCell<Vec<u8>>>);
+
+impl Shared {
+    pub fn of(bytes: Vec<u8>) -> Self {
+        Shared(Rc::new(RefCell::new(bytes)))
+    }
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.borrow().clone()
+    }
+}
+
+impl Memory for Shared {
+    fn read(&self, from: u64, into: &mut [u8]) {
+        into.copy_from_slice(&self.0.borrow()[from as usize..][..into.len()]);
+    }
+    fn write(&mut self, to: u64, bytes: &[u8]) {
+        self.0.borrow_mut()[to as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+pub type TestNode = Node<MemoryPath, Shared>;
+
+pub fn address(host: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1 + host as u8], 7000))
+}
+
+pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
+    let mut uet = UetTransport::default();
+    uet.uet.mtu = Bytes(mtu);
+    uet.uet.header = Bytes(98);
+    uet.uet.rto_rule = RtoRule::Measured;
+    uet.uet.early_loss = Never::Value(Time::from_us(20));
+    Settings {
+        transport: TransportParameters::Uet(uet),
+        seed,
+        labels,
+        rate: Rate::gbps(10),
+        calibrations: 4,
+        patience: Time::from_us(100),
+        give_up: Time::from_us(1_000_000),
+        most_message: (256 << 10) + 32,
+        most_held: 1 << 21,
+        most_streams: 256,
+        ..Settings::default()
+    }
+}
+
+pub struct Pair {
+    pub network: Network,
+    pub nodes: [TestNode; 2],
+}
+
+impl Pair {
+    pub fn new(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
+        let network = Network::new(seed, settings[0].labels, link.clone());
+        let mut host = 0;
+        let nodes = settings.map(|settings| {
+            let path = network.host(address(host));
+            host += 1;
+            Node::new(Driver::new(Endpoint::new(settings), path))
+        });
+        Pair { network, nodes }
+    }
+
+    /// A fast network without faults.
+    pub fn usual(seed: u64) -> Self {
+        let link = Link::new(Rate::gbps(10), Time::from_us(5));
+        Pair::new(seed, &link, [settings(seed, 1000, 4), settings(seed + 1, 1000, 4)])
+    }
+
+    /// A listener of a host, and its handle.
+    pub fn listen(&mut self, host: usize) -> (Id, Handle) {
+        let (id, key) = self.nodes[host].listen().unwrap();
+        let settings = self.nodes[host].driver().endpoint().0.settings();
+        let (labels, payload) = (settings.labels as u16, settings.mtu() as u16);
+        (id, Handle { at: address(host), labels, payload, key })
+    }
+
+    /// Both work, then the clock moves on; false where it does not.
+    pub fn step(&mut self) -> bool {
+        let mut next: Option<Time> = None;
+        for node in &mut self.nodes {
+            // What breaks a node its callers hear of.
+            let due = node.work().ok().flatten();
+            next = [next, due].into_iter().flatten().min();
+        }
+        let now = self.network.now();
+        self.network.advance(next.unwrap_or(Time::MAX).max(now + Time::from_ps(1)).min(now + Time::from_us(1000)));
+        self.network.now() > now
+    }
+
+    /// Until something is there; panics where it takes more than some seconds.
+    pub fn until<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let limit = self.network.now() + Time::from_us(8_000_000);
+        loop {
+            if let Some(found) = look(self) {
+                return found;
+            }
+            assert!(self.network.now() < limit, "{what}");
+            self.step();
+        }
+    }
+
+    /// A connection from a host to the other one: sender and receiver.
+    pub fn connect(&mut self, from: usize) -> (Id, Id) {
+        let (listener, handle) = self.listen(1 - from);
+        let (mut attempt, mut sender, mut receiver) = (None, None, None);
+        let ends = self.until("a connection", |pair| {
+            if sender.is_none() {
+                match pair.nodes[from].connect(&handle, attempt).unwrap() {
+                    Connecting::Wait(id) => attempt = Some(id),
+                    Connecting::Done(id) => sender = Some(id),
+                }
+            }
+            receiver = receiver.or(pair.nodes[1 - from].accept(listener).unwrap());
+            sender.zip(receiver)
+        });
+        self.nodes[1 - from].close_listener(listener).unwrap();
+        ends
+    }
+
+    /// A receive of one buffer.
+    pub fn receive(&mut self, host: usize, receiver: Id, size: usize, tag: i32) -> (Id, Shared) {
+        let memory = Shared::of(vec![0; size]);
+        let buffer = Buffer { memory: memory.clone(), size: size as u64, tag };
+        (self.nodes[host].receive(receiver, vec![buffer]).unwrap(), memory)
+    }
+
+    /// Until a request is done or has failed.
+    pub fn finish(&mut self, host: usize, request: Id) -> Result<Done, Failure> {
+        self.until("a request", |pair| pair.nodes[host].test(request).transpose())
+    }
+
+    /// Sends a message as soon as there is room.
+    pub fn send(&mut self, host: usize, sender: Id, bytes: &[u8], tag: i32) -> Result<Id, Failure> {
+        let memory = Shared::of(bytes.to_vec());
+        self.until("room", |pair| {
+            pair.nodes[host].send(sender, memory.clone(), bytes.len() as u64, tag).transpose()
+        })
+    }
+}

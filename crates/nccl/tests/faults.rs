@@ -1,0 +1,209 @@
+//! What goes wrong is told to both ends, within a stated time, and nothing hangs.
+
+mod common;
+
+use anabranch_units::{Rate, Time};
+use anabranch_wire::memory::Link;
+use common::{Pair, Shared, settings};
+use nccl_net_anabranch::{Buffer, Connecting, abi::Code};
+
+/// Cuts every link from now on.
+fn cut(pair: &Pair) {
+    let mut dead = Link::new(Rate::gbps(10), Time::from_us(5));
+    dead.cuts.push((Time::ZERO, Time::MAX));
+    for label in 0..4 {
+        pair.network.set(0, 1, label, dead.clone());
+        pair.network.set(1, 0, label, dead.clone());
+    }
+}
+
+#[test]
+fn a_peer_that_is_gone_is_found_by_both_who_wait() {
+    let mut pair = Pair::usual(1);
+    let (sender, receiver) = pair.connect(0);
+    let (first, memory) = pair.receive(1, receiver, 100_000, 7);
+    let sent = pair.send(0, sender, &[5; 100_000], 7).unwrap();
+    assert_eq!(pair.finish(0, sent).unwrap().sizes(), [100_000]);
+    assert_eq!(pair.finish(1, first).unwrap().sizes(), [100_000]);
+    assert_eq!(memory.bytes(), [5; 100_000]);
+    let (waits, _) = pair.receive(1, receiver, 8, 7);
+    cut(&pair);
+    let began = pair.network.now();
+    // The sender has nothing under way, and the receiver nothing that it is owed: a ping a second asks.
+    assert_eq!(pair.finish(1, waits).unwrap_err().code, Code::Remote);
+    // Within the time to give up (1 s), a second until the ping, and the timeouts that count it.
+    assert!(pair.network.now() - began < Time::from_us(4_000_000), "{}", pair.network.now() - began);
+    let failure = pair.until("the sender", |pair| pair.nodes[0].send(sender, Shared::of(vec![]), 0, 7).err());
+    assert_eq!(failure.code, Code::Remote);
+    assert!(failure.message.contains("1 s"), "{failure}");
+    let again = pair.nodes[0].send(sender, Shared::of(vec![]), 0, 7).unwrap_err();
+    assert_eq!((again.code, again.message.as_str()), (Code::Remote, ""), "said once");
+    pair.nodes[0].close_sender(sender).unwrap();
+    pair.nodes[1].close_receiver(receiver).unwrap();
+    assert!(pair.nodes.iter().all(|node| !node.is_used() && node.requests() == 0));
+}
+
+#[test]
+fn an_idle_connection_lives() {
+    let mut pair = Pair::usual(2);
+    let (sender, receiver) = pair.connect(0);
+    let end = pair.network.now() + Time::from_us(30_000_000);
+    while pair.network.now() < end {
+        pair.step();
+    }
+    let (request, _) = pair.receive(1, receiver, 8, 0);
+    pair.send(0, sender, &[1; 8], 0).unwrap();
+    assert_eq!(pair.finish(1, request).unwrap().sizes(), [8]);
+}
+
+#[test]
+fn a_receive_smaller_than_its_send_is_wrong_at_both_ends() {
+    let mut pair = Pair::usual(3);
+    let (sender, receiver) = pair.connect(0);
+    let (request, _) = pair.receive(1, receiver, 99, 0);
+    let failure = pair.send(0, sender, &[1; 100], 0).unwrap_err();
+    assert_eq!(failure.code, Code::Usage);
+    assert!(failure.message.contains("100 B") && failure.message.contains("99 B"), "{failure}");
+    let failure = pair.finish(1, request).unwrap_err();
+    assert_eq!(failure.code, Code::Usage);
+    assert!(failure.message.contains("100 B"), "{failure}");
+}
+
+#[test]
+fn handles_that_lead_nowhere() {
+    let mut pair = Pair::usual(4);
+    let (listener, mut handle) = pair.listen(1);
+    handle.payload = 2000;
+    let failure = pair.nodes[0].connect(&handle, None).unwrap_err();
+    assert_eq!(failure.code, Code::Usage);
+    assert!(failure.message.contains("2000 B") && failure.message.contains("ANABRANCH_MTU"), "{failure}");
+    handle.payload = 1000;
+    pair.nodes[1].close_listener(listener).unwrap();
+    let mut attempt = None;
+    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt) {
+        Ok(Connecting::Wait(id)) => {
+            attempt = Some(id);
+            None
+        }
+        Ok(Connecting::Done(_)) => panic!("connected"),
+        Err(failure) => Some(failure),
+    });
+    assert_eq!(failure.code, Code::Remote);
+    assert!(failure.message.contains("does not listen"), "{failure}");
+    assert!(!pair.nodes[0].is_used());
+}
+
+#[test]
+fn packets_of_another_size_are_told() {
+    let link = Link::new(Rate::gbps(10), Time::from_us(5));
+    let mut pair = Pair::new(5, &link, [settings(1, 1000, 4), settings(2, 1400, 4)]);
+    let (_, mut handle) = pair.listen(1);
+    // As if the handle had been right.
+    handle.payload = 1000;
+    let mut attempt = None;
+    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt) {
+        Ok(Connecting::Wait(id)) => {
+            attempt = Some(id);
+            None
+        }
+        Ok(Connecting::Done(_)) => panic!("connected"),
+        Err(failure) => Some(failure),
+    });
+    assert_eq!(failure.code, Code::Usage);
+    assert!(failure.message.contains("1400 B") && failure.message.contains("1000 B"), "{failure}");
+}
+
+#[test]
+fn closing_early_fails_the_other_end() {
+    let mut pair = Pair::usual(6);
+    let (sender, receiver) = pair.connect(0);
+    let (waits, _) = pair.receive(1, receiver, 8, 0);
+    pair.nodes[0].close_sender(sender).unwrap();
+    let failure = pair.finish(1, waits).unwrap_err();
+    assert_eq!(failure.code, Code::Remote);
+    assert!(failure.message.contains("closed"), "{failure}");
+    pair.nodes[1].close_receiver(receiver).unwrap();
+
+    let (sender, receiver) = pair.connect(1);
+    pair.receive(0, receiver, 8, 0);
+    pair.nodes[0].close_receiver(receiver).unwrap();
+    let failure = pair.until("the sender", |pair| pair.nodes[1].send(sender, Shared::of(vec![0; 4 << 20]), 8, 1).err());
+    assert_eq!(failure.code, Code::Remote);
+    // A sender that closes before anybody has accepted it.
+    let (listener, handle) = pair.listen(0);
+    let mut attempt = None;
+    let sender = pair.until("a sender", |pair| match pair.nodes[1].connect(&handle, attempt).unwrap() {
+        Connecting::Wait(id) => {
+            attempt = Some(id);
+            None
+        }
+        Connecting::Done(id) => Some(id),
+    });
+    pair.nodes[1].close_sender(sender).unwrap();
+    pair.until("quiet", |pair| pair.nodes[1].is_quiet().then_some(()));
+    let receiver = pair.until("a receiver", |pair| pair.nodes[0].accept(listener).unwrap());
+    let memory = Buffer { memory: Shared::of(vec![]), size: 0, tag: 0 };
+    assert_eq!(pair.nodes[0].receive(receiver, vec![memory]).unwrap_err().code, Code::Remote);
+}
+
+/// Whoever has received all may close and go: the sender hears what was complete, if not of every packet.
+#[test]
+fn what_was_complete_before_the_receiver_closed_is_done() {
+    for seed in 0..20 {
+        let mut pair = Pair::usual(seed);
+        let (sender, receiver) = pair.connect(0);
+        let (received, _) = pair.receive(1, receiver, 50_000, 0);
+        let sent = pair.send(0, sender, &[1; 50_000], 0).unwrap();
+        pair.finish(1, received).unwrap();
+        pair.nodes[1].close_receiver(receiver).unwrap();
+        let limit = pair.network.now() + Time::from_us(100_000);
+        while !pair.nodes[1].is_quiet() && pair.network.now() < limit {
+            pair.step();
+        }
+        pair.nodes[1].leave();
+        assert_eq!(pair.finish(0, sent).unwrap().sizes(), [50_000]);
+        assert_eq!(pair.nodes[0].send(sender, Shared::of(vec![]), 0, 0).unwrap_err().code, Code::Remote);
+        pair.nodes[0].close_sender(sender).unwrap();
+    }
+}
+
+#[test]
+fn numbers_that_name_nothing_and_too_many_requests() {
+    let mut pair = Pair::usual(7);
+    let (sender, receiver) = pair.connect(0);
+    let requests: Vec<_> = (0..32).map(|_| pair.receive(1, receiver, 8, 0).0).collect();
+    let buffer = || Buffer { memory: Shared::of(vec![0; 8]), size: 8, tag: 0 };
+    let failure = pair.nodes[1].receive(receiver, vec![buffer()]).unwrap_err();
+    assert_eq!(failure.code, Code::Internal);
+    assert!(failure.message.contains("32"), "{failure}");
+    let failure = pair.nodes[1].receive(receiver, (0..9).map(|_| buffer()).collect()).unwrap_err();
+    assert_eq!(failure.code, Code::Internal);
+    // One request done makes room for one.
+    pair.send(0, sender, &[1; 8], 0).unwrap();
+    pair.finish(1, requests[0]).unwrap();
+    assert_eq!(pair.nodes[1].test(requests[0]).unwrap_err().code, Code::Internal, "it is gone");
+    pair.receive(1, receiver, 8, 0);
+    pair.nodes[1].close_receiver(receiver).unwrap();
+    assert_eq!(pair.nodes[1].close_receiver(receiver).unwrap_err().code, Code::Internal);
+    assert_eq!(pair.nodes[1].test(requests[1]).unwrap_err().code, Code::Internal);
+    assert_eq!(pair.nodes[1].accept(receiver).unwrap_err().code, Code::Internal);
+    assert_eq!(pair.nodes[1].requests(), 0);
+}
+
+#[test]
+fn a_stream_is_used_again() {
+    let mut pair = Pair::usual(8);
+    for round in 0..40u8 {
+        let (sender, receiver) = pair.connect(0);
+        let (request, memory) = pair.receive(1, receiver, 3000, 0);
+        pair.send(0, sender, &[round; 3000], 0).unwrap();
+        pair.finish(1, request).unwrap();
+        assert_eq!(memory.bytes(), [round; 3000]);
+        pair.nodes[0].close_sender(sender).unwrap();
+        pair.nodes[1].close_receiver(receiver).unwrap();
+        pair.until("quiet", |pair| pair.nodes.iter_mut().all(|node| node.is_quiet()).then_some(()));
+    }
+    // Control and one for data: the path memory of the first connection serves all of them.
+    let (endpoint, _) = pair.nodes[0].driver().endpoint();
+    assert!(endpoint.counters().packets > 40 * 3);
+}
