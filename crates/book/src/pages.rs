@@ -225,6 +225,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("Engine", "engine.md"),
             ("Wire formats", "wire.md"),
+            ("In a collective library", "nccl.md"),
             ("Chunks over verbs", "verbs.md"),
             ("Specification", "specification.md"),
             ("Performance", "performance.md"),

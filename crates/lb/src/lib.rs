@@ -396,6 +396,8 @@ mod pages {
     struct Validation;
     #[doc = include_str!("../../../docs/verbs.md")]
     struct Verbs;
+    #[doc = include_str!("../../../docs/nccl.md")]
+    struct Nccl;
     #[doc = include_str!("../../../docs/wire.md")]
     struct Wire;
     #[doc = include_str!("../../../docs/workloads.md")]

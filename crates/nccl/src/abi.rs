@@ -254,8 +254,16 @@ pub type ReceiveV8 =
 pub type ReceiveV9 =
     unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut usize, *mut c_int, *mut Pointer, Out) -> c_int;
 /// `irecv` since version 10, with the profiler's handles.
-pub type ReceiveV10 =
-    unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut usize, *mut c_int, *mut Pointer, *mut Pointer, Out) -> c_int;
+pub type ReceiveV10 = unsafe extern "C" fn(
+    Pointer,
+    c_int,
+    *mut Pointer,
+    *mut usize,
+    *mut c_int,
+    *mut Pointer,
+    *mut Pointer,
+    Out,
+) -> c_int;
 /// `iflush`: receiver, how many, memory, bytes, handles of memory, request out.
 pub type Flush = unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut c_int, *mut Pointer, Out) -> c_int;
 /// `test`: request, whether it is done, sizes.
@@ -351,13 +359,7 @@ mod tests {
     #[test]
     fn tables_are_laid_out_as_nccl_expects() {
         assert_eq!(
-            [
-                size_of::<NetV8>(),
-                size_of::<NetV9>(),
-                size_of::<NetV10>(),
-                size_of::<NetV11>(),
-                size_of::<NetV12>()
-            ],
+            [size_of::<NetV8>(), size_of::<NetV9>(), size_of::<NetV10>(), size_of::<NetV11>(), size_of::<NetV12>()],
             [152, 160, 160, 176, 176]
         );
         macro_rules! offsets {

@@ -65,11 +65,8 @@ fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, Stri
             names.join(", ")
         ));
     }
-    let mut chosen: Vec<Found> = found
-        .iter()
-        .filter(|interface| wanted.wants(&interface.name, interface.is_loopback))
-        .cloned()
-        .collect();
+    let mut chosen: Vec<Found> =
+        found.iter().filter(|interface| wanted.wants(&interface.name, interface.is_loopback)).cloned().collect();
     // A machine that is alone talks to itself.
     if chosen.is_empty() && wanted.is_default() {
         chosen = found.iter().filter(|interface| interface.is_loopback).cloned().collect();

@@ -4,8 +4,9 @@
 
 use crate::{
     abi::{
-        Code, Config, EndV9, EndV11, HANDLE_BYTES, Logger, MOST_BYTES, MOST_RECEIVES, Name, NetV8, NetV9, NetV10, NetV11,
-        NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Table, Virtual, VirtualV12,
+        Code, Config, EndV9, EndV11, HANDLE_BYTES, Logger, MOST_BYTES, MOST_RECEIVES, Name, NetV8, NetV9, NetV10,
+        NetV11, NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Table, Virtual,
+        VirtualV12,
     },
     handle::{Handle, SCRATCH},
     host::HostMemory,
@@ -216,7 +217,12 @@ unsafe extern "C" fn get_properties_v12(device: c_int, out: *mut PropertiesV12) 
 
 /// # Safety
 /// `handle` points to 128 bytes, `out` to a pointer, both NCCL's to be written to; or they are null.
-unsafe fn begin_listen(process: &std::sync::Arc<Process>, device: c_int, handle: *mut u8, out: Out) -> Result<(), Failure> {
+unsafe fn begin_listen(
+    process: &std::sync::Arc<Process>,
+    device: c_int,
+    handle: *mut u8,
+    out: Out,
+) -> Result<(), Failure> {
     if handle.is_null() || out.is_null() {
         return Err(null("the handle or the communicator"));
     }
@@ -317,7 +323,13 @@ unsafe extern "C" fn connect_v10(
     unsafe { connect(device, handle, out, device_handle) }
 }
 
-unsafe extern "C" fn connect_v11(context: Pointer, device: c_int, handle: *mut u8, out: Out, device_handle: Out) -> c_int {
+unsafe extern "C" fn connect_v11(
+    context: Pointer,
+    device: c_int,
+    handle: *mut u8,
+    out: Out,
+    device_handle: Out,
+) -> c_int {
     enter("connect", || {
         let process = process::get()?;
         in_context(&process, context)?;
@@ -387,7 +399,9 @@ unsafe extern "C" fn reg_mr(communicator: Pointer, _data: Pointer, _size: usize,
     enter("regMr", || {
         let (device, id) = named(communicator, Kind::Sender).or_else(|_| named(communicator, Kind::Receiver))?;
         if kind != PTR_HOST {
-            return Err(Failure::internal(format!("memory of kind {kind}; only memory of the host ({PTR_HOST}) was offered")));
+            return Err(Failure::internal(format!(
+                "memory of kind {kind}; only memory of the host ({PTR_HOST}) was offered"
+            )));
         }
         // SAFETY: NCCL's to be written to.
         unsafe { put(out, "the handle of the memory", id.pointer(Kind::Memory, device)) }
@@ -458,7 +472,8 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
             return Err(null("an argument"));
         }
         let count = usize::try_from(count).ok().filter(|count| (1..=MOST_RECEIVES).contains(count));
-        let count = count.ok_or_else(|| Failure::internal(format!("allowed are 1 to {MOST_RECEIVES} receives at once")))?;
+        let count =
+            count.ok_or_else(|| Failure::internal(format!("allowed are 1 to {MOST_RECEIVES} receives at once")))?;
         // SAFETY: the caller's.
         let (data, sizes, tags) = unsafe {
             (

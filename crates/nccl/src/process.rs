@@ -87,7 +87,8 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
         return get();
     }
     let usage = |message| Failure::new(Code::Usage, message);
-    let all = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let all =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let configuration = Configuration::read(all).map_err(usage)?;
     log::at_most(configuration.level);
     let devices = device::find(&configuration.interfaces).map_err(usage)?;
@@ -108,12 +109,14 @@ pub(crate) fn end() {
 
 impl Process {
     fn new(configuration: Configuration, devices: Vec<Device>) -> Result<Self, Failure> {
-        let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|error| Failure::new(Code::System, error.to_string()));
+        let c_string =
+            |bytes: &[u8]| CString::new(bytes).map_err(|error| Failure::new(Code::System, error.to_string()));
         let rails = devices
             .into_iter()
             .take(usize::from(u8::MAX))
             .map(|device| {
-                let pci_path = device.pci_path.as_ref().map(|path| c_string(path.as_os_str().as_bytes())).transpose()?;
+                let pci_path =
+                    device.pci_path.as_ref().map(|path| c_string(path.as_os_str().as_bytes())).transpose()?;
                 Ok(Rail { name: c_string(device.name.as_bytes())?, pci_path, device, node: Mutex::new(None) })
             })
             .collect::<Result<_, Failure>>()?;

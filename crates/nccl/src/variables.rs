@@ -464,9 +464,9 @@ mod tests {
         fs::write(&path, "[wire]\nlabels = = 4\n").unwrap();
         let error = read_it().unwrap_err();
         assert!(error.contains("line 2"), "{error}");
-        fs::write(&path, "[load_balancer.reps]\nbuffer = 4\n").unwrap();
+        fs::write(&path, "[load_balancer.reps]\nbufer = 4\n").unwrap();
         let error = read_it().unwrap_err();
-        assert!(error.contains("load_balancer.reps.buffer"), "{error}");
+        assert!(error.contains("load_balancer.reps.bufer"), "{error}");
         fs::remove_file(&path).unwrap();
     }
 }

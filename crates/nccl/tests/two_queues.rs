@@ -113,8 +113,7 @@ impl Connection {
                     size: *size as u64,
                     tag: *tag,
                 });
-                let request =
-                    node.receive(self.receiver, buffers.collect()).map_err(|failure| failure.to_string())?;
+                let request = node.receive(self.receiver, buffers.collect()).map_err(|failure| failure.to_string())?;
                 self.receiving.push_back((self.posted, request, memory));
                 self.posted += 1;
             }

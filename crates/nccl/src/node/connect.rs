@@ -90,7 +90,15 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         endpoint.connect(now, peer);
         let connection = self.next_connection;
         self.next_connection = self.next_connection.wrapping_add(1);
-        let attempt = Attempt { peer, at: handle.at, connection, key: handle.key, sender: None, fate: Fate::default(), is_attached: true };
+        let attempt = Attempt {
+            peer,
+            at: handle.at,
+            connection,
+            key: handle.key,
+            sender: None,
+            fate: Fate::default(),
+            is_attached: true,
+        };
         let id = self.attempts.insert(attempt).ok_or_else(|| Failure::new(Code::System, "too many attempts"))?;
         self.ours.insert(connection, Ours::Attempt(id));
         self.peers.entry(peer).or_default().connections += 1;
@@ -107,8 +115,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
         let Some(Waiting { peer, connection, fate }) = of.waiting.pop_front() else { return Ok(None) };
         let is_well = fate.is_well();
-        let receiver =
-            Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, open: Vec::new(), fate };
+        let receiver = Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, open: Vec::new(), fate };
         let id = self.receivers.insert(receiver).ok_or_else(|| Failure::new(Code::System, "too many receivers"))?;
         if is_well {
             self.theirs.insert((peer, connection), id);

@@ -12,11 +12,7 @@ use anabranch_wire::{
     Driver,
     memory::{Link, Memory as Network, MemoryPath},
 };
-use nccl_net_anabranch::{
-    Buffer, Connecting, Done, Failure, Memory, Node,
-    handle::Handle,
-    ids::Id,
-};
+use nccl_net_anabranch::{Buffer, Connecting, Done, Failure, Memory, Node, handle::Handle, ids::Id};
 use std::{cell::RefCell, net::SocketAddr, rc::Rc};
 
 /// Memory that both the test and the node hold; a write or read beyond its end panics.
@@ -157,8 +153,6 @@ impl Pair {
     /// Sends a message as soon as there is room.
     pub fn send(&mut self, host: usize, sender: Id, bytes: &[u8], tag: i32) -> Result<Id, Failure> {
         let memory = Shared::of(bytes.to_vec());
-        self.until("room", |pair| {
-            pair.nodes[host].send(sender, memory.clone(), bytes.len() as u64, tag).transpose()
-        })
+        self.until("room", |pair| pair.nodes[host].send(sender, memory.clone(), bytes.len() as u64, tag).transpose())
     }
 }
