@@ -1,12 +1,14 @@
 //! The thread that does what is due where NCCL has not called for a while: late answers, retransmissions, the last words of a
 //! closed connection. It sleeps while NCCL calls, and is gone before the last communicator is: NCCL unloads us then.
 
-use crate::process::Process;
+use crate::{
+    process::Process,
+    thread::{self, Thread},
+};
 use anabranch_units::Time;
 use std::{
     io,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
     time::Duration,
 };
 
@@ -27,7 +29,7 @@ pub(crate) struct Helper {
 #[derive(Debug, Default)]
 struct Running {
     communicators: usize,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 #[derive(Debug, Default)]
@@ -47,8 +49,7 @@ impl Helper {
         if running.thread.is_none() {
             *lock(&self.signal.stop) = false;
             let (signal, process) = (Arc::clone(&self.signal), Arc::clone(process));
-            let thread = std::thread::Builder::new().name("anabranch-nccl".into());
-            running.thread = Some(thread.spawn(move || run(&signal, &process))?);
+            running.thread = Some(thread::spawn(move || run(&signal, &process))?);
         }
         running.communicators += 1;
         Ok(())
@@ -74,8 +75,7 @@ impl Helper {
         *lock(&self.signal.stop) = true;
         self.signal.changed.notify_all();
         if let Some(thread) = running.thread.take() {
-            // It ends by itself, or has panicked and is gone already.
-            let _ = thread.join();
+            thread.join();
         }
     }
 }

@@ -17,6 +17,7 @@ mod log;
 pub mod message;
 mod node;
 mod process;
+mod thread;
 mod variables;
 
 pub use node::{Buffer, Connecting, Done, Failure, MOST_CONNECTIONS, Memory, Node};

@@ -1,0 +1,48 @@
+//! A thread that leaves nothing behind with whoever starts it: `std::thread::spawn` keeps a destructor in the caller's
+//! thread-local storage, which holds the library in memory after NCCL has unloaded it.
+
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::c_void,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
+};
+
+/// A thread to be waited for.
+#[derive(Debug)]
+pub(crate) struct Thread(libc::pthread_t);
+
+type Body = Box<dyn FnOnce() + Send>;
+
+extern "C" fn begin(body: *mut c_void) -> *mut c_void {
+    // SAFETY: made of a box in `spawn`, for this call alone.
+    let body = unsafe { Box::from_raw(body.cast::<Body>()) };
+    // Whoever joins sees no difference.
+    let _ = catch_unwind(AssertUnwindSafe(body));
+    ptr::null_mut()
+}
+
+/// Starts a thread.
+pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    let body: Box<Body> = Box::new(Box::new(body));
+    let body = Box::into_raw(body);
+    let mut thread = 0;
+    // SAFETY: `begin` takes the box, which nobody else has.
+    let code = unsafe { libc::pthread_create(&mut thread, ptr::null(), begin, body.cast()) };
+    if code != 0 {
+        // SAFETY: no thread has taken it.
+        drop(unsafe { Box::from_raw(body) });
+        return Err(io::Error::from_raw_os_error(code));
+    }
+    Ok(Thread(thread))
+}
+
+impl Thread {
+    /// Waits until it has ended.
+    pub(crate) fn join(self) {
+        // SAFETY: it was started, and is joined once. It can only fail where it is no thread.
+        unsafe { libc::pthread_join(self.0, ptr::null_mut()) };
+    }
+}
