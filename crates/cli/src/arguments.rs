@@ -403,6 +403,9 @@ pub(crate) struct Bench {
     /// Measures 65,536 hosts as well, once: needs up to 16 GiB
     #[arg(long)]
     pub(crate) large: bool,
+    /// Measures what packets cost on real sockets instead, over the loopback interface, beside plain sockets
+    #[arg(long, conflicts_with_all = ["small", "large", "threads"])]
+    pub(crate) wire: bool,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

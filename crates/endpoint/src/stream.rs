@@ -137,6 +137,8 @@ impl Outgoing {
 struct Assembly {
     /// The PSN of its first packet.
     first: u64,
+    /// Its length, and its bytes as far as the last packet that has come.
+    length: u64,
     bytes: Vec<u8>,
     missing: u64,
     checksum: u32,
@@ -195,9 +197,7 @@ impl Incoming {
         let (ahead, first) = (u64::from(data.message - self.next), data.psn - index);
         let known = self.messages.get(ahead as usize).and_then(Option::as_ref);
         match known {
-            Some(known) => {
-                (known.first, known.bytes.len() as u64, known.checksum) == (first, data.length, data.checksum)
-            }
+            Some(known) => (known.first, known.length, known.checksum) == (first, data.length, data.checksum),
             None if ahead == 0 => first == self.next_first,
             None => first >= self.next_first + ahead,
         }
@@ -221,8 +221,8 @@ impl Incoming {
         *held += data.length;
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);
-        let bytes = vec![0; data.length as usize];
-        self.messages[ahead as usize] = Some(Assembly { first, bytes, missing, checksum: data.checksum });
+        let (length, bytes) = (data.length, Vec::with_capacity(data.length as usize));
+        self.messages[ahead as usize] = Some(Assembly { first, length, bytes, missing, checksum: data.checksum });
         true
     }
 
@@ -247,8 +247,15 @@ impl Incoming {
             && let Some(Some(assembly)) = self.messages.get_mut(ahead as usize)
         {
             let from = (u64::from(data.index) * mtu) as usize;
-            if let Some(place) = assembly.bytes.get_mut(from..from + payload.len()) {
-                place.copy_from_slice(payload);
+            let (to, bytes) = (from + payload.len(), &mut assembly.bytes);
+            if to as u64 <= assembly.length {
+                // Nothing is written twice where packets come in order.
+                if bytes.len() <= from {
+                    bytes.resize(from, 0);
+                    bytes.extend_from_slice(payload);
+                } else if let Some(place) = bytes.get_mut(from..to) {
+                    place.copy_from_slice(payload);
+                }
                 assembly.missing = assembly.missing.saturating_sub(1);
             }
         }

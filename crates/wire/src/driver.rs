@@ -79,7 +79,8 @@ impl<D: Datapath> Driver<D> {
             self.endpoint.handle_timeout(now);
             let sent = self.transmit(now)?;
             let blocked = self.sent < self.made;
-            if received == 0 && (sent == 0 || blocked) {
+            // What has come since is seen by whoever waits.
+            if received < RECEIVED_AT_ONCE && (sent < SENT_AT_ONCE || blocked) {
                 // A full socket says nothing when it is free again, and is so soon.
                 let again = blocked.then(|| self.datapath.now() + Time::from_us(20));
                 return Ok([again, self.endpoint.poll_timeout()].into_iter().flatten().min());

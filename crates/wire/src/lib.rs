@@ -11,6 +11,7 @@
 //!
 //! [`transfer`] sends bytes from one endpoint to another and compares checksums.
 
+pub mod bench;
 pub mod chunks;
 mod datapath;
 mod driver;

@@ -6,7 +6,7 @@
 
 use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 use anabranch_units::Time;
-use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -25,6 +25,8 @@ const LONGEST_RUN: usize = 65_000;
 const BUFFER: usize = 1 << 16;
 /// Bytes that each socket should be able to hold; the kernel gives what it allows.
 const SOCKET_BUFFER: usize = 4 << 20;
+/// Datagrams, or runs that the kernel has put together, that are read at once from a socket: few, so that they stay in the cache.
+const READ_AT_ONCE: usize = 8;
 /// Sockets, and so labels, that a path has at most.
 const MOST_SOCKETS: usize = 256;
 /// Tries to find free consecutive ports.
@@ -39,6 +41,8 @@ pub struct UdpPath {
     at: SocketAddr,
     peers: Peers,
     buffers: Vec<Vec<u8>>,
+    /// What can be read, where that has been asked and not used yet.
+    ready: Option<Readable>,
     /// Segments of one label that leave together.
     run: Vec<u8>,
     /// Whose turn it is to be read first.
@@ -100,7 +104,8 @@ impl UdpPath {
             sockets,
             at: base,
             peers: Peers { most: most_peers, ..Peers::default() },
-            buffers: (0..BATCH_SIZE).map(|_| vec![0; BUFFER]).collect(),
+            buffers: (0..READ_AT_ONCE).map(|_| vec![0; BUFFER]).collect(),
+            ready: None,
             run: Vec::with_capacity(BUFFER),
             turn: 0,
             lost: 0,
@@ -294,7 +299,10 @@ impl Datapath for UdpPath {
     }
 
     fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
-        let readable = self.readable(Duration::ZERO)?;
+        let readable = match self.ready.take() {
+            Some(readable) => readable,
+            None => self.readable(Duration::ZERO)?,
+        };
         let (count, mut received) = (self.sockets.len(), 0);
         self.turn = (self.turn + 1) % count;
         for index in 0..count {
@@ -303,9 +311,9 @@ impl Datapath for UdpPath {
                 continue;
             }
             let (socket, state) = &self.sockets[label];
-            let mut metas = [RecvMeta::default(); BATCH_SIZE];
+            let mut metas = [RecvMeta::default(); READ_AT_ONCE];
             let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
-            let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            let mut slices: [IoSliceMut<'_>; READ_AT_ONCE] =
                 std::array::from_fn(|_| slices.next().unwrap_or(IoSliceMut::new(&mut [])));
             let filled = match state.recv(socket.into(), &mut slices, &mut metas) {
                 Ok(filled) => filled,
@@ -337,7 +345,7 @@ impl Datapath for UdpPath {
         let left = until.saturating_sub(self.since_opened());
         if left > Time::ZERO {
             // An hour is as good as for ever.
-            self.readable(Duration::from_nanos((left.ps() / 1000).min(3_600_000_000_000)))?;
+            self.ready = Some(self.readable(Duration::from_nanos((left.ps() / 1000).min(3_600_000_000_000)))?);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod bench;
+mod bench_wire;
 mod catalogue;
 mod check;
 mod compare;
