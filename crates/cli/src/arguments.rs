@@ -421,6 +421,12 @@ pub(crate) struct WireOptions {
     /// Overrides a key of it, for example wire.labels=16 or transport.congestion_control=nscc
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Short for --set wire.datapath=NAME: udp, or verbs
+    #[arg(long, value_name = "NAME")]
+    pub(crate) datapath: Option<String>,
+    /// The RDMA device of the datapath verbs [default: the only one]
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

@@ -51,6 +51,12 @@ fn what_cannot_be_is_said_in_one_message() {
     said(&["send", "--to", "127.0.0.1:9", "--set", "wire.lables=4"], &["[wire]", "lables", "did you mean `labels`?"]);
     said(&["send", "--to", "127.0.0.1:9", "--set", "wire.labels=300"], &["--set", "[wire]", "found 300", "1 to 256"]);
     said(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8900B"]);
+    said(&["send", "--to", "127.0.0.1:9", "--datapath", "verb"], &["[wire]", "datapath", "did you mean `verbs`?"]);
+    said(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath verbs"]);
+    // Which of them depends on the machine: no library, no device, or none of this name.
+    for command in [&["send", "--to", "127.0.0.1:9"][..], &["serve", "--at", "127.0.0.1:0"]] {
+        said(&[command, &["--datapath", "verbs", "--device", "no-such-device"]].concat(), &["RDMA"]);
+    }
     said(&["send", "nosuch.toml", "--to", "127.0.0.1:9"], &["nosuch"]);
     said(&["serve", "--at", "127.0.0.1:65535"], &["65535"]);
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -84,6 +84,9 @@ pub enum WireError {
         /// How many there are.
         labels: u32,
     },
+    /// What RDMA verbs need is not there.
+    #[error("{0}")]
+    Verbs(String),
     /// The operating system says no.
     #[error("{what}: {source}")]
     System {

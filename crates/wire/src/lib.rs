@@ -7,7 +7,7 @@
 //!
 //! [`WireParameters`] is the section `[wire]` of a scenario.
 //!
-//! [`chunks`] are whole pieces of a message that hardware delivers and acknowledges by itself.
+//! [`chunks`] are whole pieces of a message that hardware delivers and acknowledges by itself: queue pairs of RDMA NICs ([`verbs`]).
 //!
 //! [`transfer`] sends bytes from one endpoint to another and compares checksums.
 
@@ -19,6 +19,7 @@ pub mod memory;
 mod parameters;
 pub mod transfer;
 pub mod udp;
+pub mod verbs;
 
 pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 pub use driver::Driver;

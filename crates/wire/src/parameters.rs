@@ -1,5 +1,6 @@
 //! `[wire]` of a scenario: what only a real network needs to be told.
 
+use crate::{chunks::ChunkSettings, verbs};
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Auto, Never, Raw, SetError, Setting, Wrong, choices, parameters};
@@ -14,6 +15,8 @@ pub const MOST_PAYLOAD: u64 = 8900;
 const LEAST_PAYLOAD: u64 = 64;
 /// Labels of an endpoint: as many sockets.
 pub const MOST_LABELS: u32 = 256;
+/// Bytes of the largest chunk: a receiver holds two messages of sixteen.
+const MOST_CHUNK: u64 = 30_000_000;
 /// Packets of the longest run.
 const LONGEST_RUN: u32 = 64;
 
@@ -22,6 +25,8 @@ choices! {
     pub enum DatapathKind {
         /// UDP sockets, one per label.
         Udp = "udp",
+        /// RC queue pairs of an RDMA device, one per label, which carry whole chunks.
+        Verbs = "verbs",
     }
 }
 
@@ -63,6 +68,14 @@ parameters! {
         /// Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO,
         /// GRO). Schemes choose once per run; a packet that is sent again begins a new one.
         run_length: u32 = 1, source "ours";
+        /// With verbs: bytes of a chunk, for which a scheme chooses once.
+        chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
+        /// With verbs: chunks under way at most.
+        chunks_under_way: u32 = 1, source "ours: not given";
+        /// With verbs: bytes of a probe.
+        probe: Bytes = Bytes(10_000), source "Hopper §4.2";
+        /// With verbs: queue pairs. With fewer than labels, idle ones are given other labels.
+        queue_pairs: u32 = 8, source "ours";
         /// Least noise floor of round trips: what lies this much above the shortest counts as nothing.
         rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/wire.md";
         /// Full packets that measure the base round trip of a peer when it connects.
@@ -106,6 +119,10 @@ impl WireParameters {
         between("labels", u64::from(self.labels), 1, u64::from(MOST_LABELS))?;
         between("run_length", u64::from(self.run_length), 1, u64::from(LONGEST_RUN))?;
         between("calibrations", u64::from(self.calibrations), 1, 1000)?;
+        between("chunk", self.chunk.0, 1, MOST_CHUNK)?;
+        between("chunks_under_way", u64::from(self.chunks_under_way), 1, 64)?;
+        between("probe", self.probe.0, 1, self.chunk.0)?;
+        between("queue_pairs", u64::from(self.queue_pairs), 1, u64::from(verbs::MOST_QUEUES))?;
         if let Auto::Value(payload) = self.payload
             && !(LEAST_PAYLOAD..=MOST_PAYLOAD).contains(&payload.0)
         {
@@ -205,6 +222,23 @@ impl WireParameters {
             run_length: self.run_length,
             ..Settings::default()
         })
+    }
+}
+
+impl WireParameters {
+    /// What a driver of chunks is told that sends with the scheme of these settings.
+    pub fn chunk_settings(&self, settings: &Settings) -> ChunkSettings {
+        ChunkSettings {
+            seed: settings.seed,
+            labels: (1..=self.labels).collect(),
+            most_queues: self.queue_pairs,
+            chunk: self.chunk.0 as u32,
+            window: self.chunks_under_way,
+            probe: self.probe.0 as u32,
+            calibrations: self.calibrations,
+            rtt_floor: self.rtt_floor,
+            ..ChunkSettings::new(settings.scheme.clone())
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod shell;
 mod sweep;
 mod topology;
 mod trace;
+mod verbs;
 mod view;
 mod wire;
 

@@ -1,5 +1,6 @@
 //! `serve` and `send`: bytes between two real machines.
 
+use super::verbs;
 use crate::{
     arguments::{Format, Send, Serve, WireOptions},
     failure::Failure,
@@ -11,7 +12,7 @@ use anabranch_random::Stream;
 use anabranch_study::{library, scenario::Scenario};
 use anabranch_units::Time;
 use anabranch_wire::{
-    Driver,
+    DatapathKind, Driver,
     transfer::{self, Received, Sent, TransferError},
     udp::UdpPath,
 };
@@ -29,11 +30,19 @@ const MOST_PEERS: u32 = 1024;
 
 /// What holds between the two machines.
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
-    Ok(library::load_for_wire(options.scenario.as_deref(), &options.set, seed)?)
+    let mut set = options.set.clone();
+    set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
+    let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
+    match &options.device {
+        Some(_) if scenario.wire.datapath != DatapathKind::Verbs => {
+            Err(Failure::input("--device is for the datapath verbs: add --datapath verbs"))
+        }
+        _ => Ok(scenario),
+    }
 }
 
 /// The first address of a name.
-fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
+pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
         Failure::input(format!("{flag}: found `{text}`, expected an address and a port, for example 10.0.0.2:7000"))
@@ -44,12 +53,12 @@ fn open(at: SocketAddr, labels: u32) -> Result<UdpPath, Failure> {
     UdpPath::open(at, labels, MOST_PEERS).map_err(|error| Failure::input(error.to_string()))
 }
 
-fn interrupted() -> bool {
+pub(super) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
 /// Bits per second, for people.
-fn goodput(bytes: u64, took: Time) -> (f64, String) {
+pub(super) fn goodput(bytes: u64, took: Time) -> (f64, String) {
     let rate = bytes as f64 * 8.0 / took.as_seconds().max(1e-9);
     (rate, if rate < 1e9 { format!("{:.1} Mbit/s", rate / 1e6) } else { format!("{:.2} Gbit/s", rate / 1e9) })
 }
@@ -58,6 +67,9 @@ fn goodput(bytes: u64, took: Time) -> (f64, String) {
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let options = &arguments.wire;
     let scenario = scenario(options, None)?;
+    if scenario.wire.datapath == DatapathKind::Verbs {
+        return verbs::serve(arguments, scenario.wire.give_up);
+    }
     // What connections are called must differ from one start to the next.
     let seed = RandomState::new().hash_one(&arguments.at);
     let settings = scenario.wire_settings(None, seed)?;
@@ -120,6 +132,9 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let scenario = scenario(options, arguments.seed)?;
     let settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
+    if scenario.wire.datapath == DatapathKind::Verbs {
+        return verbs::send(arguments, to, &scenario, &settings);
+    }
     let (name, labels) = (settings.scheme.name(), settings.labels);
     let mut driver = Driver::new(Endpoint::new(settings), open(any, labels)?);
     let mut draws = Stream::keyed(scenario.seed, 0, "transfer");

@@ -1,0 +1,157 @@
+//! `serve` and `send` over RDMA verbs.
+
+use super::wire::{address, goodput, interrupted};
+use crate::{
+    arguments::{Format, Send, Serve},
+    failure::Failure,
+    printing::{count, note, print, print_json, table},
+};
+use anabranch_endpoint::Settings;
+use anabranch_random::Stream;
+use anabranch_study::scenario::Scenario;
+use anabranch_units::Time;
+use anabranch_wire::{
+    transfer::TransferError,
+    verbs::{self, Served, VerbsSent, VerbsSettings, source_port},
+};
+use serde_json::json;
+use std::{net::SocketAddr, time::Duration};
+
+fn settings(device: Option<&str>, give_up: Time) -> VerbsSettings {
+    VerbsSettings {
+        device: device.map(str::to_string),
+        give_up: Duration::from_nanos(give_up.ps() / 1000),
+        ..VerbsSettings::default()
+    }
+}
+
+/// `anabranch serve --datapath verbs`.
+pub(super) fn serve(arguments: &Serve, give_up: Time) -> Result<(), Failure> {
+    let options = &arguments.wire;
+    let at = address(&arguments.at, "--at")?;
+    let mut wrong = None;
+    let mut look = |served: Option<&Served>| {
+        if let Some(served) = served {
+            wrong = say_served(served, options.format).or(wrong.take());
+        }
+        !interrupted()
+    };
+    let mut listening = |at: SocketAddr, device: &str| note(&format!("listening at {at} with {device}"));
+    let settings = settings(options.device.as_deref(), give_up);
+    verbs::serve(at, &settings, arguments.once, &mut listening, &mut look)
+        .map_err(|error| Failure::input(error.to_string()))?;
+    match wrong {
+        Some(message) => Err(Failure::Broken(message)),
+        None if interrupted() => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
+}
+
+/// Says how a connection ended; returns what must not be.
+fn say_served(served: &Served, format: Format) -> Option<String> {
+    let from = served.from;
+    let (ours, theirs, took) = match &served.outcome {
+        Ok(outcome) => *outcome,
+        Err(why) => {
+            note(&format!("the transfer from {from} has failed: {why}"));
+            return None;
+        }
+    };
+    let (rate, text) = goodput(ours.bytes, took);
+    match format {
+        Format::Json => print_json(&json!({
+            "from": from.to_string(),
+            "bytes": ours.bytes,
+            "took_ps": took.ps(),
+            "goodput_bps": rate,
+            "crc32": ours.checksum,
+            "checksums_equal": ours == theirs,
+        })),
+        Format::Table => {
+            let verdict = if ours == theirs { "checksums equal" } else { "NOT what was sent" };
+            let (bytes, checksum) = (count(ours.bytes), ours.checksum);
+            print(&format!("{bytes} B from {from} in {took}, {text}, CRC-32 {checksum:08x}, {verdict}\n"));
+        }
+    }
+    (ours != theirs).then(|| format!("what came from {from} is not what was sent"))
+}
+
+/// `anabranch send --datapath verbs`.
+pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settings: &Settings) -> Result<(), Failure> {
+    let chunks = scenario.wire.chunk_settings(settings);
+    let mut draws = Stream::keyed(scenario.seed, 0, "transfer");
+    let mut fill = |bytes: &mut [u8]| {
+        for word in bytes.chunks_mut(8) {
+            word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
+        }
+    };
+    let verbs = self::settings(arguments.wire.device.as_deref(), settings.give_up);
+    let mut look = |_: Time, _: u64| !interrupted();
+    let sent = verbs::send(to, arguments.bytes.0, &verbs, chunks, &mut fill, &mut look);
+    let sent = sent.map_err(|error| match error {
+        TransferError::Interrupted => Failure::Interrupted,
+        TransferError::Differs { .. } => Failure::Broken(error.to_string()),
+        _ => Failure::input(error.to_string()),
+    })?;
+    say_sent(&sent, to, settings.scheme.name(), arguments.wire.format);
+    Ok(())
+}
+
+fn say_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
+    let (rate, text) = goodput(sent.summary.bytes, sent.took);
+    let c = sent.counters;
+    match format {
+        Format::Json => {
+            let path = |(label, chunks): &(u32, u64)| json!({ "label": label, "source_port": source_port(*label), "chunks": chunks });
+            print_json(&json!({
+                "to": to.to_string(),
+                "datapath": "verbs",
+                "scheme": scheme,
+                "bytes": sent.summary.bytes,
+                "took_ps": sent.took.ps(),
+                "goodput_bps": rate,
+                "crc32": sent.summary.checksum,
+                "checksums_equal": true,
+                "base_rtt_ps": sent.base.ps(),
+                "probe_rtt_ps": sent.probe.ps(),
+                "noise_ps": sent.noise.ps(),
+                "chunks": c.chunks,
+                "chunks_sent_again": c.again,
+                "given_up": c.failed,
+                "last_error": sent.last_error,
+                "probes": c.probes,
+                "path_switches": c.path_switches,
+                "queue_pairs": c.queues,
+                "relabelled": c.relabelled,
+                "stood_ps": c.stood.ps(),
+                "paths": sent.by_label.iter().map(path).collect::<Vec<_>>(),
+                "longest_pause_ps": sent.longest_pause.ps(),
+            }));
+        }
+        Format::Table => {
+            let row = |what: &str, value: String| vec![what.to_string(), value];
+            let mut rows = vec![
+                row("sent", format!("{} B to {to} in {}", count(sent.summary.bytes), sent.took)),
+                row("goodput", text),
+                row("CRC-32 at both ends", format!("{:08x}", sent.summary.checksum)),
+                row("scheme", format!("{scheme} over {} queue pairs", c.queues)),
+                row(
+                    "base round trip",
+                    format!("{} of a chunk, {} of a probe, and {} of noise", sent.base, sent.probe, sent.noise),
+                ),
+                row("chunks", format!("{}, {} sent again", count(c.chunks), count(c.again))),
+                row("path changes", count(c.path_switches)),
+                row("probes", count(c.probes)),
+                row("labels changed", format!("{}, which took {} in all", count(c.relabelled), c.stood)),
+            ];
+            for (label, chunks) in sent.by_label.iter().filter(|(_, chunks)| *chunks > 0) {
+                rows.push(row(&format!("chunks from port {}", source_port(*label)), count(*chunks)));
+            }
+            if let Some(error) = &sent.last_error {
+                rows.push(row("given up by hardware", format!("{}, at last for: {error}", count(c.failed))));
+            }
+            rows.push(row("longest pause of this process", sent.longest_pause.to_string()));
+            print(&table(&["what", "value"], &rows));
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What two ends of a verbs connection say to each other over TCP: where memory is, which queue pairs belong together, what
+//! was sent. Data never go this way.
+//!
+//! A frame is a byte that says its kind, its fields in network order, and nothing else; each kind has one length.
+
+use crate::{WireError, transfer::Summary};
+use std::{
+    collections::VecDeque,
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    os::fd::{AsFd, BorrowedFd},
+    time::{Duration, Instant},
+};
+
+/// Of this way of talking.
+const VERSION: u16 = 1;
+const WORD: [u8; 4] = *b"ABCV";
+
+/// One end tells the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// Sender: who I am and how much memory I want to write to.
+    Hello { gid: [u8; 16], mtu: u8, memory: u64 },
+    /// Receiver: who I am, and where that memory is.
+    Welcome { gid: [u8; 16], mtu: u8, at: u64, key: u32, memory: u64 },
+    /// Sender: a queue pair, new or begun anew, by its number among mine, to be connected to one of yours.
+    Queue { queue: u32, qpn: u32, psn: u32, label: u32 },
+    /// Receiver: it is connected to this one.
+    Ready { queue: u32, qpn: u32, psn: u32 },
+    /// Sender: a message is with you, in so many chunks.
+    Message { number: u64, at: u64, bytes: u64, chunks: u64 },
+    /// Receiver: I have it, and its place is free again.
+    Taken { number: u64 },
+    /// Either end: what there was in all.
+    Total(Summary),
+    /// Receiver: I cannot; see there for the reason.
+    Refused,
+}
+
+/// Fields in network order.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_be_bytes)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_be_bytes)
+    }
+}
+
+impl Frame {
+    /// Bytes of a frame of this kind, that byte included; `None`: there is no such kind.
+    fn length(kind: u8) -> Option<usize> {
+        Some(match kind {
+            1 => 1 + 4 + 2 + 16 + 1 + 8,
+            2 => 1 + 4 + 2 + 16 + 1 + 8 + 4 + 8,
+            3 => 1 + 4 * 4,
+            4 => 1 + 3 * 4,
+            5 => 1 + 4 * 8,
+            6 => 1 + 8,
+            7 => 1 + 8 + 4,
+            8 => 1,
+            _ => return None,
+        })
+    }
+
+    fn write(&self) -> Vec<u8> {
+        fn frame(fields: &[&[u8]]) -> Vec<u8> {
+            fields.concat()
+        }
+        let version = VERSION.to_be_bytes();
+        match self {
+            Frame::Hello { gid, mtu, memory } => frame(&[&[1], &WORD, &version, gid, &[*mtu], &memory.to_be_bytes()]),
+            Frame::Welcome { gid, mtu, at, key, memory } => {
+                let (at, key, memory) = (at.to_be_bytes(), key.to_be_bytes(), memory.to_be_bytes());
+                frame(&[&[2], &WORD, &version, gid, &[*mtu], &at, &key, &memory])
+            }
+            Frame::Queue { queue, qpn, psn, label } => {
+                frame(&[&[3], [queue, qpn, psn, label].map(|field| field.to_be_bytes()).as_flattened()])
+            }
+            Frame::Ready { queue, qpn, psn } => {
+                frame(&[&[4], [queue, qpn, psn].map(|field| field.to_be_bytes()).as_flattened()])
+            }
+            Frame::Message { number, at, bytes, chunks } => {
+                frame(&[&[5], [number, at, bytes, chunks].map(|field| field.to_be_bytes()).as_flattened()])
+            }
+            Frame::Taken { number } => frame(&[&[6], &number.to_be_bytes()]),
+            Frame::Total(Summary { bytes, checksum }) => frame(&[&[7], &bytes.to_be_bytes(), &checksum.to_be_bytes()]),
+            Frame::Refused => frame(&[&[8]]),
+        }
+    }
+
+    /// Reads a frame of the right length; `None` where it is none of this version.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (kind, fields) = bytes.split_first()?;
+        let mut fields = Fields(fields);
+        if *kind <= 2 && (fields.take()? != WORD || fields.take()? != VERSION.to_be_bytes()) {
+            return None;
+        }
+        Some(match kind {
+            1 => Frame::Hello { gid: fields.take()?, mtu: mtu(fields.u8()?)?, memory: fields.u64()? },
+            2 => {
+                let (gid, mtu) = (fields.take()?, mtu(fields.u8()?)?);
+                Frame::Welcome { gid, mtu, at: fields.u64()?, key: fields.u32()?, memory: fields.u64()? }
+            }
+            3 => Frame::Queue { queue: fields.u32()?, qpn: fields.u32()?, psn: fields.u32()?, label: fields.u32()? },
+            4 => Frame::Ready { queue: fields.u32()?, qpn: fields.u32()?, psn: fields.u32()? },
+            5 => {
+                Frame::Message { number: fields.u64()?, at: fields.u64()?, bytes: fields.u64()?, chunks: fields.u64()? }
+            }
+            6 => Frame::Taken { number: fields.u64()? },
+            7 => Frame::Total(Summary { bytes: fields.u64()?, checksum: fields.u32()? }),
+            8 => Frame::Refused,
+            _ => return None,
+        })
+    }
+}
+
+/// An MTU as verbs number it.
+fn mtu(number: u8) -> Option<u8> {
+    (1..=5).contains(&number).then_some(number)
+}
+
+/// A connection that frames go by.
+#[derive(Debug)]
+pub(super) struct Control {
+    stream: TcpStream,
+    /// Who is at the other end.
+    pub(super) peer: SocketAddr,
+    bytes: Vec<u8>,
+    /// Frames that came while another was waited for.
+    waiting: VecDeque<Frame>,
+    give_up: Duration,
+}
+
+impl Control {
+    /// A connection that has just been opened; `give_up` is how long the other end may keep silent when it is asked.
+    pub(super) fn new(stream: TcpStream, give_up: Duration) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(give_up.max(Duration::from_millis(1))))?;
+        let peer = stream.peer_addr()?;
+        Ok(Control { stream, peer, bytes: Vec::new(), waiting: VecDeque::new(), give_up })
+    }
+
+    /// Own address.
+    pub(super) fn local(&self) -> Option<SocketAddr> {
+        self.stream.local_addr().ok()
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    fn failed(&self, what: &str, error: io::Error) -> WireError {
+        WireError::System { what: format!("{what} {}", self.peer), source: error }
+    }
+
+    pub(super) fn send(&mut self, frame: &Frame) -> Result<(), WireError> {
+        self.stream.set_nonblocking(false).map_err(|error| self.failed("telling", error))?;
+        self.stream.write_all(&frame.write()).map_err(|error| self.failed("telling", error))
+    }
+
+    /// The next frame that is there; `None`: none yet.
+    pub(super) fn poll(&mut self) -> Result<Option<Frame>, WireError> {
+        match self.waiting.pop_front() {
+            Some(frame) => Ok(Some(frame)),
+            None => self.take(Duration::ZERO),
+        }
+    }
+
+    /// Whether a frame is there that came while another was waited for.
+    pub(super) fn has_frames(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Waits for a frame that `wanted` says is the one; others are kept.
+    pub(super) fn expect<T>(&mut self, wanted: &mut dyn FnMut(&Frame) -> Option<T>) -> Result<T, WireError> {
+        let until = Instant::now() + self.give_up;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.take(left.max(Duration::from_millis(1)))? {
+                Some(Frame::Refused) => {
+                    return Err(WireError::Verbs(format!("{} refuses; its own output says why", self.peer)));
+                }
+                Some(frame) => match wanted(&frame) {
+                    Some(found) => return Ok(found),
+                    None => self.waiting.push_back(frame),
+                },
+                None if left.is_zero() => {
+                    return Err(WireError::Verbs(format!("{} does not answer", self.peer)));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Reads a frame, for so long at most.
+    fn take(&mut self, patience: Duration) -> Result<Option<Frame>, WireError> {
+        loop {
+            if let Some(kind) = self.bytes.first() {
+                let foreign = || WireError::Verbs(format!("{} does not speak as this version does", self.peer));
+                let length = Frame::length(*kind).ok_or_else(foreign)?;
+                if self.bytes.len() >= length {
+                    let frame = Frame::read(&self.bytes[..length]).ok_or_else(foreign)?;
+                    self.bytes.drain(..length);
+                    return Ok(Some(frame));
+                }
+            }
+            let mut buffer = [0; 512];
+            let timeout = (!patience.is_zero()).then_some(patience);
+            let prepared = self.stream.set_nonblocking(timeout.is_none()).and_then(|()| match timeout {
+                Some(timeout) => self.stream.set_read_timeout(Some(timeout)),
+                None => Ok(()),
+            });
+            prepared.map_err(|error| self.failed("hearing", error))?;
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(self.failed("hearing", io::ErrorKind::ConnectionReset.into())),
+                Ok(read) => self.bytes.extend_from_slice(&buffer[..read]),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Ok(None);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed("hearing", error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn all() -> [Frame; 8] {
+        [
+            Frame::Hello { gid: [7; 16], mtu: 3, memory: 1 << 40 },
+            Frame::Welcome { gid: [9; 16], mtu: 5, at: u64::MAX, key: 17, memory: 5 },
+            Frame::Queue { queue: 1, qpn: 0xff_ffff, psn: 3, label: 0xf_ffff },
+            Frame::Ready { queue: 1, qpn: 2, psn: 3 },
+            Frame::Message { number: 1, at: 2, bytes: 3, chunks: 4 },
+            Frame::Taken { number: 6 },
+            Frame::Total(Summary { bytes: 7, checksum: 8 }),
+            Frame::Refused,
+        ]
+    }
+
+    fn pair() -> (Control, Control) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let other = listener.accept().unwrap().0;
+        let patience = Duration::from_millis(200);
+        (Control::new(one, patience).unwrap(), Control::new(other, patience).unwrap())
+    }
+
+    #[test]
+    fn frames_are_read_as_they_were_written() {
+        for frame in all() {
+            let bytes = frame.write();
+            assert_eq!(Frame::length(bytes[0]), Some(bytes.len()), "{frame:?}");
+            assert_eq!(Frame::read(&bytes), Some(frame));
+            assert_eq!(Frame::read(&bytes[..bytes.len() - 1]), None, "{frame:?}");
+        }
+        let mut old = Frame::Hello { gid: [7; 16], mtu: 3, memory: 1 }.write();
+        old[6] = 9;
+        assert_eq!(Frame::read(&old), None, "another version");
+        assert_eq!(Frame::read(&Frame::Hello { gid: [7; 16], mtu: 6, memory: 1 }.write()), None, "no such MTU");
+    }
+
+    #[test]
+    fn frames_come_in_order_in_pieces_and_while_others_are_waited_for() {
+        let (mut one, mut other) = pair();
+        assert_eq!(other.poll().unwrap(), None);
+        let bytes: Vec<u8> = all()[..7].iter().flat_map(Frame::write).collect();
+        for piece in bytes.chunks(5) {
+            one.stream.write_all(piece).unwrap();
+        }
+        let number = other.expect(&mut |frame| match frame {
+            Frame::Taken { number } => Some(*number),
+            _ => None,
+        });
+        assert_eq!(number.unwrap(), 6);
+        let mut rest = Vec::new();
+        while rest.len() < 6 {
+            rest.extend(other.poll().unwrap());
+        }
+        assert_eq!(rest[..5], all()[..5]);
+        assert_eq!(rest[5], all()[6]);
+    }
+
+    #[test]
+    fn who_says_nothing_refuses_or_talks_nonsense_is_named() {
+        let (mut one, mut other) = pair();
+        let at = other.peer.to_string();
+        let said = |other: &mut Control| other.expect(&mut |_| Some(())).unwrap_err().to_string();
+        let silent = said(&mut other);
+        assert!(silent.contains(&at) && silent.contains("does not answer"), "{silent}");
+        one.send(&Frame::Refused).unwrap();
+        assert!(said(&mut other).contains("refuses"));
+        one.stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+        assert!(said(&mut other).contains("does not speak"));
+        let (one, mut other) = pair();
+        drop(one);
+        assert!(said(&mut other).contains("hearing"));
+    }
+}

@@ -1,0 +1,61 @@
+//! Which of a device's addresses (GIDs) packets carry: one of RoCEv2, as the kernel lists them.
+
+use crate::WireError;
+use std::{
+    fs,
+    net::{IpAddr, Ipv6Addr},
+    path::Path,
+};
+
+/// Entries that the kernel's list may have.
+const MOST: u8 = 255;
+
+/// The place of the RoCEv2 address that is `local`, or of the first that is one of IPv4, or `wanted`.
+pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) -> Result<u8, WireError> {
+    if let Some(index) = wanted {
+        return Ok(index);
+    }
+    let addresses = addresses(&Path::new("/sys/class/infiniband").join(device).join("ports/1"));
+    pick(&addresses, local).ok_or_else(|| {
+        let message = format!("{device} has no RoCEv2 address: give its network interface an IPv4 address");
+        WireError::Verbs(message)
+    })
+}
+
+/// The RoCEv2 addresses of a port, with their places.
+fn addresses(port: &Path) -> Vec<(u8, Ipv6Addr)> {
+    let read = |place: String| fs::read_to_string(port.join(place)).ok();
+    let at = |index: u8| {
+        let kind = read(format!("gid_attrs/types/{index}"))?;
+        let address = read(format!("gids/{index}"))?.trim().parse().ok()?;
+        kind.contains("v2").then_some((index, address))
+    };
+    (0..=MOST).filter_map(at).collect()
+}
+
+fn pick(addresses: &[(u8, Ipv6Addr)], local: Option<IpAddr>) -> Option<u8> {
+    let same = |address: &Ipv6Addr| local.is_some_and(|local| address.to_canonical() == local.to_canonical());
+    let own = addresses.iter().find(|(_, address)| same(address));
+    let first = addresses.iter().find(|(_, address)| address.to_canonical().is_ipv4());
+    own.or(first).or(addresses.first()).map(|(index, _)| *index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_the_connection_comes_first() {
+        let address = |text: &str| text.parse::<Ipv6Addr>().unwrap();
+        let all = [
+            (0, address("fe80::5054:ff:fe00:1")),
+            (1, address("0000:0000:0000:0000:0000:ffff:0a01:0102")),
+            (3, address("::ffff:10.2.1.2")),
+        ];
+        let local = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(pick(&all, local("10.2.1.2")), Some(3));
+        assert_eq!(pick(&all, local("fe80::5054:ff:fe00:1")), Some(0));
+        assert_eq!(pick(&all, local("127.0.0.1")), Some(1), "the first of IPv4");
+        assert_eq!((pick(&all[..1], None), pick(&[], None)), (Some(0), None));
+    }
+}

@@ -1,0 +1,128 @@
+//! RDMA verbs: chunks over reliable (RC) queue pairs, one per path, of any device that libibverbs knows, Soft-RoCE included.
+//! docs/verbs.md says what is needed and what hardware hides.
+//!
+//! [`VerbsPath`] is the sender's [`ChunkPath`](crate::chunks::ChunkPath); [`send`] and [`serve`] bring bytes from one machine to
+//! another. The two ends find their queue pairs over TCP.
+
+mod abi;
+mod control;
+mod gid;
+mod path;
+mod send;
+mod serve;
+mod sys;
+
+pub use path::VerbsPath;
+pub use send::{VerbsSent, send};
+pub use serve::{Served, serve};
+
+use crate::{Label, WireError};
+use anabranch_units::Time;
+use std::time::{Duration, Instant};
+
+/// What both ends of a verbs connection are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerbsSettings {
+    /// The device, as `ibv_devices` lists it; `None`: the only one.
+    pub device: Option<String>,
+    /// The place of its address in the device's table; `None`: that of the RoCEv2 address by which the other end is reached.
+    pub gid_index: Option<u8>,
+    /// Chunks and probes that a queue pair takes before one completes.
+    pub depth: u32,
+    /// How long hardware waits for an acknowledgement: 4.096 us times two to the power of this, 31 at most.
+    pub timeout: u8,
+    /// How often hardware sends again before it gives up, 7 at most.
+    pub retries: u8,
+    /// How long the other end may say nothing when it is asked.
+    pub give_up: Duration,
+}
+
+impl Default for VerbsSettings {
+    /// The only device, sixteen chunks per queue pair, 268 ms seven times over.
+    fn default() -> Self {
+        VerbsSettings {
+            device: None,
+            gid_index: None,
+            depth: 16,
+            timeout: 16,
+            retries: 7,
+            give_up: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Receives that stand ready at each queue pair of a receiver.
+const RECEIVES: u32 = 64;
+/// Entries of a completion queue.
+const COMPLETIONS: u32 = 4096;
+/// Queue pairs of a connection: their receives fit the completion queue.
+pub const MOST_QUEUES: u32 = COMPLETIONS / RECEIVES;
+
+/// Labels are flow labels of IPv6, 20 bits, though the packets may be of IPv4.
+const MOST_LABEL: Label = 0xf_ffff;
+
+/// The UDP source port by which RoCEv2 packets of a flow label leave: 14 of its bits, with the rest folded in, from 49,152 on
+/// (`rdma_flow_label_to_udp_sport` of Linux; Annex 17 of the InfiniBand specification leaves it open).
+pub fn source_port(label: Label) -> u16 {
+    (((label & 0x3fff) ^ (label >> 14)) | 0xc000) as u16
+}
+
+fn check_label(label: Label) -> Result<(), WireError> {
+    // Without a flow label the kernel makes one of the numbers of the queue pairs.
+    let may = (1..=MOST_LABEL).contains(&label);
+    may.then_some(()).ok_or_else(|| WireError::Verbs(format!("label {label}: from 1 to {MOST_LABEL}")))
+}
+
+/// The device of that name, or the only one.
+fn device(wanted: Option<&str>) -> Result<String, WireError> {
+    let there = sys::devices()?;
+    let list = || there.join(", ");
+    match (wanted, &there[..]) {
+        (_, []) => Err(WireError::Verbs(
+            "there is no RDMA device; Soft-RoCE makes one of any network interface: `modprobe rdma_rxe` (Debian's \
+             linux-image-amd64, not its cloud kernel), `rdma link add rxe0 type rxe netdev eth0` (iproute2), with \
+             ibverbs-providers installed"
+                .into(),
+        )),
+        (Some(name), there) if there.iter().any(|known| known == name) => Ok(name.into()),
+        (Some(name), _) => Err(WireError::Verbs(format!("there is no RDMA device {name}, but {}", list()))),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(WireError::Verbs(format!("which RDMA device, of {}?", list()))),
+    }
+}
+
+fn since(start: Instant) -> Time {
+    let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000);
+    Time::from_ps(nanoseconds.saturating_mul(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_those_of_the_kernel() {
+        // By `rdma_flow_label_to_udp_sport` (include/rdma/ib_verbs.h): low 14 bits ^ (high 6 bits), | 0xc000.
+        let ports = [(1, 49_153), (0x3fff, 65_535), (0x4000, 49_153), (0x4001, 49_152), (0xa_bcde, 0xfcf4)];
+        for (label, port) in ports {
+            assert_eq!(source_port(label), port, "{label:#x}");
+        }
+        let different: std::collections::BTreeSet<u16> = (1..=16_383).map(source_port).collect();
+        assert_eq!(different.len(), 16_383, "no two of the first 16,383 labels share a port");
+    }
+
+    #[test]
+    fn labels_have_twenty_bits() {
+        assert!(check_label(0).is_err() && check_label(MOST_LABEL + 1).is_err());
+        assert!(check_label(1).is_ok() && check_label(MOST_LABEL).is_ok());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        // Where libibverbs or a device is there, another message is right.
+        let Err(error) = device(Some("nothing-of-this-name")) else { panic!("there is no such device") };
+        let error = error.to_string();
+        let known = ["libibverbs1", "ibverbs-providers", "nothing-of-this-name"];
+        assert!(known.iter().any(|word| error.contains(word)), "{error}");
+    }
+}

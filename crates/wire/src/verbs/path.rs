@@ -1,0 +1,263 @@
+//! RC queue pairs as a [`ChunkPath`]: the sender's side.
+
+use super::{
+    VerbsSettings,
+    control::{Control, Frame},
+    gid,
+    sys::{Device, Patience, Remote, Told, Way},
+};
+use crate::{
+    Label, PeerId, WireError,
+    chunks::{Chunk, ChunkPath, Completion, Full, QueueId, Status},
+};
+use anabranch_random::Stream;
+use anabranch_units::Time;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+/// A receiver.
+struct Peer {
+    control: Control,
+    gid: [u8; 16],
+    mtu: u8,
+    /// Where its memory begins, the key to it, and how much it is.
+    at: u64,
+    key: u32,
+    memory: u64,
+}
+
+/// A queue pair of ours, named by its place among the device's.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    peer: PeerId,
+    qpn: u32,
+    label: Label,
+    outstanding: u32,
+    failed: bool,
+}
+
+/// An open device whose queue pairs write to the memory of others.
+pub struct VerbsPath {
+    opened: Instant,
+    device: Device,
+    settings: VerbsSettings,
+    gid: [u8; 16],
+    mtu: u8,
+    memory: u64,
+    peers: Vec<Peer>,
+    queues: Vec<Queue>,
+    by_number: BTreeMap<u32, QueueId>,
+    completed: VecDeque<Completion>,
+    /// Packet sequence numbers that queue pairs begin with.
+    draws: Stream,
+    last_error: Option<String>,
+}
+
+impl VerbsPath {
+    /// Opens a device with so much memory and connects to a receiver that serves, the first peer.
+    ///
+    /// # Errors
+    /// Where library, device or receiver are not there, or do not fit each other.
+    pub fn connect(to: SocketAddr, memory: u64, settings: VerbsSettings, seed: u64) -> Result<Self, WireError> {
+        // What this machine lacks is told before anybody else is asked.
+        let name = super::device(settings.device.as_deref())?;
+        let stream = TcpStream::connect_timeout(&to, settings.give_up).map_err(|source| {
+            let what = format!("no answer from {to}: does `anabranch serve --datapath verbs` run there?");
+            WireError::System { what, source }
+        })?;
+        let control = Control::new(stream, settings.give_up)
+            .map_err(|source| WireError::System { what: to.to_string(), source })?;
+        let index = gid::choose(&name, settings.gid_index, control.local().map(|at| at.ip()))?;
+        let bytes = usize::try_from(memory).map_err(|_| WireError::Verbs(format!("{memory} B are too many")))?;
+        let device = Device::open(&name, index, bytes, super::COMPLETIONS)?;
+        let (gid, mtu) = (device.gid()?, device.mtu()?);
+        let mut path = VerbsPath {
+            opened: Instant::now(),
+            device,
+            settings,
+            gid,
+            mtu,
+            memory,
+            peers: Vec::new(),
+            queues: Vec::new(),
+            by_number: BTreeMap::new(),
+            completed: VecDeque::new(),
+            draws: Stream::keyed(seed, std::process::id().into(), "first packets"),
+            last_error: None,
+        };
+        path.greet(control)?;
+        Ok(path)
+    }
+
+    fn greet(&mut self, mut control: Control) -> Result<(), WireError> {
+        control.send(&Frame::Hello { gid: self.gid, mtu: self.mtu, memory: self.memory })?;
+        let peer = control.expect(&mut |frame| match *frame {
+            Frame::Welcome { gid, mtu, at, key, memory } => Some((gid, mtu, at, key, memory)),
+            _ => None,
+        })?;
+        let (gid, mtu, at, key, memory) = peer;
+        if memory < self.memory {
+            return Err(WireError::Verbs(format!(
+                "{} gives {memory} B of memory, and {} are needed: use smaller chunks",
+                control.peer, self.memory
+            )));
+        }
+        self.peers.push(Peer { control, gid, mtu, at, key, memory });
+        Ok(())
+    }
+
+    /// Writes to own memory, from which chunks are taken.
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn fill(&mut self, at: u64, bytes: &[u8]) {
+        self.device.write(at as usize, bytes);
+    }
+
+    /// The source port that a label's packets leave by.
+    pub fn port(label: Label) -> u16 {
+        super::source_port(label)
+    }
+
+    /// Why hardware has last given something up.
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+
+    /// Who a peer is.
+    pub fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.peers.get(peer as usize).map(|peer| peer.control.peer)
+    }
+
+    pub(super) fn control(&mut self, peer: PeerId) -> Result<&mut Control, WireError> {
+        self.peers.get_mut(peer as usize).map(|peer| &mut peer.control).ok_or(WireError::UnknownPeer(peer))
+    }
+
+    fn way(&self, peer: PeerId, label: Label) -> Way {
+        Way { gid: self.peers[peer as usize].gid, flow_label: label }
+    }
+
+    /// Connects a queue pair at its beginning to one of the peer's.
+    fn establish(&mut self, at: usize, peer: PeerId, qpn: u32, label: Label) -> Result<(), WireError> {
+        let psn = self.draws.below(1 << 24) as u32;
+        self.device.initialise(at)?;
+        let mtu = self.mtu.min(self.peers[peer as usize].mtu);
+        let number = at as u32;
+        let control = self.control(peer)?;
+        control.send(&Frame::Queue { queue: number, qpn, psn, label })?;
+        let (theirs, their_psn) = control.expect(&mut |frame| match *frame {
+            Frame::Ready { queue, qpn, psn } if queue == number => Some((qpn, psn)),
+            _ => None,
+        })?;
+        let remote = Remote { qpn: theirs, psn: their_psn, mtu, way: self.way(peer, label) };
+        let patience = Patience { timeout: self.settings.timeout, retries: self.settings.retries };
+        self.device.connect(at, &remote, psn, patience)
+    }
+
+    /// Takes what has completed into `completed`.
+    fn gather(&mut self) -> Result<(), WireError> {
+        let now = self.now();
+        let VerbsPath { device, by_number, queues, completed, .. } = self;
+        let mut error = None;
+        device.poll(&mut |told| {
+            let Told::Sent { qpn, number, error: reason } = told else { return };
+            let Some(&queue) = by_number.get(&qpn) else { return };
+            let state = &mut queues[queue as usize];
+            state.outstanding = state.outstanding.saturating_sub(1);
+            // What stands behind is flushed, which says nothing new.
+            if reason.is_some() && !state.failed {
+                error = reason;
+            }
+            state.failed |= reason.is_some();
+            let status = if reason.is_some() { Status::Failed } else { Status::Done };
+            completed.push_back(Completion { queue, chunk: number - 1, at: now, status });
+        })?;
+        if let Some(error) = error {
+            self.last_error = Some(self.device.meaning(error));
+        }
+        Ok(())
+    }
+}
+
+fn refused(what: String) -> WireError {
+    WireError::System { what, source: io::ErrorKind::InvalidInput.into() }
+}
+
+impl ChunkPath for VerbsPath {
+    fn now(&self) -> Time {
+        super::since(self.opened)
+    }
+
+    fn queue(&mut self, peer: PeerId, label: Label) -> Result<QueueId, WireError> {
+        if peer as usize >= self.peers.len() {
+            return Err(WireError::UnknownPeer(peer));
+        }
+        super::check_label(label)?;
+        let (at, qpn) = self.device.create(self.settings.depth, 1)?;
+        self.establish(at, peer, qpn, label)?;
+        self.queues.push(Queue { peer, qpn, label, outstanding: 0, failed: false });
+        self.by_number.insert(qpn, at as QueueId);
+        Ok(at as QueueId)
+    }
+
+    fn post(&mut self, queue: QueueId, chunk: Chunk) -> Result<(), Full> {
+        let state = &mut self.queues[queue as usize];
+        if state.outstanding >= self.settings.depth {
+            return Err(Full);
+        }
+        let peer = &self.peers[state.peer as usize];
+        let end = chunk.to.checked_add(u64::from(chunk.bytes)).filter(|end| *end <= peer.memory);
+        assert!(end.is_some(), "{chunk:?} is not within the {} B of the receiver", peer.memory);
+        // The number 0 is that of receives.
+        let (number, from, to) = (chunk.number + 1, (chunk.from, chunk.bytes), (peer.at + chunk.to, peer.key));
+        self.device.post_write(queue as usize, number, from, to, chunk.notice).ok_or(Full)?;
+        state.outstanding += 1;
+        Ok(())
+    }
+
+    fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<usize, WireError> {
+        self.gather()?;
+        let taken = self.completed.len();
+        self.completed.drain(..).for_each(take);
+        Ok(taken)
+    }
+
+    fn relabel(&mut self, queue: QueueId, label: Label) -> Result<Time, WireError> {
+        let at = queue as usize;
+        let Queue { peer, qpn, outstanding, failed, .. } =
+            *self.queues.get(at).ok_or_else(|| refused(format!("there is no queue {queue}")))?;
+        if outstanding > 0 {
+            return Err(refused(format!("queue {queue} has {outstanding} chunks outstanding")));
+        }
+        super::check_label(label)?;
+        let start = self.now();
+        if failed {
+            self.device.reset(at)?;
+            self.establish(at, peer, qpn, label)?;
+        } else {
+            self.device.redirect(at, self.way(peer, label))?;
+        }
+        let state = &mut self.queues[at];
+        (state.label, state.failed) = (label, false);
+        Ok(self.now().saturating_sub(start))
+    }
+
+    fn wait(&mut self, until: Time) -> Result<(), WireError> {
+        // Asked for first, so that nothing completes unheard between the look and the wait.
+        self.device.arm()?;
+        self.gather()?;
+        if !self.completed.is_empty() || self.peers.iter().any(|peer| peer.control.has_frames()) {
+            return Ok(());
+        }
+        let left = until.saturating_sub(self.now());
+        if left > Time::ZERO {
+            let sockets: Vec<_> = self.peers.iter().map(|peer| peer.control.fd()).collect();
+            self.device.wait(&sockets, Duration::from_nanos((left.ps() / 1000).min(3_600_000_000_000)))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! The receiver of transfers over verbs: each connection in a thread of its own, with a device and memory of its own.
+
+use super::{
+    MOST_QUEUES, RECEIVES, VerbsSettings, check_label,
+    control::{Control, Frame},
+    gid,
+    sys::{Device, Patience, Remote, Told, Way},
+};
+use crate::{
+    WireError,
+    chunks::{MOST_CHUNKS, read_notice},
+    transfer::Summary,
+};
+use anabranch_random::Stream;
+use anabranch_units::Time;
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Memory that a sender may ask for.
+const MOST_MEMORY: u64 = 1 << 30;
+/// Bytes that are read at once for the checksum, between two looks at the completion queue.
+const PIECE: usize = 1 << 16;
+/// How long nothing need happen before somebody looks whether to go on.
+const LOOK: Duration = Duration::from_millis(50);
+/// Messages after the next one of which chunks may arrive, by the lower 12 bits of their numbers.
+const AHEAD: u64 = 16;
+
+/// A connection that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// From whom.
+    pub from: SocketAddr,
+    /// What came, what the sender says there was and how long it took; or what went wrong.
+    pub outcome: Result<(Summary, Summary, Time), String>,
+}
+
+/// Receives whatever anybody sends to this address and says what it was, until `look` says stop: it is asked now and then, and told of
+/// each connection that is over. With `once` it ends after the first.
+///
+/// # Errors
+/// Where the address cannot be listened at, or library or device are missing.
+pub fn serve(
+    at: SocketAddr,
+    settings: &VerbsSettings,
+    once: bool,
+    listening: &mut dyn FnMut(SocketAddr, &str),
+    look: &mut dyn FnMut(Option<&Served>) -> bool,
+) -> Result<(), WireError> {
+    let name = super::device(settings.device.as_deref())?;
+    let index = gid::choose(&name, settings.gid_index, Some(at.ip()))?;
+    // Opened once to see that it can be.
+    Device::open(&name, index, 4096, 16)?.mtu()?;
+    let system = |source| WireError::System { what: format!("cannot listen at {at}"), source };
+    let listener = TcpListener::bind(at).map_err(system)?;
+    listener.set_nonblocking(true).map_err(system)?;
+    listening(listener.local_addr().map_err(system)?, &name);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (told, heard) = mpsc::channel();
+    let mut threads = Vec::new();
+    let outcome = loop {
+        match listener.accept() {
+            Ok((stream, from)) => {
+                let (settings, name, stop, told) = (settings.clone(), name.clone(), Arc::clone(&stop), told.clone());
+                threads.push(thread::spawn(move || {
+                    let served = Control::new(stream, settings.give_up)
+                        .map_err(|source| WireError::System { what: from.to_string(), source })
+                        .and_then(|control| converse(control, &name, &settings, &stop));
+                    // Nobody listens any more once this end stops.
+                    let _ = told.send(Served { from, outcome: served.map_err(|error| error.to_string()) });
+                }));
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            // A caller that has gone again, or no more files: others may come.
+            Err(_) => thread::sleep(LOOK),
+        }
+        let over = heard.recv_timeout(LOOK).ok();
+        let go_on = look(over.as_ref());
+        if !go_on || once && over.is_some() {
+            break Ok(());
+        }
+        threads.retain(|thread| !thread.is_finished());
+    };
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads {
+        // One that has panicked has nothing more to say.
+        let _ = thread.join();
+    }
+    outcome
+}
+
+/// A connection at work.
+struct Receiver {
+    control: Control,
+    device: Device,
+    gid: [u8; 16],
+    mtu: u8,
+    memory: u64,
+    /// The sender's number of a queue pair to ours: place and number.
+    queues: BTreeMap<u32, (usize, u32)>,
+    /// Places by numbers.
+    places: BTreeMap<u32, usize>,
+    draws: Stream,
+    /// Chunks that have arrived, by the lower bits of their message's number.
+    arrived: BTreeMap<u32, BTreeSet<u32>>,
+    /// Messages that the sender has told of, and since when the first is waited for.
+    told: VecDeque<(u64, u64, u64, u64)>,
+    since: Instant,
+    next: u64,
+    hasher: crc32fast::Hasher,
+    bytes: u64,
+}
+
+fn wrong(control: &Control, what: impl std::fmt::Display) -> WireError {
+    WireError::Verbs(format!("{} {what}", control.peer))
+}
+
+fn converse(
+    mut control: Control,
+    name: &str,
+    settings: &VerbsSettings,
+    stop: &AtomicBool,
+) -> Result<(Summary, Summary, Time), WireError> {
+    let (gid, mtu, memory) = control.expect(&mut |frame| match *frame {
+        Frame::Hello { gid, mtu, memory } => Some((gid, mtu, memory)),
+        _ => None,
+    })?;
+    let opened = || {
+        if memory == 0 || memory > MOST_MEMORY {
+            return Err(wrong(&control, format!("asks for {memory} B of memory, and {MOST_MEMORY} are the most")));
+        }
+        let index = gid::choose(name, settings.gid_index, control.local().map(|at| at.ip()))?;
+        let device = Device::open(name, index, memory as usize, super::COMPLETIONS)?;
+        let (own_gid, own_mtu) = (device.gid()?, device.mtu()?);
+        Ok((device, own_gid, own_mtu))
+    };
+    let (device, own_gid, own_mtu) = match opened() {
+        Ok(opened) => opened,
+        Err(error) => {
+            control.send(&Frame::Refused)?;
+            return Err(error);
+        }
+    };
+    let (at, key) = device.window();
+    control.send(&Frame::Welcome { gid: own_gid, mtu: own_mtu, at, key, memory })?;
+    let mut receiver = Receiver {
+        control,
+        device,
+        gid,
+        mtu: mtu.min(own_mtu),
+        memory,
+        queues: BTreeMap::new(),
+        places: BTreeMap::new(),
+        draws: Stream::keyed(at, u64::from(std::process::id()), "first packets"),
+        arrived: BTreeMap::new(),
+        told: VecDeque::new(),
+        since: Instant::now(),
+        next: 0,
+        hasher: crc32fast::Hasher::new(),
+        bytes: 0,
+    };
+    let outcome = receiver.work(settings, stop);
+    if outcome.is_err() {
+        // The sender need not wait for the end of its patience; should it be gone, it need not hear of it.
+        let _ = receiver.control.send(&Frame::Refused);
+    }
+    outcome
+}
+
+impl Receiver {
+    fn work(&mut self, settings: &VerbsSettings, stop: &AtomicBool) -> Result<(Summary, Summary, Time), WireError> {
+        let patience = Patience { timeout: settings.timeout, retries: settings.retries };
+        let mut began = None;
+        let mut outcome = None;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return outcome.ok_or_else(|| wrong(&self.control, "was left alone: this end stops"));
+            }
+            loop {
+                match self.control.poll() {
+                    Ok(Some(Frame::Queue { queue, qpn, psn, label })) => {
+                        self.connect(queue, qpn, psn, label, patience)?
+                    }
+                    Ok(Some(Frame::Message { number, at, bytes, chunks })) => self.hear(number, at, bytes, chunks)?,
+                    Ok(Some(Frame::Total(theirs))) => {
+                        let ours = Summary { bytes: self.bytes, checksum: self.hasher.clone().finalize() };
+                        self.control.send(&Frame::Total(ours))?;
+                        outcome = Some((ours, theirs, super::since(began.unwrap_or_else(Instant::now))));
+                    }
+                    Ok(Some(other)) => return Err(wrong(&self.control, format!("says {other:?} where nobody asked"))),
+                    Ok(None) => break,
+                    // The sender goes when it has heard that all is well.
+                    Err(error) => return outcome.ok_or(error),
+                }
+            }
+            // Asked for first, so that nothing arrives unheard between the look and the wait.
+            self.device.arm()?;
+            let arrived = self.gather()?;
+            if arrived {
+                began.get_or_insert_with(Instant::now);
+            }
+            if !self.read(settings)? && !arrived {
+                self.device.wait(&[self.control.fd()], LOOK)?;
+            }
+        }
+    }
+
+    /// Connects a queue pair of the sender's to one of ours, a new one or the one that it had.
+    fn connect(&mut self, queue: u32, qpn: u32, psn: u32, label: u32, patience: Patience) -> Result<(), WireError> {
+        check_label(label)?;
+        let (place, own) = match self.queues.get(&queue) {
+            Some(&known) => {
+                self.device.reset(known.0)?;
+                known
+            }
+            None if self.queues.len() >= MOST_QUEUES as usize => {
+                return Err(wrong(&self.control, format!("wants more than {MOST_QUEUES} queue pairs")));
+            }
+            None => {
+                let made = self.device.create(1, RECEIVES)?;
+                self.queues.insert(queue, made);
+                self.places.insert(made.1, made.0);
+                made
+            }
+        };
+        let own_psn = self.draws.below(1 << 24) as u32;
+        self.device.initialise(place)?;
+        for _ in 0..RECEIVES {
+            self.device.post_receive(place)?;
+        }
+        let remote = Remote { qpn, psn, mtu: self.mtu, way: Way { gid: self.gid, flow_label: label } };
+        self.device.connect(place, &remote, own_psn, patience)?;
+        self.control.send(&Frame::Ready { queue, qpn: own, psn: own_psn })
+    }
+
+    /// The sender tells of a message that is here.
+    fn hear(&mut self, number: u64, at: u64, bytes: u64, chunks: u64) -> Result<(), WireError> {
+        let within = at.checked_add(bytes).is_some_and(|end| end <= self.memory);
+        let in_turn = number == self.next + self.told.len() as u64 && (self.told.len() as u64) < AHEAD;
+        let cut = (1..=bytes.min(MOST_CHUNKS)).contains(&chunks);
+        if !(within && in_turn && cut) {
+            let what = format!("tells of message {number}, {bytes} B at {at} in {chunks} chunks, which cannot be");
+            return Err(wrong(&self.control, what));
+        }
+        if self.told.is_empty() {
+            self.since = Instant::now();
+        }
+        self.told.push_back((number, at, bytes, chunks));
+        Ok(())
+    }
+
+    /// Takes what has arrived; true where that was something.
+    fn gather(&mut self) -> Result<bool, WireError> {
+        let mut notices = Vec::new();
+        self.device.poll(&mut |told| {
+            if let Told::Arrived { qpn, notice } = told {
+                notices.push((qpn, notice));
+            }
+        })?;
+        for &(qpn, notice) in &notices {
+            if let Some(&place) = self.places.get(&qpn) {
+                self.device.post_receive(place)?;
+            }
+            // One that has been taken already may come again, where its acknowledgement was lost.
+            let (message, chunk) = read_notice(notice);
+            let ahead = message.wrapping_sub(self.next as u32) % 4096;
+            if u64::from(ahead) < AHEAD {
+                self.arrived.entry(message).or_default().insert(chunk);
+            }
+        }
+        Ok(!notices.is_empty())
+    }
+
+    /// Reads the next message, if all of it is here, into the checksum, and gives its place back.
+    fn read(&mut self, settings: &VerbsSettings) -> Result<bool, WireError> {
+        let Some(&(number, at, bytes, chunks)) = self.told.front() else { return Ok(false) };
+        let key = (number % 4096) as u32;
+        if (self.arrived.get(&key).map_or(0, BTreeSet::len) as u64) < chunks {
+            if self.since.elapsed() > settings.give_up {
+                let what = format!("says that message {number} is here, and chunks of it are not");
+                return Err(wrong(&self.control, what));
+            }
+            return Ok(false);
+        }
+        let mut piece = vec![0; PIECE];
+        for offset in (0..bytes).step_by(PIECE) {
+            let size = (bytes - offset).min(PIECE as u64) as usize;
+            self.device.read((at + offset) as usize, &mut piece[..size]);
+            self.hasher.update(&piece[..size]);
+        }
+        self.bytes += bytes;
+        self.arrived.remove(&key);
+        self.told.pop_front();
+        self.next += 1;
+        self.since = Instant::now();
+        self.control.send(&Frame::Taken { number })?;
+        Ok(true)
+    }
+}

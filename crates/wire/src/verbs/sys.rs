@@ -1,0 +1,581 @@
+//! libibverbs, loaded when it is first needed (rdma-core, ABI `IBVERBS_1.1`), the two dozen functions that are used, and an open
+//! device. All unsafe code of this crate is here.
+//!
+//! Functions that the header has inline (`ibv_poll_cq`, `ibv_post_send`, ...) go through the table of the open device.
+
+#![allow(unsafe_code)]
+
+use super::abi::{
+    AhAttr, Channel, Context, Cq, GlobalRoute, Mr, Opaque, PortAttr, Qp, QpAttr, QpCap, QpInitAttr, RecvWr, SendWr,
+    Sge, Wc,
+};
+use crate::WireError;
+use libloading::Library;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::{
+    alloc::{Layout, alloc_zeroed, dealloc},
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
+    io,
+    os::fd::BorrowedFd,
+    ptr,
+    time::Duration,
+};
+
+const LIBRARY: &str = "libibverbs.so.1";
+
+const RC: c_uint = 2;
+const LOCAL_AND_REMOTE_WRITE: c_int = 3;
+const REMOTE_WRITE: c_uint = 2;
+const SIGNALED: c_uint = 2;
+const WRITE: c_uint = 0;
+const WRITE_WITH_IMMEDIATE: c_uint = 1;
+const RECEIVED_IMMEDIATE: c_uint = (1 << 7) + 1;
+const ETHERNET: u8 = 2;
+const ACTIVE: c_uint = 4;
+const PORT: u8 = 1;
+
+/// States of a queue pair.
+const RESET: c_uint = 0;
+const INIT: c_uint = 1;
+const READY_TO_RECEIVE: c_uint = 2;
+const READY_TO_SEND: c_uint = 3;
+const DRAINED: c_uint = 4;
+
+/// Bits that say which attributes of a queue pair are set.
+mod mask {
+    use super::c_int;
+
+    pub(super) const STATE: c_int = 1;
+    pub(super) const ACCESS_FLAGS: c_int = 1 << 3;
+    pub(super) const PKEY_INDEX: c_int = 1 << 4;
+    pub(super) const PORT: c_int = 1 << 5;
+    pub(super) const AV: c_int = 1 << 7;
+    pub(super) const PATH_MTU: c_int = 1 << 8;
+    pub(super) const TIMEOUT: c_int = 1 << 9;
+    pub(super) const RETRY_CNT: c_int = 1 << 10;
+    pub(super) const RNR_RETRY: c_int = 1 << 11;
+    pub(super) const RQ_PSN: c_int = 1 << 12;
+    pub(super) const MAX_QP_RD_ATOMIC: c_int = 1 << 13;
+    pub(super) const MIN_RNR_TIMER: c_int = 1 << 15;
+    pub(super) const SQ_PSN: c_int = 1 << 16;
+    pub(super) const MAX_DEST_RD_ATOMIC: c_int = 1 << 17;
+    pub(super) const DEST_QPN: c_int = 1 << 20;
+}
+
+/// The library and its functions, by their names without `ibv_`.
+struct Functions {
+    get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut Opaque,
+    free_device_list: unsafe extern "C" fn(*mut *mut Opaque),
+    get_device_name: unsafe extern "C" fn(*mut Opaque) -> *const c_char,
+    open_device: unsafe extern "C" fn(*mut Opaque) -> *mut Context,
+    close_device: unsafe extern "C" fn(*mut Context) -> c_int,
+    query_port: unsafe extern "C" fn(*mut Context, u8, *mut PortAttr) -> c_int,
+    query_gid: unsafe extern "C" fn(*mut Context, u8, c_int, *mut [u64; 2]) -> c_int,
+    alloc_pd: unsafe extern "C" fn(*mut Context) -> *mut Opaque,
+    dealloc_pd: unsafe extern "C" fn(*mut Opaque) -> c_int,
+    reg_mr: unsafe extern "C" fn(*mut Opaque, *mut c_void, usize, c_int) -> *mut Mr,
+    dereg_mr: unsafe extern "C" fn(*mut Mr) -> c_int,
+    create_comp_channel: unsafe extern "C" fn(*mut Context) -> *mut Channel,
+    destroy_comp_channel: unsafe extern "C" fn(*mut Channel) -> c_int,
+    create_cq: unsafe extern "C" fn(*mut Context, c_int, *mut c_void, *mut Channel, c_int) -> *mut Cq,
+    destroy_cq: unsafe extern "C" fn(*mut Cq) -> c_int,
+    get_cq_event: unsafe extern "C" fn(*mut Channel, *mut *mut Cq, *mut *mut c_void) -> c_int,
+    ack_cq_events: unsafe extern "C" fn(*mut Cq, c_uint),
+    create_qp: unsafe extern "C" fn(*mut Opaque, *mut QpInitAttr) -> *mut Qp,
+    modify_qp: unsafe extern "C" fn(*mut Qp, *mut QpAttr, c_int) -> c_int,
+    destroy_qp: unsafe extern "C" fn(*mut Qp) -> c_int,
+    wc_status_str: unsafe extern "C" fn(c_uint) -> *const c_char,
+    /// The functions are those of this library, which stays loaded as long as they are there.
+    _library: Library,
+}
+
+fn failed(what: impl Into<String>, source: io::Error) -> WireError {
+    WireError::System { what: what.into(), source }
+}
+
+/// Checks what a function that returns an error number says.
+fn check(what: &str, returned: c_int) -> Result<(), WireError> {
+    match returned {
+        0 => Ok(()),
+        number => Err(failed(what, io::Error::from_raw_os_error(number.abs()))),
+    }
+}
+
+/// Checks what a function that returns a pointer or null says.
+fn there<T>(what: &str, returned: *mut T) -> Result<*mut T, WireError> {
+    if returned.is_null() { Err(failed(what, io::Error::last_os_error())) } else { Ok(returned) }
+}
+
+impl Functions {
+    fn load() -> Result<Self, WireError> {
+        // SAFETY: libibverbs does nothing harmful when it is loaded, and the signatures are those of its header.
+        let loaded = || unsafe {
+            let library = Library::new(LIBRARY)?;
+            Ok::<_, libloading::Error>(Functions {
+                get_device_list: *library.get(b"ibv_get_device_list\0")?,
+                free_device_list: *library.get(b"ibv_free_device_list\0")?,
+                get_device_name: *library.get(b"ibv_get_device_name\0")?,
+                open_device: *library.get(b"ibv_open_device\0")?,
+                close_device: *library.get(b"ibv_close_device\0")?,
+                query_port: *library.get(b"ibv_query_port\0")?,
+                query_gid: *library.get(b"ibv_query_gid\0")?,
+                alloc_pd: *library.get(b"ibv_alloc_pd\0")?,
+                dealloc_pd: *library.get(b"ibv_dealloc_pd\0")?,
+                reg_mr: *library.get(b"ibv_reg_mr\0")?,
+                dereg_mr: *library.get(b"ibv_dereg_mr\0")?,
+                create_comp_channel: *library.get(b"ibv_create_comp_channel\0")?,
+                destroy_comp_channel: *library.get(b"ibv_destroy_comp_channel\0")?,
+                create_cq: *library.get(b"ibv_create_cq\0")?,
+                destroy_cq: *library.get(b"ibv_destroy_cq\0")?,
+                get_cq_event: *library.get(b"ibv_get_cq_event\0")?,
+                ack_cq_events: *library.get(b"ibv_ack_cq_events\0")?,
+                create_qp: *library.get(b"ibv_create_qp\0")?,
+                modify_qp: *library.get(b"ibv_modify_qp\0")?,
+                destroy_qp: *library.get(b"ibv_destroy_qp\0")?,
+                wc_status_str: *library.get(b"ibv_wc_status_str\0")?,
+                _library: library,
+            })
+        };
+        loaded().map_err(|error| {
+            WireError::Verbs(format!(
+                "RDMA verbs need {LIBRARY} (Debian packages libibverbs1 and ibverbs-providers): {error}"
+            ))
+        })
+    }
+}
+
+/// The names of the devices that there are.
+pub(super) fn devices() -> Result<Vec<String>, WireError> {
+    let functions = Functions::load()?;
+    // SAFETY: the list is read up to its null, and freed once.
+    unsafe {
+        let list = (functions.get_device_list)(ptr::null_mut());
+        let mut names = Vec::new();
+        if !list.is_null() {
+            let mut device = list;
+            while !(*device).is_null() {
+                names.push(CStr::from_ptr((functions.get_device_name)(*device)).to_string_lossy().into_owned());
+                device = device.add(1);
+            }
+            (functions.free_device_list)(list);
+        }
+        Ok(names)
+    }
+}
+
+/// Where a queue pair sends: the other end, and by which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// The other end's address, in network order.
+    pub(super) gid: [u8; 16],
+    /// 20 bits, of which the hardware makes the source port.
+    pub(super) flow_label: u32,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Remote {
+    pub(super) qpn: u32,
+    pub(super) psn: u32,
+    /// As verbs number it: 1 for 256 B to 5 for 4096 B.
+    pub(super) mtu: u8,
+    pub(super) way: Way,
+}
+
+/// How hardware sends again what is not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Patience {
+    /// 4.096 us times two to the power of this.
+    pub(super) timeout: u8,
+    /// How often.
+    pub(super) retries: u8,
+}
+
+/// What a completion queue says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Something that was posted is through, or was given up for the reason of this number.
+    Sent { qpn: u32, number: u64, error: Option<u32> },
+    /// A write with a notice has arrived.
+    Arrived { qpn: u32, notice: u32 },
+    /// A receive was given up: its queue pair has been reset.
+    Withdrawn,
+}
+
+/// Memory that hardware reads and writes, page by page.
+struct Memory {
+    at: *mut u8,
+    layout: Layout,
+}
+
+impl Memory {
+    fn new(bytes: usize) -> Result<Self, WireError> {
+        let too_much = || failed(format!("{bytes} B of memory"), io::ErrorKind::OutOfMemory.into());
+        let layout = Layout::from_size_align(bytes.max(1), 4096).map_err(|_| too_much())?;
+        // SAFETY: the size is not zero.
+        let at = unsafe { alloc_zeroed(layout) };
+        if at.is_null() { Err(too_much()) } else { Ok(Memory { at, layout }) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and no longer registered: a device drops its registration first.
+        unsafe { dealloc(self.at, self.layout) }
+    }
+}
+
+/// An open device with memory that others may write to, and its queue pairs, which are named by their places.
+pub(super) struct Device {
+    functions: Functions,
+    context: *mut Context,
+    pd: *mut Opaque,
+    channel: *mut Channel,
+    cq: *mut Cq,
+    mr: *mut Mr,
+    queues: Vec<*mut Qp>,
+    memory: Memory,
+    gid_index: u8,
+}
+
+impl Device {
+    /// Opens a device by name.
+    pub(super) fn open(name: &str, gid_index: u8, memory: usize, completions: u32) -> Result<Self, WireError> {
+        let functions = Functions::load()?;
+        let memory = Memory::new(memory)?;
+        // Whatever has been made so far is given back by `drop`, should a step fail.
+        let mut device = Device {
+            functions,
+            context: ptr::null_mut(),
+            pd: ptr::null_mut(),
+            channel: ptr::null_mut(),
+            cq: ptr::null_mut(),
+            mr: ptr::null_mut(),
+            queues: Vec::new(),
+            memory,
+            gid_index,
+        };
+        let f = &device.functions;
+        // SAFETY: each pointer is checked before it is used; the list is freed once.
+        unsafe {
+            let list = there("the list of RDMA devices", (f.get_device_list)(ptr::null_mut()))?;
+            let mut at = list;
+            while !(*at).is_null() {
+                if CStr::from_ptr((f.get_device_name)(*at)).to_bytes() == name.as_bytes() {
+                    device.context = (f.open_device)(*at);
+                    break;
+                }
+                at = at.add(1);
+            }
+            let opened = there(&format!("opening the RDMA device {name}"), device.context);
+            (f.free_device_list)(list);
+            opened?;
+            device.pd = there("a protection domain", (f.alloc_pd)(device.context))?;
+            device.channel = there("a completion channel", (f.create_comp_channel)(device.context))?;
+            let depth = c_int::try_from(completions).unwrap_or(c_int::MAX);
+            let cq = (f.create_cq)(device.context, depth, ptr::null_mut(), device.channel, 0);
+            device.cq = there(&format!("a completion queue of {depth}"), cq)?;
+            let (at, bytes) = (device.memory.at.cast(), device.memory.layout.size());
+            let mr = (f.reg_mr)(device.pd, at, bytes, LOCAL_AND_REMOTE_WRITE);
+            device.mr = there(&format!("registering {bytes} B (see `ulimit -l`)"), mr)?;
+        }
+        Ok(device)
+    }
+
+    /// The path MTU of its port, as verbs number it, where it is an active RoCE port.
+    pub(super) fn mtu(&self) -> Result<u8, WireError> {
+        let mut attr = PortAttr::default();
+        // SAFETY: the context is open, and the structure is at least as long as what is written.
+        check("asking for the port", unsafe { (self.functions.query_port)(self.context, PORT, &mut attr) })?;
+        if attr.link_layer != ETHERNET {
+            return Err(WireError::Verbs("port 1 of the device is no Ethernet port: labels need RoCEv2".into()));
+        }
+        if attr.state != ACTIVE {
+            return Err(WireError::Verbs("port 1 of the device is not active: is its network interface up?".into()));
+        }
+        Ok(attr.active_mtu as u8)
+    }
+
+    /// The address that it sends from.
+    pub(super) fn gid(&self) -> Result<[u8; 16], WireError> {
+        let mut gid = [0u64; 2];
+        let index = c_int::from(self.gid_index);
+        // SAFETY: the context is open; a GID has 16 bytes.
+        let said = unsafe { (self.functions.query_gid)(self.context, PORT, index, &mut gid) };
+        if said != 0 {
+            return Err(WireError::Verbs(format!("the device has no GID {index}")));
+        }
+        Ok(gid_bytes(gid))
+    }
+
+    /// Where its memory begins for others, and the key to it.
+    pub(super) fn window(&self) -> (u64, u32) {
+        // SAFETY: an open device has registered its memory.
+        (self.memory.at as u64, unsafe { (*self.mr).rkey })
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory.layout.size()
+    }
+
+    /// Writes to its memory.
+    pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes()), "{at} and {} B", bytes.len());
+        // SAFETY: within the memory, to which no reference exists.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.at.add(at), bytes.len()) }
+    }
+
+    /// Reads from its memory, to which others may write at the same time: then what is read may be mixed.
+    pub(super) fn read(&self, at: usize, bytes: &mut [u8]) {
+        assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes()), "{at} and {} B", bytes.len());
+        // SAFETY: within the memory, to which no reference exists.
+        unsafe { ptr::copy_nonoverlapping(self.memory.at.add(at), bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// Makes a queue pair; returns its place and its number.
+    pub(super) fn create(&mut self, sends: u32, receives: u32) -> Result<(usize, u32), WireError> {
+        let cap =
+            QpCap { max_send_wr: sends, max_recv_wr: receives, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };
+        let mut attr = QpInitAttr {
+            qp_context: ptr::null_mut(),
+            send_cq: self.cq,
+            recv_cq: self.cq,
+            srq: ptr::null_mut(),
+            cap,
+            qp_type: RC,
+            sq_sig_all: 0,
+        };
+        // SAFETY: the domain and the queue are this device's; the structure is valid.
+        let qp = there("a queue pair", unsafe { (self.functions.create_qp)(self.pd, &mut attr) })?;
+        self.queues.push(qp);
+        // SAFETY: just made.
+        Ok((self.queues.len() - 1, unsafe { (*qp).qp_num }))
+    }
+
+    fn modify(&self, queue: usize, what: &str, mut attr: QpAttr, mask: c_int) -> Result<(), WireError> {
+        // SAFETY: the queue pair is this device's and lives until the device is dropped.
+        check(what, unsafe { (self.functions.modify_qp)(self.queues[queue], &mut attr, mask) })
+    }
+
+    fn address(&self, way: Way) -> AhAttr {
+        let (high, low) = way.gid.split_at(8);
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight of sixteen bytes"));
+        let grh = GlobalRoute {
+            dgid: [word(high), word(low)],
+            flow_label: way.flow_label,
+            sgid_index: self.gid_index,
+            hop_limit: 64,
+            traffic_class: 0,
+        };
+        AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
+    }
+
+    /// Takes a queue pair back to its beginning. What was posted to it is forgotten.
+    pub(super) fn reset(&self, queue: usize) -> Result<(), WireError> {
+        let attr = QpAttr { qp_state: RESET, ..QpAttr::default() };
+        self.modify(queue, "a queue pair to RESET", attr, mask::STATE)
+    }
+
+    /// From the beginning to where receives may be posted.
+    pub(super) fn initialise(&self, queue: usize) -> Result<(), WireError> {
+        let attr = QpAttr { qp_state: INIT, port_num: PORT, qp_access_flags: REMOTE_WRITE, ..QpAttr::default() };
+        let set = mask::STATE | mask::PKEY_INDEX | mask::PORT | mask::ACCESS_FLAGS;
+        self.modify(queue, "a queue pair to INIT", attr, set)
+    }
+
+    /// Connects a queue pair that has been initialised; `psn` is the first packet that it sends.
+    pub(super) fn connect(&self, queue: usize, remote: &Remote, psn: u32, patience: Patience) -> Result<(), WireError> {
+        let attr = QpAttr {
+            qp_state: READY_TO_RECEIVE,
+            path_mtu: c_uint::from(remote.mtu),
+            dest_qp_num: remote.qpn,
+            rq_psn: remote.psn,
+            max_dest_rd_atomic: 1,
+            min_rnr_timer: 12,
+            ah_attr: self.address(remote.way),
+            ..QpAttr::default()
+        };
+        let set = mask::STATE
+            | mask::AV
+            | mask::PATH_MTU
+            | mask::DEST_QPN
+            | mask::RQ_PSN
+            | mask::MAX_DEST_RD_ATOMIC
+            | mask::MIN_RNR_TIMER;
+        self.modify(queue, "a queue pair to RTR", attr, set)?;
+        let attr = QpAttr {
+            qp_state: READY_TO_SEND,
+            timeout: patience.timeout,
+            retry_cnt: patience.retries,
+            rnr_retry: 7,
+            sq_psn: psn,
+            max_rd_atomic: 1,
+            ..QpAttr::default()
+        };
+        let set =
+            mask::STATE | mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::SQ_PSN | mask::MAX_QP_RD_ATOMIC;
+        self.modify(queue, "a queue pair to RTS", attr, set)
+    }
+
+    /// Gives a connected queue pair with nothing outstanding another way: RTS, SQD, address vector, RTS.
+    pub(super) fn redirect(&self, queue: usize, way: Way) -> Result<(), WireError> {
+        let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
+        self.modify(queue, "a queue pair to SQD", to(DRAINED), mask::STATE)?;
+        let attr = QpAttr { ah_attr: self.address(way), ..to(DRAINED) };
+        // Whatever happens, the queue pair must not stay drained.
+        let moved = self.modify(queue, "a queue pair's address vector", attr, mask::STATE | mask::AV);
+        self.modify(queue, "a queue pair back to RTS", to(READY_TO_SEND), mask::STATE)?;
+        moved
+    }
+
+    /// Posts a write of own memory from `from` on to an address of the other end; `None`: the queue takes no more.
+    pub(super) fn post_write(
+        &mut self,
+        queue: usize,
+        number: u64,
+        (from, bytes): (u64, u32),
+        (remote_addr, rkey): (u64, u32),
+        notice: Option<u32>,
+    ) -> Option<()> {
+        let end = from.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
+        assert!(end.is_some(), "{bytes} B from {from} on are not within the memory");
+        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library keeps
+        // copies of them.
+        unsafe {
+            let mut sge = Sge { addr: self.memory.at as u64 + from, length: bytes, lkey: (*self.mr).lkey };
+            let mut wr = SendWr {
+                wr_id: number,
+                next: ptr::null_mut(),
+                sg_list: &mut sge,
+                num_sge: 1,
+                opcode: if notice.is_some() { WRITE_WITH_IMMEDIATE } else { WRITE },
+                send_flags: SIGNALED,
+                imm_data: notice.unwrap_or(0).to_be(),
+                remote_addr,
+                rkey,
+                rest: [0; 9],
+            };
+            let mut bad = ptr::null_mut();
+            let said = ((*self.context).ops.post_send)(self.queues[queue], &mut wr, &mut bad);
+            (said == 0).then_some(())
+        }
+    }
+
+    /// Posts a receive without memory, which a write with a notice uses up.
+    pub(super) fn post_receive(&mut self, queue: usize) -> Result<(), WireError> {
+        let mut wr = RecvWr { wr_id: 0, next: ptr::null_mut(), sg_list: ptr::null_mut(), num_sge: 0 };
+        let mut bad = ptr::null_mut();
+        // SAFETY: the queue pair is this device's; the request lives until the call returns.
+        check("a receive", unsafe { ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad) })
+    }
+
+    /// Takes what the completion queue says.
+    pub(super) fn poll(&mut self, take: &mut dyn FnMut(Told)) -> Result<usize, WireError> {
+        let mut taken = 0;
+        loop {
+            let mut completed = [Wc::default(); 32];
+            let most = completed.len() as c_int;
+            // SAFETY: as many entries as the library is told of.
+            let found = unsafe { ((*self.context).ops.poll_cq)(self.cq, most, completed.as_mut_ptr()) };
+            let found = usize::try_from(found)
+                .map_err(|_| failed("polling the completion queue", io::Error::from_raw_os_error(-found)))?;
+            for wc in &completed[..found] {
+                let error = (wc.status != 0).then_some(wc.status);
+                // What was given up does not say what it was; receives have the number 0, which nothing posted has.
+                take(match (error, wc.wr_id) {
+                    (None, 0) if wc.opcode == RECEIVED_IMMEDIATE => {
+                        Told::Arrived { qpn: wc.qp_num, notice: u32::from_be(wc.imm_data) }
+                    }
+                    (_, 0) => Told::Withdrawn,
+                    (error, number) => Told::Sent { qpn: wc.qp_num, number, error },
+                });
+            }
+            taken += found;
+            if found < completed.len() {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Asks for an event with the next completion.
+    pub(super) fn arm(&self) -> Result<(), WireError> {
+        // SAFETY: the queue is this device's.
+        check("arming the completion queue", unsafe { ((*self.context).ops.req_notify_cq)(self.cq, 0) })
+    }
+
+    /// Waits for an event, or until one of the sockets can be read, for so long at most.
+    pub(super) fn wait(&self, sockets: &[BorrowedFd<'_>], timeout: Duration) -> Result<(), WireError> {
+        // SAFETY: the channel is open as long as this device.
+        let channel = unsafe { BorrowedFd::borrow_raw((*self.channel).fd) };
+        let all = std::iter::once(&channel).chain(sockets);
+        let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed("waiting for completions", error.into())),
+        }
+        if fds[0].revents().contains(PollFlags::IN) {
+            let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
+            // SAFETY: there is an event, so this does not block; each is acknowledged once.
+            unsafe {
+                if (self.functions.get_cq_event)(self.channel, &mut cq, &mut unused) == 0 {
+                    (self.functions.ack_cq_events)(cq, 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the number of an error means.
+    pub(super) fn meaning(&self, error: u32) -> String {
+        // SAFETY: the library returns a constant text, for unknown numbers too.
+        unsafe { CStr::from_ptr((self.functions.wc_status_str)(error)).to_string_lossy().into_owned() }
+    }
+}
+
+fn gid_bytes(gid: [u64; 2]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&gid[0].to_ne_bytes());
+    bytes[8..].copy_from_slice(&gid[1].to_ne_bytes());
+    bytes
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let f = &self.functions;
+        // SAFETY: each is given back once, what depends on others before them. What cannot be given back stays with the
+        // kernel until the process ends.
+        unsafe {
+            for qp in self.queues.drain(..) {
+                (f.destroy_qp)(qp);
+            }
+            if !self.mr.is_null() {
+                (f.dereg_mr)(self.mr);
+            }
+            if !self.cq.is_null() {
+                (f.destroy_cq)(self.cq);
+            }
+            if !self.channel.is_null() {
+                (f.destroy_comp_channel)(self.channel);
+            }
+            if !self.pd.is_null() {
+                (f.dealloc_pd)(self.pd);
+            }
+            if !self.context.is_null() {
+                (f.close_device)(self.context);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_written_and_read_within_bounds() {
+        let memory = Memory::new(10_000).unwrap();
+        assert_eq!((memory.at as usize % 4096, memory.layout.size()), (0, 10_000));
+        assert!(Memory::new(usize::MAX).is_err());
+    }
+}
