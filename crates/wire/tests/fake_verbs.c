@@ -17,7 +17,7 @@
 #define POSTS 4096
 #define ENTRIES 8192
 #define FAULT_AT 8000000
-#define NS_PER_BYTE 8
+#define NS_PER_BYTE 40
 #define DELAY 50000
 #define GIVE_UP 100000000
 

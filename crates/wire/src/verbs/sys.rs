@@ -18,6 +18,7 @@ use std::{
     io,
     os::fd::BorrowedFd,
     ptr,
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -106,8 +107,14 @@ fn there<T>(what: &str, returned: *mut T) -> Result<*mut T, WireError> {
     if returned.is_null() { Err(failed(what, io::Error::last_os_error())) } else { Ok(returned) }
 }
 
+/// Loaded once and never unloaded: its drivers may have threads of their own.
+static LOADED: OnceLock<Functions> = OnceLock::new();
+
 impl Functions {
-    fn load() -> Result<Self, WireError> {
+    fn load() -> Result<&'static Self, WireError> {
+        if let Some(functions) = LOADED.get() {
+            return Ok(functions);
+        }
         // SAFETY: libibverbs does nothing harmful when it is loaded, and the signatures are those of its header.
         let loaded = || unsafe {
             let library = Library::new(LIBRARY)?;
@@ -136,11 +143,12 @@ impl Functions {
                 _library: library,
             })
         };
-        loaded().map_err(|error| {
+        let functions = loaded().map_err(|error| {
             WireError::Verbs(format!(
                 "RDMA verbs need {LIBRARY} (Debian packages libibverbs1 and ibverbs-providers): {error}"
             ))
-        })
+        })?;
+        Ok(LOADED.get_or_init(|| functions))
     }
 }
 
@@ -227,7 +235,7 @@ impl Drop for Memory {
 
 /// An open device with memory that others may write to, and its queue pairs, which are named by their places.
 pub(super) struct Device {
-    functions: Functions,
+    functions: &'static Functions,
     context: *mut Context,
     pd: *mut Opaque,
     channel: *mut Channel,
@@ -255,7 +263,7 @@ impl Device {
             memory,
             gid_index,
         };
-        let f = &device.functions;
+        let f = functions;
         // SAFETY: each pointer is checked before it is used; the list is freed once.
         unsafe {
             let list = there("the list of RDMA devices", (f.get_device_list)(ptr::null_mut()))?;
@@ -542,7 +550,7 @@ fn gid_bytes(gid: [u64; 2]) -> [u8; 16] {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        let f = &self.functions;
+        let f = self.functions;
         // SAFETY: each is given back once, what depends on others before them. What cannot be given back stays with the
         // kernel until the process ends.
         unsafe {
