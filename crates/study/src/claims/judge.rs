@@ -230,6 +230,14 @@ impl Claim {
         let is_change = matches!(self.kind, ClaimKind::Change(..) | ClaimKind::Equal(..));
         let plain = |value: f64| if is_change { signed(value) } else { sig(value, digits) };
         let one = |detail: &Detail| {
+            // A change from nothing, or a ratio to it, has no number.
+            if detail.effect.is_infinite() && (detail.effect > 0.0 || !is_change) {
+                return match (detail.a_mean, detail.b_mean) {
+                    (a, b) if a.is_finite() && b.is_finite() => format!("{} against {}", sig(a, digits), sig(b, digits)),
+                    _ if self.metric.unit() == "us" => "never ends".to_string(),
+                    _ => "none on one side".to_string(),
+                };
+            }
             if let (Across::Median, Some((low, high))) = (self.across, detail.interval) {
                 return format!("{} ({} to {}){unit}", plain(detail.effect), plain(low), plain(high));
             }
