@@ -233,7 +233,9 @@ impl Claim {
             // A change from nothing, or a ratio to it, has no number.
             if detail.effect.is_infinite() && (detail.effect > 0.0 || !is_change) {
                 return match (detail.a_mean, detail.b_mean) {
-                    (a, b) if a.is_finite() && b.is_finite() => format!("{} against {}", sig(a, digits), sig(b, digits)),
+                    (a, b) if a.is_finite() && b.is_finite() => {
+                        format!("{} against {}", sig(a, digits), sig(b, digits))
+                    }
                     _ if self.metric.unit() == "us" => "never ends".to_string(),
                     _ => "none on one side".to_string(),
                 };
