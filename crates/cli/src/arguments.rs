@@ -52,6 +52,13 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Sends bytes over UDP to `serve` on another machine, over the paths that a scheme chooses
     Send(Send),
+    /// Runs a collective over NCCL's network plugin, without NCCL and without a GPU, and looks at every element
+    Collective(crate::commands::collective::Collective),
+    /// A rank of `collective`
+    #[command(hide = true)]
+    CollectiveRank,
+    /// The network plugin for NCCL
+    Nccl(crate::commands::nccl::Nccl),
     /// Prints the completions of a shell
     Completions(Completions),
     /// Writes the manual pages

@@ -3,10 +3,11 @@
 use crate::{
     arguments::{Explain, Format, Kind, List},
     failure::Failure,
-    printing::{print, print_json, width},
+    printing::{print, print_json, table, width},
     table::Table,
 };
 use anabranch_study::explain::{self, Entry};
+use nccl_net_anabranch::{VARIABLES, Variable};
 use serde_json::json;
 
 /// `anabranch list`.
@@ -34,10 +35,30 @@ pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
 
 /// `anabranch explain`.
 pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
+    if arguments.name == "nccl" {
+        explain_nccl(arguments.format);
+        return Ok(());
+    }
     let explanation = explain::explain(&arguments.name)?;
     match arguments.format {
         Format::Json => print_json(&explanation.json()),
         Format::Table => print(&explanation.text(width())),
     }
     Ok(())
+}
+
+/// The variables that the plugin for NCCL reads.
+fn explain_nccl(format: Format) {
+    if format == Format::Json {
+        let variables: Vec<_> = VARIABLES
+            .iter()
+            .map(|of| json!({ "name": of.name, "meaning": of.meaning, "expected": of.expected, "default": of.default }))
+            .collect();
+        return print_json(&json!({ "name": "nccl", "variables": variables }));
+    }
+    let row =
+        |of: &Variable| vec![of.name.to_string(), format!("{}: {}", of.meaning, of.expected), of.default.to_string()];
+    let rows: Vec<_> = VARIABLES.iter().map(row).collect();
+    print("nccl: the network plugin for NCCL (docs/nccl.md), set by variables of the environment.\n\n");
+    print(&table(&["variable", "what it says", "default"], &rows));
 }

@@ -4,8 +4,10 @@ mod bench;
 mod bench_wire;
 mod catalogue;
 mod check;
+pub(crate) mod collective;
 mod compare;
 mod init;
+pub(crate) mod nccl;
 mod report;
 mod reproduce;
 mod rerun;
@@ -49,6 +51,9 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Serve(arguments) => wire::serve(&arguments),
         Command::Send(arguments) => wire::send(&arguments),
+        Command::Collective(arguments) => collective::collective(&arguments),
+        Command::CollectiveRank => collective::serve(),
+        Command::Nccl(arguments) => nccl::nccl(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
     }

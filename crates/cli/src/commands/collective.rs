@@ -1,0 +1,193 @@
+//! `collective`: collectives over a network plugin of NCCL's, without NCCL and without a GPU.
+
+use crate::{
+    arguments::Format,
+    commands::nccl,
+    failure::Failure,
+    printing::{count, note, print, print_json, table},
+};
+use anabranch_collective::{
+    plan::{KINDS, Kind},
+    rank::{self, Element, Row},
+    run::{self, JobError, Mishap, Outcome, Settings},
+};
+use anabranch_units::{Bytes, Time};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::{fmt::Write, fs, path::PathBuf, time::Duration};
+
+/// What buffers hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Type {
+    /// 32-bit floating point
+    #[default]
+    Float,
+    /// 32-bit integers
+    Int,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Collective {
+    /// ring, tree, reduce-scatter, all-gather, all-to-all or pairs
+    #[arg(value_name = "KIND", value_parser = kind)]
+    kind: Kind,
+    /// Ranks, each a process of its own
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
+    ranks: u16,
+    /// Bytes of each rank's buffer, at most 4GiB
+    #[arg(long, value_name = "BYTES", default_value = "4MiB")]
+    bytes: Bytes,
+    /// The shared object; unless given, that beside the command
+    #[arg(long, value_name = "PATH")]
+    plugin: Option<PathBuf>,
+    /// Version of NCCL's interface; unless given, the newest that the plugin has
+    #[arg(long, value_name = "VERSION", value_parser = ["v8", "v9", "v10", "v11", "v12"])]
+    abi: Option<String>,
+    /// Channels, each of which does a share over connections of its own
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
+    channels: u16,
+    /// Rounds that count, after one that does not
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// What buffers hold
+    #[arg(long = "type", value_enum, default_value_t)]
+    element: Type,
+    /// Writes a row per message and end to a file: who, what, when
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
+    /// Kills a rank so long after the first round began, for example 2@500ms; the others must find out
+    #[arg(long, value_name = "RANK@TIME", value_parser = mishap)]
+    kill: Option<(usize, Time)>,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let found = KINDS.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+        let near = anabranch_settings::nearest(text, names.iter().copied());
+        let hint = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+        format!("expected one of {}{hint}", names.join(", "))
+    })
+}
+
+fn mishap(text: &str) -> Result<(usize, Time), String> {
+    let expected = || "expected a rank and a time, for example 2@500ms".to_string();
+    let (rank, time) = text.split_once('@').ok_or_else(expected)?;
+    Ok((rank.parse().map_err(|_| expected())?, time.parse().map_err(|_| expected())?))
+}
+
+/// `anabranch collective`.
+pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
+    let bytes = usize::try_from(arguments.bytes.0).ok().filter(|bytes| *bytes <= 4 << 30 && bytes.is_multiple_of(4));
+    let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        Failure::input(format!("--bytes: found {}, expected whole words of 4 B, up to 4GiB", arguments.bytes))
+    })?;
+    let ranks = usize::from(arguments.ranks);
+    let kill = match arguments.kill {
+        Some((rank, _)) if rank >= ranks => {
+            return Err(Failure::input(format!("--kill: there is no rank {rank}; ranks are 0 to {}", ranks - 1)));
+        }
+        kill => kill.map(|(rank, after)| Mishap { rank, after: Duration::from_nanos(after.ps() / 1000), pause: None }),
+    };
+    let exe = std::env::current_exe().map_err(|error| Failure::Broken(error.to_string()))?;
+    let settings = Settings {
+        command: vec![exe.display().to_string(), "collective-rank".into()],
+        variables: Vec::new(),
+        plugin: nccl::plugin(arguments.plugin.as_deref())?,
+        abi: arguments.abi.as_ref().and_then(|abi| abi[1..].parse().ok()),
+        kind: arguments.kind,
+        ranks,
+        bytes,
+        channels: usize::from(arguments.channels),
+        rounds: arguments.rounds as usize,
+        element: match arguments.element {
+            Type::Float => Element::Float,
+            Type::Int => Element::Int,
+        },
+        rows: arguments.rows.is_some(),
+        mishap: kill,
+    };
+    note(&format!("{} processes with {}", ranks, settings.plugin.display()));
+    let outcome = run::run(&settings).map_err(|error| match error {
+        JobError::Failed { .. } | JobError::Rank { .. } => Failure::input(error.to_string()),
+        JobError::Wrong { .. } | JobError::Silent => Failure::Broken(error.to_string()),
+    })?;
+    if let Some(path) = &arguments.rows {
+        let rows =
+            outcome.rounds.iter().enumerate().flat_map(|(round, of)| of.rows.iter().map(move |row| (round, row)));
+        fs::write(path, csv(rows)).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+    }
+    say(&settings, &outcome, arguments.format);
+    // Whoever is left must have found out, and closed.
+    match settings.mishap {
+        Some(_) if outcome.closed != ranks - 1 => Err(Failure::Broken("a rank that was left has not closed".into())),
+        _ => Ok(()),
+    }
+}
+
+fn csv<'a>(rows: impl Iterator<Item = (usize, &'a Row)>) -> String {
+    let mut text = String::from("round,rank,channel,peer,direction,step,bytes,start_ns,end_ns\n");
+    for (round, row) in rows {
+        let Row { rank, channel, peer, sent, step, bytes, start_ns, end_ns } = row;
+        let direction = if *sent { "send" } else { "receive" };
+        let line = writeln!(text, "{round},{rank},{channel},{peer},{direction},{step},{bytes},{start_ns},{end_ns}");
+        debug_assert!(line.is_ok(), "writing to a string");
+    }
+    text
+}
+
+fn say(settings: &Settings, outcome: &Outcome, format: Format) {
+    let bandwidth = outcome.bus_bandwidth(settings);
+    if format == Format::Json {
+        let rounds: Vec<u64> = outcome.rounds.iter().map(|round| round.nanoseconds).collect();
+        let failures: Vec<_> = outcome
+            .failures
+            .iter()
+            .map(|(rank, why, nanoseconds)| json!({ "rank": rank, "why": why, "after_ns": nanoseconds }))
+            .collect();
+        return print_json(&json!({
+            "collective": settings.kind.name(),
+            "ranks": settings.ranks,
+            "bytes": settings.bytes,
+            "channels": settings.channels,
+            "abi": outcome.abi,
+            "device": outcome.device.0,
+            "device_mbps": outcome.device.1,
+            "rounds_ns": rounds,
+            "bus_bandwidth_bps": bandwidth.is_finite().then_some(bandwidth),
+            "wrong_elements": 0,
+            "failures": failures,
+            "closed": outcome.closed,
+        }));
+    }
+    let row = |what: &str, value: String| vec![what.to_string(), value];
+    let (name, speed) = &outcome.device;
+    let mut rows = vec![
+        row(
+            "collective",
+            format!("{}, {} ranks, {} B each", settings.kind.name(), settings.ranks, count(settings.bytes as u64)),
+        ),
+        row("plugin", format!("ncclNetPlugin_v{}, device {name} ({speed} Mbit/s)", outcome.abi)),
+    ];
+    if !outcome.rounds.is_empty() {
+        let took = Time::from_ns((outcome.seconds() * 1e9) as u64);
+        rows.push(row("median round", format!("{took} of {} rounds", outcome.rounds.len())));
+        rows.push(row("bus bandwidth", format!("{:.1} Mbit/s", bandwidth / 1e6)));
+        rows.push(row("elements", "all correct".into()));
+    }
+    for (rank, why, nanoseconds) in &outcome.failures {
+        rows.push(row(&format!("rank {rank}"), format!("{why}, after {:.2} s", *nanoseconds as f64 / 1e9)));
+    }
+    if !outcome.failures.is_empty() {
+        rows.push(row("closed", format!("{} of {} ranks", outcome.closed, settings.ranks)));
+    }
+    print(&table(&["what", "value"], &rows));
+}
+
+/// A rank of `anabranch collective`.
+pub(crate) fn serve() -> Result<(), Failure> {
+    rank::serve(std::io::stdin().lock(), std::io::stdout()).map_err(|error| Failure::Broken(error.to_string()))
+}

@@ -1,0 +1,83 @@
+//! `nccl`: the network plugin for NCCL.
+
+use crate::{failure::Failure, printing::print};
+use clap::{Args, Subcommand};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// What cargo calls it.
+const BUILT: &str = "libnccl_net_anabranch.so";
+/// What NCCL looks for: by `NCCL_NET_PLUGIN=anabranch`, and unasked.
+const INSTALLED: [&str; 2] = ["libnccl-net-anabranch.so", "libnccl-net.so"];
+
+#[derive(Debug, Args)]
+pub(crate) struct Nccl {
+    #[command(subcommand)]
+    command: NcclCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum NcclCommand {
+    /// Puts the plugin into a directory, under the names that NCCL looks for
+    Install(Install),
+}
+
+#[derive(Debug, Args)]
+struct Install {
+    /// The directory, made if it is not there
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The shared object; unless given, that beside the command
+    #[arg(long, value_name = "PATH")]
+    plugin: Option<PathBuf>,
+}
+
+/// The shared object: the one that is given, or that beside this command, or in target/release.
+pub(crate) fn plugin(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = given {
+        return match path.is_file() {
+            true => Ok(path.to_path_buf()),
+            false => Err(Failure::input(format!("--plugin: {} is not there", path.display()))),
+        };
+    }
+    let exe = std::env::current_exe().ok();
+    let beside = exe.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+    let places = [beside.clone(), beside.map(|folder| folder.join("deps")), Some("target/release".into())];
+    let mut found = places.into_iter().flatten().map(|folder| folder.join(BUILT));
+    found.find(|path| path.is_file()).ok_or_else(|| {
+        Failure::input(format!(
+            "{BUILT} is neither beside this command nor in target/release: `cargo build --release -p anabranch-nccl` \
+             makes it, or say where it is with --plugin"
+        ))
+    })
+}
+
+/// `anabranch nccl`.
+pub(crate) fn nccl(arguments: &Nccl) -> Result<(), Failure> {
+    match &arguments.command {
+        NcclCommand::Install(arguments) => install(arguments),
+    }
+}
+
+fn install(arguments: &Install) -> Result<(), Failure> {
+    let from = plugin(arguments.plugin.as_deref())?;
+    let folder = &arguments.folder;
+    let failed = |what: &Path, error: std::io::Error| Failure::input(format!("{}: {error}", what.display()));
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for name in INSTALLED {
+        let to = folder.join(name);
+        // A job may have the old one loaded: what it has must not change under it.
+        let fresh = folder.join(format!(".{name}.{}", std::process::id()));
+        fs::copy(&from, &fresh).map_err(|error| failed(&fresh, error))?;
+        fs::rename(&fresh, &to).map_err(|error| failed(&to, error))?;
+    }
+    let names = INSTALLED.join(" and ");
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+    print(&format!(
+        "{names} are in {folder}\nLD_LIBRARY_PATH={folder} NCCL_NET_PLUGIN=anabranch makes NCCL use it\n",
+        folder = folder.display()
+    ));
+    Ok(())
+}

@@ -1,0 +1,292 @@
+//! What each rank of a collective sends and receives, and what must be done before: as rings and trees are described in the
+//! literature, a list of operations per channel.
+
+use std::ops::Range;
+
+/// Bytes of a chunk, as NCCL's rings have them.
+pub const CHUNK: usize = 512 << 10;
+
+/// A collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// All-reduce round a ring: every segment goes round twice, once to be summed and once to be told.
+    Ring,
+    /// All-reduce over a binary tree: sums go up, the result comes down.
+    Tree,
+    /// The first half of a ring: every rank ends with the sum of one segment.
+    ReduceScatter,
+    /// The second half of a ring: every rank begins with one segment and ends with all.
+    AllGather,
+    /// Every rank has a block for every other.
+    AllToAll,
+    /// Every rank sends to the next and receives from the one before.
+    Pairs,
+}
+
+/// All of them, with what they are called.
+pub const KINDS: &[(&str, Kind)] = &[
+    ("ring", Kind::Ring),
+    ("tree", Kind::Tree),
+    ("reduce-scatter", Kind::ReduceScatter),
+    ("all-gather", Kind::AllGather),
+    ("all-to-all", Kind::AllToAll),
+    ("pairs", Kind::Pairs),
+];
+
+impl Kind {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whether a rank's buffer is what it sends and beside it what it receives.
+    pub fn is_beside(self) -> bool {
+        matches!(self, Kind::AllToAll | Kind::Pairs)
+    }
+
+    /// Bytes over each rank's link per byte of the buffer: NCCL's factor from algorithm to bus bandwidth.
+    pub fn bus_factor(self, ranks: usize) -> f64 {
+        let n = ranks as f64;
+        match self {
+            Kind::Ring | Kind::Tree => 2.0 * (n - 1.0) / n,
+            Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => (n - 1.0) / n,
+            Kind::Pairs => 1.0,
+        }
+    }
+}
+
+/// What is done with what arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// It is added.
+    Sum,
+    /// It replaces what was there.
+    Copy,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Sends bytes to a rank.
+    Send(usize),
+    /// Receives them from a rank.
+    Receive(usize, Arrived),
+}
+
+/// A step of a rank's program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What is done.
+    pub what: What,
+    /// With which bytes of the buffer.
+    pub bytes: Range<usize>,
+    /// Steps that must be done before, by their place in the program.
+    pub after: Vec<usize>,
+}
+
+/// Bytes from one end to the other in chunks; none in one.
+fn chunks(bytes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let count = bytes.len().div_ceil(CHUNK).max(1);
+    (0..count).map(move |chunk| {
+        let from = bytes.start + chunk * CHUNK;
+        from..(from + CHUNK).min(bytes.end)
+    })
+}
+
+/// Part `index` of `count` of some bytes, at whole words of four.
+pub fn part(bytes: &Range<usize>, index: usize, count: usize) -> Range<usize> {
+    let words = bytes.len() / 4;
+    let at = |index: usize| bytes.start + words * index / count * 4;
+    at(index)..if index + 1 == count { bytes.end } else { at(index + 1) }
+}
+
+/// The block of a rank where all have the same size; a few bytes may be left over.
+fn block(bytes: &Range<usize>, rank: usize, ranks: usize) -> Range<usize> {
+    let size = bytes.len() / 4 / ranks * 4;
+    bytes.start + rank * size..bytes.start + (rank + 1) * size
+}
+
+struct Program(Vec<Step>);
+
+impl Program {
+    fn push(&mut self, what: What, bytes: Range<usize>) {
+        let overlaps = |step: &Step| {
+            let reads = |what: &What| matches!(what, What::Send(_));
+            // Two that only read do not disturb each other.
+            let disturbs = !(reads(&what) && reads(&step.what));
+            disturbs && step.bytes.start < bytes.end && bytes.start < step.bytes.end
+        };
+        let after = self.0.iter().enumerate().filter(|(_, step)| overlaps(step)).map(|(at, _)| at).collect();
+        self.0.push(Step { what, bytes, after });
+    }
+
+    fn send(&mut self, to: usize, bytes: Range<usize>) {
+        chunks(bytes).for_each(|chunk| self.push(What::Send(to), chunk));
+    }
+
+    fn receive(&mut self, from: usize, arrived: Arrived, bytes: Range<usize>) {
+        chunks(bytes).for_each(|chunk| self.push(What::Receive(from, arrived), chunk));
+    }
+}
+
+/// The program of a rank for one channel's share `bytes` of a buffer of `all` bytes. Where a collective has a second buffer
+/// beside the first, its bytes follow the first's.
+pub fn program(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<Step> {
+    let mut program = Program(Vec::new());
+    let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+    let segment = |number: usize| part(&bytes, number % ranks, ranks);
+    let mut around = |arrived: Arrived, first: usize| {
+        for step in 0..ranks - 1 {
+            program.send(next, segment(rank + 2 * ranks + first - step));
+            program.receive(before, arrived, segment(rank + 2 * ranks + first - step - 1));
+        }
+    };
+    match kind {
+        // After n - 1 steps a rank has the sum of the segment after its own.
+        Kind::Ring => {
+            around(Arrived::Sum, 0);
+            around(Arrived::Copy, 1);
+        }
+        Kind::ReduceScatter => around(Arrived::Sum, 0),
+        Kind::AllGather => around(Arrived::Copy, 0),
+        Kind::Tree => {
+            let children: Vec<usize> =
+                [2 * rank + 1, 2 * rank + 2].into_iter().filter(|child| *child < ranks).collect();
+            let parent = rank.checked_sub(1).map(|up| up / 2);
+            for chunk in chunks(bytes.clone()) {
+                children.iter().for_each(|child| program.receive(*child, Arrived::Sum, chunk.clone()));
+                parent.iter().for_each(|parent| program.send(*parent, chunk.clone()));
+            }
+            for chunk in chunks(bytes.clone()) {
+                parent.iter().for_each(|parent| program.receive(*parent, Arrived::Copy, chunk.clone()));
+                children.iter().for_each(|child| program.send(*child, chunk.clone()));
+            }
+        }
+        Kind::AllToAll => {
+            for distance in 1..ranks {
+                let (to, from) = ((rank + distance) % ranks, (rank + ranks - distance) % ranks);
+                let back = block(&bytes, from, ranks);
+                program.send(to, block(&bytes, to, ranks));
+                program.receive(from, Arrived::Copy, back.start + all..back.end + all);
+            }
+        }
+        Kind::Pairs => {
+            program.send(next, bytes.clone());
+            program.receive(before, Arrived::Copy, bytes.start + all..bytes.end + all);
+        }
+    }
+    program.0
+}
+
+/// A number of a buffer before a collective: small, so that sums are exact in every type.
+pub fn before(rank: usize, element: usize) -> u32 {
+    ((element * 7 + rank * 13) % 97) as u32
+}
+
+/// What a buffer must hold at the end: by element of the whole buffer, or of the second one where there are two; `None`: it does
+/// not matter.
+pub fn after(kind: Kind, rank: usize, ranks: usize, elements: usize, channels: usize, element: usize) -> Option<u32> {
+    let all = 0..elements * 4;
+    let channel =
+        (0..channels).map(|channel| part(&all, channel, channels)).find(|bytes| bytes.contains(&(element * 4)))?;
+    let segment = (0..ranks).find(|segment| part(&channel, *segment, ranks).contains(&(element * 4)))?;
+    match kind {
+        Kind::Ring | Kind::Tree => Some((0..ranks).map(|of| before(of, element)).sum()),
+        Kind::ReduceScatter => (segment == (rank + 1) % ranks).then(|| (0..ranks).map(|of| before(of, element)).sum()),
+        Kind::AllGather => Some(before(segment, element)),
+        // What the others have for us stands where we stand among the blocks of theirs.
+        Kind::AllToAll => {
+            let theirs = (0..ranks).find(|of| block(&channel, *of, ranks).contains(&(element * 4)))?;
+            let at = element * 4 - block(&channel, theirs, ranks).start + block(&channel, rank, ranks).start;
+            (theirs != rank).then(|| before(theirs, at / 4))
+        }
+        Kind::Pairs => Some(before((rank + ranks - 1) % ranks, element)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Runs the programs of all ranks by hand, each message at once.
+    fn run(kind: Kind, ranks: usize, elements: usize, channels: usize) {
+        let all = elements * 4;
+        let mut buffers: Vec<Vec<u32>> = (0..ranks)
+            .map(|rank| (0..elements).map(|at| before(rank, at)).chain((0..elements).map(|_| 9999)).collect())
+            .collect();
+        let mut queues = vec![vec![VecDeque::<Vec<u32>>::new(); ranks]; ranks];
+        for channel in 0..channels {
+            let share = part(&(0..all), channel, channels);
+            let programs: Vec<_> = (0..ranks).map(|rank| program(kind, rank, ranks, share.clone(), all)).collect();
+            let mut at = vec![0; ranks];
+            let mut moved = true;
+            while moved {
+                moved = false;
+                for rank in 0..ranks {
+                    while let Some(Step { what, bytes, .. }) = programs[rank].get(at[rank]) {
+                        let words = bytes.start / 4..bytes.end / 4;
+                        match what {
+                            What::Send(to) => queues[rank][*to].push_back(buffers[rank][words].to_vec()),
+                            What::Receive(from, arrived) => {
+                                let Some(message) = queues[*from][rank].pop_front() else { break };
+                                assert_eq!(message.len(), words.len(), "{kind:?} {ranks}");
+                                for (mine, theirs) in buffers[rank][words].iter_mut().zip(message) {
+                                    *mine = if *arrived == Arrived::Sum { *mine + theirs } else { theirs };
+                                }
+                            }
+                        }
+                        at[rank] += 1;
+                        moved = true;
+                    }
+                }
+            }
+            assert!(
+                (0..ranks).all(|rank| at[rank] == programs[rank].len()),
+                "{kind:?} {ranks}: somebody waits for ever"
+            );
+        }
+        for (rank, buffer) in buffers.iter().enumerate() {
+            for element in 0..elements {
+                let wanted = after(kind, rank, ranks, elements, channels, element);
+                let place = if kind.is_beside() { elements + element } else { element };
+                assert!(wanted.is_none_or(|wanted| wanted == buffer[place]), "{kind:?} {ranks} {rank} {element}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_collective_gives_what_it_must() {
+        for (_, kind) in KINDS {
+            for ranks in 2..=8 {
+                for (elements, channels) in [(1, 1), (7, 1), (1000, 3), (300_000, 2)] {
+                    run(*kind, ranks, elements, channels);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_waits_for_those_that_touch_its_bytes() {
+        // Two ranks, two segments of one chunk: send, receive and add, send what was added, receive the other's.
+        let steps = program(Kind::Ring, 0, 2, 0..16, 16);
+        let short: Vec<_> =
+            steps.iter().map(|step| (step.what.clone(), step.bytes.clone(), step.after.clone())).collect();
+        assert_eq!(
+            short,
+            [
+                (What::Send(1), 0..8, vec![]),
+                (What::Receive(1, Arrived::Sum), 8..16, vec![]),
+                (What::Send(1), 8..16, vec![1]),
+                (What::Receive(1, Arrived::Copy), 0..8, vec![0]),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_chunk_is_at_most_what_nccl_sends() {
+        let sizes: Vec<usize> = chunks(4..4 + 2 * CHUNK + 8).map(|chunk| chunk.len()).collect();
+        assert_eq!(sizes, [CHUNK, CHUNK, 8]);
+        assert!(chunks(4..4).eq(std::iter::once(4..4)), "nothing is a message too");
+    }
+}

@@ -1,0 +1,426 @@
+//! A network plugin, loaded and called as NCCL does it: the newest version first, or the one that is asked for.
+
+#![allow(unsafe_code)]
+
+use libloading::{Library, Symbol};
+use nccl_net_anabranch::abi::{
+    Code, Config, HANDLE_BYTES, LOG_WARN, NetV8, NetV9, NetV10, NetV11, NetV12, OPTIONAL_COMPLETION, PTR_HOST,
+    PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12,
+};
+use std::{
+    ffi::{CStr, c_char, c_int, c_ulong, c_void},
+    mem::MaybeUninit,
+    path::{Path, PathBuf},
+    ptr,
+};
+
+/// Versions of the interface that we call, newest first.
+pub const VERSIONS: &[u32] = &[12, 11, 10, 9, 8];
+
+/// Why a plugin cannot be used, or says no.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// It cannot be loaded.
+    #[error("{path}: {why}")]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// What the loader says.
+        why: String,
+    },
+    /// It has no table of the version.
+    #[error("{path} has no {symbol}")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The table.
+        symbol: String,
+    },
+    /// A call failed.
+    #[error("{entry}: {code}")]
+    Call {
+        /// The entry.
+        entry: &'static str,
+        /// Its result, in NCCL's words.
+        code: &'static str,
+    },
+}
+
+/// A result code in NCCL's words.
+pub fn code_name(code: c_int) -> &'static str {
+    match code {
+        0 => "ncclSuccess",
+        1 => "ncclUnhandledCudaError",
+        2 => "ncclSystemError",
+        3 => "ncclInternalError",
+        4 => "ncclInvalidArgument",
+        5 => "ncclInvalidUsage",
+        6 => "ncclRemoteError",
+        _ => "a code that NCCL does not have",
+    }
+}
+
+fn check(entry: &'static str, code: c_int) -> Result<(), PluginError> {
+    if code == Code::Success as c_int { Ok(()) } else { Err(PluginError::Call { entry, code: code_name(code) }) }
+}
+
+/// The tables, one of which is there; they live as long as the library.
+#[derive(Clone, Copy, Debug)]
+enum Net {
+    V8(&'static NetV8),
+    V9(&'static NetV9),
+    V10(&'static NetV10),
+    V11(&'static NetV11),
+    V12(&'static NetV12),
+}
+
+/// Does the same with whichever table there is.
+macro_rules! with {
+    ($net:expr, $table:ident => $body:expr) => {
+        match $net {
+            Net::V8($table) => $body,
+            Net::V9($table) => $body,
+            Net::V10($table) => $body,
+            Net::V11($table) => $body,
+            Net::V12($table) => $body,
+        }
+    };
+}
+
+/// A communicator of the plugin's, or a request: opaque.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opaque(*mut c_void);
+
+/// The handle of a listener.
+pub type Handle = [u8; HANDLE_BYTES];
+
+/// A loaded plugin.
+#[derive(Debug)]
+pub struct Plugin {
+    net: Net,
+    context: *mut c_void,
+    version: u32,
+    // Unloaded last.
+    _library: Library,
+}
+
+/// NCCL's logger: lines go to standard error, warnings always and the rest where `NCCL_DEBUG` is INFO or TRACE.
+unsafe extern "C" fn log(
+    level: c_int,
+    _flags: c_ulong,
+    _file: *const c_char,
+    _line: c_int,
+    format: *const c_char,
+    text: *const c_char,
+) {
+    let loud = std::env::var("NCCL_DEBUG").is_ok_and(|level| ["INFO", "TRACE"].contains(&level.as_str()));
+    if level != LOG_WARN && !loud {
+        return;
+    }
+    // SAFETY: a plugin gives C strings. A format other than "%s" is shown as it stands.
+    let line = unsafe {
+        let format = CStr::from_ptr(format);
+        if format == c"%s" && !text.is_null() { CStr::from_ptr(text) } else { format }
+    };
+    eprintln!("{}", line.to_string_lossy());
+}
+
+impl Plugin {
+    /// Loads a shared object and calls `init`; `version` is that of the interface, `None` the newest that it has.
+    ///
+    /// # Errors
+    /// Where it cannot be loaded, has no such table, or says no.
+    pub fn load(path: &Path, version: Option<u32>) -> Result<Self, PluginError> {
+        let failed = |why: libloading::Error| PluginError::Load { path: path.into(), why: why.to_string() };
+        // SAFETY: the user names the library that is to be run.
+        let library = unsafe { Library::new(path) }.map_err(failed)?;
+        let wanted: Vec<u32> = version.map_or_else(|| VERSIONS.to_vec(), |version| vec![version]);
+        let found = wanted.iter().find_map(|version| Some((*version, table(&library, *version)?)));
+        let Some((version, net)) = found else {
+            let symbol = format!("ncclNetPlugin_v{}", wanted[0]);
+            return Err(PluginError::Version { path: path.into(), symbol });
+        };
+        let mut plugin = Plugin { net, context: ptr::null_mut(), version, _library: library };
+        plugin.init()?;
+        Ok(plugin)
+    }
+
+    fn init(&mut self) -> Result<(), PluginError> {
+        // SAFETY: a function with one pointer after its five arguments is what a variadic one with one string is called as, on
+        // every platform that NCCL runs on.
+        let logger = Some(unsafe {
+            std::mem::transmute::<
+                unsafe extern "C" fn(c_int, c_ulong, *const c_char, c_int, *const c_char, *const c_char),
+                nccl_net_anabranch::abi::Logger,
+            >(log)
+        });
+        let config = Config { traffic_class: -1 };
+        // SAFETY: the table says what its functions take.
+        let code = unsafe {
+            match self.net {
+                Net::V8(net) => (net.init)(logger),
+                Net::V9(net) => (net.init)(logger),
+                Net::V10(net) => (net.init)(logger, None),
+                Net::V11(net) => (net.init)(&mut self.context, 1, &config, logger, None),
+                Net::V12(net) => (net.init)(&mut self.context, 1, &config, logger, None),
+            }
+        };
+        check("init", code)
+    }
+
+    /// The version of the interface in use.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// How many devices there are.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn devices(&self) -> Result<c_int, PluginError> {
+        let mut count = 0;
+        // SAFETY: the table says what its functions take; the same holds for all calls below.
+        check("devices", with!(self.net, net => unsafe { (net.devices)(&mut count) }))?;
+        Ok(count)
+    }
+
+    /// Name and speed in Mbit/s of a device.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn properties(&self, device: c_int) -> Result<(String, c_int), PluginError> {
+        macro_rules! read {
+            ($net:ident, $kind:ty, $($path:ident).*) => {{
+                let mut properties = MaybeUninit::<$kind>::zeroed();
+                // SAFETY: a block of the table's version; all zero is a value of it.
+                let (code, properties) =
+                    unsafe { (($net.get_properties)(device, properties.as_mut_ptr()), properties.assume_init()) };
+                check("getProperties", code)?;
+                (properties.$($path.)*name, properties.$($path.)*speed)
+            }};
+        }
+        let (name, speed) = match self.net {
+            Net::V8(net) => read!(net, PropertiesV8,),
+            Net::V9(net) => read!(net, PropertiesV9,),
+            Net::V10(net) => read!(net, PropertiesV9,),
+            Net::V11(net) => read!(net, PropertiesV11, v9),
+            Net::V12(net) => read!(net, PropertiesV12,),
+        };
+        if name.is_null() {
+            return Ok((String::new(), speed));
+        }
+        // SAFETY: a C string that lives as long as the library.
+        let name = unsafe { CStr::from_ptr(name) };
+        Ok((name.to_string_lossy().into_owned(), speed))
+    }
+
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn listen(&self, device: c_int) -> Result<(Handle, Opaque), PluginError> {
+        let (mut handle, mut out) = ([0; HANDLE_BYTES], ptr::null_mut());
+        let at = handle.as_mut_ptr();
+        // SAFETY: see `devices`.
+        let code = unsafe {
+            match self.net {
+                Net::V8(net) => (net.listen)(device, at, &mut out),
+                Net::V9(net) => (net.listen)(device, at, &mut out),
+                Net::V10(net) => (net.listen)(device, at, &mut out),
+                Net::V11(net) => (net.listen)(self.context, device, at, &mut out),
+                Net::V12(net) => (net.listen)(self.context, device, at, &mut out),
+            }
+        };
+        check("listen", code)?;
+        Ok((handle, Opaque(out)))
+    }
+
+    /// Tries to connect; `None`: again, with the same handle.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn connect(&self, device: c_int, handle: &mut Handle) -> Result<Option<Opaque>, PluginError> {
+        let (mut out, mut extra) = (ptr::null_mut(), ptr::null_mut());
+        let config = Config { traffic_class: -1 };
+        let at = handle.as_mut_ptr();
+        // SAFETY: see `devices`.
+        let code = unsafe {
+            match self.net {
+                Net::V8(net) => (net.connect)(device, at, &mut out, &mut extra),
+                Net::V9(net) => (net.connect)(device, at, &mut out, &mut extra),
+                Net::V10(net) => (net.connect)(device, &config, at, &mut out, &mut extra),
+                Net::V11(net) => (net.connect)(self.context, device, at, &mut out, &mut extra),
+                Net::V12(net) => (net.connect)(self.context, device, at, &mut out, &mut extra),
+            }
+        };
+        check("connect", code)?;
+        Ok((!out.is_null()).then_some(Opaque(out)))
+    }
+
+    /// Tries to accept; `None`: again.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn accept(&self, listener: Opaque) -> Result<Option<Opaque>, PluginError> {
+        let (mut out, mut extra) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: see `devices`.
+        check("accept", with!(self.net, net => unsafe { (net.accept)(listener.0, &mut out, &mut extra) }))?;
+        Ok((!out.is_null()).then_some(Opaque(out)))
+    }
+
+    /// Makes memory known; it must stay where it is until it is forgotten.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn register(&self, communicator: Opaque, memory: &mut [u8]) -> Result<Opaque, PluginError> {
+        let (at, size, mut out) = (memory.as_mut_ptr().cast(), memory.len(), ptr::null_mut());
+        // SAFETY: see `devices`.
+        let code = with!(self.net, net => unsafe { (net.reg_mr)(communicator.0, at, size, PTR_HOST, &mut out) });
+        check("regMr", code)?;
+        Ok(Opaque(out))
+    }
+
+    /// Forgets memory.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn deregister(&self, communicator: Opaque, memory: Opaque) -> Result<(), PluginError> {
+        // SAFETY: see `devices`.
+        check("deregMr", with!(self.net, net => unsafe { (net.dereg_mr)(communicator.0, memory.0) }))
+    }
+
+    /// Begins to send; `None`: there is no room yet.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    ///
+    /// # Safety
+    /// `bytes` must stay and not change until the request is done or the communicator closed.
+    pub unsafe fn send(
+        &self,
+        sender: Opaque,
+        bytes: &[u8],
+        tag: c_int,
+        memory: Opaque,
+    ) -> Result<Option<Opaque>, PluginError> {
+        let (at, size, mut out) = (bytes.as_ptr().cast_mut().cast(), bytes.len(), ptr::null_mut());
+        let none = ptr::null_mut();
+        // SAFETY: the caller's.
+        let code = unsafe {
+            match self.net {
+                Net::V8(net) => (net.isend)(sender.0, at, size as c_int, tag, memory.0, &mut out),
+                Net::V9(net) => (net.isend)(sender.0, at, size, tag, memory.0, &mut out),
+                Net::V10(net) => (net.isend)(sender.0, at, size, tag, memory.0, none, &mut out),
+                Net::V11(net) => (net.isend)(sender.0, at, size, tag, memory.0, none, &mut out),
+                Net::V12(net) => (net.isend)(sender.0, at, size, tag, memory.0, none, &mut out),
+            }
+        };
+        check("isend", code)?;
+        Ok((!out.is_null()).then_some(Opaque(out)))
+    }
+
+    /// Begins to receive; `None`: again.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    ///
+    /// # Safety
+    /// `bytes` must stay, and nobody else may touch them, until the request is done or the communicator closed.
+    pub unsafe fn receive(
+        &self,
+        receiver: Opaque,
+        bytes: &mut [u8],
+        tag: c_int,
+        memory: Opaque,
+    ) -> Result<Option<Opaque>, PluginError> {
+        let mut data: [*mut c_void; 1] = [bytes.as_mut_ptr().cast()];
+        let (mut small, mut large, mut tags) = ([bytes.len() as c_int], [bytes.len()], [tag]);
+        let (mut memories, mut none, mut out) = ([memory.0], [ptr::null_mut()], OPTIONAL_COMPLETION as *mut c_void);
+        let (data, tags, memories) = (data.as_mut_ptr(), tags.as_mut_ptr(), memories.as_mut_ptr());
+        let (none, sizes) = (none.as_mut_ptr(), large.as_mut_ptr());
+        // SAFETY: the caller's.
+        let code = unsafe {
+            match self.net {
+                Net::V8(net) => (net.irecv)(receiver.0, 1, data, small.as_mut_ptr(), tags, memories, &mut out),
+                Net::V9(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, &mut out),
+                Net::V10(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, none, &mut out),
+                Net::V11(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, none, &mut out),
+                Net::V12(net) => (net.irecv)(receiver.0, 1, data, sizes, tags, memories, none, &mut out),
+            }
+        };
+        check("irecv", code)?;
+        Ok((!out.is_null()).then_some(Opaque(out)))
+    }
+
+    /// Bytes of a request of one message that is done; `None`: it is not.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn test(&self, request: Opaque) -> Result<Option<usize>, PluginError> {
+        let (mut done, mut sizes) = (0, [0; 8]);
+        // SAFETY: see `devices`.
+        check("test", with!(self.net, net => unsafe { (net.test)(request.0, &mut done, sizes.as_mut_ptr()) }))?;
+        Ok((done != 0).then_some(sizes[0].max(0) as usize))
+    }
+
+    /// Closes a listener.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn close_listener(&self, listener: Opaque) -> Result<(), PluginError> {
+        // SAFETY: see `devices`.
+        check("closeListen", with!(self.net, net => unsafe { (net.close_listen)(listener.0) }))
+    }
+
+    /// Closes a sender.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn close_sender(&self, sender: Opaque) -> Result<(), PluginError> {
+        // SAFETY: see `devices`.
+        check("closeSend", with!(self.net, net => unsafe { (net.close_send)(sender.0) }))
+    }
+
+    /// Closes a receiver.
+    ///
+    /// # Errors
+    /// What the plugin says.
+    pub fn close_receiver(&self, receiver: Opaque) -> Result<(), PluginError> {
+        // SAFETY: see `devices`.
+        check("closeRecv", with!(self.net, net => unsafe { (net.close_recv)(receiver.0) }))
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        let finalize = match self.net {
+            Net::V11(net) => net.end.finalize,
+            Net::V12(net) => net.end.finalize,
+            Net::V8(_) | Net::V9(_) | Net::V10(_) => return,
+        };
+        if !self.context.is_null() {
+            // SAFETY: see `devices`. Nobody is left to be told of a failure.
+            unsafe { finalize(self.context) };
+        }
+    }
+}
+
+/// The table of a version, if the library has it.
+fn table(library: &Library, version: u32) -> Option<Net> {
+    /// A reference for as long as the library is loaded, which is as long as its `Plugin` lives.
+    fn of<T>(library: &Library, symbol: &[u8]) -> Option<&'static T> {
+        // SAFETY: the name says of which type the data symbol is; the plugin keeps the library as long as the reference.
+        unsafe {
+            let symbol: Symbol<'_, *const T> = library.get(symbol).ok()?;
+            (*symbol).as_ref()
+        }
+    }
+    match version {
+        8 => of(library, b"ncclNetPlugin_v8\0").map(Net::V8),
+        9 => of(library, b"ncclNetPlugin_v9\0").map(Net::V9),
+        10 => of(library, b"ncclNetPlugin_v10\0").map(Net::V10),
+        11 => of(library, b"ncclNetPlugin_v11\0").map(Net::V11),
+        12 => of(library, b"ncclNetPlugin_v12\0").map(Net::V12),
+        _ => None,
+    }
+}

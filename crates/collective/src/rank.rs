@@ -1,0 +1,509 @@
+//! A rank: connects to others as it is told, does its part of a collective, says how it went. Its parent speaks to it over
+//! standard input and output, a line of JSON at a time, as NCCL's bootstrap carries handles from rank to rank.
+
+#![allow(unsafe_code)]
+
+use crate::{
+    plan::{self, Arrived, Kind, Step, What},
+    plugin::{Handle, Opaque, Plugin, PluginError},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ffi::c_int,
+    io::{BufRead, Write},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+/// Messages of a connection that are under way at once, as in NCCL.
+const DEPTH: usize = 8;
+/// Nothing happens for so long: somebody waits for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Looks in a row that find nothing to do, before others have their turn.
+const RESTLESS: u32 = 200;
+/// The tag of all messages.
+const TAG: c_int = 0x0ab;
+
+/// What the elements of a buffer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Element {
+    /// 32-bit floating point.
+    Float,
+    /// 32-bit integers.
+    Int,
+}
+
+/// What a rank does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The plugin.
+    pub plugin: PathBuf,
+    /// Version of its interface; `None`: the newest.
+    pub abi: Option<u32>,
+    /// The collective, by name.
+    pub kind: String,
+    /// Which rank this is.
+    pub rank: usize,
+    /// How many there are.
+    pub ranks: usize,
+    /// Bytes of its buffer.
+    pub bytes: usize,
+    /// Channels, each of which does a share.
+    pub channels: usize,
+    /// What the buffer holds.
+    pub element: Element,
+    /// Whether a row per message is wanted.
+    pub rows: bool,
+}
+
+/// A connection to somebody who listens.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// The channel.
+    pub channel: usize,
+    /// The rank at the other end.
+    pub peer: usize,
+    /// The handle, two digits a byte.
+    pub handle: String,
+}
+
+/// A message, as its sender or its receiver saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The rank that says so.
+    pub rank: usize,
+    /// Its channel.
+    pub channel: usize,
+    /// The other rank.
+    pub peer: usize,
+    /// Whether it was sent.
+    pub sent: bool,
+    /// Its place in the program of the channel.
+    pub step: usize,
+    /// Bytes.
+    pub bytes: usize,
+    /// When it was posted and when it was done, in nanoseconds from the rank's own beginning of the round.
+    pub start_ns: u64,
+    /// See `start_ns`.
+    pub end_ns: u64,
+}
+
+/// What a parent says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Load the plugin and listen.
+    Begin(Job),
+    /// Connect to these.
+    Connect(Vec<Place>),
+    /// Do the collective once.
+    Go,
+    /// Close everything.
+    End,
+}
+
+/// What a rank says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Report {
+    /// It listens at these.
+    Listening {
+        /// Where.
+        places: Vec<Place>,
+        /// The plugin's version, and the name and speed in Mbit/s of its first device.
+        net: (u32, String, i32),
+    },
+    /// All connections stand.
+    Connected,
+    /// A collective is over.
+    Done {
+        /// How long it took.
+        nanoseconds: u64,
+        /// Elements that are not what they must be.
+        wrong: usize,
+        /// Messages.
+        rows: Vec<Row>,
+    },
+    /// It cannot go on.
+    Failed {
+        /// Why.
+        why: String,
+        /// How long after the last order.
+        nanoseconds: u64,
+    },
+    /// Everything is closed.
+    Closed,
+}
+
+fn hex(handle: &Handle) -> String {
+    handle.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Handle> {
+    let bytes: Vec<u8> = (0..text.len() / 2)
+        .map(|at| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok())
+        .collect::<Option<_>>()?;
+    bytes.try_into().ok()
+}
+
+/// Why a rank stops.
+#[derive(Debug, thiserror::Error)]
+enum Stop {
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    #[error("nothing has happened for {} s", PATIENCE.as_secs())]
+    Hangs,
+    #[error("{0}")]
+    Told(String),
+}
+
+/// One end of a connection.
+struct Line {
+    communicator: Opaque,
+    /// Registered: the buffer of a sender, the slots of a receiver.
+    memory: Opaque,
+    /// Steps of the program, in order, and how many are posted.
+    steps: Vec<usize>,
+    posted: usize,
+    /// Requests under way: step, request, slot, posted at; done but not applied ones have no request.
+    open: VecDeque<(usize, Option<Opaque>, usize, u64)>,
+    /// Where messages arrive.
+    slots: Vec<u8>,
+}
+
+/// A channel's lines, by the rank at their other end.
+struct Channel {
+    program: Vec<Step>,
+    done: Vec<bool>,
+    senders: BTreeMap<usize, Line>,
+    receivers: BTreeMap<usize, Line>,
+}
+
+struct Rank {
+    plugin: Plugin,
+    job: Job,
+    kind: Kind,
+    buffer: Vec<u8>,
+    channels: Vec<Channel>,
+    listeners: Vec<(usize, usize, Opaque)>,
+    devices: c_int,
+}
+
+/// Serves a parent until it says that it is over, or goes.
+///
+/// # Errors
+/// Where the parent cannot be heard or told.
+pub fn serve(orders: impl BufRead, mut reports: impl Write) -> std::io::Result<()> {
+    let mut rank: Option<Rank> = None;
+    for line in orders.lines() {
+        let line = line?;
+        let began = Instant::now();
+        let order: Order = serde_json::from_str(&line).map_err(std::io::Error::other)?;
+        let is_end = matches!(order, Order::End);
+        let report = match follow(&mut rank, order) {
+            Ok(report) => report,
+            Err(stop) => {
+                let report = Report::Failed { why: stop.to_string(), nanoseconds: nanoseconds(began) };
+                writeln!(reports, "{}", serde_json::to_string(&report)?)?;
+                // What a failure leaves open can be closed.
+                match rank.take().map(Rank::close) {
+                    Some(Err(stop)) => Report::Failed { why: stop.to_string(), nanoseconds: nanoseconds(began) },
+                    _ => Report::Closed,
+                }
+            }
+        };
+        writeln!(reports, "{}", serde_json::to_string(&report)?)?;
+        reports.flush()?;
+        if is_end || matches!(report, Report::Closed) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn follow(rank: &mut Option<Rank>, order: Order) -> Result<Report, Stop> {
+    let known = |rank: &mut Option<Rank>| rank.take().ok_or_else(|| Stop::Told("an order before the first".into()));
+    match order {
+        Order::Begin(job) => {
+            let (new, report) = Rank::begin(job)?;
+            *rank = Some(new);
+            Ok(report)
+        }
+        Order::End => known(rank)?.close().map(|()| Report::Closed),
+        Order::Connect(places) => rank.as_mut().map_or_else(
+            || Err(Stop::Told("an order before the first".into())),
+            |rank| rank.connect(&places).map(|()| Report::Connected),
+        ),
+        Order::Go => rank.as_mut().map_or_else(|| Err(Stop::Told("an order before the first".into())), Rank::run),
+    }
+}
+
+impl Rank {
+    fn begin(job: Job) -> Result<(Self, Report), Stop> {
+        let kind = plan::KINDS.iter().find(|(name, _)| *name == job.kind).map(|(_, kind)| *kind);
+        let kind = kind.ok_or_else(|| Stop::Told(format!("there is no collective {}", job.kind)))?;
+        let plugin = Plugin::load(&job.plugin, job.abi)?;
+        let devices = plugin.devices()?.max(1);
+        let (name, speed) = plugin.properties(0)?;
+        let net = (plugin.version(), name, speed);
+        let (mut listeners, mut places, mut channels) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..job.channels {
+            let share = plan::part(&(0..job.bytes), number, job.channels);
+            let program = plan::program(kind, job.rank, job.ranks, share, job.bytes);
+            let mut from: Vec<usize> = program
+                .iter()
+                .filter_map(|step| if let What::Receive(from, _) = step.what { Some(from) } else { None })
+                .collect();
+            from.sort_unstable();
+            from.dedup();
+            for peer in from {
+                let (handle, listener) = plugin.listen(number as c_int % devices)?;
+                listeners.push((number, peer, listener));
+                places.push(Place { channel: number, peer, handle: hex(&handle) });
+            }
+            let done = vec![false; program.len()];
+            channels.push(Channel { program, done, senders: BTreeMap::new(), receivers: BTreeMap::new() });
+        }
+        let size = job.bytes * if kind.is_beside() { 2 } else { 1 };
+        let rank = Rank { plugin, kind, buffer: vec![0; size], channels, listeners, devices, job };
+        Ok((rank, Report::Listening { places, net }))
+    }
+
+    fn connect(&mut self, places: &[Place]) -> Result<(), Stop> {
+        let mut wanted = Vec::new();
+        for place in places {
+            let handle = unhex(&place.handle).ok_or_else(|| Stop::Told("a handle that is none".into()))?;
+            wanted.push((place.channel, place.peer, handle));
+        }
+        let mut waiting: Vec<(usize, usize, Opaque)> = self.listeners.clone();
+        let began = Instant::now();
+        while !(wanted.is_empty() && waiting.is_empty()) {
+            let mut left = Vec::new();
+            for (channel, peer, mut handle) in std::mem::take(&mut wanted) {
+                match self.plugin.connect(channel as c_int % self.devices, &mut handle)? {
+                    None => left.push((channel, peer, handle)),
+                    Some(communicator) => self.add(channel, peer, communicator, true)?,
+                }
+            }
+            wanted = left;
+            let mut left = Vec::new();
+            for (channel, peer, listener) in std::mem::take(&mut waiting) {
+                match self.plugin.accept(listener)? {
+                    None => left.push((channel, peer, listener)),
+                    Some(communicator) => self.add(channel, peer, communicator, false)?,
+                }
+            }
+            waiting = left;
+            if began.elapsed() > PATIENCE {
+                return Err(Stop::Hangs);
+            }
+            std::thread::yield_now();
+        }
+        for (_, _, listener) in std::mem::take(&mut self.listeners) {
+            self.plugin.close_listener(listener)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, channel: usize, peer: usize, communicator: Opaque, sends: bool) -> Result<(), Stop> {
+        let of = &mut self.channels[channel];
+        let is_its = |step: &Step| match step.what {
+            What::Send(to) => sends && to == peer,
+            What::Receive(from, _) => !sends && from == peer,
+        };
+        let steps = (0..of.program.len()).filter(|at| is_its(&of.program[*at])).collect();
+        let mut slots = if sends { Vec::new() } else { vec![0; DEPTH * plan::CHUNK] };
+        let memory = self.plugin.register(communicator, if sends { &mut self.buffer } else { &mut slots })?;
+        let line = Line { communicator, memory, steps, posted: 0, open: VecDeque::new(), slots };
+        let lines = if sends { &mut of.senders } else { &mut of.receivers };
+        lines.insert(peer, line);
+        Ok(())
+    }
+
+    fn word(&self, value: u32) -> [u8; 4] {
+        match self.job.element {
+            Element::Float => (value as f32).to_le_bytes(),
+            Element::Int => value.to_le_bytes(),
+        }
+    }
+
+    fn run(&mut self) -> Result<Report, Stop> {
+        for element in 0..self.job.bytes / 4 {
+            let word = self.word(plan::before(self.job.rank, element));
+            self.buffer[4 * element..4 * element + 4].copy_from_slice(&word);
+        }
+        self.buffer[self.job.bytes..].fill(0);
+        for channel in &mut self.channels {
+            channel.done.fill(false);
+            channel.senders.values_mut().chain(channel.receivers.values_mut()).for_each(|line| line.posted = 0);
+        }
+        let mut rows = Vec::new();
+        let (began, mut idle, mut last) = (Instant::now(), 0, Instant::now());
+        while !self.channels.iter().all(|channel| channel.done.iter().all(|done| *done)) {
+            let mut moved = false;
+            for channel in 0..self.channels.len() {
+                moved |= self.post(channel, began)?;
+                moved |= self.look(channel, began, &mut rows)?;
+            }
+            if moved {
+                (idle, last) = (0, Instant::now());
+                continue;
+            }
+            idle += 1;
+            if idle < RESTLESS {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(Duration::from_micros(50));
+                if last.elapsed() > PATIENCE {
+                    return Err(Stop::Hangs);
+                }
+            }
+        }
+        let nanoseconds = nanoseconds(began);
+        Ok(Report::Done { nanoseconds, wrong: self.wrong(), rows })
+    }
+
+    /// Posts what may be posted; whether anything was.
+    fn post(&mut self, number: usize, began: Instant) -> Result<bool, Stop> {
+        let (plugin, buffer) = (&self.plugin, &self.buffer);
+        let Channel { program, done, senders, receivers } = &mut self.channels[number];
+        let mut moved = false;
+        for line in senders.values_mut() {
+            while line.open.len() < DEPTH
+                && let Some(&step) = line.steps.get(line.posted)
+                && program[step].after.iter().all(|before| done[*before])
+            {
+                // SAFETY: the buffer stays where it is, and a step that changes these bytes waits until this one is done.
+                let request =
+                    unsafe { plugin.send(line.communicator, &buffer[program[step].bytes.clone()], TAG, line.memory)? };
+                let Some(request) = request else { break };
+                line.open.push_back((step, Some(request), 0, nanoseconds(began)));
+                line.posted += 1;
+                moved = true;
+            }
+        }
+        for line in receivers.values_mut() {
+            while line.open.len() < DEPTH
+                && let Some(&step) = line.steps.get(line.posted)
+            {
+                let slot = line.posted % DEPTH;
+                let size = program[step].bytes.len();
+                let bytes = &mut line.slots[slot * plan::CHUNK..][..size];
+                // SAFETY: the slots stay where they are, and one is used again when its message has been applied.
+                let request = unsafe { plugin.receive(line.communicator, bytes, TAG, line.memory)? };
+                let Some(request) = request else { break };
+                line.open.push_back((step, Some(request), slot, nanoseconds(began)));
+                line.posted += 1;
+                moved = true;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Looks what is done, and does what follows from it; whether anything was.
+    fn look(&mut self, number: usize, began: Instant, rows: &mut Vec<Row>) -> Result<bool, Stop> {
+        let Rank { plugin, job, buffer, channels, .. } = self;
+        let Channel { program, done, senders, receivers } = &mut channels[number];
+        let mut moved = false;
+        let row = |peer: usize, sent: bool, step: usize, start_ns: u64| {
+            let bytes = program[step].bytes.len();
+            Row { rank: job.rank, channel: number, peer, sent, step, bytes, start_ns, end_ns: nanoseconds(began) }
+        };
+        for (peer, line) in senders {
+            while let Some(&(step, Some(request), _, start)) = line.open.front()
+                && let Some(size) = plugin.test(request)?
+            {
+                told(size, program[step].bytes.len())?;
+                line.open.pop_front();
+                done[step] = true;
+                moved = true;
+                if job.rows {
+                    rows.push(row(*peer, true, step, start));
+                }
+            }
+        }
+        for (peer, line) in receivers {
+            while let Some(&(step, request, slot, start)) = line.open.front() {
+                if let Some(request) = request {
+                    let Some(size) = plugin.test(request)? else { break };
+                    told(size, program[step].bytes.len())?;
+                    moved = true;
+                    line.open[0].1 = None;
+                    if job.rows {
+                        rows.push(row(*peer, false, step, start));
+                    }
+                }
+                if !program[step].after.iter().all(|before| done[*before]) {
+                    break;
+                }
+                let bytes = program[step].bytes.clone();
+                let arrived = &line.slots[slot * plan::CHUNK..][..bytes.len()];
+                apply(job.element, &program[step].what, &mut buffer[bytes], arrived);
+                line.open.pop_front();
+                done[step] = true;
+                moved = true;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Elements that are not what they must be.
+    fn wrong(&self) -> usize {
+        let Job { rank, ranks, bytes, channels, .. } = self.job;
+        let beside = if self.kind.is_beside() { bytes } else { 0 };
+        let is_wrong = |element: &usize| {
+            let wanted = plan::after(self.kind, rank, ranks, bytes / 4, channels, *element);
+            let at = beside + 4 * element;
+            wanted.is_some_and(|wanted| self.buffer[at..at + 4] != self.word(wanted))
+        };
+        (0..bytes / 4).filter(is_wrong).count()
+    }
+
+    /// Closes all; the plugin is unloaded.
+    fn close(self) -> Result<(), Stop> {
+        let mut result = Ok(());
+        let mut keep = |closed: Result<(), PluginError>| {
+            if let Err(error) = closed
+                && result.is_ok()
+            {
+                result = Err(Stop::Plugin(error));
+            }
+        };
+        for channel in self.channels {
+            for line in channel.senders.into_values() {
+                keep(self.plugin.deregister(line.communicator, line.memory));
+                keep(self.plugin.close_sender(line.communicator));
+            }
+            for line in channel.receivers.into_values() {
+                keep(self.plugin.deregister(line.communicator, line.memory));
+                keep(self.plugin.close_receiver(line.communicator));
+            }
+        }
+        for (_, _, listener) in self.listeners {
+            keep(self.plugin.close_listener(listener));
+        }
+        result
+    }
+}
+
+fn told(size: usize, wanted: usize) -> Result<(), Stop> {
+    if size == wanted {
+        return Ok(());
+    }
+    Err(Stop::Told(format!("a message of {wanted} B, and test says {size} B")))
+}
+
+fn apply(element: Element, what: &What, into: &mut [u8], arrived: &[u8]) {
+    let What::Receive(_, Arrived::Sum) = what else { return into.copy_from_slice(arrived) };
+    for (mine, theirs) in into.chunks_exact_mut(4).zip(arrived.chunks_exact(4)) {
+        let read = |bytes: &[u8]| [bytes[0], bytes[1], bytes[2], bytes[3]];
+        let sum = match element {
+            Element::Float => (f32::from_le_bytes(read(mine)) + f32::from_le_bytes(read(theirs))).to_le_bytes(),
+            Element::Int => u32::from_le_bytes(read(mine)).wrapping_add(u32::from_le_bytes(read(theirs))).to_le_bytes(),
+        };
+        mine.copy_from_slice(&sum);
+    }
+}
