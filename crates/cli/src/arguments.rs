@@ -59,6 +59,12 @@ pub(crate) enum Command {
     CollectiveRank,
     /// The network plugin for NCCL
     Nccl(crate::commands::nccl::Nccl),
+    /// Finds out which switches the packets to another machine meet, by their ports
+    #[cfg(target_os = "linux")]
+    Paths(crate::commands::paths::Paths),
+    /// A leaf-spine of network namespaces on this machine: real packets, the kernel's own ECMP
+    #[cfg(target_os = "linux")]
+    Testbed(crate::commands::testbed::Testbed),
     /// Prints the completions of a shell
     Completions(Completions),
     /// Writes the manual pages

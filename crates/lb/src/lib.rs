@@ -390,6 +390,8 @@ mod pages {
     struct Spritz;
     #[doc = include_str!("../../../docs/sweeps.md")]
     struct Sweeps;
+    #[doc = include_str!("../../../docs/testbed.md")]
+    struct Testbed;
     #[doc = include_str!("../../../docs/topologies.md")]
     struct Topologies;
     #[doc = include_str!("../../../docs/validation.md")]

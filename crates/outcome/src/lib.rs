@@ -246,6 +246,19 @@ impl RunResult {
     }
 }
 
+/// What only a run of real packets has to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnWire {
+    /// What carried them.
+    pub datapath: String,
+    /// The longest time for which an endpoint was not scheduled though it wanted to run.
+    pub longest_pause: Time,
+    /// Whether that was so long that the results say more of the machine than of the schemes.
+    pub disturbed: bool,
+    /// What the machine lacked.
+    pub missing: Vec<String>,
+}
+
 /// All results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
@@ -286,4 +299,6 @@ pub struct RunResult {
     /// What the links carried while traffic arrived; `None` where the starts of the flows are not known beforehand, or all
     /// start at once.
     pub window: Option<LinkWindow>,
+    /// Of a run of real packets; `None`: it was simulated.
+    pub on_wire: Option<OnWire>,
 }

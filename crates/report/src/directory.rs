@@ -81,6 +81,7 @@ pub fn write_run(
     }
     files.push(FileEntry::summary());
     let run = format!("{}/seed{}", meta.scheme, meta.seed);
+    let wire = result.on_wire.as_ref();
     let manifest = Manifest {
         name: meta.scenario.clone(),
         version: meta.version.clone(),
@@ -94,6 +95,10 @@ pub fn write_run(
         machine: provenance.machine.clone(),
         wall_s: provenance.wall_seconds,
         command: provenance.command.clone(),
+        datapath: wire.map(|wire| wire.datapath.clone()),
+        longest_pause_s: wire.map(|wire| wire.longest_pause.as_seconds()),
+        disturbed: wire.is_some_and(|wire| wire.disturbed),
+        missing: wire.map(|wire| wire.missing.clone()).unwrap_or_default(),
         fingerprints: [(run, summary.fingerprint.clone())].into(),
         files,
     };
@@ -151,6 +156,10 @@ pub fn write_comparison(
         machine: provenance.machine.clone(),
         wall_s: provenance.wall_seconds,
         command: provenance.command.clone(),
+        datapath: first.and_then(|run| run.datapath.clone()),
+        longest_pause_s: runs.iter().filter_map(|run| run.longest_pause_s).max_by(f64::total_cmp),
+        disturbed: runs.iter().any(|run| run.disturbed),
+        missing: Vec::new(),
         fingerprints: runs.iter().map(fingerprint).collect(),
         files: vec![
             FileEntry::new("comparison.csv", "a row per workload, metric and scheme", Comparison::columns()),

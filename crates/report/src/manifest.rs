@@ -52,6 +52,18 @@ pub struct Manifest {
     /// The command line that asked for it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// What carried the packets; absent where they were simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datapath: Option<String>,
+    /// The longest time for which an endpoint was not scheduled, in seconds; absent where the run was simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_pause_s: Option<f64>,
+    /// Whether that was so long that the results say more of the machine than of the load balancer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
+    /// What a machine with real packets lacked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Fingerprint per run (`scheme/seedN`).
     pub fingerprints: BTreeMap<String, String>,
     /// Files of this directory and what they hold.
@@ -220,6 +232,14 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("window_from_s", "real", "s", "begin of the window of window_utilisation in links; null without one"),
     ("window_to_s", "real", "s", "its end"),
     ("trace_cut_s", "real", "s", "where trace ends because it has measure.trace_limit rows; null where it is whole"),
+    ("datapath", "text", "", "what carried real packets; absent where they were simulated"),
+    ("longest_pause_s", "real", "s", "longest time for which an endpoint was not scheduled; absent where simulated"),
+    (
+        "disturbed",
+        "boolean",
+        "",
+        "whether that was so long that the run says more of the machine; absent where it was not",
+    ),
     ("offered_load", "list of object", "", "payload offered over capacity, where more than the links named can carry"),
     ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),
 ];

@@ -82,6 +82,15 @@ pub struct Summary {
     /// When `trace` ends, in seconds, where it has as many rows as it may have; `None` where it is whole or there is none.
     #[serde(default)]
     pub trace_cut_s: Option<f64>,
+    /// What carried the packets; absent where they were simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datapath: Option<String>,
+    /// The longest time for which an endpoint was not scheduled, in seconds; absent where the run was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_pause_s: Option<f64>,
+    /// Whether that was so long that the results say more of the machine than of the load balancer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
     /// Links that are offered more than they can carry.
     #[serde(default)]
     pub offered_load: Vec<OfferedLoad>,
@@ -210,6 +219,9 @@ impl Summary {
             flows_wait: meta.flows_wait,
             warmup_s: meta.warmup.as_seconds(),
             bytes_per_host: result.bytes_per_host,
+            datapath: result.on_wire.as_ref().map(|wire| wire.datapath.clone()),
+            longest_pause_s: result.on_wire.as_ref().map(|wire| wire.longest_pause.as_seconds()),
+            disturbed: result.on_wire.as_ref().is_some_and(|wire| wire.disturbed),
             arrivals_from_s: starts().min().map(Time::as_seconds),
             arrivals_to_s: starts().max().map(Time::as_seconds),
             window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),
@@ -225,6 +237,12 @@ impl Summary {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = vec![];
         let flows = &self.all.flows;
+        if let Some(pause) = self.longest_pause_s.filter(|_| self.disturbed) {
+            let ms = pause * 1e3;
+            warnings.push(format!(
+                "An endpoint stood still for {ms:.1} ms: this run says more of the machine than of the load balancer."
+            ));
+        }
         if self.interrupted {
             warnings.push("The run was interrupted; its results are partial.".to_string());
         }

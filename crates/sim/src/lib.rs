@@ -8,7 +8,7 @@ mod window;
 
 pub use anabranch_fabric::{Measure, Split, Timing};
 pub use anabranch_outcome as outcome;
-pub use run::{How, check, run, run_with};
+pub use run::{How, check, results, run, run_with};
 pub use setup::{LoadBalancer, RunLimits, Setup};
 
 use anabranch_units::Time;

@@ -86,7 +86,8 @@ impl From<FabricError> for SimError {
     }
 }
 
-fn results(setup: &Setup, output: Output) -> RunResult {
+/// The results of a run of `setup` that gave `output`: with ideal times, and the fingerprint.
+pub fn results(setup: &Setup, output: Output) -> RunResult {
     let mut paths = BasePaths::default();
     let flows: Vec<FlowRow> =
         output.flows.iter().enumerate().map(|(n, outcome)| row(setup, &mut paths, n, outcome)).collect();
@@ -109,6 +110,7 @@ fn results(setup: &Setup, output: Output) -> RunResult {
         scheme_series: output.scheme_series,
         uplink_counts: output.uplink_counts,
         watched: output.watched,
+        on_wire: None,
         bytes_per_host: output.bytes / u64::from(setup.topology.hosts.max(1)),
         window,
     }

@@ -63,6 +63,7 @@ ready_made! {
     "hopper-alicloud",
     "hopper-ml-training",
     "hopper-testbed",
+    "hopper-testbed-small",
     "hf2t-hadoop",
     "hf2t-web-search",
     "spritz-permutation-dragonfly",

@@ -80,6 +80,10 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     if summary.interrupted {
         return Err(wrong("the run was interrupted, so there is nothing to compare with".into()));
     }
+    if let Some(datapath) = manifest.datapath {
+        let message = format!("its packets were real ({datapath}), and no two such runs are alike");
+        return Err(wrong(message).help("`anabranch testbed run` or `compare` does it again"));
+    }
     let tree = Tree::parse(&format!("{} (scenario)", path.join("manifest.json").display()), &manifest.scenario)?;
     let scenario = Scenario::read(tree, &manifest.name, Path::new(""))?;
     let same_version = manifest.version == VERSION;

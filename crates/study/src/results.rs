@@ -109,8 +109,11 @@ pub(crate) fn simulate(
             }
             progress(at)
         };
-        let result =
-            anabranch_sim::run(&setup, threads, &mut progress).map_err(|error| broken(scenario, threads, error))?;
+        let result = match scenario.carrier {
+            Some(carrier) => carrier(scenario, &setup, &mut progress),
+            None => anabranch_sim::run(&setup, threads, &mut progress),
+        };
+        let result = result.map_err(|error| broken(scenario, threads, error))?;
         Ok((setup, result, hold.unwrap_or_else(Hold::take)))
     };
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
@@ -225,7 +228,10 @@ pub(crate) enum Found {
 /// Looks for a run of `scenario` in `directory`.
 pub(crate) fn look(scenario: &Scenario, directory: &Path) -> Found {
     let Ok(Some(manifest)) = Manifest::read(directory) else { return Found::Nothing };
-    if manifest.scenario_hash != format!("{:016x}", scenario.hash()) {
+    // A simulation is not what real packets did.
+    if manifest.scenario_hash != format!("{:016x}", scenario.hash())
+        || manifest.datapath.is_some() != scenario.carrier.is_some()
+    {
         return Found::Other;
     }
     if manifest.version != VERSION || manifest.commit != COMMIT {

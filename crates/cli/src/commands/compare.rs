@@ -10,17 +10,29 @@ use crate::{
 use anabranch_study::{
     compare::{Compared, Permission, Plan},
     hold::Hold,
+    scenario::Scenario,
 };
 use serde_json::{Value, json};
 
 /// `anabranch compare`.
 pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
-    let plan = Plan::new(&scenario, &request(&arguments.entries))?;
-    let directory = directory(&arguments.options, &format!("{}-compare", scenario.stem), scenario.hash())?;
+    let stem = format!("{}-compare", scenario.stem);
+    compare_scenario(arguments, &scenario, &stem, threads(&arguments.options))
+}
+
+/// The same of a scenario that has been read, with so many threads; `stem` begins the name of its directory.
+pub(super) fn compare_scenario(
+    arguments: &Compare,
+    scenario: &Scenario,
+    stem: &str,
+    threads: usize,
+) -> Result<(), Failure> {
+    let plan = Plan::new(scenario, &request(&arguments.entries))?;
+    let directory = directory(&arguments.options, stem, scenario.hash())?;
     let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
     let permission = Permission { again: arguments.again, replace: arguments.replace };
-    let compared = plan.execute(&scenario, &directory, threads(&arguments.options), permission, &watch);
+    let compared = plan.execute(scenario, &directory, threads, permission, &watch);
     watch.close();
     let compared = compared?;
     let runs = plan.jobs.len();

@@ -8,12 +8,16 @@ pub(crate) mod collective;
 mod compare;
 mod init;
 pub(crate) mod nccl;
+#[cfg(target_os = "linux")]
+pub(crate) mod paths;
 mod report;
 mod reproduce;
 mod rerun;
 mod run;
 mod shell;
 mod sweep;
+#[cfg(target_os = "linux")]
+pub(crate) mod testbed;
 mod topology;
 mod trace;
 mod verbs;
@@ -54,6 +58,10 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Collective(arguments) => collective::collective(&arguments),
         Command::CollectiveRank => collective::serve(),
         Command::Nccl(arguments) => nccl::nccl(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::Paths(arguments) => paths::paths(&arguments),
+        #[cfg(target_os = "linux")]
+        Command::Testbed(arguments) => testbed::testbed(arguments),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
     }

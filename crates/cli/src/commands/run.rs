@@ -22,15 +22,20 @@ use std::path::Path;
 /// `anabranch run`.
 pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
-    let directory = directory(&arguments.options, &scenario.stem, scenario.hash())?;
-    free_for_a_run(&directory, &scenario, arguments.replace)?;
+    run_scenario(arguments, &scenario, &scenario.stem)
+}
+
+/// The same of a scenario that has been read; `stem` begins the name of its directory.
+pub(super) fn run_scenario(arguments: &Run, scenario: &Scenario, stem: &str) -> Result<(), Failure> {
+    let directory = directory(&arguments.options, stem, scenario.hash())?;
+    free_for_a_run(&directory, scenario, arguments.replace)?;
     let _taken = take_directory(&directory)?;
     let captures = Captures::read(&arguments.pcap, arguments.replace)?;
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
-    let threads = threads_of_run(&arguments.options, &scenario);
+    let threads = threads_of_run(&arguments.options, scenario);
     let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
-    let ran = run_into(&scenario, threads, &directory, &captures, &before, &mut |p| watch.progress(0, p));
+    let ran = run_into(scenario, threads, &directory, &captures, &before, &mut |p| watch.progress(0, p));
     watch.close();
     let (summary, captured) = ran?;
     let _hold = Hold::take();
@@ -58,7 +63,8 @@ fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Resul
         }
     }
     let Ok(Some(there)) = Manifest::read(directory) else { return Ok(()) };
-    if replace || there.scenario_hash == format!("{:016x}", scenario.hash()) {
+    let alike = there.datapath.is_some() == scenario.carrier.is_some();
+    if replace || (alike && there.scenario_hash == format!("{:016x}", scenario.hash())) {
         return Ok(());
     }
     let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
@@ -119,14 +125,25 @@ fn text(summary: &Summary) -> String {
         count(c.retransmitted),
         count(c.timeouts)
     );
-    let speed = format!(
+    let speed = match (&summary.datapath, summary.longest_pause_s) {
+        (Some(datapath), Some(pause)) => format!(
+            "Took {:.2} s over {datapath}; the longest time an endpoint was not scheduled was {:.2} ms.",
+            summary.simulated_s,
+            pause * 1e3
+        ),
+        _ => simulated(summary),
+    };
+    out + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
+}
+
+fn simulated(summary: &Summary) -> String {
+    format!(
         "Simulated {:.1} us in {:.2} s: {} packet-hops/s. Fingerprint {}.",
         summary.simulated_s * 1e6,
         summary.wall_s,
         millions(summary.packet_hops_per_s),
         summary.fingerprint
-    );
-    out + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
+    )
 }
 
 fn row(name: &str, flows: &FlowSummary) -> Vec<String> {

@@ -111,6 +111,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunResult {
         watched: Watched::default(),
         bytes_per_host: 4096,
         window: None,
+        on_wire: None,
     }
 }
 

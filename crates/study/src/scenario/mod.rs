@@ -58,6 +58,14 @@ const KEYS: &[&str] = &[
     "wire",
 ];
 
+/// What carries the packets of a run instead of the simulator, with its results: the scenario, its setup and whom to tell how far
+/// it has come.
+pub type Carrier = fn(
+    &Scenario,
+    &Setup,
+    &mut dyn FnMut(&anabranch_sim::Progress) -> bool,
+) -> Result<anabranch_outcome::RunResult, SimError>;
+
 /// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -89,6 +97,8 @@ pub struct Scenario {
     pub compare: CompareParameters,
     /// What only real networks need to be told.
     pub wire: WireParameters,
+    /// What carries its packets; `None`: the simulator. No part of what it is called or hashed.
+    pub carrier: Option<Carrier>,
     folder: Folder,
     tree: Tree,
     changes: Vec<String>,
@@ -156,6 +166,7 @@ impl Scenario {
             run,
             compare,
             wire,
+            carrier: None,
             folder: Folder::new(folder),
             changes: tree.changes().to_vec(),
             tree,
@@ -185,7 +196,15 @@ impl Scenario {
         let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
         // What is remembered of its files need not be read again.
         other.folder = self.folder.clone();
+        other.carrier = self.carrier;
         Ok(other)
+    }
+
+    /// The same, whose packets are carried by something else than the simulator: switches are what they are, so that of a load
+    /// balancer the host's side alone counts.
+    #[must_use]
+    pub fn carried_by(&self, carrier: Carrier) -> Self {
+        Scenario { carrier: Some(carrier), ..self.clone() }
     }
 
     /// The same with another seed.
@@ -368,6 +387,9 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] of what shows only when the plan of the run is made.
     pub fn check(&self, setup: &Setup) -> Result<(), ScenarioError> {
+        if self.carrier.is_some() {
+            return Ok(());
+        }
         anabranch_sim::check(setup, &mut || true).map_err(|error| match error {
             SimError::Setup(message) => self.setup_error(&message),
             other => ScenarioError::new(other.to_string()),
@@ -390,7 +412,7 @@ impl Scenario {
 
     /// What to know of a run before it begins: that it will take long.
     pub fn foresight(&self, setup: &Setup) -> Option<String> {
-        cost::warning(setup)
+        if self.carrier.is_some() { None } else { cost::warning(setup) }
     }
 
     /// The load balancers in use, as they are on this topology.
@@ -402,6 +424,9 @@ impl Scenario {
         topology: &anabranch_topology::Topology,
     ) -> Result<Vec<LoadBalancer>, ScenarioError> {
         let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
+        if self.carrier.is_some() {
+            return Ok(used);
+        }
         let guide = topology.guide();
         let ports = guide.as_ref().map_or(0, |guide| guide.most_ports());
         for balancer in &mut used {

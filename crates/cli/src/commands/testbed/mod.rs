@@ -1,0 +1,163 @@
+//! `testbed`: a leaf-spine of network namespaces.
+
+mod carry;
+mod stand;
+
+use crate::{
+    arguments::{Format, ScenarioArguments},
+    failure::Failure,
+};
+use anabranch_testbed::{TestbedError, standing};
+use anabranch_units::Rate;
+use clap::{Args, Subcommand, ValueEnum};
+use std::{ffi::OsString, path::PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct Testbed {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Builds a testbed that stands until `down`
+    Up(Up),
+    /// Takes a testbed down
+    Down(Name),
+    /// Shows a testbed: hosts, ports, counters
+    Status(Status),
+    /// Runs a command at a host or switch
+    Exec(Exec),
+    /// Slows, cuts or mends cables while traffic runs
+    Fault(Fault),
+    /// Captures what leaves by a port, as pcapng
+    Capture(Capture),
+    /// Runs one scenario on a testbed of its own, which goes with it
+    Run(crate::arguments::Run),
+    /// Runs a scenario with several load balancers on testbeds and compares them
+    Compare(crate::arguments::Compare),
+    /// Holds a testbed: what `up` starts
+    #[command(hide = true)]
+    Hold,
+    /// Does something inside a testbed
+    #[command(hide = true)]
+    Act,
+}
+
+#[derive(Debug, Args)]
+struct Name {
+    /// Name of the testbed
+    #[arg(long, value_name = "N", default_value = "default")]
+    name: String,
+}
+
+#[derive(Debug, Args)]
+struct Up {
+    /// The scenario whose network is built
+    #[arg(long, value_name = "SCENARIO", default_value = "hopper-testbed-small")]
+    fabric: String,
+    /// Overrides a key of the scenario, for example topology.spines=2
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    name: Name,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl Up {
+    fn scenario(&self) -> ScenarioArguments {
+        ScenarioArguments { scenario: self.fabric.clone(), set: self.set.clone(), seed: None }
+    }
+}
+
+#[derive(Debug, Args)]
+struct Status {
+    #[command(flatten)]
+    name: Name,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+struct Exec {
+    /// The host or switch, for example host0
+    host: String,
+    #[command(flatten)]
+    name: Name,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    words: Vec<OsString>,
+}
+
+/// What is done to cables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Another rate, both ways
+    Slow,
+    /// No packet passes; the lower switch notices and takes another way, others do not notice
+    Cut,
+    /// As it was
+    Mend,
+}
+
+#[derive(Debug, Args)]
+struct Fault {
+    /// What is done
+    kind: Kind,
+    /// A cable by its ends, for example leaf0-spine1, or a switch, which stands for all its cables
+    #[arg(value_name = "CABLE|SWITCH")]
+    place: String,
+    /// The rate, where it is slowed
+    #[arg(value_name = "RATE", required_if_eq("kind", "slow"))]
+    rate: Option<Rate>,
+    #[command(flatten)]
+    name: Name,
+}
+
+#[derive(Debug, Args)]
+struct Capture {
+    /// The port, for example 'leaf0->spine1'
+    port: String,
+    /// The file to write, as pcapng
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Ends after so many packets
+    #[arg(long, value_name = "N")]
+    packets: Option<u64>,
+    /// Ends after so many seconds [default: when it is interrupted]
+    #[arg(long, value_name = "S")]
+    seconds: Option<u64>,
+    #[command(flatten)]
+    name: Name,
+}
+
+impl From<TestbedError> for Failure {
+    fn from(error: TestbedError) -> Self {
+        Failure::input(error.to_string())
+    }
+}
+
+/// `anabranch testbed`.
+pub(crate) fn testbed(arguments: Testbed) -> Result<(), Failure> {
+    match arguments.command {
+        Command::Up(up) => stand::up(&up),
+        Command::Down(name) => stand::down(&name),
+        Command::Status(status) => stand::status(&status),
+        Command::Exec(exec) => stand::exec(&exec),
+        Command::Fault(fault) => stand::fault(&fault),
+        Command::Capture(capture) => stand::capture(&capture),
+        Command::Run(run) => carry::run(&run),
+        Command::Compare(compare) => carry::compare(&compare),
+        Command::Hold => {
+            standing::hold();
+            Ok(())
+        }
+        Command::Act => {
+            standing::act();
+            Ok(())
+        }
+    }
+}

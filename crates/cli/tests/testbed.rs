@@ -1,0 +1,236 @@
+//! `testbed` and `paths` as people use them.
+
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code)]
+mod common;
+
+use common::{Folder, code, json, stderr, stdout};
+use std::{process::Output, sync::Mutex, time::Duration};
+
+/// One at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Two hosts and two spines.
+const SMALL: &str = r#"
+name = "small"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 1
+link_rate = "100Mbps"
+[fabric]
+queue_limit = "300kB"
+ecn_kmin = "60kB"
+ecn_kmax = "180kB"
+trimming = false
+[[workload]]
+kind = "permutation"
+size = "1MB"
+"#;
+
+/// A folder, and testbeds of its own that no other test sees.
+struct Beds {
+    folder: Folder,
+}
+
+impl Drop for Beds {
+    fn drop(&mut self) {
+        // Whatever still stands after a failure.
+        for name in ["default", "other"] {
+            let _ = self.run(&["testbed", "down", "--name", name]);
+        }
+    }
+}
+
+impl Beds {
+    fn new(name: &str) -> Self {
+        let folder = Folder::new(name);
+        folder.file("small.toml", SMALL);
+        Beds { folder }
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.folder.command(words).env("TMPDIR", &self.folder.0).env_remove("XDG_RUNTIME_DIR").output().unwrap()
+    }
+
+    /// Builds one; `None` with a word where that cannot be done here, which is an error in continuous integration.
+    fn up(&self, more: &[&str]) -> Option<serde_json::Value> {
+        let output = self.run(&[&["testbed", "up", "--fabric", "small.toml", "--format", "json"], more].concat());
+        if code(&output) == 2 && ["namespaces", "missing"].iter().any(|word| stderr(&output).contains(word)) {
+            assert!(std::env::var_os("ANABRANCH_CI").is_none(), "{}", stderr(&output));
+            eprintln!("SKIPPED: {}", stderr(&output));
+            return None;
+        }
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        Some(json(&output))
+    }
+}
+
+fn said(output: &Output, expected: i32, words: &[&str]) {
+    assert_eq!(code(output), expected, "{}{}", stdout(output), stderr(output));
+    for word in words {
+        assert!(stderr(output).contains(word), "no {word:?} in {}", stderr(output));
+    }
+}
+
+fn lives(process: i64) -> bool {
+    // A process that has ended but whose parent has not heard of it yet counts as gone.
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+#[test]
+fn a_testbed_stands_and_goes_and_leaves_nothing() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let beds = Beds::new("testbed-stands");
+    let Some(up) = beds.up(&[]) else { return };
+    assert_eq!(up["nodes"].as_array().unwrap().len(), 6);
+    said(
+        &beds.run(&["testbed", "up", "--fabric", "small.toml"]),
+        2,
+        &["`default` is up already", "testbed down", "--name"],
+    );
+    // Another one beside it, under another name.
+    assert!(beds.up(&["--name", "other"]).is_some());
+
+    let pinged = beds.run(&["testbed", "exec", "host0", "--", "cat", "/proc/sys/net/ipv4/ip_forward"]);
+    assert_eq!((code(&pinged), stdout(&pinged).trim()), (0, "1"));
+    let here = beds.run(&["testbed", "exec", "leaf0", "--", "pwd"]);
+    assert_eq!(stdout(&here).trim(), beds.folder.0.to_string_lossy());
+    let failed = beds.run(&["testbed", "exec", "host0", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(code(&failed), 7, "the command's own end");
+    said(&beds.run(&["testbed", "exec", "host9", "--", "true"]), 2, &["host9", "host1", "spine1"]);
+
+    let address = up["nodes"][1]["address"].as_str().unwrap();
+    let anabranch = env!("CARGO_BIN_EXE_anabranch");
+    let to = format!("{address}:7000");
+    let asked = [
+        "testbed",
+        "exec",
+        "host0",
+        "--",
+        anabranch,
+        "paths",
+        "--to",
+        &to,
+        "--labels",
+        "32",
+        "--patience",
+        "2000",
+        "--format",
+        "json",
+    ];
+    let paths = beds.run(&asked);
+    assert_eq!(code(&paths), 0, "{}", stderr(&paths));
+    let paths = json(&paths);
+    // Leaf, spine, leaf; two spines, so two paths.
+    let switches: Vec<usize> =
+        paths["paths"].as_array().unwrap().iter().map(|path| path["switches"].as_array().unwrap().len()).collect();
+    assert_eq!(switches, [3, 3], "{paths}");
+    assert!(paths["paths"][0]["to_end_us"].as_f64().unwrap() > 0.0);
+
+    said(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1", "20Mbps"]), 0, &[]);
+    said(&beds.run(&["testbed", "fault", "cut", "spine1"]), 0, &[]);
+    let paths = json(&beds.run(&asked));
+    assert_eq!(paths["paths"].as_array().unwrap().len(), 1, "one spine is left: {paths}");
+    said(&beds.run(&["testbed", "fault", "mend", "spine1"]), 0, &[]);
+    assert_eq!(json(&beds.run(&asked))["paths"].as_array().unwrap().len(), 2);
+    said(&beds.run(&["testbed", "fault", "cut", "leaf0-spine7"]), 2, &["leaf0-spine7", "leaf0-spine0"]);
+    said(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1"]), 2, &["RATE"]);
+    said(&beds.run(&["testbed", "capture", "leaf0", "--out", "x.pcapng"]), 2, &["leaf0->spine0"]);
+
+    let status = json(&beds.run(&["testbed", "status", "--format", "json"]));
+    let port = status["ports"].as_array().unwrap().iter().find(|port| port["port"] == "leaf0->spine0").unwrap();
+    assert!(port["counters"]["packets"].as_u64().unwrap() > 0, "{port}");
+
+    // However the holder ends, what lives inside ends too.
+    let holder = up["holder"].as_i64().unwrap();
+    let mut inside = beds.folder.command(&["testbed", "exec", "host0", "--", "sleep", "600"]);
+    let mut inside = inside.env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let killed = std::process::Command::new("kill").args(["-9", &holder.to_string()]).status().unwrap();
+    assert!(killed.success());
+    let ended = inside.wait().unwrap();
+    assert!(!ended.success(), "killed with its namespaces");
+    assert!(!lives(holder));
+    said(&beds.run(&["testbed", "status"]), 2, &["no testbed `default`", "other"]);
+    // The name is free again at once.
+    assert!(beds.up(&[]).is_some());
+    for name in ["default", "other"] {
+        said(&beds.run(&["testbed", "down", "--name", name]), 0, &[]);
+    }
+    said(&beds.run(&["testbed", "down"]), 2, &["no testbed `default`"]);
+    let folders = std::fs::read_dir(&beds.folder.0).unwrap().flatten();
+    let left: Vec<_> =
+        folders.flat_map(|entry| std::fs::read_dir(entry.path()).into_iter().flatten().flatten()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn what_cannot_be_built_is_said_in_one_message() {
+    let beds = Beds::new("testbed-wrong");
+    let up = |scenario: &str, more: &[&str], words: &[&str]| {
+        let output = beds.run(&[&["testbed", "up", "--fabric", scenario], more].concat());
+        said(&output, 2, words);
+        assert!(stderr(&output).contains("64 hosts"), "says what can be built: {}", stderr(&output));
+    };
+    up("spritz-permutation-dragonfly", &[], &["groups of switches"]);
+    up("hopper-testbed", &[], &["Gbps", "1000 Mbit/s"]);
+    up("hopper-testbed-small", &["--set", "topology.hosts_per_leaf=5000"], &["10000 hosts"]);
+    said(&beds.run(&["testbed", "up", "--name", "a/b"]), 2, &["a/b", "letters"]);
+    said(&beds.run(&["testbed", "status", "--name", "nobody"]), 2, &["nobody", "testbed up"]);
+    said(&beds.run(&["paths", "--to", "nowhere"]), 2, &["--to", "nowhere", "10.0.0.2:7000"]);
+    said(&beds.run(&["paths", "--to", "127.0.0.1:65530"]), 2, &["65535"]);
+    // Programs that are not there are named with their package.
+    let empty = beds.folder.0.join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let output =
+        beds.folder.command(&["testbed", "up", "--fabric", "small.toml"]).env("ANABRANCH_PROGRAMS", &empty).output();
+    said(&output.unwrap(), 2, &["`ip` is missing", "apt-get install iproute2"]);
+}
+
+#[test]
+fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let beds = Beds::new("testbed-run");
+    if beds.up(&[]).is_none() {
+        return;
+    }
+    said(&beds.run(&["testbed", "down"]), 0, &[]);
+    let rounds = "[[workload]]\nkind = \"training-rounds\"\nrounds = 3\nranks = 2\nsizes = \"500kB\"\n\
+                  [wire]\nlabels = 16\nfind_labels = \"paths\"\nrate = \"90Mbps\"\n";
+    let scenario = SMALL.split("[[workload]]").next().unwrap().to_string() + rounds;
+    beds.folder.file("rounds.toml", &scenario);
+    let words =
+        ["testbed", "compare", "rounds.toml", "--schemes", "reps,ecmp,spritz-scout", "--seeds", "1", "--out", "out"];
+    let compared = beds.run(&[&words[..], &["--format", "json", "--progress", "never"]].concat());
+    assert_eq!(code(&compared), 0, "{}", stderr(&compared));
+    for scheme in ["reps", "ecmp", "spritz-scout"] {
+        let run = format!("out/runs/{scheme}/seed1");
+        let summary = beds.folder.json_file(&format!("{run}/summary.json"));
+        assert_eq!((summary["flows"]["finished"].as_u64(), summary["flows"]["total"].as_u64()), (Some(3), Some(3)));
+        let manifest = beds.folder.json_file(&format!("{run}/manifest.json"));
+        assert!(manifest["datapath"].as_str().unwrap().contains("namespaces"));
+        assert!(manifest["longest_pause_s"].as_f64().unwrap() > 0.0);
+        // Three messages of 500 kB over the only leaf that sends, in packets with 98 B of headers per 4096 B, and hellos.
+        let links = std::fs::read_to_string(beds.folder.0.join(format!("{run}/links.csv"))).unwrap();
+        let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let header = rows.next().unwrap();
+        let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
+        let (from, to, bytes) = (column("from"), column("to"), column("bytes"));
+        let up: u64 = rows
+            .filter(|row| row[from] == "leaf0" && row[to].starts_with("spine"))
+            .map(|row| row[bytes].parse::<u64>().unwrap())
+            .sum();
+        assert!((1_500_000..2_500_000).contains(&up), "{scheme}: {up}");
+    }
+    assert!(beds.folder.0.join("out/report.html").is_file());
+    // No simulation takes their place, nor can they be done again to the bit.
+    said(&beds.run(&["rerun", "out"]), 2, &["real"]);
+    said(&beds.run(&["testbed", "run", "rounds.toml", "--pcap", "leaf0->spine0=x.pcapng"]), 2, &["--pcap", "capture"]);
+    let lossy = scenario + "[[fault]]\nat = \"1ms\"\nkind = \"packet-loss\"\nloss = 0.1\nlinks = [\"leaf0-spine0\"]\n";
+    beds.folder.file("lossy.toml", &lossy);
+    said(&beds.run(&["testbed", "run", "lossy.toml", "--progress", "never"]), 2, &["link-degrade"]);
+}

@@ -1,0 +1,252 @@
+//! An endpoint of a run: one thread in its host's namespace, with sockets that stay there.
+
+use crate::{TestbedError, fabric::enter, programs};
+use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError, Settings};
+use anabranch_units::Time;
+use anabranch_wire::{Datapath, Driver, Label, udp::UdpPath};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::SocketAddr,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, TryRecvError},
+    },
+    time::Instant,
+};
+
+/// Bytes of a message: a flow is as many as it takes.
+const MESSAGE: u64 = 1 << 20;
+/// How long nothing need happen before orders are looked for.
+const LOOK: Time = Time::from_us(1_000);
+/// The real-time priority of endpoints: above ordinary processes, below the kernel's own threads.
+const PRIORITY: &str = "5";
+
+/// What a host is told.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Meet these other ends.
+    Connect(Vec<(SocketAddr, Vec<Label>)>),
+    /// Send a flow of so many bytes.
+    Start { flow: u32, to: SocketAddr, bytes: u64 },
+    /// There is nothing further to do.
+    Stop,
+}
+
+/// What a host says.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It listens, or knows all whom it was told to meet.
+    Ready,
+    /// The first packet of a flow may go.
+    Started { flow: u32, at: Time },
+    /// All bytes of a flow have come, and so many there were.
+    Received { flow: u32, at: Time },
+    /// All of a flow has been acknowledged.
+    Acknowledged { flow: u32, at: Time, counted: Box<Delivered> },
+    /// It cannot go on.
+    Failed(String),
+    /// It has ended.
+    Done { counters: Counters, longest_pause: Time },
+}
+
+/// What a host is.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) at: SocketAddr,
+    pub(crate) settings: Settings,
+    pub(crate) real_time: bool,
+    /// Bytes of each flow by its number, which is that of its stream.
+    pub(crate) sizes: Arc<[u64]>,
+    /// What flows consist of, over and over.
+    pub(crate) content: Bytes,
+    /// Since when times count.
+    pub(crate) clock: Instant,
+}
+
+/// A flow on its way out.
+#[derive(Debug)]
+struct Going {
+    peer: u32,
+    left: u64,
+    last: u32,
+    /// What has been counted of its messages so far.
+    counted: Delivered,
+}
+
+struct Work<'a> {
+    host: &'a Host,
+    number: usize,
+    reports: &'a Sender<(usize, Report)>,
+    driver: Driver<UdpPath>,
+    going: BTreeMap<u32, Going>,
+    /// Flows with messages that have not been handed over yet.
+    waiting: VecDeque<u32>,
+    received: BTreeMap<u32, u64>,
+    unmet: usize,
+}
+
+impl Host {
+    fn now(&self) -> Time {
+        Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
+    }
+
+    /// Does what it is told until it is told to stop.
+    pub(crate) fn live(&self, number: usize, orders: &Receiver<Order>, reports: &Sender<(usize, Report)>) {
+        let done = self.open().and_then(|driver| {
+            let _ = reports.send((number, Report::Ready));
+            let mut work = Work {
+                host: self,
+                number,
+                reports,
+                driver,
+                going: BTreeMap::new(),
+                waiting: VecDeque::new(),
+                received: BTreeMap::new(),
+                unmet: 0,
+            };
+            work.run(orders)
+        });
+        let report = done.unwrap_or_else(|why| Report::Failed(format!("{}: {why}", self.name)));
+        let _ = reports.send((number, report));
+    }
+
+    fn open(&self) -> Result<Driver<UdpPath>, String> {
+        enter(&self.namespace).map_err(|error| error.to_string())?;
+        if self.real_time {
+            // Whoever may not runs as others do; the longest pause says what came of it.
+            let _ = be_real_time();
+        }
+        let (labels, peers) = (self.settings.labels, self.settings.most_peers as u32);
+        let path = UdpPath::open(self.at, labels, peers).map_err(|error| error.to_string())?;
+        Ok(Driver::new(Endpoint::new(self.settings.clone()), path))
+    }
+}
+
+/// Puts the calling thread into the real-time class.
+pub(crate) fn be_real_time() -> Result<(), TestbedError> {
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    programs::run("chrt", &["--rr", "--pid", PRIORITY, &thread], "").map(drop)
+}
+
+impl Work<'_> {
+    fn say(&self, report: Report) {
+        // Nobody listens any more where the run has ended early.
+        let _ = self.reports.send((self.number, report));
+    }
+
+    fn run(&mut self, orders: &Receiver<Order>) -> Result<Report, String> {
+        loop {
+            loop {
+                match orders.try_recv() {
+                    Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return self.end(),
+                    Ok(Order::Connect(others)) => self.connect(&others)?,
+                    Ok(Order::Start { flow, to, bytes }) => self.start(flow, to, bytes)?,
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+            let next = self.driver.work().map_err(|error| error.to_string())?;
+            while let Some(event) = self.driver.endpoint().0.poll_event() {
+                self.hear(event)?;
+            }
+            let handed = self.hand_over()?;
+            let now = self.driver.datapath().now();
+            let until = if handed { now } else { next.unwrap_or(now + LOOK).min(now + LOOK) };
+            self.driver.wait(until).map_err(|error| error.to_string())?;
+        }
+    }
+
+    fn end(&mut self) -> Result<Report, String> {
+        let longest_pause = self.driver.longest_pause();
+        Ok(Report::Done { counters: self.driver.endpoint().0.counters(), longest_pause })
+    }
+
+    fn connect(&mut self, others: &[(SocketAddr, Vec<Label>)]) -> Result<(), String> {
+        for (other, labels) in others {
+            let peer = self.driver.datapath().peer(*other, labels).map_err(|error| error.to_string())?;
+            let (endpoint, now) = self.driver.endpoint();
+            endpoint.connect_over(now, peer, labels);
+            self.unmet += 1;
+        }
+        if self.unmet == 0 {
+            self.say(Report::Ready);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, flow: u32, to: SocketAddr, bytes: u64) -> Result<(), String> {
+        let peer = self.driver.datapath().peer(to, &[]).map_err(|error| error.to_string())?;
+        self.going.insert(flow, Going { peer, left: bytes, last: 0, counted: Delivered::default() });
+        self.waiting.push_back(flow);
+        self.say(Report::Started { flow, at: self.host.now() });
+        Ok(())
+    }
+
+    /// Hands messages over as far as the endpoint takes them; whether there were any.
+    fn hand_over(&mut self) -> Result<bool, String> {
+        let mut some = false;
+        while let Some(flow) = self.waiting.front().copied() {
+            let Some(going) = self.going.get_mut(&flow) else { break };
+            let size = going.left.min(MESSAGE);
+            let message = match size {
+                MESSAGE => self.host.content.clone(),
+                _ => self.host.content[..size as usize].into(),
+            };
+            let (endpoint, now) = self.driver.endpoint();
+            match endpoint.send(now, going.peer, flow, message) {
+                Ok(number) => {
+                    (going.left, going.last, some) = (going.left - size, number, true);
+                    if going.left == 0 {
+                        self.waiting.pop_front();
+                    }
+                }
+                Err(SendError::Full) => break,
+                Err(SendError::NoPeer) => return Err(format!("flow {flow} has nobody to go to")),
+                Err(SendError::TooLarge(most)) => return Err(format!("messages of {most} B at most are taken")),
+            }
+        }
+        Ok(some)
+    }
+
+    fn hear(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Open { .. } => {
+                self.unmet = self.unmet.saturating_sub(1);
+                if self.unmet == 0 {
+                    self.say(Report::Ready);
+                }
+            }
+            Event::Received { stream, bytes, .. } => {
+                let expected = self.host.sizes.get(stream as usize).copied().unwrap_or(0);
+                let so_far = self.received.entry(stream).or_default();
+                *so_far += bytes.len() as u64;
+                // Sequence and checksums are the endpoint's; that it is what was sent is ours.
+                if *bytes != self.host.content[..bytes.len()] || *so_far > expected {
+                    return Err(format!("flow {stream} did not bring what was sent"));
+                }
+                if *so_far == expected {
+                    self.received.remove(&stream);
+                    self.say(Report::Received { flow: stream, at: self.host.now() });
+                }
+            }
+            Event::Sent { stream, message, delivered, .. } => {
+                let Some(going) = self.going.get_mut(&stream) else { return Ok(()) };
+                let counted = &mut going.counted;
+                counted.packets += delivered.packets;
+                counted.retransmitted += delivered.retransmitted;
+                counted.timeouts += delivered.timeouts;
+                if going.left == 0 && going.last == message {
+                    let counted = Box::new(std::mem::take(counted));
+                    self.going.remove(&stream);
+                    self.say(Report::Acknowledged { flow: stream, at: self.host.now(), counted });
+                }
+            }
+            Event::Lost { peer, why } => {
+                let at = self.driver.datapath().peer_at(peer).map_or_else(String::new, |at| at.to_string());
+                return Err(format!("{at} is lost: {why:?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! A leaf-spine of Linux network namespaces on one machine: the kernel's own ECMP, rates per link, queues that mark and trim,
+//! counters, faults. Docs: docs/testbed.md.
+//!
+//! - [`Plan`]: what is built of a scenario's topology, and what is refused;
+//! - [`Fabric`]: the network itself, built and taken down by the process that lives in it;
+//! - [`paths`]: which switches a UDP flow meets, found without privileges or a map;
+//! - [`run()`]: a scenario's flows on it, with the results of a simulation;
+//! - [`space`]: mounts, networks and processes apart from everybody else's, which end with their holder;
+//! - [`standing`]: testbeds that stand by name until they are taken down.
+
+#![cfg(target_os = "linux")]
+
+mod error;
+mod fabric;
+mod host;
+mod inherited;
+pub mod paths;
+mod plan;
+#[doc(hidden)]
+pub mod port_program;
+mod programs;
+mod run;
+pub mod space;
+pub mod standing;
+mod triggers;
+
+pub use error::TestbedError;
+pub use fabric::{Fabric, Missing, PortCount};
+pub use plan::{Cable, End, LEAST_RATE, MOST_HOSTS, MOST_RATE, MOST_SWITCHES, Marking, Node, Plan, Queue, Role};
+pub use programs::{command, find};
+pub use run::run;

@@ -1,0 +1,246 @@
+//! Paths without a map: which switches a UDP flow meets, by its ports. A datagram whose hops run out is told of by the switch
+//! where they did; the answer lies in the socket's error queue. It takes no privileges.
+
+use crate::TestbedError;
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt},
+};
+use std::{
+    io::{ErrorKind, IoSliceMut},
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket},
+    os::fd::{AsFd, AsRawFd},
+    time::{Duration, Instant},
+};
+
+/// Bytes of a question.
+const QUESTION: usize = 32;
+/// How often a question is asked.
+const TRIES: u32 = 3;
+/// Labels asked about at once: switches answer a burst more slowly.
+const AT_ONCE: usize = 16;
+/// Hops in a row that say nothing, after which nobody further is asked.
+const SILENT: usize = 2;
+/// Where an error comes from: ICMP.
+const ORIGIN_ICMP: u8 = 2;
+/// Types of ICMP messages.
+const TIME_EXCEEDED: u8 = 11;
+const UNREACHABLE: u8 = 3;
+/// Where free ports are looked for.
+const FIRST: u16 = 20_000;
+const LAST: u16 = 60_000;
+
+/// What is asked: where labels lead.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Address and port of label 0 there.
+    pub to: SocketAddrV4,
+    /// The port of label 0 here; 0: any that is free, followed by as many as there are labels.
+    pub first_port: u16,
+    /// Label `i` goes from the `i`th port here to the `i`th port there.
+    pub labels: u16,
+    /// Hops that are asked at most.
+    pub hops: u8,
+    /// How long an answer may take.
+    pub patience: Duration,
+}
+
+/// Who answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Its address.
+    pub at: Ipv4Addr,
+    /// From question to answer.
+    pub round_trip: Duration,
+    /// Whether it is where the label leads: nobody listens there, and it says so.
+    pub is_last: bool,
+}
+
+/// Where a label leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelPath {
+    /// The label.
+    pub label: u16,
+    /// Its port here.
+    pub source: u16,
+    /// Its port there.
+    pub destination: u16,
+    /// Who answered at each hop; `None`: nobody.
+    pub hops: Vec<Option<Hop>>,
+}
+
+impl LabelPath {
+    /// The switches that it meets, where they say so; the host at its end is not among them.
+    pub fn switches(&self) -> Vec<Option<Ipv4Addr>> {
+        let switch = |hop: &Option<Hop>| hop.filter(|hop| !hop.is_last).map(|hop| hop.at);
+        let mut switches: Vec<_> = self.hops.iter().map(switch).collect();
+        while switches.last() == Some(&None) {
+            switches.pop();
+        }
+        switches
+    }
+}
+
+/// The IPv4 address of an endpoint to be asked about.
+///
+/// # Errors
+/// Where it has another one.
+pub fn address(to: SocketAddr) -> Result<SocketAddrV4, TestbedError> {
+    match to {
+        SocketAddr::V4(to) => Ok(to),
+        SocketAddr::V6(to) => Err(TestbedError::Input(format!("{to} is an IPv6 address; paths are found over IPv4"))),
+    }
+}
+
+/// A socket that is told who could not pass its datagrams on.
+fn open(port: u16) -> Result<UdpSocket, TestbedError> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::AddrInUse => {
+            TestbedError::Input(format!("UDP port {port} is in use here; choose others with --from"))
+        }
+        _ => TestbedError::system(format!("opening UDP port {port}"), error),
+    };
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(failed)?;
+    setsockopt(&socket, sockopt::Ipv4RecvErr, &true)
+        .map_err(|error| TestbedError::system("asking for the error queue of a socket", error))?;
+    socket.set_nonblocking(true).map_err(failed)?;
+    Ok(socket)
+}
+
+/// Sockets at consecutive ports.
+fn open_all(first: u16, labels: u16) -> Result<Vec<UdpSocket>, TestbedError> {
+    if u32::from(first) + u32::from(labels) > 1 << 16 {
+        return Err(TestbedError::Input(format!("{labels} labels from port {first} on go beyond port 65535")));
+    }
+    if first != 0 {
+        return (first..=first + (labels - 1)).map(open).collect();
+    }
+    let rooms = (FIRST..=LAST).step_by(usize::from(labels).max(1));
+    let opened = rooms.filter(|first| first.checked_add(labels).is_some()).find_map(|first| {
+        // Some of them may be in use.
+        (first..first + labels).map(|port| open(port).ok()).collect::<Option<Vec<_>>>()
+    });
+    opened.ok_or_else(|| TestbedError::Input(format!("there are not {labels} free UDP ports in a row")))
+}
+
+/// Where each label leads.
+///
+/// # Errors
+/// Where ports are in use, or nothing can be sent.
+pub fn discover(asked: &Asked) -> Result<Vec<LabelPath>, TestbedError> {
+    if u32::from(asked.to.port()) + u32::from(asked.labels) > 1 << 16 {
+        let (labels, to) = (asked.labels, asked.to);
+        return Err(TestbedError::Input(format!("{labels} labels from {to} on go beyond port 65535")));
+    }
+    let mut paths = Vec::with_capacity(asked.labels.into());
+    let all: Vec<UdpSocket> = open_all(asked.first_port, asked.labels)?;
+    for (chunk, sockets) in all.chunks(AT_ONCE).enumerate() {
+        let mut found: Vec<LabelPath> = Vec::with_capacity(sockets.len());
+        for (index, socket) in sockets.iter().enumerate() {
+            let label = (chunk * AT_ONCE + index) as u16;
+            let at = socket.local_addr().map_err(|error| TestbedError::system("own address", error))?;
+            found.push(LabelPath { label, source: at.port(), destination: asked.to.port() + label, hops: Vec::new() });
+        }
+        for ttl in 1..=asked.hops.max(1) {
+            let goes_on = |path: &LabelPath| {
+                let ended = path.hops.last().is_some_and(|hop| hop.is_some_and(|hop| hop.is_last));
+                !ended && (path.hops.len() < SILENT || path.hops.iter().rev().take(SILENT).any(Option::is_some))
+            };
+            let wanted: Vec<usize> = (0..found.len()).filter(|index| goes_on(&found[*index])).collect();
+            let destinations: Vec<u16> = wanted.iter().map(|index| found[*index].destination).collect();
+            let wanted_sockets: Vec<&UdpSocket> = wanted.iter().map(|index| &sockets[*index]).collect();
+            let hops = ask(&wanted_sockets, *asked.to.ip(), &destinations, ttl, asked.patience)?;
+            wanted.iter().zip(hops).for_each(|(index, hop)| found[*index].hops.push(hop));
+        }
+        paths.extend(found);
+    }
+    Ok(paths)
+}
+
+/// Who answers at hop `ttl` of each of these sockets.
+fn ask(
+    sockets: &[&UdpSocket],
+    to: Ipv4Addr,
+    ports: &[u16],
+    ttl: u8,
+    patience: Duration,
+) -> Result<Vec<Option<Hop>>, TestbedError> {
+    let mut answers: Vec<Option<Hop>> = vec![None; sockets.len()];
+    let question = [ttl; QUESTION];
+    for _ in 0..TRIES {
+        let mut asked_at = vec![None; sockets.len()];
+        for (index, socket) in sockets.iter().enumerate().filter(|(index, _)| answers[*index].is_none()) {
+            socket.set_ttl(ttl.into()).map_err(|error| TestbedError::system("setting the hops of a socket", error))?;
+            asked_at[index] = Some(Instant::now());
+            let to = SocketAddrV4::new(to, ports[index]);
+            // An error that is still pending takes the place of the first attempt.
+            let sent = socket.send_to(&question, to).or_else(|_| socket.send_to(&question, to));
+            if let Err(error) = sent
+                && matches!(error.kind(), ErrorKind::NetworkUnreachable | ErrorKind::PermissionDenied)
+            {
+                return Err(TestbedError::system(format!("sending to {to}"), error));
+            }
+        }
+        let until = Instant::now() + patience;
+        loop {
+            for (index, socket) in sockets.iter().enumerate() {
+                while answers[index].is_none()
+                    && let Some(begun) = asked_at[index]
+                    && let Some((at, is_last, of)) = read(socket)?
+                {
+                    if of == ttl {
+                        answers[index] = Some(Hop { at, round_trip: begun.elapsed(), is_last });
+                    }
+                }
+            }
+            let open = || (0..sockets.len()).filter(|index| asked_at[*index].is_some() && answers[*index].is_none());
+            let left = until.saturating_duration_since(Instant::now());
+            if open().next().is_none() || left.is_zero() {
+                break;
+            }
+            // Errors are told whether they are asked for or not.
+            let mut fds: Vec<PollFd<'_>> =
+                open().map(|index| PollFd::new(sockets[index].as_fd(), PollFlags::empty())).collect();
+            let millis = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+            match poll(&mut fds, PollTimeout::from(millis)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(TestbedError::system("waiting for answers", error)),
+            }
+        }
+    }
+    Ok(answers)
+}
+
+/// The next message of a socket's error queue: who sent it, whether that is where the datagram was meant for, and with how many
+/// hops to go the datagram had left.
+fn read(socket: &UdpSocket) -> Result<Option<(Ipv4Addr, bool, u8)>, TestbedError> {
+    loop {
+        let mut question = [0; QUESTION];
+        let mut buffers = [IoSliceMut::new(&mut question)];
+        let mut space = nix::cmsg_space!([u8; 256]);
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let message = match recvmsg::<SockaddrIn>(socket.as_raw_fd(), &mut buffers, Some(&mut space), flags) {
+            Ok(message) => message,
+            Err(Errno::EAGAIN) => return Ok(None),
+            Err(Errno::EINTR) => continue,
+            Err(error) => return Err(TestbedError::system("reading the error queue of a socket", error)),
+        };
+        let told = message.cmsgs().ok().and_then(|mut all| {
+            all.find_map(|control| match control {
+                ControlMessageOwned::Ipv4RecvErr(error, Some(from)) if error.ee_origin == ORIGIN_ICMP => {
+                    let at = Ipv4Addr::from(u32::from_be(from.sin_addr.s_addr));
+                    match error.ee_type {
+                        TIME_EXCEEDED => Some((at, false)),
+                        UNREACHABLE => Some((at, true)),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            })
+        });
+        if let Some((at, is_last)) = told {
+            return Ok(Some((at, is_last, question[0])));
+        }
+    }
+}

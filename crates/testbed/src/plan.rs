@@ -1,0 +1,333 @@
+//! What is to be built: a scenario's leaf-spine with names, addresses and rates.
+
+use crate::TestbedError;
+use anabranch_endpoint::header::DATA_HEADER;
+use anabranch_sim::Setup;
+use anabranch_topology::{LinkClass, NodeKind, Topology};
+use anabranch_wire::WireParameters;
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+
+/// Most hosts of a testbed.
+pub const MOST_HOSTS: u32 = 64;
+/// Most switches.
+pub const MOST_SWITCHES: u32 = 32;
+/// Largest rate of a link, bits per second.
+pub const MOST_RATE: u64 = 1_000_000_000;
+/// Smallest rate of a link, bits per second.
+pub const LEAST_RATE: u64 = 1_000_000;
+/// Bytes of the headers of IPv4 and UDP.
+const IP_AND_UDP: u64 = 28;
+/// Longest name of a network interface in Linux.
+const LONGEST_NAME: usize = 15;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sends and receives.
+    Host,
+    /// A switch with hosts.
+    Leaf,
+    /// A switch between leaves.
+    Spine,
+}
+
+/// A namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its name in the scenario, and of the interfaces that lead to it.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Its address; of a switch that of its first interface.
+    pub address: Ipv4Addr,
+}
+
+/// One end of a cable: the port from which packets go to the other end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Its node, an index into [`Plan::nodes`].
+    pub node: usize,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Rate at which packets leave by it, bits per second.
+    pub rate: u64,
+}
+
+/// A pair of interfaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cable {
+    /// The end further from the hosts' side first: host and leaf, leaf and spine.
+    pub lower: End,
+    /// The other end.
+    pub upper: End,
+}
+
+/// Random early marking: never below `min`, always from `max` on, linear up to `probability` in between.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Marking {
+    /// Bytes.
+    pub min: u64,
+    /// Bytes.
+    pub max: u64,
+    /// Just below `max`, from 0 to 1.
+    pub probability: f64,
+}
+
+/// What the ports of switches do besides sending.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Bytes that a port holds.
+    pub limit: u64,
+    /// Whether and when it marks.
+    pub marking: Option<Marking>,
+    /// Whether it cuts packets to their headers instead of dropping them, and serves those first.
+    pub trimming: bool,
+}
+
+/// What is to be built.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Hosts first, then switches, as in the scenario.
+    pub nodes: Vec<Node>,
+    /// In the order of the scenario's links: cable `k` has the directed links `2k` (upwards) and `2k + 1`.
+    pub cables: Vec<Cable>,
+    /// Largest IP packet, bytes.
+    pub mtu: u32,
+    /// Queues of the switches' ports.
+    pub queue: Queue,
+    /// Seed of the switches' hashes.
+    pub seed: u64,
+}
+
+fn refused(what: impl Into<String>) -> TestbedError {
+    TestbedError::Unbuildable(format!(
+        "a testbed of namespaces cannot be built: {}; it can be a leaf-spine (or a fat tree of two tiers) with one cable between \
+         two switches, up to {MOST_HOSTS} hosts and {MOST_SWITCHES} switches, links from {} to {} Mbit/s, for example \
+         `hopper-testbed-small`",
+        what.into(),
+        LEAST_RATE / 1_000_000,
+        MOST_RATE / 1_000_000,
+    ))
+}
+
+impl Queue {
+    /// The queues of a scenario's switches.
+    fn of(setup: &Setup, wire: &WireParameters) -> Self {
+        let (fabric, transport) = (&setup.fabric, &setup.transport);
+        let packet = transport.mtu() + transport.header();
+        let bdp = setup.topology.window_bdp(packet, transport.ack_size());
+        let [limit, min, max] = [fabric.queue_limit, fabric.ecn_kmin, fabric.ecn_kmax].map(|size| size.bytes(bdp));
+        let marking = (fabric.ecn && wire.ecn).then_some(Marking { min, max, probability: fabric.ecn_pmax });
+        Queue { limit, marking, trimming: wire.trimming }
+    }
+}
+
+impl Plan {
+    /// The plan of a scenario.
+    ///
+    /// # Errors
+    /// [`TestbedError::Unbuildable`] where namespaces cannot be that.
+    pub fn of_setup(setup: &Setup, wire: &WireParameters) -> Result<Self, TestbedError> {
+        let payload = wire.payload_of(&setup.transport);
+        let payload = payload.map_err(|error| TestbedError::Input(format!("[wire]: {error}")))?;
+        let mtu = payload + DATA_HEADER as u64 + IP_AND_UDP;
+        Plan::new(&setup.topology, mtu.clamp(1280, 65_000) as u32, Queue::of(setup, wire), setup.seed)
+    }
+
+    /// The plan of a topology whose hosts send IP packets of `mtu` bytes at most.
+    ///
+    /// # Errors
+    /// [`TestbedError::Unbuildable`] where namespaces cannot be that.
+    pub fn new(topology: &Topology, mtu: u32, queue: Queue, seed: u64) -> Result<Self, TestbedError> {
+        let (hosts, switches) = (topology.hosts, topology.switches());
+        if topology.links.iter().any(|link| matches!(link.class, LinkClass::Local | LinkClass::Global)) {
+            return Err(refused("the topology has groups of switches instead of leaves and spines"));
+        }
+        if topology.nodes.iter().any(|node| matches!(node.kind, NodeKind::Switch { tier: 2.. })) {
+            return Err(refused("the topology has more than two tiers of switches"));
+        }
+        if hosts > MOST_HOSTS || switches > MOST_SWITCHES {
+            return Err(refused(format!("the topology has {hosts} hosts and {switches} switches")));
+        }
+        let too_fast = topology.links.iter().find(|link| !(LEAST_RATE..=MOST_RATE).contains(&link.rate.0));
+        if let Some(link) = too_fast {
+            let (from, to) = (&topology.node(link.from).name, &topology.node(link.to).name);
+            return Err(refused(format!("{from}-{to} has {}", link.rate)));
+        }
+        if let Some(node) = topology.nodes.iter().find(|node| node.name.len() > LONGEST_NAME) {
+            return Err(refused(format!("`{}` is longer than the {LONGEST_NAME} letters of an interface", node.name)));
+        }
+        let role = |node: usize| match topology.nodes[node].kind {
+            NodeKind::Host => Role::Host,
+            NodeKind::Switch { tier: 0 } => Role::Leaf,
+            NodeKind::Switch { .. } => Role::Spine,
+        };
+        let unnamed = Ipv4Addr::UNSPECIFIED;
+        let mut nodes: Vec<Node> = (topology.nodes.iter().enumerate())
+            .map(|(n, node)| Node { name: node.name.clone(), role: role(n), address: unnamed })
+            .collect();
+        let place = |node: usize| (0..node).filter(|other| role(*other) == role(node)).count() as u8;
+        let mut attached = vec![0u8; nodes.len()];
+        let mut cables: Vec<Cable> = Vec::with_capacity(topology.links.len() / 2);
+        for pair in topology.links.chunks_exact(2) {
+            let (up, down) = (&pair[0], &pair[1]);
+            let (lower, upper) = (up.from.0 as usize, up.to.0 as usize);
+            let [below, above] = match (role(lower), role(upper)) {
+                (Role::Host, Role::Leaf) => {
+                    attached[upper] += 1;
+                    let net = |last| Ipv4Addr::new(10, place(upper) + 1, attached[upper], last);
+                    [net(2), net(1)]
+                }
+                (Role::Leaf, Role::Spine) => {
+                    let net = |last| Ipv4Addr::new(10, 100 + place(lower), place(upper) + 1, last);
+                    [net(1), net(2)]
+                }
+                _ => {
+                    let (from, to) = (&nodes[lower].name, &nodes[upper].name);
+                    return Err(refused(format!("{from}-{to} joins neither a host and a leaf nor a leaf and a spine")));
+                }
+            };
+            if cables.iter().any(|cable| (cable.lower.node, cable.upper.node) == (lower, upper)) {
+                let (from, to) = (&nodes[lower].name, &nodes[upper].name);
+                return Err(refused(format!("there are several cables between {from} and {to}")));
+            }
+            cables.push(Cable {
+                lower: End { node: lower, address: below, rate: up.rate.0 },
+                upper: End { node: upper, address: above, rate: down.rate.0 },
+            });
+            for (node, address) in [(lower, below), (upper, above)] {
+                if nodes[node].address == unnamed {
+                    nodes[node].address = address;
+                }
+            }
+        }
+        let plan = Plan { nodes, cables, mtu, queue, seed };
+        for (leaf, _) in plan.all(Role::Leaf) {
+            if let Some((spine, _)) = plan.all(Role::Spine).find(|(spine, _)| plan.cable(leaf, *spine).is_none()) {
+                let (leaf, spine) = (&plan.nodes[leaf].name, &plan.nodes[spine].name);
+                return Err(refused(format!("there is no cable between {leaf} and {spine}")));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The nodes of a role, with their indices.
+    pub fn all(&self, role: Role) -> impl Iterator<Item = (usize, &Node)> {
+        self.nodes.iter().enumerate().filter(move |(_, node)| node.role == role)
+    }
+
+    /// The cable between two nodes.
+    pub fn cable(&self, lower: usize, upper: usize) -> Option<&Cable> {
+        self.cables.iter().find(|cable| (cable.lower.node, cable.upper.node) == (lower, upper))
+    }
+
+    /// Every port of the switches and the NICs of the hosts: the end it is, and the node it leads to, in the order of the
+    /// scenario's directed links.
+    pub fn ports(&self) -> impl Iterator<Item = (&End, usize)> {
+        self.cables.iter().flat_map(|cable| [(&cable.lower, cable.upper.node), (&cable.upper, cable.lower.node)])
+    }
+
+    /// The node of this name.
+    ///
+    /// # Errors
+    /// [`TestbedError::Input`] with the names that there are.
+    pub fn node(&self, name: &str) -> Result<usize, TestbedError> {
+        self.nodes.iter().position(|node| node.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
+            TestbedError::Input(format!("there is no `{name}` on this testbed; there are {}", names.join(", ")))
+        })
+    }
+
+    /// The port `FROM->TO`, as links of a scenario are named: its node and its interface, which is called after where it leads.
+    ///
+    /// # Errors
+    /// [`TestbedError::Input`] where there is none.
+    pub fn port(&self, name: &str) -> Result<(usize, usize), TestbedError> {
+        let split = name.split_once("->");
+        let Some((from, to)) = split else {
+            let message = format!("found `{name}`, expected a port as FROM->TO, for example 'leaf0->spine0'");
+            return Err(TestbedError::Input(message));
+        };
+        let (from, to) = (self.node(from)?, self.node(to)?);
+        let there = self.ports().any(|(end, other)| (end.node, other) == (from, to));
+        let message = || format!("there is no cable between {} and {}", self.nodes[from].name, self.nodes[to].name);
+        if there { Ok((from, to)) } else { Err(TestbedError::Input(message())) }
+    }
+
+    /// The cable `A-B`, named from either end, as an index into [`Plan::cables`].
+    ///
+    /// # Errors
+    /// [`TestbedError::Input`] where there is none.
+    pub fn cable_named(&self, name: &str) -> Result<usize, TestbedError> {
+        let named = |cable: &Cable| {
+            let (a, b) = (&self.nodes[cable.lower.node].name, &self.nodes[cable.upper.node].name);
+            name == format!("{a}-{b}") || name == format!("{b}-{a}")
+        };
+        self.cables.iter().position(named).ok_or_else(|| {
+            TestbedError::Input(format!(
+                "found `{name}`, expected a cable of this testbed by its ends, for example leaf0-spine0"
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_topology::TopologyParameters;
+
+    fn queue() -> Queue {
+        Queue { limit: 300_000, marking: None, trimming: false }
+    }
+
+    fn topology(kind: &str, changes: &[(&str, &str)]) -> Topology {
+        let mut parameters = TopologyParameters::named(kind).unwrap();
+        for (key, value) in changes {
+            let raw = value
+                .parse()
+                .map_or_else(|_| anabranch_settings::Raw::Text((*value).into()), anabranch_settings::Raw::Int);
+            parameters.parameters_mut().set(key, &raw).unwrap();
+        }
+        parameters.build(&|_| Err(std::io::ErrorKind::NotFound.into())).unwrap()
+    }
+
+    #[test]
+    fn addresses_and_names_follow_from_the_scenario() {
+        let small = [("leaves", "2"), ("spines", "6"), ("hosts_per_leaf", "4"), ("link_rate", "200Mbps")];
+        let plan = Plan::new(&topology("leaf-spine", &small), 4180, queue(), 1).unwrap();
+        assert_eq!((plan.nodes.len(), plan.cables.len()), (16, 8 + 12));
+        let host5 = &plan.nodes[plan.node("host5").unwrap()];
+        assert_eq!((host5.role, host5.address.to_string()), (Role::Host, "10.2.2.2".to_string()));
+        let cable = &plan.cables[plan.cable_named("spine3-leaf1").unwrap()];
+        assert_eq!(
+            (cable.lower.address.to_string(), cable.upper.address.to_string()),
+            ("10.101.4.1".into(), "10.101.4.2".into())
+        );
+        assert_eq!(plan.port("leaf1->spine3").unwrap(), (plan.node("leaf1").unwrap(), plan.node("spine3").unwrap()));
+        assert!(plan.port("leaf0->leaf1").unwrap_err().to_string().contains("no cable"));
+        assert!(plan.node("leaf2").unwrap_err().to_string().contains("leaf1, spine0"));
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_refused_with_what_can() {
+        let refused = |kind: &str, changes: &[(&str, &str)], word: &str| {
+            let error = Plan::new(&topology(kind, changes), 1500, queue(), 1).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains("64 hosts") && error.contains("1000 Mbit/s"), "{error}");
+        };
+        refused("dragonfly", &[("p", "2"), ("a", "4"), ("h", "2")], "groups of switches");
+        refused("fat-tree", &[("tiers", "3"), ("radix", "4"), ("link_rate", "100Mbps")], "more than two tiers");
+        refused("leaf-spine", &[("leaves", "2"), ("spines", "2"), ("hosts_per_leaf", "2")], "Gbps");
+        let large = [("leaves", "100"), ("spines", "10"), ("hosts_per_leaf", "100"), ("link_rate", "100Mbps")];
+        refused("leaf-spine", &large, "10000 hosts");
+        let several = [
+            ("leaves", "2"),
+            ("spines", "2"),
+            ("hosts_per_leaf", "2"),
+            ("links_per_spine", "2"),
+            ("link_rate", "100Mbps"),
+        ];
+        refused("leaf-spine", &several, "several cables");
+    }
+}

@@ -1,0 +1,433 @@
+//! A scenario's flows on a network of namespaces: one process, a thread per host, the clock of the machine.
+
+use crate::{
+    Fabric, Plan, PortCount, Role, TestbedError,
+    host::{Host, Order, Report},
+    paths::{self, Asked},
+    triggers::Triggers,
+};
+use anabranch_endpoint::Counters;
+use anabranch_fabric::{FlowOutcome, Output};
+use anabranch_outcome::{self as outcome, Conservation, FlowMetrics, LinkRow, OnWire, QueueStats, RunResult, Watched};
+use anabranch_sim::{Progress, Setup, SimError};
+use anabranch_topology::{Fault, FaultAction};
+use anabranch_units::Time;
+use anabranch_wire::{FindLabels, Label, WireParameters};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::{Duration, Instant},
+};
+
+/// The port of label 0.
+const PORT: u16 = 7000;
+/// Bytes that flows consist of, over and over.
+const CONTENT: usize = 1 << 20;
+/// A run in which an endpoint stood still for longer is marked as disturbed: the queue of a port of 200 Mbit/s holds 12 ms.
+const UNDISTURBED: Time = Time::from_us(5_000);
+/// How long other ends may take to be met.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often progress is told.
+const TELL: Duration = Duration::from_millis(100);
+/// How long an answer of a switch may take.
+const ANSWER: Duration = Duration::from_millis(200);
+
+fn wrong(error: &TestbedError) -> SimError {
+    SimError::Setup(error.to_string())
+}
+
+/// Runs `setup` on namespaces as `wire` says. The caller lives in namespaces of its own ([`crate::space`]).
+///
+/// # Errors
+/// [`SimError::Setup`] of what a testbed cannot be or do, [`SimError::Stalled`] where an end loses another.
+pub fn run(
+    setup: &Setup,
+    wire: &WireParameters,
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<RunResult, SimError> {
+    let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
+    refuse(setup)?;
+    let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
+    let mut run = Run::new(setup, wire, &fabric)?;
+    let ways = run.ways(wire)?;
+    let (sender, reports) = channel();
+    let hosts: Vec<Option<Host>> = run.hosts.iter_mut().map(Option::take).collect();
+    std::thread::scope(|scope| {
+        let mut orders = Vec::new();
+        for (number, host) in hosts.iter().enumerate() {
+            let (order, receiver) = channel();
+            orders.push(order);
+            if let Some(host) = host {
+                let sender: Sender<(usize, Report)> = sender.clone();
+                scope.spawn(move || host.live(number, &receiver, &sender));
+            }
+        }
+        drop(sender);
+        // Dropped on any return, the orders end their threads.
+        run.drive(ways, orders, &reports, progress)
+    })
+}
+
+/// What only simulations can do.
+fn refuse(setup: &Setup) -> Result<(), SimError> {
+    let not = |what: &str| Err(SimError::Setup(format!("on a testbed {what}")));
+    let mut used: Vec<u16> = setup.flows.workloads.iter().map(|workload| workload.load_balancer).collect();
+    used.dedup();
+    if used.len() > 1 {
+        return not("all workloads have one load balancer");
+    }
+    if setup.flows.triggers.iter().any(|trigger| trigger.cpu.is_some()) {
+        return not("hosts do not compute: schedules with processors are for simulations");
+    }
+    if setup.faults.iter().any(|fault| matches!(fault.action, FaultAction::Loss { .. })) {
+        return not("links do not lose some of their packets; `link-down`, `link-up` and `link-degrade` work");
+    }
+    Ok(())
+}
+
+/// Whom a host sends to, and over which labels; none: all.
+type Ways = Vec<(SocketAddr, Vec<Label>)>;
+
+struct Run<'a> {
+    setup: &'a Setup,
+    fabric: &'a Fabric,
+    /// Of the hosts that send or receive.
+    hosts: Vec<Option<Host>>,
+    at: Vec<SocketAddr>,
+    clock: Instant,
+    outcomes: Vec<FlowOutcome>,
+    faults: Vec<Fault>,
+    finished: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(setup: &'a Setup, wire: &WireParameters, fabric: &'a Fabric) -> Result<Self, SimError> {
+        let (plan, flows) = (fabric.plan(), &setup.flows.flows);
+        let used: BTreeSet<u32> = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect();
+        let at: Vec<SocketAddr> = (0..setup.topology.hosts as usize)
+            .map(|host| SocketAddrV4::new(plan.nodes[host].address, PORT).into())
+            .collect();
+        let clock = Instant::now();
+        let sizes: Arc<[u64]> = flows.iter().map(|flow| flow.size).collect();
+        // Whatever it is, it is not all alike.
+        let mut word = setup.seed | 1;
+        let content: Vec<u8> = std::iter::repeat_with(|| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (word >> 56) as u8
+        })
+        .take(CONTENT)
+        .collect();
+        let content: Arc<[u8]> = content.into();
+        let balancer = setup.flows.workloads.first().map_or(0, |workload| usize::from(workload.load_balancer));
+        let make = |host: u32| -> Result<Host, SimError> {
+            let rate = setup.topology.link(setup.topology.host_uplink(host)).rate;
+            // Endpoints draw alike only where they are alike.
+            let seed = setup.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(host));
+            let scheme = setup.load_balancers[balancer].host.clone();
+            let mut settings = wire.settings(&setup.transport, scheme, rate, seed);
+            if let Ok(settings) = &mut settings {
+                // Ends that wait for a barrier say nothing for a while, and each flow is a stream of its own.
+                settings.idle_timeout = settings.idle_timeout.max(setup.limits.time_limit);
+                settings.most_streams = settings.most_streams.max(flows.len());
+            }
+            let settings = settings.map_err(|error| SimError::Setup(format!("[wire]: {error}")))?;
+            Ok(Host {
+                name: plan.nodes[host as usize].name.clone(),
+                namespace: fabric.namespace(host as usize),
+                at: at[host as usize],
+                settings,
+                real_time: wire.real_time,
+                sizes: sizes.clone(),
+                content: content.clone(),
+                clock,
+            })
+        };
+        let hosts = (0..setup.topology.hosts).map(|host| used.contains(&host).then(|| make(host)).transpose());
+        let hosts = hosts.collect::<Result<_, _>>()?;
+        let nothing = FlowOutcome {
+            started: None,
+            first_sent: None,
+            received: None,
+            acknowledged: None,
+            metrics: FlowMetrics::default(),
+        };
+        let mut faults = setup.faults.clone();
+        faults.sort_by_key(|fault| std::cmp::Reverse(fault.at));
+        Ok(Run { setup, fabric, hosts, at, clock, outcomes: vec![nothing; flows.len()], faults, finished: 0 })
+    }
+
+    fn elapsed(&self) -> Time {
+        Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
+    }
+
+    /// Whom each host sends to, and over which labels.
+    fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, SimError> {
+        let pairs: BTreeSet<(u32, u32)> = self.setup.flows.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+        let mut ways = vec![Vec::new(); self.at.len()];
+        for (from, to) in pairs {
+            let labels = labels(wire, self.fabric, from, to).map_err(|error| wrong(&error))?;
+            ways[from as usize].push((self.at[to as usize], labels));
+        }
+        Ok(ways)
+    }
+
+    /// All that happens, from the first hello to the last counter.
+    fn drive(
+        mut self,
+        ways: Vec<Ways>,
+        orders: Vec<Sender<Order>>,
+        reports: &Receiver<(usize, Report)>,
+        progress: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<RunResult, SimError> {
+        let flows = &self.setup.flows.flows;
+        let living = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect::<BTreeSet<_>>().len();
+        self.wait_for_all(reports, living)?;
+        let senders: Vec<usize> = (0..ways.len()).filter(|host| !ways[*host].is_empty()).collect();
+        for (host, others) in ways.into_iter().enumerate().filter(|(_, others)| !others.is_empty()) {
+            let _ = orders[host].send(Order::Connect(others));
+        }
+        self.wait_for_all(reports, senders.len())?;
+        let before = self.fabric.counters().map_err(|error| wrong(&error))?;
+        let zero = self.elapsed();
+        let mut triggers = Triggers::new(&self.setup.flows);
+        let mut told = Instant::now();
+        let mut interrupted = false;
+        let struck = loop {
+            let now = self.elapsed().saturating_sub(zero);
+            let struck = now >= self.setup.limits.time_limit && self.finished < flows.len() as u64;
+            // The receiver's word, which may start others, may come after the sender's.
+            let idle = triggers.next().is_none()
+                && self
+                    .outcomes
+                    .iter()
+                    .all(|o| o.started.is_none() || (o.acknowledged.is_some() && o.received.is_some()));
+            if idle || struck || interrupted {
+                break struck;
+            }
+            self.break_what_is_due(now)?;
+            for flow in triggers.starting(now) {
+                let Some(of) = flows.get(flow as usize) else { continue };
+                let order = Order::Start { flow, to: self.at[of.dst as usize], bytes: of.size };
+                let _ = orders[of.src as usize].send(order);
+                // Until its host says when, so that it counts as begun.
+                self.outcomes[flow as usize].started = Some(now);
+            }
+            let due = [triggers.next(), self.faults.last().map(|fault| fault.at)].into_iter().flatten().min();
+            let wait = due.map_or(TELL, |at| {
+                Duration::from_nanos(at.saturating_sub(self.elapsed().saturating_sub(zero)).ps() / 1000)
+            });
+            if let Ok((_, report)) = reports.recv_timeout(wait.min(TELL)) {
+                self.take(report, zero, &mut triggers)?;
+            }
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                let (flows_finished, flows_total) = (self.finished, flows.len() as u64);
+                interrupted = !progress(&Progress { now, packet_hops: 1, flows_finished, flows_total });
+            }
+        };
+        let took = self.elapsed().saturating_sub(zero);
+        orders.iter().for_each(|order| drop(order.send(Order::Stop)));
+        let (mut counted, mut longest_pause, mut ended) = (Counters::default(), Time::ZERO, 0);
+        while ended < living {
+            match reports.recv_timeout(PATIENCE) {
+                Ok((_, Report::Done { counters, longest_pause: pause })) => {
+                    ended += 1;
+                    add(&mut counted, &counters);
+                    longest_pause = longest_pause.max(pause);
+                }
+                Ok((_, Report::Failed(why))) => return Err(SimError::Stalled(why)),
+                Ok(_) => {}
+                Err(_) => return Err(SimError::Stalled("an endpoint does not end".into())),
+            }
+        }
+        let after = self.fabric.counters().map_err(|error| wrong(&error))?;
+        let links = self.links(&before, &after, took);
+        let missing = self.fabric.missing().clone();
+        let on_wire = OnWire {
+            datapath: "udp, network namespaces".into(),
+            longest_pause,
+            disturbed: longest_pause > UNDISTURBED,
+            missing,
+        };
+        let setup = self.setup;
+        let output = self.output(links, took, &counted, struck, interrupted);
+        Ok(RunResult { on_wire: Some(on_wire), ..anabranch_sim::results(setup, output) })
+    }
+
+    /// Waits until so many hosts are ready.
+    fn wait_for_all(&self, reports: &Receiver<(usize, Report)>, hosts: usize) -> Result<(), SimError> {
+        let until = Instant::now() + PATIENCE;
+        let mut ready = 0;
+        while ready < hosts {
+            match reports.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok((_, Report::Ready)) => ready += 1,
+                Ok((_, Report::Failed(why))) => return Err(SimError::Setup(why)),
+                Ok(_) => {}
+                Err(_) => return Err(SimError::Stalled("hosts of the testbed do not find each other".into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, report: Report, zero: Time, triggers: &mut Triggers<'_>) -> Result<(), SimError> {
+        let since = |at: Time| Some(at.saturating_sub(zero));
+        match report {
+            Report::Started { flow, at } => {
+                let outcome = &mut self.outcomes[flow as usize];
+                (outcome.started, outcome.first_sent) = (since(at), since(at));
+            }
+            Report::Received { flow, at } => {
+                // The receiver may hear of it, in its own thread, after the sender has its answer.
+                let outcome = &mut self.outcomes[flow as usize];
+                outcome.received = outcome.acknowledged.into_iter().chain(since(at)).min();
+                triggers.activate(self.setup.flows.flows[flow as usize].on_received, at.saturating_sub(zero));
+            }
+            Report::Acknowledged { flow, at, counted } => {
+                let outcome = &mut self.outcomes[flow as usize];
+                outcome.acknowledged = since(at);
+                outcome.received = outcome.received.map(|received| received.min(at.saturating_sub(zero)));
+                outcome.metrics.retransmitted_packets = counted.retransmitted;
+                self.finished += 1;
+                triggers.activate(self.setup.flows.flows[flow as usize].on_sent, at.saturating_sub(zero));
+            }
+            Report::Failed(why) => return Err(SimError::Stalled(why)),
+            Report::Ready | Report::Done { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The faults of the scenario whose time has come.
+    fn break_what_is_due(&mut self, now: Time) -> Result<(), SimError> {
+        while self.faults.last().is_some_and(|fault| fault.at <= now) {
+            let Some(fault) = self.faults.pop() else { break };
+            let cables: BTreeSet<usize> = fault.links.iter().map(|link| link.0 as usize / 2).collect();
+            for cable in cables {
+                match fault.action {
+                    FaultAction::Down => self.fabric.cut(cable),
+                    FaultAction::Up => self.fabric.mend(cable),
+                    FaultAction::Degrade(rate) => self.fabric.slow(cable, Some(rate.0)),
+                    FaultAction::Loss { .. } => Ok(()),
+                }
+                .map_err(|error| wrong(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn links(&self, before: &[PortCount], after: &[PortCount], took: Time) -> Vec<LinkRow> {
+        let topology = &self.setup.topology;
+        let row = |(number, link): (usize, &anabranch_topology::Link)| {
+            let (before, after) = (before[number], after[number]);
+            let bytes = after.bytes - before.bytes;
+            LinkRow {
+                from: topology.node(link.from).name.clone(),
+                to: topology.node(link.to).name.clone(),
+                tier: link.class.name(),
+                direction: if number % 2 == 0 { "up" } else { "down" },
+                rate_bps: link.rate.0,
+                bytes,
+                packets: after.packets - before.packets,
+                utilisation: bytes as f64 * 8.0 / (link.rate.0 as f64 * took.as_seconds().max(1e-9)),
+                queue: QueueStats { max_bytes: after.deepest, ..QueueStats::default() },
+                ecn_marks: after.marks - before.marks,
+                trims: after.trims - before.trims,
+                drops: after.drops - before.drops,
+                pauses: 0,
+            }
+        };
+        topology.links.iter().enumerate().map(row).collect()
+    }
+
+    fn output(self, links: Vec<LinkRow>, took: Time, counted: &Counters, struck: bool, interrupted: bool) -> Output {
+        let all = |of: fn(&LinkRow) -> u64| links.iter().map(of).sum::<u64>();
+        let (marks, trims) = (all(|link| link.ecn_marks), all(|link| link.trims));
+        let counters = outcome::Counters {
+            data_packets: counted.packets,
+            // Where the ports cannot be asked, the receivers have seen them.
+            ecn_marked: if marks > 0 { marks } else { counted.marked },
+            trimmed: if trims > 0 { trims } else { counted.trimmed },
+            dropped: all(|link| link.drops),
+            retransmitted: counted.retransmitted,
+            timeouts: counted.timeouts,
+            path_switches: counted.path_switches,
+            probes: counted.probes,
+            ..outcome::Counters::default()
+        };
+        let flows = &self.setup.flows.flows;
+        let received: u64 =
+            flows.iter().zip(&self.outcomes).filter(|(_, o)| o.received.is_some()).map(|(flow, _)| flow.size).sum();
+        let conservation = Conservation { unique_bytes: received, flow_bytes: received, ..Conservation::default() };
+        Output {
+            simulated: took,
+            time_limit_struck: struck,
+            interrupted,
+            wall_seconds: took.as_seconds(),
+            events: 0,
+            packet_hops: all(|link| link.packets),
+            flows: self.outcomes,
+            links,
+            window_bytes: None,
+            counters,
+            conservation,
+            series: Vec::new(),
+            flow_series: Vec::new(),
+            scheme_series: Vec::new(),
+            uplink_counts: Vec::new(),
+            watched: Watched::default(),
+            bytes: 0,
+            most_packets: 0,
+        }
+    }
+}
+
+fn add(all: &mut Counters, one: &Counters) {
+    all.packets += one.packets;
+    all.retransmitted += one.retransmitted;
+    all.timeouts += one.timeouts;
+    all.trimmed += one.trimmed;
+    all.marked += one.marked;
+    all.probes += one.probes;
+    all.path_switches += one.path_switches;
+}
+
+/// The labels that a host uses towards another: all, or those that were found to lead over different spines, as many over each.
+fn labels(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<Vec<Label>, TestbedError> {
+    let plan = fabric.plan();
+    let leaf =
+        |host: u32| plan.cables.iter().find(|cable| cable.lower.node == host as usize).map(|cable| cable.upper.node);
+    if wire.find_labels != FindLabels::Paths || leaf(from) == leaf(to) {
+        return Ok(Vec::new());
+    }
+    let asked = Asked {
+        to: SocketAddrV4::new(plan.nodes[to as usize].address, PORT),
+        first_port: PORT,
+        labels: wire.labels as u16,
+        hops: 2,
+        patience: ANSWER,
+    };
+    let found = fabric.within(from as usize, || paths::discover(&asked))??;
+    let mut by_spine: BTreeMap<Ipv4Addr, Vec<Label>> = BTreeMap::new();
+    for path in &found {
+        if let Some(spine) = path.hops.get(1).copied().flatten() {
+            by_spine.entry(spine.at).or_default().push(path.label.into());
+        }
+    }
+    let spines = plan.all(Role::Spine).count();
+    let each = by_spine.values().map(Vec::len).min().unwrap_or(0);
+    if by_spine.len() < spines || each == 0 {
+        let names = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);
+        return Err(TestbedError::Input(format!(
+            "the {} labels from {} to {} lead over {} of {spines} spines; give more with `wire.labels`, or `wire.find_labels = \"all\"`",
+            wire.labels,
+            names.0,
+            names.1,
+            by_spine.len()
+        )));
+    }
+    // Neighbours lead over different spines, as the paths of a simulation do.
+    Ok((0..each).flat_map(|turn| by_spine.values().map(move |labels| labels[turn])).collect())
+}

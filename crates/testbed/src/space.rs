@@ -1,0 +1,113 @@
+//! Namespaces of our own: mounts, network and processes of a testbed are seen by nobody else and end with the process that
+//! holds them, however it ends.
+
+use crate::{TestbedError, programs};
+use nix::mount::{MsFlags, mount};
+use std::{
+    ffi::OsString,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// Says to a process that it lives in namespaces of its own.
+const INSIDE: &str = "ANABRANCH_TESTBED_INSIDE";
+
+/// Mounts, networks and processes apart from the others'; whoever kills `unshare` kills what it has started.
+const APART: &[&str] = &["--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private"];
+/// The same for a user without privileges, who is root of what is made there.
+const AS_USER: &[&str] = &["--user", "--map-root-user"];
+
+/// How this user gets namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Privileges {
+    /// As root.
+    Root,
+    /// In a user namespace, where no BPF program can be loaded.
+    UserNamespace,
+}
+
+/// How this user gets namespaces: tried out.
+///
+/// # Errors
+/// [`TestbedError::NoNamespaces`] with what the system says, or a missing program.
+pub fn privileges() -> Result<Privileges, TestbedError> {
+    let mut said = String::new();
+    let ways = [(Privileges::Root, &[][..]), (Privileges::UserNamespace, AS_USER)];
+    for (privileges, more) in ways {
+        let mut command = programs::command("unshare")?;
+        // A mount shows whether this is more than the right to make namespaces.
+        let tried = command
+            .args(APART)
+            .args(more)
+            .args(["mount", "-t", "tmpfs", "tmpfs", "/run"])
+            .stdin(Stdio::null())
+            .output();
+        let tried = tried.map_err(|error| TestbedError::system("running `unshare`", error))?;
+        if tried.status.success() {
+            return Ok(privileges);
+        }
+        said = String::from_utf8_lossy(&tried.stderr).trim().to_string();
+    }
+    Err(TestbedError::NoNamespaces(said))
+}
+
+/// This program with other arguments, in namespaces of its own.
+///
+/// # Errors
+/// As [`privileges`].
+pub fn apart(arguments: &[OsString]) -> Result<(Command, Privileges), TestbedError> {
+    let privileges = privileges()?;
+    let program = std::env::current_exe().map_err(|error| TestbedError::system("finding this program", error))?;
+    let mut command = programs::command("unshare")?;
+    command.args(APART);
+    if privileges == Privileges::UserNamespace {
+        command.args(AS_USER);
+    }
+    command.arg("--").arg(program).args(arguments).env(INSIDE, "1");
+    Ok((command, privileges))
+}
+
+/// Goes on as this very command line in namespaces of its own: it does not return there where it came from.
+///
+/// # Errors
+/// As [`privileges`].
+pub fn go_inside() -> Result<std::convert::Infallible, TestbedError> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let (mut command, _) = apart(&arguments)?;
+    Err(TestbedError::system("running `unshare`", command.exec()))
+}
+
+/// Whether this process lives in namespaces of its own.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// The first thing to do inside: a place for named namespaces that nobody else sees.
+///
+/// # Errors
+/// Where it cannot be mounted.
+pub fn settle() -> Result<(), TestbedError> {
+    let folder = Path::new("/run/netns");
+    let over = if folder.is_dir() { folder } else { Path::new("/run") };
+    mount(Some("tmpfs"), over, Some("tmpfs"), MsFlags::empty(), None::<&str>)
+        .and_then(
+            |()| if folder.is_dir() { Ok(()) } else { std::fs::create_dir(folder).map_err(|_| nix::Error::EACCES) },
+        )
+        .map_err(|error| TestbedError::system(format!("mounting a file system at {}", over.display()), error))
+}
+
+/// A command in the namespaces of the process `holder`.
+///
+/// # Errors
+/// Where `nsenter` is missing.
+pub(crate) fn beside(holder: i32, privileges: Privileges) -> Result<Command, TestbedError> {
+    let mut command = programs::command("nsenter")?;
+    command.args(["--target", &holder.to_string(), "--mount", "--net", "--pid"]);
+    if privileges == Privileges::UserNamespace {
+        command.args(["--user", "--preserve-credentials"]);
+    }
+    command.arg("--").env(INSIDE, "1");
+    Ok(command)
+}

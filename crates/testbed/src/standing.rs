@@ -1,0 +1,353 @@
+//! Testbeds that stand by name: a process holds each, and what is known of it lies in a file beside its lock.
+
+use crate::{
+    Fabric, Plan, PortCount, TestbedError, programs,
+    space::{self, Privileges},
+};
+use fs4::FileExt;
+use nix::{
+    errno::Errno,
+    sys::{
+        signal::{Signal, kill},
+        wait::{WaitPidFlag, waitpid},
+    },
+    unistd::Pid,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    ffi::OsString,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::{
+        fs::{DirBuilderExt, MetadataExt},
+        process::CommandExt,
+    },
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// How long the end of a testbed may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A testbed that stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Its name.
+    pub name: String,
+    /// The process that holds it.
+    pub holder: i32,
+    /// How it was made.
+    pub privileges: Privileges,
+    /// What it is.
+    pub plan: Plan,
+    /// What this machine lacks.
+    pub missing: Vec<String>,
+    /// Seconds that it took to build.
+    pub took_s: f64,
+    prefix: String,
+}
+
+/// What is to be done with the network of a testbed that stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Read the counters.
+    Count,
+    /// Cut these cables.
+    Cut(Vec<usize>),
+    /// Mend these cables.
+    Mend(Vec<usize>),
+    /// Give these cables another rate, bits per second.
+    Slow(Vec<usize>, u64),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    name: String,
+    privileges: Privileges,
+    plan: Plan,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Task {
+    standing: Standing,
+    action: Action,
+}
+
+/// What the other process says: what it did, or why it did not.
+#[derive(Serialize, Deserialize)]
+enum Answer<T> {
+    Done(T),
+    Failed(String),
+}
+
+/// The folder of this user's testbeds.
+fn folder() -> Result<PathBuf, TestbedError> {
+    let user = rustix::process::geteuid();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
+    let folder = match runtime {
+        Some(runtime) => runtime.join("anabranch-testbeds"),
+        None => std::env::temp_dir().join(format!("anabranch-testbeds-{}", user.as_raw())),
+    };
+    let failed = |error| TestbedError::system(format!("the folder {}", folder.display()), error);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+    let owner = fs::symlink_metadata(&folder).map_err(failed)?;
+    if !owner.is_dir() || owner.uid() != user.as_raw() {
+        return Err(TestbedError::Input(format!("{} belongs to somebody else", folder.display())));
+    }
+    Ok(folder)
+}
+
+fn check_name(name: &str) -> Result<(), TestbedError> {
+    let fit = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    match !name.is_empty() && name.len() <= 32 && name.chars().all(fit) {
+        true => Ok(()),
+        false => {
+            Err(TestbedError::Input(format!("found the name `{name}`, expected up to 32 letters, digits, `-` and `_`")))
+        }
+    }
+}
+
+/// The lock of a name; `None` where its testbed stands.
+fn try_lock(name: &str) -> Result<Option<File>, TestbedError> {
+    let path = folder()?.join(format!("{name}.lock"));
+    let failed = |error| TestbedError::system(format!("the lock {}", path.display()), error);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    match FileExt::try_lock(&file) {
+        Ok(()) => Ok(Some(file)),
+        Err(fs4::TryLockError::WouldBlock) => Ok(None),
+        Err(fs4::TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// Builds a testbed that stands until it is taken down or its holder is killed.
+///
+/// # Errors
+/// Where one of that name stands, or it cannot be built; nothing is left then.
+pub fn up(name: &str, plan: &Plan) -> Result<Standing, TestbedError> {
+    check_name(name)?;
+    ["ip", "tc"].into_iter().try_for_each(|program| programs::command(program).map(drop))?;
+    if try_lock(name)?.is_none() {
+        return Err(TestbedError::Input(format!(
+            "a testbed `{name}` is up already: `anabranch testbed down --name {name}` takes it down, --name makes another"
+        )));
+    }
+    let arguments = ["testbed", "hold"].map(OsString::from);
+    // The holder stays when this process has gone: it must not keep what others have opened.
+    crate::inherited::close_on_exec();
+    let (mut command, privileges) = space::apart(&arguments)?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+    let mut child = command.spawn().map_err(|error| TestbedError::system("running `unshare`", error))?;
+    let order = Order { name: name.into(), privileges, plan: plan.clone() };
+    if let Some(stdin) = child.stdin.take() {
+        // Why it did not read to the end stands in its answer.
+        let _ = serde_json::to_writer(stdin, &order);
+    }
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        let _ = BufReader::new(stdout).read_line(&mut line);
+    }
+    let standing: Standing = read_answer(&line)?;
+    let path = folder()?.join(format!("{name}.json"));
+    let text = serde_json::to_string(&standing).unwrap_or_default();
+    fs::write(&path, text).map_err(|error| TestbedError::system(format!("writing {}", path.display()), error))?;
+    Ok(standing)
+}
+
+fn read_answer<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, TestbedError> {
+    match serde_json::from_str(text) {
+        Ok(Answer::Done(done)) => Ok(done),
+        Ok(Answer::Failed(why)) => Err(TestbedError::Input(why)),
+        Err(error) => Err(TestbedError::Input(format!("the process inside the testbed ended early: {error}"))),
+    }
+}
+
+fn say<T: Serialize>(answer: &Answer<T>) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{}", serde_json::to_string(answer).unwrap_or_default());
+    let _ = out.flush();
+}
+
+fn read_input<T: for<'a> Deserialize<'a>>() -> Result<T, TestbedError> {
+    let mut text = String::new();
+    let read = std::io::stdin().read_to_string(&mut text);
+    read.map_err(|error| TestbedError::system("reading what to do", error))?;
+    serde_json::from_str(&text).map_err(|error| TestbedError::Input(format!("what to do: {error}")))
+}
+
+/// What the holder does: builds what standard input says, tells standard output, and stays until it is killed.
+pub fn hold() {
+    let built = build();
+    let lock = match built {
+        Ok((standing, fabric, lock)) => {
+            say(&Answer::Done(standing));
+            (fabric, lock)
+        }
+        Err(error) => return say(&Answer::<Standing>::Failed(error.to_string())),
+    };
+    loop {
+        // The first process of a process namespace is the parent of its orphans.
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(status) if status.pid().is_some() => {}
+            _ => std::thread::sleep(Duration::from_millis(500)),
+        }
+        let _ = &lock;
+    }
+}
+
+fn build() -> Result<(Standing, Fabric, File), TestbedError> {
+    let Order { name, privileges, plan } = read_input()?;
+    let began = Instant::now();
+    // Its own number as those outside see it: /proc is still theirs.
+    let holder = fs::read_link("/proc/self").ok().and_then(|link| link.to_string_lossy().parse().ok());
+    let holder = holder.ok_or_else(|| TestbedError::Input("/proc is not mounted".into()))?;
+    let lock = try_lock(&name)?;
+    let lock = lock.ok_or_else(|| TestbedError::Input(format!("a testbed `{name}` is being made already")))?;
+    space::settle()?;
+    let fabric = Fabric::build(plan)?;
+    let standing = Standing {
+        name,
+        holder,
+        privileges,
+        plan: fabric.plan().clone(),
+        missing: fabric.missing().clone(),
+        took_s: began.elapsed().as_secs_f64(),
+        prefix: fabric.prefix().into(),
+    };
+    Ok((standing, fabric, lock))
+}
+
+/// The testbed of this name.
+///
+/// # Errors
+/// Where none stands.
+pub fn find(name: &str) -> Result<Standing, TestbedError> {
+    check_name(name)?;
+    let path = folder()?.join(format!("{name}.json"));
+    let stands = path.exists() && try_lock(name)?.is_none();
+    let text = if stands { fs::read_to_string(&path).ok() } else { None };
+    let standing = text.and_then(|text| serde_json::from_str(&text).ok());
+    standing.ok_or_else(|| {
+        let names: Vec<String> = list().unwrap_or_default().into_iter().map(|standing| standing.name).collect();
+        let others = if names.is_empty() { "none is".to_string() } else { format!("up: {}", names.join(", ")) };
+        TestbedError::Input(format!(
+            "no testbed `{name}` is up ({others}); `anabranch testbed up --name {name}` makes it"
+        ))
+    })
+}
+
+/// This user's testbeds, by name.
+///
+/// # Errors
+/// Where their folder cannot be read.
+pub fn list() -> Result<Vec<Standing>, TestbedError> {
+    let folder = folder()?;
+    let entries = fs::read_dir(&folder).map_err(|error| TestbedError::system(folder.display().to_string(), error))?;
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"))
+    {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if check_name(&name).is_err() {
+            continue;
+        }
+        match try_lock(&name)? {
+            // Its holder was killed.
+            Some(_lock) => {
+                let _ = fs::remove_file(&path);
+                let _ = fs::remove_file(path.with_extension("lock"));
+            }
+            None => found.extend(fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok())),
+        }
+    }
+    found.sort_by(|a: &Standing, b: &Standing| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+impl Standing {
+    /// Takes it down: its holder is killed, and with it go processes, namespaces and programs.
+    ///
+    /// # Errors
+    /// Where it cannot be killed.
+    pub fn down(&self) -> Result<(), TestbedError> {
+        match kill(Pid::from_raw(self.holder), Signal::SIGKILL) {
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(error) => return Err(TestbedError::system(format!("ending process {}", self.holder), error)),
+        }
+        let began = Instant::now();
+        loop {
+            if let Some(_lock) = try_lock(&self.name)? {
+                let folder = folder()?;
+                let _ = fs::remove_file(folder.join(format!("{}.json", self.name)));
+                let _ = fs::remove_file(folder.join(format!("{}.lock", self.name)));
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(TestbedError::Input(format!("process {} does not end", self.holder)));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A command in the namespace of a node, in the folder where we are.
+    ///
+    /// # Errors
+    /// Where there is no such node.
+    pub fn exec(&self, node: &str, words: &[OsString]) -> Result<Command, TestbedError> {
+        self.plan.node(node)?;
+        let mut command = space::beside(self.holder, self.privileges)?;
+        command.arg("ip").args(["netns", "exec", &format!("{}{node}", self.prefix)]);
+        if let Ok(here) = std::env::current_dir() {
+            command.arg("env").arg("-C").arg(here);
+        }
+        command.args(words);
+        Ok(command)
+    }
+
+    /// Does something with its network; the counters of all ports where those are asked for, in the order of the scenario's
+    /// directed links.
+    ///
+    /// # Errors
+    /// Where it cannot be done.
+    pub fn act(&self, action: Action) -> Result<Vec<PortCount>, TestbedError> {
+        let program = std::env::current_exe().map_err(|error| TestbedError::system("finding this program", error))?;
+        let mut command = space::beside(self.holder, self.privileges)?;
+        command.arg(program).args(["testbed", "act"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let failed = |error| TestbedError::system("running `nsenter`", error);
+        let mut child = command.spawn().map_err(failed)?;
+        if let Some(stdin) = child.stdin.take() {
+            let _ = serde_json::to_writer(stdin, &Task { standing: self.clone(), action });
+        }
+        let output = child.wait_with_output().map_err(failed)?;
+        read_answer(&String::from_utf8_lossy(&output.stdout))
+    }
+}
+
+/// What a process that was sent into a testbed does there: what standard input says.
+pub fn act() {
+    let done = read_input().and_then(|Task { standing, action }| {
+        let fabric = Fabric::of_another(standing.plan, standing.prefix);
+        fabric.act(&action)
+    });
+    match done {
+        Ok(counts) => say(&Answer::Done(counts)),
+        Err(error) => say(&Answer::<Vec<PortCount>>::Failed(error.to_string())),
+    }
+}
+
+impl Fabric {
+    /// Does something; the counters, where those are asked for.
+    ///
+    /// # Errors
+    /// Where it cannot be done.
+    pub fn act(&self, action: &Action) -> Result<Vec<PortCount>, TestbedError> {
+        match action {
+            Action::Count => return self.counters(),
+            Action::Cut(cables) => cables.iter().try_for_each(|cable| self.cut(*cable))?,
+            Action::Mend(cables) => cables.iter().try_for_each(|cable| self.mend(*cable))?,
+            Action::Slow(cables, rate) => cables.iter().try_for_each(|cable| self.slow(*cable, Some(*rate)))?,
+        }
+        Ok(Vec::new())
+    }
+}

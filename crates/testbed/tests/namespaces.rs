@@ -1,0 +1,292 @@
+//! The network of namespaces: who reaches whom over which switch, at which rate, and what faults do.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use anabranch_testbed::{
+    Fabric, Marking, Queue, Role,
+    paths::{self, Asked},
+};
+use common::{apart, best_of_three, build, plain, plan, skip};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    time::{Duration, Instant},
+};
+
+/// Bytes of Ethernet, IPv4 and UDP headers.
+const HEADERS: u64 = 42;
+
+/// A socket of a host.
+fn socket(fabric: &Fabric, host: &str, port: u16) -> UdpSocket {
+    let node = fabric.plan().node(host).unwrap();
+    let socket = fabric.within(node, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap()).unwrap();
+    // What the network has carried must not be lost here.
+    let large = 8 << 20;
+    let forced = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &large);
+    forced.or_else(|_| nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBuf, &large)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket
+}
+
+fn address(fabric: &Fabric, host: &str, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(fabric.plan().nodes[fabric.plan().node(host).unwrap()].address, port)
+}
+
+/// What left by each port, by its name.
+fn packets(fabric: &Fabric) -> BTreeMap<String, anabranch_testbed::PortCount> {
+    let plan = fabric.plan();
+    let name = |(end, other): (&anabranch_testbed::End, usize)| {
+        format!("{}->{}", plan.nodes[end.node].name, plan.nodes[other].name)
+    };
+    plan.ports().map(name).zip(fabric.counters().unwrap()).collect()
+}
+
+/// Bytes of all datagrams that come until none comes for half a second.
+fn receive_all(socket: &UdpSocket) -> Vec<usize> {
+    let mut buffer = vec![0; 70_000];
+    std::iter::from_fn(|| socket.recv(&mut buffer).ok()).collect()
+}
+
+#[test]
+fn datagrams_cross_one_spine_and_are_counted_to_the_byte() {
+    apart("datagrams_cross_one_spine_and_are_counted_to_the_byte", || {
+        let fabric = build(plan(2, 2, "100Mbps", 4180, plain()));
+        let (here, there) = (socket(&fabric, "host0", 9000), socket(&fabric, "host3", 9000));
+        let before = packets(&fabric);
+        for _ in 0..100 {
+            here.send_to(&[7; 1000], address(&fabric, "host3", 9000)).unwrap();
+        }
+        assert_eq!(receive_all(&there), vec![1000; 100]);
+        let after = packets(&fabric);
+        let grown = |port: &str| {
+            let (before, after) = (before[port], after[port]);
+            (after.packets - before.packets, after.bytes - before.bytes)
+        };
+        // Address resolution adds a packet or two of 42 B where neighbours have not met.
+        let carried = |port: &str| grown(port).1 / (1000 + HEADERS);
+        assert_eq!((carried("host0->leaf0"), carried("leaf1->host3"), carried("leaf1->host2")), (100, 100, 0));
+        let mut spines = [carried("leaf0->spine0"), carried("leaf0->spine1")];
+        assert_eq!([carried("spine0->leaf1"), carried("spine1->leaf1")], spines);
+        spines.sort_unstable();
+        assert_eq!(spines, [0, 100], "one five-tuple, one path");
+    });
+}
+
+#[test]
+fn paths_found_are_those_that_the_counters_say_and_the_same_after_every_start() {
+    apart("paths_found_are_those_that_the_counters_say_and_the_same_after_every_start", || {
+        const PORTS: u16 = 256;
+        let mut maps = Vec::new();
+        for start in 0..3 {
+            let fabric = build(plan(6, 1, "200Mbps", 4180, plain()));
+            let to = address(&fabric, "host1", 7000);
+            let asked = Asked { to, first_port: 30_000, labels: PORTS, hops: 6, patience: Duration::from_millis(500) };
+            let host = fabric.plan().node("host0").unwrap();
+            let found = fabric.within(host, || paths::discover(&asked)).unwrap().unwrap();
+            let plan = fabric.plan();
+            let spine_at = |at: Ipv4Addr| {
+                let upper = plan.cables.iter().find(|cable| cable.upper.address == at).map(|cable| cable.upper.node);
+                upper.filter(|node| plan.nodes[*node].role == Role::Spine).map(|node| plan.nodes[node].name.clone())
+            };
+            let map: Vec<Option<String>> = found
+                .iter()
+                .map(|path| {
+                    assert_eq!(path.hops.len(), 4, "leaf, spine, leaf, host: {path:?}");
+                    assert!(path.hops.iter().all(Option::is_some), "{path:?}");
+                    let last = path.hops[3].unwrap();
+                    assert_eq!((last.at, last.is_last), (*to.ip(), true));
+                    spine_at(path.hops[1].unwrap().at)
+                })
+                .collect();
+            assert!(map.iter().all(Option::is_some));
+            if start == 0 {
+                // A packet of each port by itself, counted.
+                let sizes: Vec<usize> = (0..usize::from(PORTS)).map(|label| 100 + label * 8).collect();
+                let mut by_counters: BTreeMap<String, u64> = BTreeMap::new();
+                let mut by_map: BTreeMap<String, u64> = BTreeMap::new();
+                let before = packets(&fabric);
+                for (label, size) in sizes.iter().enumerate() {
+                    let here = socket(&fabric, "host0", 30_000 + label as u16);
+                    let there = SocketAddrV4::new(*to.ip(), 7000 + label as u16);
+                    here.send_to(&vec![1; *size], there).unwrap();
+                    *by_map.entry(map[label].clone().unwrap()).or_default() += *size as u64 + HEADERS;
+                }
+                std::thread::sleep(Duration::from_millis(300));
+                for (port, count) in packets(&fabric) {
+                    if let Some(spine) = port.strip_prefix("leaf0->spine") {
+                        by_counters.insert(format!("spine{spine}"), count.bytes - before[&port].bytes);
+                    }
+                }
+                assert_eq!(by_counters, by_map, "bytes, of packets whose sizes tell them apart");
+                // Six spines, 256 ports: 42.7 each, and five standard deviations (5.96 each) around it.
+                let counts = |spine: &String| map.iter().flatten().filter(|other| *other == spine).count();
+                assert!(by_map.keys().all(|spine| (13..=72).contains(&counts(spine))), "{by_map:?}");
+            }
+            if !fabric.missing().is_empty() {
+                skip("one map after every start", &fabric.missing().join("; "));
+                return;
+            }
+            maps.push(map);
+        }
+        assert!(maps.windows(2).all(|pair| pair[0] == pair[1]), "one map");
+    });
+}
+
+/// Sends datagrams of `size` bytes at so many bits per second (with headers) for a time, from a source port.
+fn stream(socket: &UdpSocket, to: SocketAddrV4, size: usize, rate: f64, time: Duration) -> u64 {
+    let gap = (size as u64 + HEADERS) as f64 * 8.0 / rate;
+    let (began, mut sent) = (Instant::now(), 0u64);
+    let payload = vec![3; size];
+    while began.elapsed() < time {
+        if began.elapsed().as_secs_f64() < sent as f64 * gap {
+            std::thread::sleep(Duration::from_micros(100));
+            continue;
+        }
+        socket.send_to(&payload, to).unwrap();
+        sent += 1;
+    }
+    sent
+}
+
+#[test]
+fn a_link_carries_its_rate_and_what_it_is_slowed_to() {
+    apart("a_link_carries_its_rate_and_what_it_is_slowed_to", || {
+        let fabric = build(plan(1, 1, "50Mbps", 4180, plain()));
+        let (here, there) = (socket(&fabric, "host0", 9000), socket(&fabric, "host1", 9000));
+        let to = address(&fabric, "host1", 9000);
+        let goodput = |rate: f64| -> f64 {
+            std::thread::scope(|scope| {
+                let (here, time) = (&here, Duration::from_millis(600));
+                let sender = scope.spawn(move || stream(here, to, 1400, 2.0 * rate, time));
+                let mut arrivals = Vec::new();
+                let mut buffer = [0; 2000];
+                while let Ok(bytes) = there.recv(&mut buffer) {
+                    arrivals.push((Instant::now(), bytes as u64 + HEADERS));
+                }
+                sender.join().unwrap();
+                // Between a fifth and the end: past the burst.
+                let from = arrivals.len() / 5;
+                let bytes: u64 = arrivals[from + 1..].iter().map(|(_, bytes)| bytes).sum();
+                let last = arrivals.last().unwrap().0;
+                bytes as f64 * 8.0 / last.duration_since(arrivals[from].0).as_secs_f64()
+            })
+        };
+        let cable = fabric.plan().cable_named("leaf0-spine0").unwrap();
+        let within = |rate: f64| {
+            best_of_three(|| {
+                let seen = goodput(rate) / rate;
+                if (0.9..1.1).contains(&seen) { Ok(()) } else { Err(format!("{seen} of {rate}")) }
+            });
+        };
+        within(50e6);
+        fabric.slow(cable, Some(5_000_000)).unwrap();
+        within(5e6);
+        fabric.mend(cable).unwrap();
+        within(50e6);
+    });
+}
+
+#[test]
+fn a_cut_near_the_sender_is_noticed_and_one_beyond_is_not() {
+    apart("a_cut_near_the_sender_is_noticed_and_one_beyond_is_not", || {
+        let fabric = build(plan(2, 1, "100Mbps", 4180, plain()));
+        let there = socket(&fabric, "host1", 9000);
+        let to = address(&fabric, "host1", 9000);
+        let senders: Vec<UdpSocket> = (0..32).map(|n| socket(&fabric, "host0", 20_000 + n)).collect();
+        let arrived = || {
+            senders.iter().for_each(|socket| assert_eq!(socket.send_to(b"?", to).unwrap(), 1));
+            receive_all(&there).len()
+        };
+        assert_eq!(arrived(), 32);
+        let plan = fabric.plan();
+        let (near, far) = (plan.cable_named("leaf0-spine1").unwrap(), plan.cable_named("leaf1-spine1").unwrap());
+        fabric.cut(near).unwrap();
+        assert_eq!(arrived(), 32, "the sender's leaf takes the other spine");
+        fabric.mend(near).unwrap();
+        assert_eq!(arrived(), 32);
+        fabric.cut(far).unwrap();
+        let some = arrived();
+        assert!((1..32).contains(&some), "what hashes to the cut spine is lost, the rest arrives: {some}");
+        fabric.mend(far).unwrap();
+        assert_eq!(arrived(), 32);
+        // A switch that is gone is near for both leaves.
+        [near, far].into_iter().for_each(|cable| fabric.cut(cable).unwrap());
+        assert_eq!(arrived(), 32);
+    });
+}
+
+/// A queue that marks, or nothing where programs cannot be loaded.
+fn equipped(rate: &str, queue: Queue) -> Option<Fabric> {
+    let fabric = build(plan(1, 1, rate, 4180, queue));
+    let programs = fabric.missing().iter().find(|missing| missing.contains("marking"));
+    match programs {
+        Some(missing) => {
+            skip("marking and trimming", missing);
+            None
+        }
+        None => Some(fabric),
+    }
+}
+
+/// A socket whose datagrams may be marked.
+fn capable(fabric: &Fabric, host: &str) -> UdpSocket {
+    let socket = socket(fabric, host, 9000);
+    nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::Ipv4Tos, &2).unwrap();
+    socket
+}
+
+#[test]
+fn a_port_marks_only_above_its_threshold() {
+    apart("a_port_marks_only_above_its_threshold", || {
+        let marking = Some(Marking { min: 40_000, max: 80_000, probability: 1.0 });
+        let Some(fabric) = equipped("50Mbps", Queue { limit: 200_000, marking, trimming: false }) else { return };
+        let (here, there) = (capable(&fabric, "host0"), socket(&fabric, "host1", 9000));
+        let to = address(&fabric, "host1", 9000);
+        let drain = || {
+            std::thread::sleep(Duration::from_millis(100));
+            receive_all(&there).len() as u64
+        };
+        // Slower than the host's own link, which lets through 50 Mbit/s: nothing waits at the switches.
+        let cable = fabric.plan().cable_named("leaf0-spine0").unwrap();
+        let sent = stream(&here, to, 1400, 20e6, Duration::from_millis(400));
+        assert_eq!(drain(), sent);
+        let quiet = packets(&fabric)["leaf0->spine0"];
+        assert!(quiet.deepest < 40_000 && quiet.marks == 0, "{quiet:?}");
+        fabric.slow(cable, Some(10_000_000)).unwrap();
+        let sent = stream(&here, to, 1400, 20e6, Duration::from_millis(400));
+        let arrived = drain();
+        let busy = packets(&fabric)["leaf0->spine0"];
+        // 20 Mbit/s on 10 for 0.4 s: 500 kB too many, of which 200 kB find room.
+        assert!(busy.marks > 0 && busy.deepest > 80_000, "{busy:?}");
+        assert!(busy.marks <= arrived && arrived < sent, "{busy:?}, {arrived} of {sent}");
+        assert_eq!(busy.drops, sent - arrived);
+    });
+}
+
+#[test]
+fn an_overload_that_is_trimmed_loses_nothing() {
+    apart("an_overload_that_is_trimmed_loses_nothing", || {
+        let queue = Queue { limit: 150_000, marking: None, trimming: true };
+        let Some(fabric) = equipped("60Mbps", queue) else { return };
+        let cable = fabric.plan().cable_named("leaf0-spine0").unwrap();
+        fabric.slow(cable, Some(40_000_000)).unwrap();
+        let (here, there) = (socket(&fabric, "host0", 9000), socket(&fabric, "host1", 9000));
+        let to = address(&fabric, "host1", 9000);
+        let (sent, arrived) = std::thread::scope(|scope| {
+            // One and a half times what the link carries.
+            let sender = scope.spawn(|| stream(&here, to, 1400, 60e6, Duration::from_secs(1)));
+            let arrived = receive_all(&there);
+            (sender.join().unwrap(), arrived)
+        });
+        assert_eq!(arrived.len() as u64, sent, "all of them, whole or cut");
+        let trimmed = arrived.iter().filter(|bytes| **bytes == 56).count() as u64;
+        let port = packets(&fabric)["leaf0->spine0"];
+        assert_eq!((port.trims, port.drops), (trimmed, 0));
+        // A third is too much; 150 kB of queue and the burst hold 120 packets of 5,200.
+        let share = trimmed as f64 / sent as f64;
+        assert!((0.15..0.4).contains(&share), "{trimmed} of {sent}");
+        assert_eq!(arrived.iter().filter(|bytes| **bytes == 1400).count() as u64, sent - trimmed);
+    });
+}

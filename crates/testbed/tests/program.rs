@@ -1,0 +1,103 @@
+//! The port program: what is shipped is what its source says, and its virtual queue is the real one.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use anabranch_testbed::{Queue, port_program};
+use common::{apart, build, plan, skip};
+use std::{
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+/// The version whose output is compared to the byte: Debian 12's.
+const CLANG: &str = "clang version 14.";
+
+/// Compiles the source; `None` with a word where that cannot be done here.
+fn compile(name: &str, more: &[&str]) -> Option<Vec<u8>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/port.bpf.c");
+    let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let headers = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+    let mut command = Command::new("clang");
+    command.args(["-O2", "-g", "-target", "bpf", &headers]).args(more).arg("-c").arg(source).arg("-o").arg(&object);
+    let compiled = command.output();
+    match compiled {
+        Ok(output) if output.status.success() => Some(std::fs::read(object).unwrap()),
+        Ok(output) => {
+            skip("compiling the port program (libbpf-dev)", &String::from_utf8_lossy(&output.stderr));
+            None
+        }
+        Err(error) => {
+            skip("compiling the port program (clang)", &error);
+            None
+        }
+    }
+}
+
+/// A section of an object of 64-bit ELF, little endian.
+fn section<'a>(object: &'a [u8], name: &str) -> &'a [u8] {
+    let word = |at: usize| u64::from_le_bytes(object[at..at + 8].try_into().unwrap()) as usize;
+    let half = |at: usize| u16::from_le_bytes(object[at..at + 2].try_into().unwrap()) as usize;
+    let (headers, size, count, names) = (word(0x28), half(0x3a), half(0x3c), half(0x3e));
+    let body = |section: usize| {
+        let header = headers + section * size;
+        &object[word(header + 0x18)..][..word(header + 0x20)]
+    };
+    let named = |section: &usize| {
+        let at = u32::from_le_bytes(object[headers + section * size..][..4].try_into().unwrap()) as usize;
+        body(names)[at..].split(|byte| *byte == 0).next() == Some(name.as_bytes())
+    };
+    body((0..count).find(named).unwrap_or_else(|| panic!("no section {name}")))
+}
+
+#[test]
+fn the_shipped_object_is_what_clang_makes_of_its_source() {
+    let version =
+        Command::new("clang").arg("--version").output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
+    let Some(compiled) = compile("port.bpf.o", &[]) else { return };
+    if !version.as_ref().is_ok_and(|version| version.contains(CLANG)) {
+        return skip("the shipped port program", &format!("its bytes are those of {CLANG}x, this is {version:?}"));
+    }
+    // Instructions, settings, maps and licence; what is stripped are names for debuggers.
+    for name in ["classifier", ".rodata", ".maps", "license"] {
+        assert_eq!(section(port_program::OBJECT, name), section(&compiled, name), "section {name}: compile it anew");
+    }
+}
+
+#[test]
+fn the_virtual_queue_is_the_real_one() {
+    apart("the_virtual_queue_is_the_real_one", || {
+        let Some(object) = compile("port-compare.bpf.o", &["-DCOMPARE"]) else { return };
+        let queue = Queue { limit: 200_000, marking: None, trimming: false };
+        let fabric = build(plan(1, 1, "100Mbps", 1500, queue));
+        let plan = fabric.plan().clone();
+        let (leaf, spine) = plan.port("leaf0->spine0").unwrap();
+        let cable = plan.cable_named("leaf0-spine0").unwrap();
+        fabric.slow(cable, Some(40_000_000)).unwrap();
+        if let Err(error) = fabric.replace_program(leaf, spine, 40_000_000, &object) {
+            return skip("the virtual queue against the real one", &error);
+        }
+        let host = plan.node("host0").unwrap();
+        let socket = fabric.within(host, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 9000)).unwrap()).unwrap();
+        let to = SocketAddrV4::new(plan.nodes[plan.node("host1").unwrap()].address, 9000);
+        // Bursts of 120 kB every 30 ms: 32 Mbit/s on 40, so that the queue fills and empties.
+        let (began, payload) = (Instant::now(), [1; 1400]);
+        for burst in 0..50u32 {
+            while began.elapsed() < burst * Duration::from_millis(30) {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            (0..84).for_each(|_| drop(socket.send_to(&payload, to)));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        let [packets, .., virtual_sum, real_sum] = port_program::counters(&fabric.namespace(leaf), "spine0").unwrap();
+        assert!(packets > 4000, "{packets}");
+        let (modelled, real) = (virtual_sum as f64 / packets as f64, real_sum as f64 / packets as f64);
+        println!("mean queue over {packets} packets: virtual {modelled:.0} B, real {real:.0} B");
+        assert!(real > 20_000.0, "the queue was not used: {real}");
+        // Within 2 % on a quiet machine; five times that here.
+        assert!((modelled / real - 1.0).abs() < 0.1, "virtual {modelled:.0} B, real {real:.0} B");
+    });
+}
