@@ -154,6 +154,11 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert!(killed.success());
     let ended = inside.wait().unwrap();
     assert!(!ended.success(), "killed with its namespaces");
+    // The kernel takes its namespaces down before it calls the process ended.
+    let limit = std::time::Instant::now() + Duration::from_secs(20);
+    while lives(holder) && std::time::Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     assert!(!lives(holder));
     said(&beds.run(&["testbed", "status"]), 2, &["no testbed `default`", "other"]);
     // The name is free again at once.
