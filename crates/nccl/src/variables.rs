@@ -57,7 +57,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_CONGESTION_CONTROL",
         meaning: "Congestion control (transport.congestion_control)",
-        expected: "a name of `anabranch list congestion-controls`",
+        expected: "a name of `anabranch list transports`",
         default: "dctcp",
     },
     Variable {

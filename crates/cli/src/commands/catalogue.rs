@@ -3,7 +3,7 @@
 use crate::{
     arguments::{Explain, Format, Kind, List},
     failure::Failure,
-    printing::{print, print_json, table, width},
+    printing::{print, print_json, width},
     table::Table,
 };
 use anabranch_study::explain::{self, Entry};
@@ -35,30 +35,38 @@ pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
 
 /// `anabranch explain`.
 pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
-    if arguments.name == "nccl" {
-        explain_nccl(arguments.format);
-        return Ok(());
-    }
     let explanation = explain::explain(&arguments.name)?;
+    // A scheme's name, and what the plugin for that library is called.
+    let plugin = arguments.name == "nccl";
     match arguments.format {
-        Format::Json => print_json(&explanation.json()),
-        Format::Table => print(&explanation.text(width())),
+        Format::Json => {
+            let mut explained = explanation.json();
+            if plugin {
+                explained["variables"] = variables();
+            }
+            print_json(&explained);
+        }
+        Format::Table => {
+            print(&explanation.text(width()));
+            if plugin {
+                tell_variables();
+            }
+        }
     }
     Ok(())
 }
 
 /// The variables that the plugin for NCCL reads.
-fn explain_nccl(format: Format) {
-    if format == Format::Json {
-        let variables: Vec<_> = VARIABLES
-            .iter()
-            .map(|of| json!({ "name": of.name, "meaning": of.meaning, "expected": of.expected, "default": of.default }))
-            .collect();
-        return print_json(&json!({ "name": "nccl", "variables": variables }));
+fn variables() -> serde_json::Value {
+    let one = |of: &Variable| json!({ "name": of.name, "meaning": of.meaning, "expected": of.expected, "default": of.default });
+    VARIABLES.iter().map(one).collect()
+}
+
+fn tell_variables() {
+    let options = textwrap::Options::new(width()).initial_indent("        ").subsequent_indent("        ");
+    print("\nThe network plugin for NCCL (docs/nccl.md) reads from the environment\n");
+    for Variable { name, meaning, expected, default } in VARIABLES {
+        let text = textwrap::fill(&format!("{meaning}: {expected}. Default: {default}."), &options);
+        print(&format!("\n    {name}\n{text}\n"));
     }
-    let row =
-        |of: &Variable| vec![of.name.to_string(), format!("{}: {}", of.meaning, of.expected), of.default.to_string()];
-    let rows: Vec<_> = VARIABLES.iter().map(row).collect();
-    print("nccl: the network plugin for NCCL (docs/nccl.md), set by variables of the environment.\n\n");
-    print(&table(&["variable", "what it says", "default"], &rows));
 }
