@@ -87,7 +87,8 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 /// Variables of this name that others read.
-const OTHERS: &[&str] = &["ANABRANCH_SOAK_", "ANABRANCH_RECORD", "ANABRANCH_COMMIT", "ANABRANCH_TEST_"];
+const OTHERS: &[&str] =
+    &["ANABRANCH_SOAK_", "ANABRANCH_RECORD", "ANABRANCH_COMMIT", "ANABRANCH_TEST_", "ANABRANCH_TESTBED_"];
 
 /// Which interfaces are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
