@@ -227,6 +227,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
             ("Wire formats", "wire.md"),
             ("In a collective library", "nccl.md"),
             ("Chunks over verbs", "verbs.md"),
+            ("Testbed", "testbed.md"),
             ("Specification", "specification.md"),
             ("Performance", "performance.md"),
             ("Validation", "validation.md"),
