@@ -77,9 +77,10 @@ fn a_rank_is_killed() {
     let mishap = Mishap { rank: 1, after: Duration::from_millis(300), pause: None };
     let of = Settings { mishap: Some(mishap), rounds: 100_000, bytes: 1 << 16, ..settings(Kind::Ring, 3) };
     let outcome = run::run(&of).expect("an outcome");
-    let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
-    ranks.sort_unstable();
-    assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
+    // Whoever has all of its round by then waits for nobody and has nothing to be told.
+    let told = |rank| outcome.failures.iter().any(|(of, ..)| *of == rank);
+    assert!((told(0) || told(2)) && !told(1), "{:?}", outcome.failures);
+    assert_eq!(outcome.closed, 2, "both have closed");
     for (_, why, nanoseconds) in &outcome.failures {
         assert!(why.contains("ncclRemoteError"), "{why}");
         // Three seconds to give up, one until the ping that asks, and what the timeouts take to count it.
