@@ -6,7 +6,10 @@ use anabranch_collective::{
     rank::{self, Element},
     run::{self, JobError, Mishap, Outcome, Settings},
 };
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 /// The shared object, which cargo builds beside the tests.
 fn plugin() -> PathBuf {
@@ -92,9 +95,10 @@ fn a_rank_is_killed() {
 fn a_rank_stands_still() {
     let pause = Some(Duration::from_secs(1));
     let mishap = Mishap { rank: 1, after: Duration::from_millis(10), pause };
-    let outcome = fine(&Settings { mishap: Some(mishap), rounds: 20, ..settings(Kind::Ring, 3) });
-    let slowest = outcome.rounds.iter().map(|round| round.nanoseconds).max();
-    assert!(slowest >= Some(500_000_000), "it did stand still: {slowest:?}");
+    let began = Instant::now();
+    fine(&Settings { mishap: Some(mishap), rounds: 20, ..settings(Kind::Ring, 3) });
+    // In a round, or between two of them.
+    assert!(began.elapsed() >= Duration::from_secs(1), "it did stand still: {:?}", began.elapsed());
 }
 
 /// Ranks whose packets differ in size: both ends say so, and close.
