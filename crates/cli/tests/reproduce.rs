@@ -13,6 +13,13 @@ fn everything_that_is_kept_is_listed_and_checked() {
         assert_has(claim, &["paper", "claim", "says", "studies", "metric", "ours"]);
         assert!(claim["figure"].is_string() || claim["section"].is_string(), "{claim}");
     }
+    let one = json(&folder.run(&["reproduce", "hopper", "fig8", "--list", "--format", "json"]));
+    let ids = |list: &str, key: &str| -> Vec<String> {
+        one[list].as_array().unwrap().iter().map(|entry| entry[key].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(ids("figures", "figure"), ["fig8"]);
+    assert_eq!(ids("studies", "study"), ["alicloud"]);
+    assert!(!ids("claims", "claim").is_empty() && ids("claims", "figure").iter().all(|figure| figure == "fig8"));
     assert!(folder.entries(".").is_empty(), "nothing is written");
 }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 use anabranch_study::{
     ScenarioError,
-    claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, books, pages, told},
+    claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, Shelf, books, pages, told},
     sweep::Again,
 };
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, path::Path};
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let books = books(&arguments.paper, arguments.claims.as_deref())?;
     if arguments.list {
-        return list(&books, arguments);
+        return list(books, arguments);
     }
     let scale = match arguments.scale {
         arguments::Scale::Quick => Scale::Quick,
@@ -186,14 +186,20 @@ fn answer(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: 
     }
 }
 
-/// What there is: every study with its runs, every figure and claim. Everything is checked on the way.
-fn list(books: &[Book], arguments: &Reproduce) -> Result<(), Failure> {
+/// What there is, or what a figure and the studies of `--only` need: studies with their runs, figures and claims.
+/// Everything is checked on the way.
+fn list(books: Vec<Book>, arguments: &Reproduce) -> Result<(), Failure> {
+    let at = |scale| Reproduction::new(books.clone(), scale, arguments.figure.as_deref(), &arguments.only);
+    let (quick, full) = (at(Scale::Quick)?, at(Scale::Full)?);
+    let everything = arguments.figure.is_none() && arguments.only.is_empty();
     let mut studies = vec![];
-    for book in books {
-        let (quick, full) = (book.plans(Scale::Quick)?, book.plans(Scale::Full)?);
+    for (quick, full) in quick.shelves.iter().zip(&full.shelves) {
         let runs = |plans: &BTreeMap<String, Plan>, id: &str| plans.get(id).map(|plan| plan.sweep.order().len());
-        for study in &book.studies {
-            studies.push((book.paper.name, study, runs(&quick, &study.id), runs(&full, &study.id)));
+        for study in &full.book.studies {
+            let (quick, full_runs) = (runs(&quick.plans, &study.id), runs(&full.plans, &study.id));
+            if everything || quick.is_some() || full_runs.is_some() {
+                studies.push((full.book.paper.name, study, quick, full_runs));
+            }
         }
     }
     if arguments.options.format == Format::Json {
@@ -203,22 +209,23 @@ fn list(books: &[Book], arguments: &Reproduce) -> Result<(), Failure> {
                 json!({ "paper": paper, "study": study.id, "scenario": study.scenario, "quick_runs": quick, "full_runs": full })
             })
             .collect();
-        let of = |book: &Book| -> Vec<Value> {
+        let of = |shelf: &Shelf| -> Vec<Value> {
             let claim = |claim: &anabranch_study::claims::Claim| {
-                json!({ "paper": book.paper.name, "claim": claim.id, "figure": claim.figure, "section": claim.section,
+                json!({ "paper": shelf.book.paper.name, "claim": claim.id, "figure": claim.figure, "section": claim.section,
                         "says": claim.says, "studies": claim.studies, "metric": claim.metric.name(), "ours": claim.ours })
             };
-            book.claims.iter().map(claim).collect()
+            shelf.claims.iter().map(claim).collect()
         };
-        let figures: Vec<Value> = books
+        let figures: Vec<Value> = full
+            .shelves
             .iter()
-            .flat_map(|book| {
-                book.figures.iter().map(|figure| {
-                    json!({ "paper": book.paper.name, "figure": figure.id, "title": figure.title, "studies": figure.studies })
+            .flat_map(|shelf| {
+                shelf.figures.iter().map(|figure| {
+                    json!({ "paper": shelf.book.paper.name, "figure": figure.id, "title": figure.title, "studies": figure.studies })
                 })
             })
             .collect();
-        let claims: Vec<Value> = books.iter().flat_map(of).collect();
+        let claims: Vec<Value> = full.shelves.iter().flat_map(of).collect();
         print_json(&json!({ "studies": studies, "figures": figures, "claims": claims }));
         return Ok(());
     }
@@ -230,19 +237,24 @@ fn list(books: &[Book], arguments: &Reproduce) -> Result<(), Failure> {
         })
         .collect();
     print(&format!("{}\n", table(&["paper", "study", "scenario", "quick runs", "full runs"], &rows)));
-    let figures: Vec<Vec<String>> = books
+    let figures: Vec<Vec<String>> = full
+        .shelves
         .iter()
-        .flat_map(|book| {
-            book.figures.iter().map(|figure| vec![book.paper.name.to_string(), figure.id.clone(), figure.title.clone()])
+        .flat_map(|shelf| {
+            shelf
+                .figures
+                .iter()
+                .map(|figure| vec![shelf.book.paper.name.to_string(), figure.id.clone(), figure.title.clone()])
         })
         .collect();
     print(&format!("{}\n", table(&["paper", "figure", "title"], &figures)));
-    let claims: Vec<Vec<String>> = books
+    let claims: Vec<Vec<String>> = full
+        .shelves
         .iter()
-        .flat_map(|book| {
-            book.claims
-                .iter()
-                .map(|claim| vec![book.paper.name.to_string(), claim.id.clone(), claim.source(), claim.says.clone()])
+        .flat_map(|shelf| {
+            shelf.claims.iter().map(|claim| {
+                vec![shelf.book.paper.name.to_string(), claim.id.clone(), claim.source(), claim.says.clone()]
+            })
         })
         .collect();
     print(&table(&["paper", "claim", "where", "says"], &claims));

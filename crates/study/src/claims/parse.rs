@@ -514,5 +514,10 @@ fn published(table: &mut Table<'_>, directions: bool) -> Result<Option<Published
         Some(raw) => Published::Number(number(&raw).ok_or_else(unfit)?),
         None => return Err(unfit()),
     };
+    if matches!(found, Published::Number(0.0)) {
+        return Err(table
+            .unfit("published", node, "a number other than zero, since a share of it counts as reproduced")
+            .help("two sides that are alike are kind = \"equal\", next to nothing is published = { at_most = x }"));
+    }
     Ok(Some(found))
 }

@@ -128,6 +128,7 @@ fn mistakes_are_named_with_their_place_and_the_nearest_choice() {
         ("scheme = \"prime\", \"workload", "scheme = \"pime\", \"workload", "prime"),
         ("published = -15", "published = \"up\"", "lower"),
         ("published = -15", "published = [3, 1]", "[from, to]"),
+        ("published = -15", "published = 0", "other than zero"),
         ("published = -15", "published = -15\norder = []", "has no meaning"),
         ("id = \"order\"", "id = \"ahead\"", "stands twice"),
         ("bins = [\"32KiB\"]", "bins = [\"32KiB\", \"1KiB\"]", "ascending"),
