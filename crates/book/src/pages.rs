@@ -206,6 +206,8 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
             ("Looking inside", "looking-inside.md"),
             ("The fabric view", "fabric-view.md"),
             ("Sweeps", "sweeps.md"),
+            ("Python", "python.md"),
+            ("Tuning", "tuning.md"),
             ("Reference", "reference.md"),
         ],
     ),

@@ -199,6 +199,9 @@ pub(crate) struct Sweep {
     /// Does a share of the runs: number K, from 1, of N
     #[arg(long, value_name = "K/N", conflicts_with_all = ["dry_run", "list"])]
     pub(crate) task: Option<String>,
+    /// Workers of this Dask scheduler do the runs (the command of the Python package does that)
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["dry_run", "list", "task"])]
+    pub(crate) dask: Option<String>,
     /// Runs anew what is there: all, or what failed
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
     pub(crate) again: Option<Again>,

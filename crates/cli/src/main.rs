@@ -1,66 +1,7 @@
-//! The command `anabranch`. Exit codes: 0 done, 2 the input is wrong, 3 an invariant failed, 130 interrupted.
+//! The program `anabranch`.
 
-mod arguments;
-mod commands;
-mod failure;
-mod printing;
-mod progress;
-mod table;
-
-use arguments::Arguments;
-use clap::{
-    CommandFactory, FromArgMatches,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    process::ExitCode,
-};
-
-/// Help in longer lines is hard to read.
-const MOST_COLUMNS: usize = 100;
+use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
-    let parsed = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
-    let arguments = match parsed {
-        Ok(arguments) => arguments,
-        Err(mut error) => {
-            name_the_nearest(&mut error);
-            let _ = error.print();
-            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            return ExitCode::from(if asked { 0 } else { 2 });
-        }
-    };
-    if arguments.quiet {
-        printing::be_quiet();
-    }
-    progress::listen_for_interruption();
-    match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments))) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => {
-            printing::complain(failure.message().trim_end());
-            ExitCode::from(failure.code())
-        }
-        Err(_) => {
-            printing::complain(
-                "error: this is a mistake in anabranch, not in your input; please report it with the lines above",
-            );
-            ExitCode::from(3)
-        }
-    }
-}
-
-/// Names the nearest command where clap found none near enough.
-fn name_the_nearest(error: &mut clap::Error) {
-    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidSubcommand) else { return };
-    if error.get(ContextKind::SuggestedSubcommand).is_some() {
-        return;
-    }
-    let command = Arguments::command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    let near = anabranch_settings::nearest(found, names.iter().copied());
-    let allowed =
-        near.map_or_else(|| anabranch_settings::nearest_few(found, names.iter().copied(), 3), |near| vec![near]);
-    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(allowed));
+    ExitCode::from(anabranch::command(std::env::args_os()))
 }

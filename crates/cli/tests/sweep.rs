@@ -208,6 +208,7 @@ fn a_sweep_file_fills_the_same_store_in_shares() {
         (&["sweep", "study.toml", "--over", "seed=1"][..], &["--over", "study.toml"][..]),
         (&["sweep", "study.toml", "--task", "0/4"], &["0/4", "from 1 to N"]),
         (&["sweep", "study.toml", "--task", "5/4"], &["5/4"]),
+        (&["sweep", "study.toml", "--dask", "tcp://node1:8786"], &["tcp://node1:8786", "pip install"]),
     ] {
         let output = folder.run(arguments);
         assert_eq!(code(&output), 2, "{}", stderr(&output));

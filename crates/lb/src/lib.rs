@@ -388,12 +388,16 @@ mod pages {
     struct Specification;
     #[doc = include_str!("../../../docs/spritz.md")]
     struct Spritz;
+    #[doc = include_str!("../../../docs/python.md")]
+    struct Python;
     #[doc = include_str!("../../../docs/sweeps.md")]
     struct Sweeps;
     #[doc = include_str!("../../../docs/testbed.md")]
     struct Testbed;
     #[doc = include_str!("../../../docs/topologies.md")]
     struct Topologies;
+    #[doc = include_str!("../../../docs/tuning.md")]
+    struct Tuning;
     #[doc = include_str!("../../../docs/validation.md")]
     struct Validation;
     #[doc = include_str!("../../../docs/verbs.md")]

@@ -286,7 +286,7 @@ impl Comparison {
     }
 
     /// What the columns of `comparison.csv` mean.
-    pub(crate) fn columns() -> Vec<ColumnEntry> {
+    pub fn columns() -> Vec<ColumnEntry> {
         let entry = |&(name, kind, meaning): &(&str, &str, &str)| ColumnEntry::new(name, kind, "", meaning);
         COLUMNS.iter().map(entry).collect()
     }

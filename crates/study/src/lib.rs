@@ -21,6 +21,7 @@ pub mod memory;
 pub mod pcap;
 pub mod rerun;
 pub mod results;
+pub mod runs;
 pub mod scenario;
 mod schedule;
 pub mod schema;

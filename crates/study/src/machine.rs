@@ -1,6 +1,7 @@
 //! What is known of this build and this machine.
 
 use crate::scenario::quoted;
+use std::{ffi::OsString, sync::OnceLock};
 
 /// The version of the project.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -67,17 +68,19 @@ pub fn machine() -> String {
     format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
 }
 
+/// The command line, once it is known.
+static COMMAND: OnceLock<String> = OnceLock::new();
+
+/// Notes the command line that this process does, its first word the program.
+pub fn note_command(words: &[OsString]) {
+    let rest = words.iter().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    let line = std::iter::once("anabranch".to_string()).chain(rest).collect::<Vec<_>>().join(" ");
+    let _ = COMMAND.set(line);
+}
+
 /// The command line of this process, as a shell takes it; empty where the process is not the command.
 pub fn command() -> String {
-    let mut words = std::env::args();
-    let program = words.next().unwrap_or_default();
-    match std::path::Path::new(&program).file_stem() {
-        Some(name) if name == "anabranch" => std::iter::once("anabranch".to_string())
-            .chain(words.map(|word| quoted(&word)))
-            .collect::<Vec<_>>()
-            .join(" "),
-        _ => String::new(),
-    }
+    COMMAND.get().cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

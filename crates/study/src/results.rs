@@ -62,6 +62,82 @@ pub fn run_into(
     Ok((summary, files.publish()?))
 }
 
+/// A finished run, in memory.
+pub struct Ran {
+    /// The rows.
+    pub result: RunResult,
+    /// The names that they refer to by number.
+    pub meta: RunMeta,
+    provenance: Provenance,
+}
+
+/// Runs `scenario` with its seed on `threads` threads and keeps what comes of it in memory; nothing of an interrupted run.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(
+    scenario: &Scenario,
+    threads: usize,
+    before: &dyn Fn(&Setup),
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Ran, RunError> {
+    let started = Instant::now();
+    let prepare = |setup: &mut Setup| {
+        before(setup);
+        Ok(())
+    };
+    let (setup, result, _hold) = simulate(scenario, threads, &prepare, progress)?;
+    match result.interrupted {
+        true => Err(RunError::Interrupted),
+        false => Ok(Ran { meta: meta(scenario, &setup, threads), provenance: provenance(scenario, started), result }),
+    }
+}
+
+impl Ran {
+    /// Its statistics.
+    pub fn summary(&self) -> Summary {
+        Summary::new(&self.result, &self.meta)
+    }
+
+    /// Writes rows, summary and manifest into `directory`.
+    ///
+    /// # Errors
+    /// [`ReportError`] where a file cannot be written; nothing half-written is left.
+    pub fn write(&self, directory: &Path) -> Result<Summary, ReportError> {
+        write_run(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)
+    }
+}
+
+/// Whether a run's results may go to `directory`: not over those of another scenario, unless `replace` says so, and never
+/// over those of a comparison or a sweep.
+///
+/// # Errors
+/// [`ScenarioError`] that says what is in the way.
+pub fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Result<(), ScenarioError> {
+    let name = directory.display();
+    for (file, what) in [("comparison.csv", "a comparison"), ("sweep.json", "a sweep")] {
+        if directory.join(file).exists() {
+            return Err(ScenarioError::new(format!(
+                "`--out {name}` holds {what}; a single run needs a directory of its own, for example `--out {name}-run`"
+            )));
+        }
+    }
+    let Ok(Some(there)) = Manifest::read(directory) else { return Ok(()) };
+    let alike = there.datapath.is_some() == scenario.carrier.is_some();
+    if replace || (alike && there.scenario_hash == format!("{:016x}", scenario.hash())) {
+        return Ok(());
+    }
+    let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
+    let message = format!(
+        "{name} holds the results of something else: {}, {}, seed {}, version {}",
+        there.name,
+        there.schemes.join(", "),
+        seeds.join(", "),
+        there.version
+    );
+    Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace"))
+}
+
 /// Where the results of a run go.
 pub(crate) struct Destination<'a> {
     /// Load balancer or variant of a study that the run is of.

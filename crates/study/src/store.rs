@@ -51,7 +51,9 @@ impl Store {
         }
         // A disk that is mounted read-only lets directories be "made" that are there.
         let probe = store.aside("probe");
-        fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(|error| store.refused(&error))?;
+        fs::create_dir(&probe).map_err(|error| store.refused(&error))?;
+        // Whoever opens the store at the same time may have taken it for a leftover.
+        let _ = fs::remove_dir(&probe);
         store.remove_leftovers();
         Ok(store)
     }

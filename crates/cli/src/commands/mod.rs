@@ -24,6 +24,8 @@ mod verbs;
 mod view;
 mod wire;
 
+pub use topology::topology_of;
+
 use crate::{
     arguments::{Arguments, Command, EntryArguments, RunOptions, ScenarioArguments},
     failure::Failure,

@@ -8,13 +8,13 @@ use crate::{
     progress::Watch,
     table::Table,
 };
-use anabranch_report::{FlowSummary, Manifest, Summary};
+use anabranch_report::{FlowSummary, Summary};
 use anabranch_study::{
-    Observer, ScenarioError,
+    Observer,
     compare::take_directory,
     hold::Hold,
     pcap::{Captured, Captures},
-    results::run_into,
+    results::{free_for_a_run, run_into},
     scenario::Scenario,
 };
 use std::path::Path;
@@ -50,32 +50,6 @@ pub(super) fn run_scenario(arguments: &Run, scenario: &Scenario, stem: &str) -> 
     captured.iter().for_each(|capture| note(&of_capture(capture)));
     where_it_lies(&directory, &page);
     if summary.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
-}
-
-/// Whether a run's results may go there: not over those of another scenario, unless that is asked for.
-fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Result<(), Failure> {
-    let name = directory.display();
-    for (file, what) in [("comparison.csv", "a comparison"), ("sweep.json", "a sweep")] {
-        if directory.join(file).exists() {
-            return Err(Failure::input(format!(
-                "`--out {name}` holds {what}; a single run needs a directory of its own, for example `--out {name}-run`"
-            )));
-        }
-    }
-    let Ok(Some(there)) = Manifest::read(directory) else { return Ok(()) };
-    let alike = there.datapath.is_some() == scenario.carrier.is_some();
-    if replace || (alike && there.scenario_hash == format!("{:016x}", scenario.hash())) {
-        return Ok(());
-    }
-    let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
-    let message = format!(
-        "{name} holds the results of something else: {}, {}, seed {}, version {}",
-        there.name,
-        there.schemes.join(", "),
-        seeds.join(", "),
-        there.version
-    );
-    Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace").into())
 }
 
 /// What a capture holds, and where its frames are longer than what they stand for.

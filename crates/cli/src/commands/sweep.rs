@@ -23,6 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `anabranch sweep`.
 pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
+    if let Some(address) = &arguments.dask {
+        let message = format!("--dask {address}: this command knows no Dask; that of the Python package does");
+        return Err(ScenarioError::new(message)
+            .help("pip install 'anabranch[dask]', and give the same command again; or use --task K/N")
+            .into());
+    }
     let (sweep, stem) = plan(arguments)?;
     let directory = directory(&arguments.options, &format!("{stem}-sweep"), sweep.identity())?;
     if arguments.list {

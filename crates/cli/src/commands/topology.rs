@@ -7,7 +7,7 @@ use crate::{
     printing::{count, print, print_json, table, width, wrapped},
     table::Table,
 };
-use anabranch_study::{ScenarioError, hold::Hold};
+use anabranch_study::{ScenarioError, hold::Hold, scenario::Scenario};
 use anabranch_topology::{
     GuidedPath, GuidedSummary, LinkId, PathCount, Routes, Summary, TierCount, Topology as Graph, TypeCount,
 };
@@ -17,6 +17,20 @@ use std::path::Path;
 
 /// Paths of a pair that are listed at most.
 const MOST_PATHS: usize = 10_000;
+
+/// What `anabranch topology --format json` says of a scenario's graph, and of the paths of a pair of hosts.
+///
+/// # Errors
+/// [`ScenarioError`] where the graph cannot be built, or there is no such host.
+pub fn topology_of(scenario: &Scenario, pair: Option<&[String; 2]>) -> Result<Value, ScenarioError> {
+    let graph = scenario.topology()?;
+    let packets = &scenario.transport;
+    let mut answer = summary_json(&graph.summary(packets.mtu() + packets.header(), packets.ack_size()));
+    if let Some(pair) = pair {
+        answer["pair"] = paths(&graph, pair, packets.mtu() + packets.header())?.json(&graph);
+    }
+    Ok(answer)
+}
 
 /// `anabranch topology`.
 pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {

@@ -47,7 +47,8 @@ impl Sweep {
         text(writer)
     }
 
-    pub(super) fn columns(&self) -> Vec<ColumnEntry> {
+    /// What the columns of `sweep.csv` mean.
+    pub fn columns(&self) -> Vec<ColumnEntry> {
         self.key_columns().chain(Comparison::columns()).collect()
     }
 
@@ -87,7 +88,8 @@ impl Sweep {
         text(writer)
     }
 
-    pub(super) fn run_columns(&self) -> Vec<ColumnEntry> {
+    /// What the columns of `runs.csv` mean.
+    pub fn run_columns(&self) -> Vec<ColumnEntry> {
         let own = RUN_COLUMNS.iter().map(|(name, kind, unit, meaning)| ColumnEntry::new(name, kind, unit, meaning));
         let metric = |metric: &Metric| ColumnEntry::new(metric.name, "real", metric.unit, metric.title);
         self.key_columns().chain(own).chain(METRICS.iter().map(metric)).collect()

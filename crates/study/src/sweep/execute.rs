@@ -117,16 +117,35 @@ impl Sweep {
     /// [`RunError`] where a point cannot be run at all (said before anything runs), another sweep is in the way, or
     /// nothing can be written; what is finished stays.
     pub fn execute(&self, directory: &Path, options: Options, observer: &dyn Observer) -> Result<Swept, RunError> {
-        self.ask(directory, options.replace)?;
         let (share, jobs) = (self.share(options.task), self.due(directory, &options));
-        self.check(&jobs, observer)?;
-        let store = Store::open(directory)?;
-        self.write_plan(directory, &store)?;
+        let store = self.open(directory, &jobs, options.replace, observer)?;
         let there = share.len() - jobs.len();
         let execution = Execution { sweep: self, directory, store, again: options.again };
         let (elsewhere, fatal) =
             Batch::new(self, &execution.store, options.again).work_off(jobs, options.threads, observer);
         execution.finish(&share, there + elsewhere, fatal, observer)
+    }
+
+    /// Makes the store ready for others who do the runs: all that [`Sweep::execute`] does before the first run.
+    ///
+    /// # Errors
+    /// As [`Sweep::execute`].
+    pub fn prepare(&self, directory: &Path, options: &Options, observer: &dyn Observer) -> Result<(), RunError> {
+        self.open(directory, &self.due(directory, options), options.replace, observer).map(|_| ())
+    }
+
+    fn open(
+        &self,
+        directory: &Path,
+        jobs: &[usize],
+        replace: bool,
+        observer: &dyn Observer,
+    ) -> Result<Store, RunError> {
+        self.ask(directory, replace)?;
+        self.check(jobs, observer)?;
+        let store = Store::open(directory)?;
+        self.write_plan(directory, &store)?;
+        Ok(store)
     }
 
     /// What else lies in the directory, of which nothing may be lost unasked.

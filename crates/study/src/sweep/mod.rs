@@ -21,11 +21,22 @@ use anabranch_report::{SweepAxis, SweepPlan, SweepRun};
 use over::MOST_POINTS;
 use std::collections::BTreeSet;
 
+/// What the scenario of a point is made from.
+enum Points {
+    /// The values of the keys there.
+    Of(Box<Scenario>),
+    /// It is one of a list.
+    List(Vec<Scenario>),
+}
+
+/// The key of a sweep over a list of scenarios.
+const SCENARIO: &str = "scenario";
+
 /// A sweep, every point of it checked.
 pub struct Sweep {
     /// Keys, values, entries, seeds and every run with its hash.
     pub plan: SweepPlan,
-    base: Scenario,
+    points: Points,
     entries: Entries,
     /// Runs of the plan in the order they are done, each hash once.
     order: Vec<usize>,
@@ -70,20 +81,44 @@ impl Sweep {
         }
         base.remember_files();
         let entries = Entries::new(&base, request)?;
-        let (baseline, seeds) = (entries.baseline(&base)?, entries.seeds(&base)?);
-        let mut plan = SweepPlan {
+        let plan = SweepPlan {
             name: base.name.clone(),
-            version: VERSION.into(),
-            commit: COMMIT.into(),
             scenario: base.to_toml(),
             scenario_hash: format!("{:016x}", base.hash()),
             axes,
             zip,
-            entries: entries.names().to_vec(),
-            baseline,
-            seeds,
-            runs: Vec::new(),
+            ..plan_of(&base, &entries)?
         };
+        Sweep::over(Points::Of(Box::new(base)), plan, entries)
+    }
+
+    /// Plans the sweep over `scenarios`, each with a name of its own; its only key is `scenario`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where there is none, a name stands twice or there are too many runs; and what [`Entries`] finds wrong.
+    pub fn of_scenarios(scenarios: Vec<(String, Scenario)>, request: &Request) -> Result<Self, ScenarioError> {
+        let (names, mut scenarios): (Vec<String>, Vec<Scenario>) = scenarios.into_iter().unzip();
+        if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+            return Err(ScenarioError::new(format!("two scenarios are called `{}`", twice.1))
+                .help("give each a name of its own"));
+        }
+        let Some(first) = scenarios.first().cloned() else {
+            return Err(ScenarioError::new("nothing to sweep: there are no scenarios"));
+        };
+        scenarios.iter_mut().for_each(Scenario::remember_files);
+        let entries = Entries::new(&first, request)?;
+        let plan = SweepPlan {
+            name: format!("{} scenarios", scenarios.len()),
+            // What is swept may grow, as the values of a key may.
+            scenario_hash: format!("{:016x}", name_key("scenarios")),
+            axes: vec![SweepAxis { key: SCENARIO.into(), values: names, numbers: vec![] }],
+            ..plan_of(&first, &entries)?
+        };
+        Sweep::over(Points::List(scenarios), plan, entries)
+    }
+
+    fn over(points_of: Points, mut plan: SweepPlan, entries: Entries) -> Result<Self, ScenarioError> {
+        let zip = plan.zip;
         let lengths = plan.axes.iter().map(|axis| axis.values.len());
         let points = if zip { plan.points() } else { lengths.fold(1usize, usize::saturating_mul) };
         let runs = points.saturating_mul(plan.entries.len()).saturating_mul(plan.seeds.len());
@@ -92,7 +127,7 @@ impl Sweep {
             return Err(ScenarioError::new(format!("{parts} are {runs} runs; at most {MOST_POINTS} make a sweep")));
         }
         for point in 0..points {
-            let here = entries.of(&at_point(&base, &plan, point)?)?;
+            let here = entries.of(&points_of.scenario(&plan, point)?)?;
             for &seed in &plan.seeds {
                 for (number, entry) in here.iter().enumerate() {
                     let run = entry.scenario.with_seed(seed).run_key();
@@ -105,7 +140,7 @@ impl Sweep {
         order.sort_by_key(|number| plan.runs[*number].seed);
         let mut seen = BTreeSet::new();
         order.retain(|number| seen.insert(plan.runs[*number].run.clone()));
-        Ok(Sweep { plan, base, entries, order })
+        Ok(Sweep { plan, points: points_of, entries, order })
     }
 
     /// The runs to be done, in their order: positions in the plan, each hash once.
@@ -119,7 +154,7 @@ impl Sweep {
     /// None that planning did not find.
     pub fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         let run = &self.plan.runs[number];
-        let mut entries = self.entries.of(&at_point(&self.base, &self.plan, run.point)?)?;
+        let mut entries = self.entries.of(&self.points.scenario(&self.plan, run.point)?)?;
         Ok(entries.swap_remove(run.entry).scenario.with_seed(run.seed))
     }
 
@@ -158,9 +193,27 @@ impl Sweep {
     }
 }
 
-/// The scenario at a point.
-fn at_point(base: &Scenario, plan: &SweepPlan, point: usize) -> Result<Scenario, ScenarioError> {
-    let changes: Vec<String> =
-        plan.axes.iter().zip(plan.values(point)).map(|(axis, value)| format!("{}={value}", axis.key)).collect();
-    base.changed("--over", &changes)
+impl Points {
+    /// The scenario at a point.
+    fn scenario(&self, plan: &SweepPlan, point: usize) -> Result<Scenario, ScenarioError> {
+        let base = match self {
+            Points::List(scenarios) => return Ok(scenarios[point].clone()),
+            Points::Of(base) => base,
+        };
+        let axes = plan.axes.iter().zip(plan.values(point));
+        let changes: Vec<String> = axes.map(|(axis, value)| format!("{}={value}", axis.key)).collect();
+        base.changed("--over", &changes)
+    }
+}
+
+/// What a plan says whatever is swept.
+fn plan_of(scenario: &Scenario, entries: &Entries) -> Result<SweepPlan, ScenarioError> {
+    Ok(SweepPlan {
+        version: VERSION.into(),
+        commit: COMMIT.into(),
+        entries: entries.names().to_vec(),
+        baseline: entries.baseline(scenario)?,
+        seeds: entries.seeds(scenario)?,
+        ..SweepPlan::default()
+    })
 }

@@ -1,0 +1,91 @@
+//! Any runs done into a store: what is there is not done again, one that fails does not stop the others.
+
+use crate::{
+    batch::{Batch, Runs},
+    error::ScenarioError,
+    results::RunError,
+    scenario::Scenario,
+    schedule::Observer,
+    store::Store,
+    sweep::Again,
+};
+use anabranch_report::{failed_file, is_whole, store_directory};
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// A run to be done.
+#[derive(Clone, Debug)]
+pub struct Task {
+    name: String,
+    scenario: Scenario,
+    key: String,
+}
+
+impl Task {
+    /// The run of `scenario` with its seed and load balancer; `name` is for people.
+    pub fn new(name: impl Into<String>, scenario: Scenario) -> Self {
+        Task { name: name.into(), key: scenario.run_key(), scenario }
+    }
+}
+
+/// How a run stands in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its results are there.
+    Finished,
+    /// It failed, and why.
+    Failed(String),
+    /// Neither.
+    Missing,
+}
+
+struct Tasks<'t>(&'t [Task]);
+
+impl Runs for Tasks<'_> {
+    fn key(&self, number: usize) -> &str {
+        &self.0[number].key
+    }
+    fn name(&self, number: usize) -> String {
+        self.0[number].name.clone()
+    }
+    fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
+        Ok(self.0[number].scenario.clone())
+    }
+}
+
+/// How the run `key` stands in the store `directory`.
+pub fn standing(directory: &Path, key: &str) -> Standing {
+    if is_whole(&store_directory(directory, key)) {
+        return Standing::Finished;
+    }
+    let Ok(text) = fs::read_to_string(failed_file(directory, key)) else { return Standing::Missing };
+    let failed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    Standing::Failed(failed["error"].as_str().unwrap_or_default().to_string())
+}
+
+/// Does those of `tasks` that the store `directory` lacks, on `threads` threads. How each stands afterwards: missing are
+/// those that an interruption left undone.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn do_runs(
+    directory: &Path,
+    tasks: &[Task],
+    threads: usize,
+    again: Again,
+    observer: &dyn Observer,
+) -> Result<Vec<Standing>, RunError> {
+    let store = Store::open(directory)?;
+    let mut seen = BTreeSet::new();
+    let due = |number: &usize| match (again, standing(directory, &tasks[*number].key)) {
+        (Again::All, _) | (_, Standing::Missing) | (Again::Failed, Standing::Failed(_)) => true,
+        (_, Standing::Finished | Standing::Failed(_)) => false,
+    };
+    let jobs: Vec<usize> =
+        (0..tasks.len()).filter(due).filter(|number| seen.insert(tasks[*number].key.as_str())).collect();
+    let runs = Tasks(tasks);
+    let (_, fatal) = Batch::new(&runs, &store, again).work_off(jobs, threads, observer);
+    match fatal {
+        Some(error) => Err(error),
+        None => Ok(tasks.iter().map(|task| standing(directory, &task.key)).collect()),
+    }
+}

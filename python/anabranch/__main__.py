@@ -1,0 +1,7 @@
+"""`python -m anabranch`."""
+
+import sys
+
+from ._command import main
+
+sys.exit(main())

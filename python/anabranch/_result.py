@@ -1,0 +1,260 @@
+"""Runs and comparisons, fresh or from a directory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _native, _progress
+from ._errors import ScenarioError
+from ._scenario import Scenario, assignments, scenario as scenario_of
+from ._summary import Counters, Summary
+from ._table import Table
+
+
+
+class Run:
+    """What a run gave: `summary`, and tables with a row per flow, per link, and of all that was measured beyond."""
+
+    def __init__(self, native: _native.Outcome | _native.Loaded, directory: Path | None = None) -> None:
+        self._native = native
+        self.directory = directory
+        """Where it lies on disk; None where it is in memory alone."""
+        self._summary: Summary | None = None
+
+    @property
+    def summary(self) -> Summary:
+        """A page of numbers."""
+        if self._summary is None:
+            self._summary = Summary.read(json.loads(self._native.summary()))
+        return self._summary
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits over its results: equal for any number of threads, on any machine."""
+        return self.summary.fingerprint
+
+    @property
+    def counters(self) -> Counters:
+        """Totals."""
+        return self.summary.counters
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables it has."""
+        return self._native.tables()
+
+    def table(self, name: str) -> Table:
+        """A table by the name of its file."""
+        native = self._native.table(name)
+        if native is None:
+            nearest = _native.nearest(name, self.tables)
+            raise ScenarioError(
+                f"the run has no table `{name}`; it has {', '.join(self.tables)}",
+                place="table",
+                nearest=nearest,
+                remedy=_HOW_TO_MEASURE.get(name) or (f"did you mean `{nearest}`?" if nearest else None),
+            )
+        return Table(native, name)
+
+    @property
+    def flows(self) -> Table:
+        """A row per flow."""
+        return self.table("flows")
+
+    @property
+    def links(self) -> Table:
+        """A row per directed link, with the queue of the port that feeds it."""
+        return self.table("links")
+
+    @property
+    def series(self) -> Table:
+        """Ports over time, of the links in `measure.series_links`."""
+        return self.table("series")
+
+    @property
+    def uplinks(self) -> Table:
+        """Packets of each flow on each uplink, where `measure.uplink_counts` is true."""
+        return self.table("uplinks")
+
+    @property
+    def occupancy(self) -> Table:
+        """Time at each number of waiting packets, where `measure.occupancy` is true."""
+        return self.table("occupancy")
+
+    def write(self, directory: str | os.PathLike[str]) -> Run:
+        """Writes it to a directory, as the command does: tables as CSV and Parquet, summary, manifest."""
+        if isinstance(self._native, _native.Loaded):
+            raise ScenarioError(f"the run lies in {self.directory} already", place="directory")
+        self._native.write(Path(directory))
+        self.directory = Path(directory)
+        return self
+
+    def __repr__(self) -> str:
+        s = self.summary
+        done = f"{s.flows.finished:,} of {s.flows.total:,} flows"
+        p99 = "" if s.slowdown.p99 is None else f", slowdown p99 {s.slowdown.p99:.3f}"
+        return f"<Run {s.scenario!r}, {s.scheme}, seed {s.seed}: {done}{p99}, fingerprint {s.fingerprint}>"
+
+
+_HOW_TO_MEASURE = {
+    "series": 'ask for it: .with_({"measure.series_links": ["leaf*"]})',
+    "series_flows": 'ask for it: .with_({"measure.series_flows": ["first:10"]})',
+    "series_scheme": 'ask for it: .with_({"measure.series_scheme": True})',
+    "uplinks": 'ask for it: .with_({"measure.uplink_counts": True})',
+    "occupancy": 'ask for it: .with_({"measure.occupancy": True})',
+    "trace": 'ask for it: .with_({"measure.trace_flows": ["first:1"]})',
+}
+
+
+class Comparison:
+    """Several load balancers and variants on the same flows."""
+
+    def __init__(self, native: _native.Comparison, directory: Path, temporary: Any = None) -> None:
+        self._native = native
+        self.directory = directory
+        """Where it lies on disk."""
+        # Goes with the last reference to it.
+        self._temporary = temporary
+
+    @property
+    def table(self) -> Table:
+        """A row per load balancer and metric: mean over seeds, confidence interval, ratio to the baseline, significance."""
+        return Table(self._native.table(), "comparison")
+
+    @property
+    def main_metric(self) -> str:
+        """The metric that tells most of this scenario."""
+        return self._native.main_metric()
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Runs that failed, and why."""
+        return dict(self._native.failed)
+
+    @property
+    def runs(self) -> dict[tuple[str, int], Run]:
+        """Its runs by load balancer (or variant) and seed."""
+        found = {}
+        for directory in sorted(self.directory.glob("runs/*/seed*")):
+            if (directory / "summary.json").exists():
+                run = _load_run(directory)
+                run._temporary = self._temporary  # type: ignore[attr-defined]
+                found[(run.summary.scheme, run.summary.seed)] = run
+        return found
+
+    def rows(self, table: str = "flows") -> Table:
+        """The rows of all runs, with their load balancer in `entry`; their seed is a column of every table."""
+        parts = [run.table(table)._native.with_labels([("entry", entry)]) for (entry, _), run in self.runs.items()]
+        return Table(_native.Table.concatenated(parts), table)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs.values())
+
+    def __repr__(self) -> str:
+        names = ", ".join(dict.fromkeys(scheme for scheme, _ in self.runs))
+        return f"<Comparison of {names} in {self.directory}>"
+
+
+def run(
+    scenario: str | os.PathLike[str] | Scenario,
+    *,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    replace: bool = False,
+    progress: _progress.Told = None,
+) -> Run:
+    """
+    Runs a scenario. Its results are kept in memory; with `out` they are written there too, as `anabranch run` does.
+
+    `threads` splits the run; left out, as many as it keeps busy. Results do not depend on it. `progress` is a callback that is
+    told how it stands, True for a bar or False for none. Ctrl-C ends it as KeyboardInterrupt, and nothing is kept.
+    """
+    of = scenario_of(scenario)
+    if seed is not None:
+        of = of.with_({"seed": seed})
+    _threads(threads)
+    told, close = _progress.callback(progress)
+    try:
+        outcome = _native.run(of._native, threads or 0, None if out is None else Path(out), replace, told)
+    finally:
+        close()
+    return Run(outcome, None if out is None else Path(out))
+
+
+def compare(
+    scenario: str | os.PathLike[str] | Scenario,
+    schemes: Sequence[str] = (),
+    *,
+    variants: Mapping[str, Mapping[str, Any]] | None = None,
+    seeds: int | None = None,
+    baseline: str | None = None,
+    threads: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    again: bool = False,
+    replace: bool = False,
+    progress: _progress.Told = None,
+) -> Comparison:
+    """
+    Compares load balancers on the same flows, over `seeds` seeds, as `anabranch compare` does. `variants` are the scenario with other
+    settings: `{"short": {"load_balancer.prime.p_ecn": 8}}`. With `out`, finished runs there are not repeated; without it results
+    lie in a temporary directory that goes with the object.
+    """
+    import tempfile
+
+    of = scenario_of(scenario)
+    _threads(threads)
+    temporary = tempfile.TemporaryDirectory(prefix="anabranch-") if out is None else None
+    directory = Path(temporary.name if temporary else os.fspath(out))  # type: ignore[arg-type]
+    told, close = _progress.callback(progress)
+    try:
+        native = _native.compare(
+            of._native, directory, names(schemes, "schemes"), variants_of(variants), seeds, baseline,
+            threads or os.cpu_count() or 1, again, replace, told,
+        )  # fmt: skip
+    finally:
+        close()
+    return Comparison(native, directory, temporary)
+
+
+def load(directory: str | os.PathLike[str]) -> Any:
+    """
+    The results in a directory, whoever wrote them: a Run, a Comparison or a Sweep.
+    """
+    path = Path(directory)
+    if (path / "sweep.json").exists():
+        from ._sweep import Sweep
+
+        return Sweep._in(path)
+    if (path / "summary.json").exists():
+        return _load_run(path)
+    if (path / "runs").is_dir() or (path / "manifest.json").exists():
+        return Comparison(_native.Comparison.read(path), path)
+    missing = "" if path.exists() else "; there is no such directory"
+    raise ScenarioError(f"{path} holds no results of anabranch{missing}", place="directory")
+
+
+def _load_run(path: Path) -> Run:
+    return Run(_native.load(path), path)
+
+
+def names(given: Sequence[str], argument: str) -> list[str]:
+    """A list of names; one name alone is a mistake that is easily made."""
+    if isinstance(given, str):
+        listed = [part.strip() for part in given.split(",")]
+        raise ScenarioError(f"{argument}: found {given!r}, expected a list", place=argument, remedy=f"write {argument}={listed!r}")
+    return [str(name) for name in given]
+
+
+def variants_of(variants: Mapping[str, Mapping[str, Any]] | None) -> list[str]:
+    """As `--variant` takes them."""
+    return [f"{name}={';'.join(assignments(changes))}" for name, changes in (variants or {}).items()]
+
+
+def _threads(threads: int | None) -> None:
+    if threads is not None and threads < 1:
+        raise ScenarioError(f"threads: found {threads}, expected 1 or more", place="threads")

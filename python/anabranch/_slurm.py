@@ -1,0 +1,99 @@
+"""A Dask client whose workers are Slurm jobs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._errors import ScenarioError, needs
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def slurm(
+    jobs: int,
+    *,
+    cores: int = 1,
+    memory: str = "4GB",
+    walltime: str = "01:00:00",
+    partition: str | None = None,
+    account: str | None = None,
+    interface: str | None = None,
+    prologue: Sequence[str] = (),
+    directives: Sequence[str] = (),
+    **more: Any,
+) -> Client:
+    """
+    A client for `ab.sweep(..., client=...)` and `ab.tune` whose workers are `jobs` Slurm jobs of so many `cores` and so much `memory`
+    each, kept alive: a job that ends (its time is over, its node died) is replaced. `prologue` are shell lines before a worker
+    starts, `directives` further lines of `#SBATCH`; what else is given goes to `dask_jobqueue.SLURMCluster`.
+
+    `client.close()` and `client.cluster.close()` end the jobs; so does the end of a `with` block over the client's cluster.
+    """
+    try:
+        from dask_jobqueue import SLURMCluster
+        from distributed import Client
+    except ImportError:
+        raise needs("dask-jobqueue", "slurm") from None
+    if jobs < 1 or cores < 1:
+        name = "jobs" if jobs < 1 else "cores"
+        raise ScenarioError(f"{name}: found {jobs if jobs < 1 else cores}, expected 1 or more", place=name)
+    _check_slurm(partition)
+    cluster = SLURMCluster(
+        cores=cores,
+        processes=cores,
+        memory=memory,
+        walltime=walltime,
+        queue=partition,
+        account=account,
+        interface=interface,
+        job_script_prologue=list(prologue),
+        job_extra_directives=list(directives),
+        **more,
+    )
+    try:
+        _check_job(cluster.job_script())
+    except ScenarioError:
+        cluster.close()
+        raise
+    # With a fixed number of jobs, those that reach their time limit are not replaced and a sweep hangs for ever.
+    workers = jobs * cores
+    cluster.adapt(minimum=workers, maximum=workers, interval="1s", wait_count=10)
+    client = Client(cluster)
+    return client
+
+
+def _check_job(script: str) -> None:
+    """Slurm would refuse each job again and again, and the sweep would wait for ever."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        file.write(script)
+        file.flush()
+        said = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, text=True, timeout=60)
+    if said.returncode != 0:
+        lines = [line.removeprefix("sbatch: error: ").removeprefix("allocation failure: ") for line in said.stderr.splitlines()]
+        raise ScenarioError(f"Slurm refuses the jobs: {'; '.join(lines)}", place="slurm")
+
+
+def _check_slurm(partition: str | None) -> None:
+    remedy = "start it on a machine that has Slurm's commands, or use ab.sweep without a client"
+    if shutil.which("sbatch") is None:
+        raise ScenarioError("there is no Slurm here: no command `sbatch`", place="slurm", remedy=remedy)
+    try:
+        said = subprocess.run(["sinfo", "-h", "-o", "%R"], capture_output=True, text=True, timeout=30)
+    except subprocess.TimeoutExpired:
+        raise ScenarioError("Slurm does not answer: `sinfo` takes longer than 30 s", place="slurm") from None
+    if said.returncode != 0:
+        raise ScenarioError(f"Slurm refuses: {said.stderr.strip()}", place="slurm")
+    known = sorted(set(said.stdout.split()))
+    if partition is not None and partition not in known:
+        from ._native import nearest
+
+        near = nearest(partition, known)
+        raise ScenarioError(
+            f"Slurm has no partition `{partition}`; there are {', '.join(known)}", place="partition", nearest=near,
+            remedy=f"did you mean `{near}`?" if near else None,
+        )  # fmt: skip

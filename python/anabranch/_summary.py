@@ -1,0 +1,207 @@
+"""`summary.json`, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self, dataclass_transform, get_args, get_origin, get_type_hints
+
+
+# No dataclasses: they load `inspect`, which takes half of the time in which the whole package is imported.
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class _Read:
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} does not change")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in _hints(type(self)))
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self)))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in _hints(type(self)))
+        return f"{type(self).__name__}({values})"
+
+    @classmethod
+    def read(cls, given: dict[str, Any]) -> Self:
+        """From JSON; what it lacks has its default."""
+        hints = _hints(cls)
+        return cls(**{name: _value(hints[name], given[name]) for name in hints if name in given})
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    if cls not in _HINTS:
+        _HINTS[cls] = get_type_hints(cls)
+    return _HINTS[cls]
+
+
+def _value(hint: Any, given: Any) -> Any:
+    if isinstance(hint, type) and issubclass(hint, _Read):
+        return hint.read(given)
+    if get_origin(hint) is Mapping and isinstance(given, dict):
+        inner = get_args(hint)[1]
+        return {key: _value(inner, value) for key, value in given.items()}
+    if get_origin(hint) is Sequence and isinstance(given, list):
+        return [_value(get_args(hint)[0], value) for value in given]
+    return given
+
+
+class Distribution(_Read):
+    """Mean, quantiles (linear between order statistics) and largest of a set of values; None where there are none."""
+
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class FlowCounts(_Read):
+    """How many flows there were and how they ended."""
+
+    total: int = 0
+    finished: int = 0
+    unfinished: int = 0
+    measured: int = 0
+    measured_unfinished: int = 0
+
+
+class SizeRange(_Read):
+    """Smallest and largest flow, in bytes."""
+
+    min: int | None = None
+    max: int | None = None
+
+
+class FlowSummary(_Read):
+    """The statistics of a set of flows, over the finished ones that count."""
+
+    flows: FlowCounts = FlowCounts()
+    fct_kind: str = "rx"
+    """Which completion time the rest is over: `rx` or `ack`."""
+    fct_us: Distribution = Distribution()
+    slowdown: Distribution = Distribution()
+    fct_ratio_max: float | None = None
+    """Largest completion time over the largest ideal one; None where a flow did not finish."""
+    completion_us: float | None = None
+    """From the first start to the last acknowledgement; None where a flow did not finish."""
+    size_bytes: SizeRange = SizeRange()
+    measured: bool = True
+
+
+class Counters(_Read):
+    """Totals of a run."""
+
+    data_packets: int = 0
+    acks: int = 0
+    ecn_marked: int = 0
+    trimmed: int = 0
+    dropped: int = 0
+    retransmitted: int = 0
+    timeouts: int = 0
+    out_of_order: int = 0
+    pfc_pauses: int = 0
+    flowlets: int = 0
+    path_switches: int = 0
+    probes: int = 0
+    probe_bytes: int = 0
+    created_flowlets: int = 0
+    added_delay_ns: int = 0
+    reroutes: int = 0
+    reordered_packets: int = 0
+    gaps: int = 0
+    gaps_1_rtt: int = 0
+    gaps_2_rtt: int = 0
+    gaps_3_rtt: int = 0
+    packets_per_ack: float | None = None
+
+
+class Balance(_Read):
+    """One line of the conservation check: injected = delivered + dropped + trimmed + in flight."""
+
+    injected: int = 0
+    delivered: int = 0
+    dropped: int = 0
+    trimmed: int = 0
+    in_flight: int = 0
+
+
+class Conservation(_Read):
+    """The conservation check of a run."""
+
+    holds: bool = True
+    data_packets: Balance = Balance()
+    data_bytes: Balance = Balance()
+    headers: Balance = Balance()
+    acks: Balance = Balance()
+    ack_bytes: Balance = Balance()
+    probes: Balance = Balance()
+    control: Balance = Balance()
+    unique_bytes: int = 0
+    flow_bytes: int = 0
+
+
+class Queues(_Read):
+    """Waiting data at the switches' ports."""
+
+    max_bytes: int = 0
+    p99_bytes: int = 0
+    mean_bytes: float = 0.0
+
+
+class OfferedLoad(_Read):
+    """Links that are offered more than they can carry."""
+
+    links: str = ""
+    load: float = 0.0
+
+
+class Summary(FlowSummary):
+    """A run in a page of numbers, as `summary.json` has it."""
+
+    scenario: str = ""
+    scheme: str = ""
+    seed: int = 0
+    threads: int = 0
+    fingerprint: str = ""
+    """16 hexadecimal digits over the integers of flows and links."""
+    simulated_s: float = 0.0
+    wall_s: float = 0.0
+    events: int = 0
+    packet_hops: int = 0
+    packet_hops_per_s: float = 0.0
+    peak_rss_bytes: int | None = None
+    workloads: Mapping[str, FlowSummary] = MappingProxyType({})
+    counters: Counters = Counters()
+    conservation: Conservation = Conservation()
+    queues: Queues = Queues()
+    version: str = ""
+    commit: str = ""
+    time_limit_struck: bool = False
+    interrupted: bool = False
+    unfinished_named: Sequence[str] = ()
+    warmup_s: float = 0.0
+    flows_wait: bool = False
+    bytes_per_host: int = 0
+    arrivals_from_s: float | None = None
+    arrivals_to_s: float | None = None
+    window_from_s: float | None = None
+    window_to_s: float | None = None
+    trace_cut_s: float | None = None
+    offered_load: Sequence[OfferedLoad] = ()
+
+    def value(self, name: str) -> float | None:
+        """A number by its dotted name: `slowdown.p99`, `fct_us.mean`, `counters.trimmed`, `workloads.web.slowdown.p99`."""
+        found: Any = self
+        for step in name.split("."):
+            found = found.get(step) if isinstance(found, Mapping) else getattr(found, step, None)
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            return None
+        return float(found)

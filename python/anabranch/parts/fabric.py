@@ -1,0 +1,634 @@
+"""The fabric, faults, measurements, and when a run ends. Written by `python/generate.py` from the simulator's declarations; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from .._part import Part
+
+
+class Fabric(Part):
+    """Switches and NICs: buffers, marking, trimming, classes."""
+
+    _table: ClassVar[str] = "fabric"
+    _keys: ClassVar[dict[str, str]] = {
+        "base_rtt": "base_rtt",
+        "buffer_alpha": "buffer_alpha",
+        "buffer_rules": "buffer_rules",
+        "class_weights": "class_weights",
+        "classes": "classes",
+        "control_limit": "control_limit",
+        "ecn": "ecn",
+        "ecn_kmax": "ecn_kmax",
+        "ecn_kmin": "ecn_kmin",
+        "ecn_mark_at": "ecn_mark_at",
+        "ecn_pmax": "ecn_pmax",
+        "fct_kind": "fct_kind",
+        "flow_keys": "flow_keys",
+        "ideal_fct": "ideal_fct",
+        "marked_bytes": "marked_bytes",
+        "pfc": "pfc",
+        "pfc_alpha": "pfc_alpha",
+        "pfc_frame": "pfc_frame",
+        "pfc_headroom": "pfc_headroom",
+        "pfc_pause": "pfc_pause",
+        "profile": "profile",
+        "queue_limit": "queue_limit",
+        "scheduling": "scheduling",
+        "shared_buffer": "shared_buffer",
+        "simultaneous": "simultaneous",
+        "switch_hash": "switch_hash",
+        "trim": "trim",
+        "trimmed_size": "trimmed_size",
+        "trimming": "trimming",
+        "wire_times": "wire_times",
+    }
+
+    base_rtt: Literal["packet-and-ack", "payload-and-propagation"] | None = None
+    """
+    What the base round trip is made of, from which windows and the bandwidth-delay product follow. Takes one
+    of "packet-and-ack" "payload-and-propagation". Default from: specification 1; 17.1 for the recorded model.
+    Default: "packet-and-ack".
+    """
+
+    buffer_alpha: float | None = None
+    """
+    A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped.
+    With PFC it has no effect (but for `buffer_rules = "recorded"`): whatever is admitted, ingresses are
+    paused before the buffer is full. Takes a number. Default from: specification 7.2: dynamic threshold,
+    egress alpha 1. Default: 1.0.
+    """
+
+    buffer_rules: Literal["lossless", "recorded"] | None = None
+    """
+    How a shared buffer is divided. Takes one of "lossless" "recorded". Default from: specification 7.2; 17.4
+    for the recorded model. Default: "lossless".
+    """
+
+    class_weights: list[int] | None = None
+    """
+    Weights of the data classes under `wrr`; empty: equal weights. Takes a list, each a whole number, zero or
+    more. Default from: PRIME section IV-A2. Default: [].
+    """
+
+    classes: Sequence[str] | None = None
+    """
+    Names of the data classes, highest priority first. Takes a list, each text. Default from: ours. Default:
+    ["data"].
+    """
+
+    control_limit: str | None = None
+    """
+    Bytes of control packets and trimmed headers a port holds; beyond it they are dropped. Takes a size such
+    as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification 7.7 (htsim): twice the
+    data queue. Default: "2bdp".
+    """
+
+    ecn: bool | None = None
+    """
+    Whether switches mark packets. Takes true or false. Default from: PRIME section III-B. Default: true.
+    """
+
+    ecn_kmax: str | None = None
+    """
+    Bytes in the queue above which every packet is marked. Takes a size such as "64KiB" or a multiple of the
+    BDP such as "1.5bdp". Default from: ours: the paper's value is lost; same share as REPS and Spritz.
+    Default: "0.8bdp".
+    """
+
+    ecn_kmin: str | None = None
+    """
+    Bytes in the queue above which packets may be marked. Takes a size such as "64KiB" or a multiple of the
+    BDP such as "1.5bdp". Default from: ours: the paper's value is lost; same share as REPS and Spritz.
+    Default: "0.2bdp".
+    """
+
+    ecn_mark_at: Literal["dequeue", "enqueue"] | None = None
+    """
+    When a packet is marked. Takes one of "dequeue" "enqueue". Default from: PRIME section III-B. Default:
+    "dequeue".
+    """
+
+    ecn_pmax: float | None = None
+    """
+    Marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`. Takes a number.
+    Default from: specification 7.7 (htsim): linear to 1. Default: 1.0.
+    """
+
+    fct_kind: Literal["rx", "ack"] | None = None
+    """
+    Which flow completion time feeds the statistics. Takes one of "rx" "ack". Default from: PRIME section IV:
+    first packet sent to last packet received; specification 1: `ack` in the other profiles. Default: "rx".
+    """
+
+    flow_keys: Literal["stable", "udp-ports"] | None = None
+    """
+    How switches tell flows apart. Takes one of "stable" "udp-ports". Default from: ours; specification 17.1
+    and 17.5 for the recorded model. Default: "stable".
+    """
+
+    ideal_fct: Literal["lone-flow", "rtt-and-bytes"] | None = None
+    """
+    What a flow's ideal completion time is, of which its slowdown is a multiple. Takes one of "lone-flow"
+    "rtt-and-bytes". Default from: specification 1; 17.7 for the recorded model. Default: "lone-flow".
+    """
+
+    marked_bytes: Literal["all", "beyond-minimum"] | None = None
+    """
+    Which bytes of a queue count for marking. Takes one of "all" "beyond-minimum". Default from: PRIME section
+    III-B; specification 17.4 for the recorded model. Default: "all".
+    """
+
+    pfc: bool | None = None
+    """
+    Whether a switch pauses its upstream neighbours before it would drop (PFC); needs a shared buffer. Takes
+    true or false. Default from: specification 7.2. Default: false.
+    """
+
+    pfc_alpha: float | None = None
+    """
+    An ingress (port and class) is paused when it holds more than this many times what is still free. Takes a
+    number. Default from: specification 7.2: ingress alpha 1/16. Default: 0.0625.
+    """
+
+    pfc_frame: str | None = None
+    """
+    Bytes of a pause frame. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    IEEE 802.1Qbb: the least Ethernet frame. Default: "64B".
+    """
+
+    pfc_headroom: str | None = None
+    """
+    Buffer per ingress and class kept for packets that arrive after the pause was sent; auto: all that can,
+    which is twice rate times delay of its link, three full packets and a pause frame. Less is refused under
+    `buffer_rules = "lossless"`; else auto is a full packet and the frame less. Takes "auto" or a size such as
+    "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours, so that nothing is dropped;
+    specification 7.2 and 17.4 for the recorded model. Default: "auto".
+    """
+
+    pfc_pause: str | None = None
+    """
+    How long a pause frame pauses. A finite pause is sent again for every packet that arrives above the
+    threshold and ends by itself, which loses packets and is refused under `buffer_rules = "lossless"`; with
+    "never" it lasts until the frame that resumes. Takes "never" or a time such as "1us" (ps, ns, us, ms, s).
+    Default from: ours: a switch refreshes its pauses in time. Default: "never".
+    """
+
+    profile: Literal[
+        "uet-lossy",
+        "spritz",
+        "roce-irn",
+        "roce-lossless",
+        "conweave-ns3-irn",
+        "conweave-ns3-lossless",
+    ] | None = None
+    """A set of defaults."""
+
+    queue_limit: str | None = None
+    """
+    Bytes of data a class of a port holds; a packet that would exceed it is trimmed, or dropped where trimming
+    is off. Takes a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: PRIME
+    section IV: packets get trimmed if the queue exceeds one BDP. Default: "1bdp".
+    """
+
+    scheduling: Literal["strict", "wrr"] | None = None
+    """
+    How the data classes share a port. Takes one of "strict" "wrr". Default from: PRIME section IV-A2.
+    Default: "strict".
+    """
+
+    shared_buffer: str | None = None
+    """
+    Bytes of packet memory that the ports of a switch share; 0: every port has a `queue_limit` of its own.
+    With a shared buffer `queue_limit` has no effect and trimming is off. Takes a size such as "4MiB" (B, kB,
+    KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 7.2: 9 MiB in the RoCE profiles. Default:
+    "0B".
+    """
+
+    simultaneous: Literal["departure", "arrival"] | None = None
+    """
+    What comes first where a packet arrives at the very time at which its port becomes free. Takes one of
+    "departure" "arrival". Default from: ours; specification 17.2 for the recorded model. Default:
+    "departure".
+    """
+
+    switch_hash: Literal["mix", "murmur3"] | None = None
+    """
+    The hash of equal-cost forwarding. Takes one of "mix" "murmur3". Default from: ours; specification 17.5
+    for the recorded model. Default: "mix".
+    """
+
+    trim: Literal["arrival", "coin"] | None = None
+    """
+    Which packet is trimmed. Takes one of "arrival" "coin". Default from: specification 7.7: Spritz's prose;
+    the coin is htsim's. Default: "arrival".
+    """
+
+    trimmed_size: str | None = None
+    """
+    Bytes of a trimmed packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
+    from: specification 7.7 (htsim). Default: "64B".
+    """
+
+    trimming: bool | None = None
+    """
+    Whether a packet that finds its queue full is cut to its header, which goes on in the control class. Takes
+    true or false. Default from: PRIME section IV. Default: true.
+    """
+
+    wire_times: Literal["exact", "whole-nanoseconds"] | None = None
+    """
+    How long a packet is on the wire. Takes one of "exact" "whole-nanoseconds". Default from: ours;
+    specification 17.2 for the recorded model. Default: "exact".
+    """
+
+
+class Measure(Part):
+    """Measured beyond what always is."""
+
+    _table: ClassVar[str] = "measure"
+    _keys: ClassVar[dict[str, str]] = {
+        "occupancy": "occupancy",
+        "series_flows": "series_flows",
+        "series_interval": "series_interval",
+        "series_links": "series_links",
+        "series_scheme": "series_scheme",
+        "trace_flows": "trace_flows",
+        "trace_limit": "trace_limit",
+        "uplink_counts": "uplink_counts",
+    }
+
+    occupancy: bool | None = None
+    """
+    Whether the time at each number of waiting packets is kept per port. Takes true or false. Default from:
+    ours. Default: false.
+    """
+
+    series_flows: Sequence[object] | None = None
+    """
+    Flows that give a time series, named as in trace_flows. Takes a list, each the number of a flow,
+    "first:10", the name of a workload, "NAME:10", or "host3->host9" (names may be patterns). Default from:
+    ours. Default: [].
+    """
+
+    series_interval: str | None = None
+    """
+    Interval of the samples of all time series. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    ours. Default: "1us".
+    """
+
+    series_links: Sequence[str] | None = None
+    """
+    Links whose ports give a time series: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a
+    pattern (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global). Takes a list, each text.
+    Default from: ours. Default: [].
+    """
+
+    series_scheme: bool | None = None
+    """
+    Whether load balancers give a time series: what they do with their flows, and how evenly uplinks are used.
+    Takes true or false. Default from: ours. Default: false.
+    """
+
+    trace_flows: Sequence[object] | None = None
+    """
+    Flows whose every packet is traced: a number ("17" or 17), the first so many of all ("first:10"), those of
+    a workload ("web"), the first so many of it ("web:10"), or those between hosts ("host3->host9"); names may
+    be patterns ("host3->*"). Takes a list, each the number of a flow, "first:10", the name of a workload,
+    "NAME:10", or "host3->host9" (names may be patterns). Default from: ours. Default: [].
+    """
+
+    trace_limit: int | None = None
+    """
+    Rows that a trace may have; later ones are left out, and it is said. A row takes some 100 B of memory.
+    Takes a whole number, zero or more. Default from: ours. Default: 1000000.
+    """
+
+    uplink_counts: bool | None = None
+    """
+    Whether the packets of each flow on each uplink are counted. Takes true or false. Default from: ours.
+    Default: false.
+    """
+
+
+class RunOptions(Part):
+    """When a run ends and which flows count."""
+
+    _table: ClassVar[str] = "run"
+    _keys: ClassVar[dict[str, str]] = {
+        "memory_limit": "memory_limit",
+        "time_limit": "time_limit",
+        "trigger_latency": "trigger_latency",
+        "until": "until",
+        "warmup": "warmup",
+    }
+
+    memory_limit: str | None = None
+    """
+    Memory that a run may need by the estimate made before anything is built; auto: what the machine lets a
+    process have. Results do not depend on it. Takes "auto" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB,
+    GiB, TB, TiB). Default from: ours. Default: "auto".
+    """
+
+    time_limit: str | None = None
+    """
+    The run ends here at the latest, in simulated time; it says so where this happens, and names the
+    unfinished flows. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours: far beyond the
+    ready-made scenarios, so that it strikes only where flows cannot finish. Default: "1s".
+    """
+
+    trigger_latency: str | None = None
+    """
+    Time for a trigger or a barrier to reach another host. Takes a time such as "1us" (ps, ns, us, ms, s).
+    Default from: ours: a link's delay; remote effects must take some time. Default: "1us".
+    """
+
+    until: str | None = None
+    """
+    When the run ends. Takes "all-flows-done" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Default: "all-flows-done".
+    """
+
+    warmup: str | None = None
+    """
+    Flows that start earlier than this after the first flow are run but not counted in the statistics. Takes a
+    time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "0us".
+    """
+
+
+class CompareOptions(Part):
+    """What `anabranch compare` takes where the command line does not say."""
+
+    _table: ClassVar[str] = "compare"
+    _keys: ClassVar[dict[str, str]] = {
+        "baseline": "baseline",
+        "schemes": "schemes",
+        "seeds": "seeds",
+    }
+
+    baseline: str | None = None
+    """
+    The load balancer that the others are related to; empty: the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    schemes: Sequence[str] | None = None
+    """The load balancers to compare. Takes a list, each text. Default from: ours. Default: []."""
+
+    seeds: int | None = None
+    """
+    Number of seeds, counting up from the scenario's. Takes a whole number, zero or more. Default from: ours.
+    Default: 1.
+    """
+
+
+class Wire(Part):
+    """What only real networks need to be told; simulations do not read it."""
+
+    _table: ClassVar[str] = "wire"
+    _keys: ClassVar[dict[str, str]] = {
+        "calibrations": "calibrations",
+        "catch_up": "catch_up",
+        "chunk": "chunk",
+        "chunks_under_way": "chunks_under_way",
+        "datapath": "datapath",
+        "early_loss": "early_loss",
+        "ecn": "ecn",
+        "find_labels": "find_labels",
+        "give_up": "give_up",
+        "idle_timeout": "idle_timeout",
+        "labels": "labels",
+        "least_timeout": "least_timeout",
+        "on_timeout": "on_timeout",
+        "payload": "payload",
+        "probe": "probe",
+        "queue_pairs": "queue_pairs",
+        "rate": "rate",
+        "real_time": "real_time",
+        "rtt_floor": "rtt_floor",
+        "rtt_window": "rtt_window",
+        "run_length": "run_length",
+        "trimming": "trimming",
+    }
+
+    calibrations: int | None = None
+    """
+    Full packets that measure the base round trip of a peer when it connects. Takes a whole number, zero or
+    more. Default from: ours. Default: 16.
+    """
+
+    catch_up: str | None = None
+    """
+    How much time the pacer makes up for when the process had to wait for its turn. Takes a time such as "1us"
+    (ps, ns, us, ms, s). Default from: ours: what other processes take without a real-time class. Default:
+    "1ms".
+    """
+
+    chunk: str | None = None
+    """
+    With verbs: bytes of a chunk, for which a scheme chooses once. Takes a size such as "4MiB" (B, kB, KiB,
+    MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    """
+
+    chunks_under_way: int | None = None
+    """
+    With verbs: chunks under way at most. Takes a whole number, zero or more. Default from: ours: not given.
+    Default: 1.
+    """
+
+    datapath: Literal["udp", "verbs"] | None = None
+    """What carries packets. Takes one of "udp" "verbs". Default from: ours. Default: "udp"."""
+
+    early_loss: str | None = None
+    """
+    Instead of transport.early_loss: a packet counts as lost once one of its tag that left so much later has
+    arrived. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: packets of a label
+    keep their order but for what a machine's several queues do. Default: "100us".
+    """
+
+    ecn: bool | None = None
+    """
+    Whether data packets may be marked; the ports of a testbed then mark as [fabric] says. Takes true or
+    false. Default from: ours. Default: true.
+    """
+
+    find_labels: Literal["all", "paths"] | None = None
+    """
+    Which labels are used: all, or those that were found to lead over different switches (of a testbed). Takes
+    one of "all" "paths". Default from: ours. Default: "all".
+    """
+
+    give_up: str | None = None
+    """
+    How long a peer may say nothing while it owes an answer. Takes a time such as "1us" (ps, ns, us, ms, s).
+    Default from: ours. Default: "10s".
+    """
+
+    idle_timeout: str | None = None
+    """
+    How long a peer may say nothing at all before it is forgotten. Takes a time such as "1us" (ps, ns, us, ms,
+    s). Default from: ours. Default: "60s".
+    """
+
+    labels: int | None = None
+    """
+    Labels: as many UDP ports in a row at each end, each of which is a path to the network. Takes a whole
+    number, zero or more. Default from: ours. Default: 8.
+    """
+
+    least_timeout: str | None = None
+    """
+    Least timeout of the transport, which follows the measured round trips. Takes a time such as "1us" (ps,
+    ns, us, ms, s). Default from: ours: processes may wait for their turn so long. Default: "10ms".
+    """
+
+    on_timeout: Literal["move", "scheme"] | None = None
+    """
+    What a timeout means to a scheme that keeps its path: that the path is dead, which it leaves, or what its
+    own on_timeout says. Takes one of "move" "scheme". Default from: ours: a timeout is a round trip without
+    end; who knows round trips alone would stand still on a dead path. Default: "move".
+    """
+
+    payload: str | None = None
+    """
+    Payload bytes of a full packet, the same at both ends; auto: transport.mtu. Takes "auto" or a size such as
+    "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours. Default: "auto".
+    """
+
+    probe: str | None = None
+    """
+    With verbs: bytes of a probe. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
+    from: Hopper §4.2. Default: "10kB".
+    """
+
+    queue_pairs: int | None = None
+    """
+    With verbs: queue pairs. With fewer than labels, idle ones are given other labels. Takes a whole number,
+    zero or more. Default from: ours. Default: 8.
+    """
+
+    rate: str | None = None
+    """
+    Rate at which packets leave a host; auto: the rate of the scenario's host links. Takes "auto" or a rate
+    such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: ours. Default: "auto".
+    """
+
+    real_time: bool | None = None
+    """
+    Whether the endpoints of a testbed run in the real-time class (SCHED_RR), where that is allowed. Takes
+    true or false. Default from: ours: without it they stand still for 12 to 26 ms on a loaded machine.
+    Default: true.
+    """
+
+    rtt_floor: str | None = None
+    """
+    Least noise floor of round trips: what lies this much above the shortest counts as nothing. Takes a time
+    such as "1us" (ps, ns, us, ms, s). Default from: ours: scheduling of an idle machine; docs/wire.md.
+    Default: "200us".
+    """
+
+    rtt_window: str | None = None
+    """
+    The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at
+    once. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: BBR (ACM Queue 2016): the minimum of
+    ten seconds. Default: "10s".
+    """
+
+    run_length: int | None = None
+    """
+    Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together
+    (GSO, GRO). Schemes choose once per run; a packet that is sent again begins a new one. Takes a whole
+    number, zero or more. Default from: ours. Default: 1.
+    """
+
+    trimming: bool | None = None
+    """
+    Whether the ports of a testbed trim instead of dropping. Takes true or false. Default from: ours: no
+    switch that one can buy trims our header. Default: false.
+    """
+
+
+class Fault(Part):
+    """Links and switches that fail, and when."""
+
+    _table: ClassVar[str] = "fault"
+    _keys: ClassVar[dict[str, str]] = {
+        "affects": "affects",
+        "at": "at",
+        "count": "count",
+        "detect_after": "detect_after",
+        "directed": "directed",
+        "factor": "factor",
+        "fraction": "fraction",
+        "kind": "kind",
+        "links": "links",
+        "loss": "loss",
+        "rate": "rate",
+        "switches": "switches",
+    }
+
+    affects: Literal["all", "data"] | None = None
+    """
+    Which packets are affected. Takes one of "all" "data". Default from: specification 12.6. Default: "all".
+    """
+
+    at: str | None = None
+    """
+    When it happens. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: Spritz §V-D: from the
+    start. Default: "0us".
+    """
+
+    count: int | None = None
+    """
+    Their number, instead of a share. Takes a whole number, zero or more. Default from: PRIME §IV-A2: 2.
+    Default: 0.
+    """
+
+    detect_after: str | None = None
+    """
+    Time until the forwarding tables know (link-down, link-up, switch-down). Takes "never" or a time such as
+    "1us" (ps, ns, us, ms, s). Default from: PRIME §IV-A2: transient and steady phase. Default: "never".
+    """
+
+    directed: bool | None = None
+    """
+    Whether `fraction` and `count` choose single directions rather than cables. Takes true or false. Default
+    from: specification 12.6. Default: false.
+    """
+
+    factor: float | None = None
+    """
+    New rate as a share of the old one, for link-degrade. Takes a number. Default from: PRIME §IV-A2. Default:
+    0.0.
+    """
+
+    fraction: float | None = None
+    """
+    Share of the switch-to-switch cables (with `directed`, of the directed links), chosen at random. Takes a
+    number. Default from: Spritz §V-D: 0.02. Default: 0.0.
+    """
+
+    kind: Literal["link-down", "link-up", "link-degrade", "switch-down", "packet-loss"] | None = None
+    """
+    What happens. Takes one of "link-down" "link-up" "link-degrade" "switch-down" "packet-loss". Default from:
+    specification 12.6. Default: "link-down".
+    """
+
+    links: Sequence[str] | None = None
+    """
+    Links by name: a cable (leaf0-spine3) or one direction of it (leaf0->spine3). Takes a list, each text.
+    Default from: ours. Default: [].
+    """
+
+    loss: float | None = None
+    """Share of packets lost, for packet-loss. Takes a number. Default from: ours. Default: 0.0."""
+
+    rate: str | None = None
+    """
+    New rate, for link-degrade. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps), or "" for none.
+    Default from: PRIME §IV-A2.
+    """
+
+    switches: Sequence[str] | None = None
+    """Switches by name, for switch-down. Takes a list, each text. Default from: ours. Default: []."""

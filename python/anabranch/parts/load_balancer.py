@@ -1,0 +1,1588 @@
+"""Load balancers. Written by `python/generate.py` from the simulator's declarations; do not edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from .._part import Part
+
+
+class Ar(Part):
+    """Adaptive routing: the least local queue of all next hops."""
+
+    _table: ClassVar[str] = "load_balancer.ar"
+    _kind: ClassVar[str | None] = "ar"
+    _keys: ClassVar[dict[str, str]] = {
+        "compare": "compare",
+        "levels": "levels",
+        "refresh": "refresh",
+    }
+
+    compare: Literal["levels", "exact"] | None = None
+    """
+    How queues are compared. Takes one of "levels" "exact". Default from: ours: PRIME says queue size, no
+    more; levels as hardware and Ultra Ethernet's public simulator. Default: "levels".
+    """
+
+    levels: list[int] | None = None
+    """
+    Where each level ends, in percent of `fabric.queue_limit`; one more level lies above the last. No effect
+    with `compare = "exact"`. Takes a list, each a whole number, zero or more. Default from: Ultra Ethernet's
+    public simulator. Default: [5, 10, 20].
+    """
+
+    refresh: str | None = None
+    """
+    For how long the level of a port stands once it has been read: hardware samples its queues. "0ns" reads it
+    for every packet. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours; 100 ns in Ultra
+    Ethernet's public simulator. Default: "0us".
+    """
+
+
+class Bitmap(Part):
+    """Masked round robin that passes over paths with a penalty count (STrack-like)."""
+
+    _table: ClassVar[str] = "load_balancer.bitmap"
+    _kind: ClassVar[str | None] = "bitmap"
+    _keys: ClassVar[dict[str, str]] = {
+        "ecn": "ecn",
+        "nack": "nack",
+        "paths": "paths",
+        "timeout": "timeout",
+    }
+
+    ecn: int | None = None
+    """
+    Penalty of an ECN mark. Takes a whole number, zero or more. Default from: Ultra Ethernet reference model
+    (specification 6.2). Default: 1.
+    """
+
+    nack: int | None = None
+    """
+    Penalty of a NACK. Takes a whole number, zero or more. Default from: Ultra Ethernet reference model
+    (specification 6.2). Default: 4.
+    """
+
+    paths: int | None = None
+    """
+    Number of paths (low bits of the entropy value), a power of two. Takes a whole number, zero or more.
+    Default from: ours. Default: 64.
+    """
+
+    timeout: int | None = None
+    """
+    Penalty of a timeout. Takes a whole number, zero or more. Default from: Ultra Ethernet reference model
+    (specification 6.2). Default: 15.
+    """
+
+
+class CoPrime(Part):
+    """PRIME's pseudo-random round robin without its congestion history."""
+
+    _table: ClassVar[str] = "load_balancer.co-prime"
+    _kind: ClassVar[str | None] = "co-prime"
+    _keys: ClassVar[dict[str, str]] = {
+    }
+
+
+class CoarseGuided(Part):
+    """The first switch picks a path of the category that the host's VLAN tag names."""
+
+    _table: ClassVar[str] = "load_balancer.coarse-guided"
+    _kind: ClassVar[str | None] = "coarse-guided"
+    _keys: ClassVar[dict[str, str]] = {
+    }
+
+
+class Conga(Part):
+    """Flowlets take the path whose most congested link is least so, as other leaves report it."""
+
+    _table: ClassVar[str] = "load_balancer.conga"
+    _kind: ClassVar[str | None] = "conga"
+    _keys: ClassVar[dict[str, str]] = {
+        "aging": "aging",
+        "alpha": "alpha",
+        "candidates": "candidates",
+        "clamp": "clamp",
+        "flowlet_timeout": "flowlet_timeout",
+        "keep_on_tie": "keep_on_tie",
+        "q": "q",
+        "t_dre": "t_dre",
+    }
+
+    aging: str | None = None
+    """
+    Age at which reports on a path are forgotten. Takes a time such as "1us" (ps, ns, us, ms, s). Default
+    from: specification 4.2. Default: "500us".
+    """
+
+    alpha: float | None = None
+    """Share that one discount takes away. Takes a number. Default from: specification 4.2. Default: 0.2."""
+
+    candidates: int | None = None
+    """
+    Consecutive paths that a new flowlet compares, from a random first one; 0: all. Takes a whole number, zero
+    or more. Default from: specification 4.2: as in Hopper's comparison; CONGA's paper compares all. Default:
+    4.
+    """
+
+    clamp: Literal["auto"] | bool | None = None
+    """
+    Whether a metric is at most 2^q - 1; auto: yes, except in the `conweave-ns3` profiles. Takes "auto" or
+    true or false. Default from: specification 4.2. Default: "auto".
+    """
+
+    flowlet_timeout: str | None = None
+    """
+    A pause longer than this ends a flowlet. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    specification 4.2. Default: "100us".
+    """
+
+    keep_on_tie: bool | None = None
+    """
+    Whether a flow keeps its path if that is among the best, as CONGA's paper has it. Takes true or false.
+    Default from: specification 4.2. Default: false.
+    """
+
+    q: int | None = None
+    """
+    Bits of a congestion metric. Takes a whole number, zero or more. Default from: specification 4.2. Default:
+    3.
+    """
+
+    t_dre: str | None = None
+    """
+    Interval at which the rate estimators are discounted. Takes a time such as "1us" (ps, ns, us, ms, s).
+    Default from: specification 4.2. Default: "50us".
+    """
+
+
+class Conweave(Part):
+    """Leaves move running flows off slow paths and put their packets back into order."""
+
+    _table: ClassVar[str] = "load_balancer.conweave"
+    _kind: ClassVar[str | None] = "conweave"
+    _keys: ClassVar[dict[str, str]] = {
+        "default_voq_wait": "default_voq_wait",
+        "path_pause": "path_pause",
+        "reply_deadline_extra": "reply_deadline_extra",
+        "tx_expiry": "tx_expiry",
+        "voq_flush_extra": "voq_flush_extra",
+    }
+
+    default_voq_wait: str | None = None
+    """
+    How long held packets wait if nothing is known about the old path; auto: 200 us, on three tiers 300 or 600
+    us. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default:
+    "auto".
+    """
+
+    path_pause: str | None = None
+    """
+    How long a path reported congested is not chosen. Takes a time such as "1us" (ps, ns, us, ms, s). Default
+    from: specification 4.4. Default: "16us".
+    """
+
+    reply_deadline_extra: str | None = None
+    """
+    Time beyond the base round trip within which the answer to INIT must come. Takes a time such as "1us" (ps,
+    ns, us, ms, s). Default from: specification 4.4. Default: "4us".
+    """
+
+    tx_expiry: str | None = None
+    """
+    A flow silent for longer starts anew; auto: 300 us, 1000 us on three tiers. Takes "auto" or a time such as
+    "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default: "auto".
+    """
+
+    voq_flush_extra: str | None = None
+    """
+    Time beyond the expected arrival of the TAIL that held packets wait; auto: 16 us, 64 us on three lossless
+    tiers. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default:
+    "auto".
+    """
+
+
+class Drill(Part):
+    """The shortest local queue of some random next hops and the best remembered."""
+
+    _table: ClassVar[str] = "load_balancer.drill"
+    _kind: ClassVar[str | None] = "drill"
+    _keys: ClassVar[dict[str, str]] = {
+        "d": "d",
+        "m": "m",
+    }
+
+    d: int | None = None
+    """
+    Next hops drawn at random (all different). Takes a whole number, zero or more. Default from: DRILL(2, 1),
+    SIGCOMM 2017. Default: 2.
+    """
+
+    m: int | None = None
+    """
+    Next hops remembered from the last decision. Takes a whole number, zero or more. Default from: DRILL(2,
+    1), SIGCOMM 2017. Default: 1.
+    """
+
+
+class Ecmp(Part):
+    """Hash of flow and tag, with a seed per switch."""
+
+    _table: ClassVar[str] = "load_balancer.ecmp"
+    _kind: ClassVar[str | None] = "ecmp"
+    _keys: ClassVar[dict[str, str]] = {
+        "on_timeout": "on_timeout",
+    }
+
+    on_timeout: Literal["ignore", "move"] | None = None
+    """
+    What a retransmission timeout does. Takes one of "ignore" "move". Default from: RFC 2992: a flow's hash is
+    fixed; move: ours, as Linux' rehash of the flow label. Default: "ignore".
+    """
+
+
+class EvIndex(Part):
+    """This tier's part of the multi-part entropy value names the uplink."""
+
+    _table: ClassVar[str] = "load_balancer.ev-index"
+    _kind: ClassVar[str | None] = "ev-index"
+    _keys: ClassVar[dict[str, str]] = {
+        "remap": "remap",
+    }
+
+    remap: Literal["mod", "skip"] | None = None
+    """
+    Which uplink an index means where some have failed. Takes one of "mod" "skip". Default from: ours
+    (specification 5.3). Default: "mod".
+    """
+
+
+class Flicr(Part):
+    """One path at a time, drawn by weight, left when a round trip was congested."""
+
+    _table: ClassVar[str] = "load_balancer.flicr"
+    _kind: ClassVar[str | None] = "flicr"
+    _keys: ClassVar[dict[str, str]] = {
+        "ecn_share": "ecn_share",
+        "weight_scale": "weight_scale",
+        "weights": "weights",
+    }
+
+    ecn_share: float | None = None
+    """
+    Share of marked ACKs in a round trip above which the path is left. Takes a number. Default from: Spritz'
+    artifact (specification 3.6). Default: 0.1.
+    """
+
+    weight_scale: float | None = None
+    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
+
+    weights: Literal["uniform", "latency", "propagation"] | None = None
+    """
+    How paths are weighted when drawn. Takes one of "uniform" "latency" "propagation". Default from: Spritz
+    §V-A: Flicr (w). Default: "latency".
+    """
+
+
+class Flowbender(Part):
+    """A flow changes its tag when too many ACKs of a round trip were marked (or late)."""
+
+    _table: ClassVar[str] = "load_balancer.flowbender"
+    _kind: ClassVar[str | None] = "flowbender"
+    _keys: ClassVar[dict[str, str]] = {
+        "chunk": "chunk",
+        "granularity": "granularity",
+        "n": "n",
+        "outstanding": "outstanding",
+        "range": "range",
+        "rtt_threshold": "rtt_threshold",
+        "t": "t",
+        "value": "value",
+        "variant": "variant",
+    }
+
+    chunk: str | None = None
+    """
+    Bytes of a chunk. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    """
+
+    granularity: Literal["packet", "chunk"] | None = None
+    """
+    The unit: packets, or chunks as in Hopper's testbed, where a chunk that took longer than `rtt_threshold`
+    times its ideal makes the next one bend. Takes one of "packet" "chunk". Default from: Hopper §4.2.
+    Default: "packet".
+    """
+
+    n: int | None = None
+    """
+    Congested epochs in a row that change the tag. Takes a whole number, zero or more. Default from: HERMES
+    artifact (specification 3.1). Default: 1.
+    """
+
+    outstanding: int | None = None
+    """
+    Chunks on their way at most. Takes a whole number, zero or more. Default from: ours: not given. Default:
+    1.
+    """
+
+    range: int | None = None
+    """
+    Number of values of the tag. Takes a whole number, zero or more. Default from: FlowBender (specification
+    3.1). Default: 8.
+    """
+
+    rtt_threshold: float | None = None
+    """
+    Round trip above which an ACK counts as congested in variant rtt, in base round trips. Takes a number.
+    Default from: ours: Hopper's own test of congestion (its Table 1); §4.2 says no more than round trips that
+    increase. Default: 2.5.
+    """
+
+    t: float | None = None
+    """
+    Share of congested ACKs above which an epoch is congested. Takes a number. Default from: HERMES artifact
+    (specification 3.1); the paper names 0.01 to 0.05. Default: 0.05.
+    """
+
+    value: Literal["next", "random"] | None = None
+    """
+    The next value of the tag. Takes one of "next" "random". Default from: specification 3.1. Default: "next".
+    """
+
+    variant: Literal["ecn", "rtt"] | None = None
+    """
+    What counts as congestion. Takes one of "ecn" "rtt". Default from: FlowBender; rtt: Hopper's testbed.
+    Default: "ecn".
+    """
+
+
+class Flowlet(Part):
+    """A new random path after every pause of the sender."""
+
+    _table: ClassVar[str] = "load_balancer.flowlet"
+    _kind: ClassVar[str | None] = "flowlet"
+    _keys: ClassVar[dict[str, str]] = {
+        "entropy_values": "entropy_values",
+        "gap": "gap",
+    }
+
+    entropy_values: int | None = None
+    """
+    Number of entropy values. Takes a whole number, zero or more. Default from: ours: the 16 bits of a UDP
+    source port. Default: 65536.
+    """
+
+    gap: float | None = None
+    """
+    Pause after which a flow may change its path, in base round trips. Takes a number. Default from: REPS
+    artifact (specification 3.3). Default: 0.5.
+    """
+
+
+class Hf2t(Part):
+    """Holds a few packets back so that flowlet switches see more flowlets."""
+
+    _table: ClassVar[str] = "load_balancer.hf2t"
+    _kind: ClassVar[str | None] = "hf2t"
+    _keys: ClassVar[dict[str, str]] = {
+        "alpha_max": "alpha_max",
+        "alpha_min": "alpha_min",
+        "dmax": "dmax",
+        "dynamic": "dynamic",
+        "fixed_threshold": "fixed_threshold",
+        "flowlet_timeout": "flowlet_timeout",
+        "gaps": "gaps",
+        "l_target": "l_target",
+        "max_added_delay": "max_added_delay",
+        "on_timeout": "on_timeout",
+        "p": "p",
+        "refresh": "refresh",
+        "threshold": "threshold",
+    }
+
+    alpha_max: float | None = None
+    """Bounds of alpha. Takes a number. Default from: specification 11.3. Default: 4.0."""
+
+    alpha_min: float | None = None
+    """Bounds of alpha. Takes a number. Default from: specification 11.3. Default: 0.25."""
+
+    dmax: float | None = None
+    """
+    The longest time that one packet is held back, in flowlet timeouts; 1: as long as it takes. Takes a
+    number. Default from: ours: no bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows
+    below 168 Mb/s are ever held. Default: 1.0.
+    """
+
+    dynamic: bool | None = None
+    """
+    Whether alpha follows the length of the flowlet; else it is 1 ("No Dynamic T"). Takes true or false.
+    Default from: HF2T slides. Default: true.
+    """
+
+    fixed_threshold: str | None = None
+    """
+    T with `threshold = "fixed"`. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "6us".
+    """
+
+    flowlet_timeout: str | None = None
+    """
+    The switches' flowlet timeout F; auto: one base round trip of the flow. Takes "auto" or a time such as
+    "1us" (ps, ns, us, ms, s). Default from: specification 11.3: one round trip, 12.5 us on the slides'
+    fabric. Default: "auto".
+    """
+
+    gaps: Literal["wire", "eligible"] | None = None
+    """
+    From where to where a gap is measured. Takes one of "wire" "eligible". Default from: HF2T slides: the time
+    between adjacent packets of a flow. Default: "wire".
+    """
+
+    l_target: str | None = None
+    """
+    Flowlet length that is aimed at. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
+    Default from: specification 11.3. Default: "64kB".
+    """
+
+    max_added_delay: Literal["never"] | float | None = None
+    """
+    A flow may be held back altogether by this share of its ideal completion time and one flowlet timeout.
+    Takes "never" or a number. Default from: ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds
+    where the slides' numbers need 15 per large flow. Default: "never".
+    """
+
+    on_timeout: Literal["ignore", "move"] | None = None
+    """
+    What a retransmission timeout does to the flow's tag; with a flowlet switch the pause lets it move as it
+    is. Takes one of "ignore" "move". Default from: HF2T slides: the host changes no path; move: ours.
+    Default: "ignore".
+    """
+
+    p: float | None = None
+    """Share of the gaps that reach T. Takes a number. Default from: specification 11.3. Default: 0.01."""
+
+    refresh: str | None = None
+    """
+    Interval at which T is worked out again, and older gaps lose half of their weight. Takes a time such as
+    "1us" (ps, ns, us, ms, s). Default from: specification 11.3. Default: "1ms".
+    """
+
+    threshold: Literal["quantile", "fixed"] | None = None
+    """
+    Where T comes from. Takes one of "quantile" "fixed". Default from: ours: how T is computed is not given
+    (specification 11.2). Default: "quantile".
+    """
+
+
+class Hopper(Part):
+    """Moves a flow to a better path that it has probed when its round trips grow."""
+
+    _table: ClassVar[str] = "load_balancer.hopper"
+    _kind: ClassVar[str | None] = "hopper"
+    _keys: ClassVar[dict[str, str]] = {
+        "alpha": "alpha",
+        "candidates": "candidates",
+        "chunk": "chunk",
+        "consume_on_no_result": "consume_on_no_result",
+        "delay": "delay",
+        "delta_rtt": "delta_rtt",
+        "epoch": "epoch",
+        "epoch_rtt": "epoch_rtt",
+        "granularity": "granularity",
+        "hold_beyond": "hold_beyond",
+        "kappa": "kappa",
+        "on_timeout": "on_timeout",
+        "outstanding": "outstanding",
+        "ports": "ports",
+        "probe_size": "probe_size",
+        "probes": "probes",
+        "th_cong": "th_cong",
+        "th_probe": "th_probe",
+        "ttl_probe": "ttl_probe",
+        "values": "values",
+    }
+
+    alpha: float | None = None
+    """
+    Weight of the last sample in the moving average; 1: the last sample. Takes a number. Default from: Hopper
+    Table 1. Default: 1.0.
+    """
+
+    candidates: Literal["ttl", "epoch"] | None = None
+    """
+    Which probe results count. Takes one of "ttl" "epoch". Default from: Hopper Alg. 1 and §1: the two paths
+    just probed (specification 2.3, point 1). Default: "epoch".
+    """
+
+    chunk: str | None = None
+    """
+    Bytes of a chunk. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    """
+
+    consume_on_no_result: bool | None = None
+    """
+    Whether an epoch's chance to move is spent even where there is no result (Algorithm 1, literally). Takes
+    true or false. Default from: specification 2.3, point 1. Default: false.
+    """
+
+    delay: Literal["hold", "continue"] | None = None
+    """
+    What happens until the move takes place. Takes one of "hold" "continue". Default from: specification 2.4.
+    Default: "hold".
+    """
+
+    delta_rtt: float | None = None
+    """
+    A path must be below this share of the flow's round trip. Takes a number. Default from: Hopper Table 1.
+    Default: 0.8.
+    """
+
+    epoch: float | None = None
+    """Length of an epoch in round trips. Takes a number. Default from: Hopper §3: one RTT. Default: 1.0."""
+
+    epoch_rtt: Literal["measured", "base"] | None = None
+    """
+    Which round trip that is. Takes one of "measured" "base". Default from: Hopper §3 says RTT, Table 1 says
+    base RTT where it means it (specification 2.3, point 6). Default: "measured".
+    """
+
+    granularity: Literal["packet", "chunk"] | None = None
+    """
+    The unit of decisions: packets, or chunks as in the testbed. Takes one of "packet" "chunk". Default from:
+    Hopper §4.1 and §4.2. Default: "packet".
+    """
+
+    hold_beyond: Literal["auto"] | int | None = None
+    """
+    With `delay = "hold"`, packets that may be in flight, the new path's first ones included, without waiting;
+    auto: as many as the receiver takes early (`transport.ooo_window` with `irn-extended`, else none). Takes
+    "auto" or a whole number, zero or more. Default from: Hopper §4.1.1: a packet that is early by up to 30 is
+    acknowledged normally. Default: "auto".
+    """
+
+    kappa: float | None = None
+    """
+    The move is delayed by this many times the difference of the round trips. Takes a number. Default from:
+    ours: the paper says proportional (specification 2.4). Default: 1.0.
+    """
+
+    on_timeout: Literal["ignore", "move"] | None = None
+    """
+    What a retransmission timeout does. Takes one of "ignore" "move". Default from: Hopper §3 knows round
+    trips alone; move: ours. Default: "ignore".
+    """
+
+    outstanding: int | None = None
+    """
+    Chunks on their way at most. Takes a whole number, zero or more. Default from: ours: not given. Default:
+    1.
+    """
+
+    ports: Literal["random", "profiled"] | None = None
+    """
+    What the entropy values are. Takes one of "random" "profiled". Default from: specification 2.3, point 5.
+    Default: "random".
+    """
+
+    probe_size: str | None = None
+    """
+    Payload of a probe; auto: 64 B, or as much as a packet holds of 10 kB at chunk granularity. Takes "auto"
+    or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 2.3, point
+    3; Hopper §4.2. Default: "auto".
+    """
+
+    probes: int | None = None
+    """
+    Paths probed at a time. Takes a whole number, zero or more. Default from: Hopper §3.2: power of two
+    choices. Default: 2.
+    """
+
+    th_cong: float | None = None
+    """
+    Average round trip above which the flow may move. Takes a number. Default from: Hopper Table 1. Default:
+    2.5.
+    """
+
+    th_probe: float | None = None
+    """
+    Average round trip above which paths are probed. Takes a number. Default from: Hopper Table 1. Default:
+    1.5.
+    """
+
+    ttl_probe: float | None = None
+    """
+    Age at which a probe result is void, in base round trips. Takes a number. Default from: Hopper Table 1.
+    Default: 4.0.
+    """
+
+    values: int | None = None
+    """
+    Number of entropy values with `ports = "random"`. Takes a whole number, zero or more. Default from: UDP
+    source ports. Default: 65536.
+    """
+
+
+class Letflow(Part):
+    """A random path for every flowlet, chosen at the sender's leaf."""
+
+    _table: ClassVar[str] = "load_balancer.letflow"
+    _kind: ClassVar[str | None] = "letflow"
+    _keys: ClassVar[dict[str, str]] = {
+        "flowlet_timeout": "flowlet_timeout",
+    }
+
+    flowlet_timeout: str | None = None
+    """
+    A pause longer than this ends a flowlet. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    specification 4.1. Default: "100us".
+    """
+
+
+class Minimal(Part):
+    """Static minimal routing on a Dragonfly or a Slim Fly."""
+
+    _table: ClassVar[str] = "load_balancer.minimal"
+    _kind: ClassVar[str | None] = "minimal"
+    _keys: ClassVar[dict[str, str]] = {
+    }
+
+
+class Mixed(Part):
+    """Recycles entropy values that came back clean, else picks by bitmap."""
+
+    _table: ClassVar[str] = "load_balancer.mixed"
+    _kind: ClassVar[str | None] = "mixed"
+    _keys: ClassVar[dict[str, str]] = {
+        "ecn": "ecn",
+        "nack": "nack",
+        "paths": "paths",
+        "queue": "queue",
+        "timeout": "timeout",
+    }
+
+    ecn: int | None = None
+    """
+    Penalty of an ECN mark, up to 15. Takes a whole number, zero or more. Default from: Ultra Ethernet
+    reference model (specification 6.2). Default: 1.
+    """
+
+    nack: int | None = None
+    """
+    Penalty of a NACK, up to 15. Takes a whole number, zero or more. Default from: Ultra Ethernet reference
+    model (specification 6.2). Default: 4.
+    """
+
+    paths: int | None = None
+    """
+    Number of paths of the bitmap, a power of two. Takes a whole number, zero or more. Default from: ours.
+    Default: 64.
+    """
+
+    queue: int | str | None = None
+    """
+    Entropy values that can be queued, in packets (rounded up to a power of two). Takes a number of packets
+    such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours: more than a window.
+    Default: "2bdp".
+    """
+
+    timeout: int | None = None
+    """
+    Penalty of a timeout, up to 15. Takes a whole number, zero or more. Default from: Ultra Ethernet reference
+    model (specification 6.2). Default: 15.
+    """
+
+
+class Ops(Part):
+    """A fresh entropy value for every packet, blind to congestion."""
+
+    _table: ClassVar[str] = "load_balancer.ops"
+    _kind: ClassVar[str | None] = "ops"
+    _keys: ClassVar[dict[str, str]] = {
+        "entropy_values": "entropy_values",
+        "mode": "mode",
+    }
+
+    entropy_values: int | None = None
+    """
+    Number of entropy values; round-robin-masked rounds it up to a power of two. Takes a whole number, zero or
+    more. Default from: ours: the 16 bits of a UDP source port. Default: 65536.
+    """
+
+    mode: Literal["random", "round-robin-masked"] | None = None
+    """
+    How the next entropy value is found. Takes one of "random" "round-robin-masked". Default from:
+    specification 3.4. Default: "random".
+    """
+
+
+class Plb(Part):
+    """A flow moves to a random path after congested round trips."""
+
+    _table: ClassVar[str] = "load_balancer.plb"
+    _kind: ClassVar[str | None] = "plb"
+    _keys: ClassVar[dict[str, str]] = {
+        "entropy_values": "entropy_values",
+        "k": "k",
+        "min_wait": "min_wait",
+        "n": "n",
+        "timeout_moves": "timeout_moves",
+    }
+
+    entropy_values: int | None = None
+    """
+    Number of entropy values. Takes a whole number, zero or more. Default from: ours: the 16 bits of a UDP
+    source port. Default: 65536.
+    """
+
+    k: float | None = None
+    """
+    Share of marked bytes above which a round trip is congested (Linux: 0.5). Takes a number. Default from:
+    REPS artifact (specification 3.2). Default: 0.25.
+    """
+
+    min_wait: str | None = None
+    """
+    Least time between two moves: one retransmission timeout. Takes a time such as "1us" (ps, ns, us, ms, s).
+    Default from: ours: the timeout of specification 7.10. Default: "100us".
+    """
+
+    n: int | None = None
+    """
+    Congested round trips in a row that are tolerated; one more moves the flow. Takes a whole number, zero or
+    more. Default from: REPS artifact (specification 3.2). Default: 1.
+    """
+
+    timeout_moves: bool | None = None
+    """
+    Whether a timeout moves the flow at once. Takes true or false. Default from: Linux rehashes a flow whose
+    timer expires. Default: true.
+    """
+
+
+class Prime(Part):
+    """Pseudo-random round robin over all paths, passing over paths with recent congestion."""
+
+    _table: ClassVar[str] = "load_balancer.prime"
+    _kind: ClassVar[str | None] = "prime"
+    _keys: ClassVar[dict[str, str]] = {
+        "decay": "decay",
+        "decay_on": "decay_on",
+        "history_after": "history_after",
+        "p_ecn": "p_ecn",
+        "p_nack": "p_nack",
+        "scope": "scope",
+    }
+
+    decay: int | None = None
+    """
+    How much every penalty falls per packet. Takes a whole number, zero or more. Default from: ours: a queue
+    at line rate drains one packet per packet time (PRIME §III-D). Default: 1.
+    """
+
+    decay_on: Literal["sent", "generated"] | None = None
+    """
+    What counts as a packet for the decay. Takes one of "sent" "generated". Default from: PRIME §III-D (III-C
+    differs). Default: "sent".
+    """
+
+    history_after: int | str | None = None
+    """
+    Packets that are sent before the history is heeded. Takes a number of packets such as 10, or a multiple of
+    the BDP in packets such as "0.25bdp". Default from: PRIME §III-C. Default: "1bdp".
+    """
+
+    p_ecn: int | str | None = None
+    """
+    Penalty of a path after an ECN mark, in packets (or a share of the BDP). Takes a number of packets such as
+    10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours (specification 5.2); PRIME
+    asks p_nack >> p_ecn. Default: "0.25bdp".
+    """
+
+    p_nack: int | str | None = None
+    """
+    Penalty of a path after a NACK or a timeout, in packets (or a share of the BDP). Takes a number of packets
+    such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours (specification 5.2).
+    Default: "1bdp".
+    """
+
+    scope: Literal["flow", "destination", "host"] | None = None
+    """
+    What shares one round robin and one congestion history. Takes one of "flow" "destination" "host". Default
+    from: ours; specification 5.4 (f). Default: "flow".
+    """
+
+
+class QpSpray(Part):
+    """Chunks in turn over a few queue pairs with fixed paths (NCCL)."""
+
+    _table: ClassVar[str] = "load_balancer.qp-spray"
+    _kind: ClassVar[str | None] = "qp-spray"
+    _keys: ClassVar[dict[str, str]] = {
+        "chunk": "chunk",
+        "on_timeout": "on_timeout",
+        "outstanding": "outstanding",
+        "qps": "qps",
+        "values": "values",
+    }
+
+    chunk: str | None = None
+    """
+    Bytes per chunk. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Hopper
+    §4.2: 1 MB and 10 MB. Default: "1MB".
+    """
+
+    on_timeout: Literal["ignore", "move"] | None = None
+    """
+    What a retransmission timeout does: with "move" the queue pair in use gets another port. Takes one of
+    "ignore" "move". Default from: NCCL: a queue pair keeps its port, and its error ends the job; move: ours.
+    Default: "ignore".
+    """
+
+    outstanding: int | None = None
+    """
+    Chunks on their way at most. Takes a whole number, zero or more. Default from: ours: as many as keep the
+    order of one sequence. Default: 1.
+    """
+
+    qps: int | None = None
+    """
+    Queue pairs per flow. Takes a whole number, zero or more. Default from: ours: a usual
+    NCCL_IB_QPS_PER_CONNECTION. Default: 4.
+    """
+
+    values: int | None = None
+    """
+    Number of entropy values. Takes a whole number, zero or more. Default from: UDP source ports. Default:
+    65536.
+    """
+
+
+class Random(Part):
+    """A uniformly random next hop for every packet."""
+
+    _table: ClassVar[str] = "load_balancer.random"
+    _kind: ClassVar[str | None] = "random"
+    _keys: ClassVar[dict[str, str]] = {
+    }
+
+
+class Reps(Part):
+    """Reuses entropy values whose packets came back unmarked."""
+
+    _table: ClassVar[str] = "load_balancer.reps"
+    _kind: ClassVar[str | None] = "reps"
+    _keys: ClassVar[dict[str, str]] = {
+        "buffer": "buffer",
+        "entropy_values": "entropy_values",
+        "explore": "explore",
+        "first_window": "first_window",
+        "freeze_below": "freeze_below",
+        "freeze_time": "freeze_time",
+        "usable_lifetime": "usable_lifetime",
+        "variant": "variant",
+        "with_trimming": "with_trimming",
+    }
+
+    buffer: int | None = None
+    """
+    Entries of the circular buffer. Takes a whole number, zero or more. Default from: REPS artifact
+    (specification 6.1). Default: 8.
+    """
+
+    entropy_values: int | None = None
+    """
+    Number of entropy values. Takes a whole number, zero or more. Default from: REPS: 2^8 to 2^16. Default:
+    65536.
+    """
+
+    explore: int | str | None = None
+    """
+    Packets that explore after the buffer thaws. Takes a number of packets such as 10, or a multiple of the
+    BDP in packets such as "0.25bdp". Default from: REPS artifact; Ultra Ethernet's model: 16. Default:
+    "1bdp".
+    """
+
+    first_window: int | str | None = None
+    """
+    Legacy: packets sent in round robin at first (at most one per entropy value). Takes a number of packets
+    such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours: the initial window.
+    Default: "1.5bdp".
+    """
+
+    freeze_below: float | None = None
+    """
+    Without trimming: while no round trip was larger than this, in base round trips, a timeout is no sign of
+    congestion. Takes a number. Default from: REPS artifact (specification 6.1). Default: 1.65.
+    """
+
+    freeze_time: str | None = None
+    """
+    Least time that the buffer stays frozen. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    REPS artifact (specification 6.1). Default: "10ms".
+    """
+
+    usable_lifetime: int | None = None
+    """
+    How often a value that came back clean is used; the packets per ACK where ACKs are coalesced. Takes a
+    whole number, zero or more. Default from: REPS artifact (specification 6.1). Default: 1.
+    """
+
+    variant: Literal["circular", "legacy"] | None = None
+    """Which REPS. Takes one of "circular" "legacy". Default from: specification 6.1. Default: "circular"."""
+
+    with_trimming: bool | None = None
+    """
+    Whether switches trim: then every timeout freezes, else one without signs of congestion. Takes true or
+    false. Default from: REPS artifact (specification 6.1). Default: true.
+    """
+
+
+class Rr(Part):
+    """The next hops in turn, packet by packet."""
+
+    _table: ClassVar[str] = "load_balancer.rr"
+    _kind: ClassVar[str | None] = "rr"
+    _keys: ClassVar[dict[str, str]] = {
+        "entropy_values": "entropy_values",
+    }
+
+    entropy_values: int | None = None
+    """
+    Number of entropy values. Takes a whole number, zero or more. Default from: ours: the 16 bits of a UDP
+    source port. Default: 65536.
+    """
+
+
+class SourceGuided(Part):
+    """The first two switches of a Dragonfly or a Slim Fly forward by the entropy value."""
+
+    _table: ClassVar[str] = "load_balancer.source-guided"
+    _kind: ClassVar[str | None] = "source-guided"
+    _keys: ClassVar[dict[str, str]] = {
+        "weight_scale": "weight_scale",
+        "weights": "weights",
+    }
+
+    weight_scale: float | None = None
+    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
+
+    weights: Literal["uniform", "latency", "propagation"] | None = None
+    """
+    How the entropy values of a host scheme that knows no paths spread over the paths of a pair. Takes one of
+    "uniform" "latency" "propagation". Default from: Spritz §V-A: OPS (u) and OPS (w). Default: "uniform".
+    """
+
+
+class SpritzCoarse(Part):
+    """Scout's feedback over categories of paths, tagged by VLAN."""
+
+    _table: ClassVar[str] = "load_balancer.spritz-coarse"
+    _kind: ClassVar[str | None] = "spritz-coarse"
+    _keys: ClassVar[dict[str, str]] = {
+        "block_interval": "block_interval",
+        "buffer_size": "buffer_size",
+        "categories": "categories",
+        "ecn_rate": "ecn_rate",
+        "ecn_rate_after": "ecn_rate_after",
+        "ecn_rate_gain": "ecn_rate_gain",
+        "ecn_threshold": "ecn_threshold",
+        "entropy": "entropy",
+        "explore_threshold": "explore_threshold",
+        "min_bias_factor": "min_bias_factor",
+        "weight_scale": "weight_scale",
+        "weights": "weights",
+    }
+
+    block_interval: str | None = None
+    """
+    Interval of the timer that restores categories blocked by timeouts. Takes "never" or a time such as "1us"
+    (ps, ns, us, ms, s). Default from: ours: not given. Default: "1ms".
+    """
+
+    buffer_size: int | None = None
+    """
+    Good categories that are kept. Takes a whole number, zero or more. Default from: Spritz §IV. Default: 8.
+    """
+
+    categories: Literal["minimal", "types"] | None = None
+    """
+    How fine the categories are. Takes one of "minimal" "types". Default from: Spritz §III-D: path categories,
+    and types within them. Default: "types".
+    """
+
+    ecn_rate: float | None = None
+    """
+    Share of marked ACKs above which the fastest category is preferred. Takes a number. Default from: Spritz
+    Algorithm 2. Default: 0.9.
+    """
+
+    ecn_rate_after: int | None = None
+    """
+    ACKs of a flow before that share is looked at. Takes a whole number, zero or more. Default from: ours: not
+    given. Default: 64.
+    """
+
+    ecn_rate_gain: float | None = None
+    """
+    Weight of a new ACK in that share. Takes a number. Default from: ours: not given (1/64). Default:
+    0.015625.
+    """
+
+    ecn_threshold: int | None = None
+    """
+    Marks above which a category is no longer good. Takes a whole number, zero or more. Default from: Spritz
+    Table II. Default: 8.
+    """
+
+    entropy: Literal["packet", "flow"] | None = None
+    """
+    When the entropy that the switch hashes changes. Takes one of "packet" "flow". Default from: ours:
+    spraying within a category. Default: "packet".
+    """
+
+    explore_threshold: int | None = None
+    """
+    Packets after which one explores: the next category is drawn by weight. 0: never. Takes a whole number,
+    zero or more. Default from: Spritz Table II. Default: 44.
+    """
+
+    min_bias_factor: float | None = None
+    """
+    Weight of the fastest category while it is preferred. Takes a number. Default from: ours: not given.
+    Default: 100.0.
+    """
+
+    weight_scale: float | None = None
+    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
+
+    weights: Literal["uniform", "latency", "propagation"] | None = None
+    """
+    How paths are weighted; a category weighs as much as its paths. Takes one of "uniform" "latency"
+    "propagation". Default from: Spritz equation 1. Default: "latency".
+    """
+
+
+class SpritzScout(Part):
+    """Explores paths by weight and holds to the fastest that is good."""
+
+    _table: ClassVar[str] = "load_balancer.spritz-scout"
+    _kind: ClassVar[str | None] = "spritz-scout"
+    _keys: ClassVar[dict[str, str]] = {
+        "block_interval": "block_interval",
+        "block_on": "block_on",
+        "buffer": "buffer",
+        "buffer_reset": "buffer_reset",
+        "buffer_size": "buffer_size",
+        "ecn_counter": "ecn_counter",
+        "ecn_rate": "ecn_rate",
+        "ecn_rate_after": "ecn_rate_after",
+        "ecn_rate_gain": "ecn_rate_gain",
+        "ecn_threshold": "ecn_threshold",
+        "explore_count": "explore_count",
+        "explore_threshold": "explore_threshold",
+        "max_paths": "max_paths",
+        "min_bias_factor": "min_bias_factor",
+        "small_flow": "small_flow",
+        "small_flow_bias": "small_flow_bias",
+        "subset": "subset",
+        "weight_scale": "weight_scale",
+        "weights": "weights",
+    }
+
+    block_interval: str | None = None
+    """
+    Interval of the timer that restores all blocked paths. Takes "never" or a time such as "1us" (ps, ns, us,
+    ms, s). Default from: ours: not given. Default: "1ms".
+    """
+
+    block_on: Literal["timeout", "buffered"] | None = None
+    """
+    Which timeouts block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 2;
+    buffered: the artifact. Default: "timeout".
+    """
+
+    buffer: Literal["flow", "pair"] | None = None
+    """
+    Who owns a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
+    between identical connections. Default: "flow".
+    """
+
+    buffer_reset: str | None = None
+    """
+    A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long. Takes "never" or
+    a time such as "1us" (ps, ns, us, ms, s). Default from: ours; the artifact: one base round trip. Default:
+    "100us".
+    """
+
+    buffer_size: int | None = None
+    """
+    Good paths that are kept. Takes a whole number, zero or more. Default from: Spritz §IV; the artifact keeps
+    9. Default: 8.
+    """
+
+    ecn_counter: Literal["path", "buffer"] | None = None
+    """
+    What counts the marks. Takes one of "path" "buffer". Default from: Spritz Algorithm 2; buffer: the
+    artifact. Default: "path".
+    """
+
+    ecn_rate: float | None = None
+    """
+    Share of marked ACKs above which the minimal path is preferred. Takes a number. Default from: Spritz
+    Algorithm 2. Default: 0.9.
+    """
+
+    ecn_rate_after: int | None = None
+    """
+    ACKs of a flow before that share is looked at. Takes a whole number, zero or more. Default from: ours: not
+    given. Default: 64.
+    """
+
+    ecn_rate_gain: float | None = None
+    """
+    Weight of a new ACK in that share. Takes a number. Default from: ours: not given (1/64). Default:
+    0.015625.
+    """
+
+    ecn_threshold: int | None = None
+    """
+    Marks above which a path is no longer good. Takes a whole number, zero or more. Default from: Spritz Table
+    II: about a tenth of a BDP. Default: 8.
+    """
+
+    explore_count: Literal["every", "buffered"] | None = None
+    """
+    Which packets bring the next exploration nearer. Takes one of "every" "buffered". Default from: Spritz
+    Algorithm 1; buffered: the artifact. Default: "every".
+    """
+
+    explore_threshold: int | None = None
+    """
+    Packets after which one explores: the next is drawn by weight. 0: never. Takes a whole number, zero or
+    more. Default from: Spritz Table II: about half a BDP. Default: 44.
+    """
+
+    max_paths: int | None = None
+    """
+    Most paths kept per destination; 0: all. Takes a whole number, zero or more. Default from: Spritz §III-C:
+    a subset where memory is limited. Default: 0.
+    """
+
+    min_bias_factor: float | None = None
+    """
+    Weight of the minimal path while it is preferred. Takes a number. Default from: ours: not given; the
+    artifact's weight for small flows. Default: 100.0.
+    """
+
+    small_flow: str | None = None
+    """
+    Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1. Takes a
+    size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Spritz §V-C: identical weights;
+    the artifact's scripts: 512KiB. Default: "0B".
+    """
+
+    small_flow_bias: float | None = None
+    """See `small_flow`. Takes a number. Default from: the artifact's scripts. Default: 100.0."""
+
+    subset: Literal["fastest", "random"] | None = None
+    """
+    Which paths are kept then. Takes one of "fastest" "random". Default from: ours: not given. Default:
+    "fastest".
+    """
+
+    weight_scale: float | None = None
+    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
+
+    weights: Literal["uniform", "latency", "propagation"] | None = None
+    """
+    How paths are weighted when drawn. Takes one of "uniform" "latency" "propagation". Default from: Spritz
+    equation 1; (u) is uniform. Default: "latency".
+    """
+
+
+class SpritzSpray(Part):
+    """Recycles paths that came back unmarked, else draws them by weight."""
+
+    _table: ClassVar[str] = "load_balancer.spritz-spray"
+    _kind: ClassVar[str | None] = "spritz-spray"
+    _keys: ClassVar[dict[str, str]] = {
+        "block_interval": "block_interval",
+        "block_on": "block_on",
+        "buffer": "buffer",
+        "buffer_reset": "buffer_reset",
+        "buffer_size": "buffer_size",
+        "ecn_rate": "ecn_rate",
+        "ecn_rate_after": "ecn_rate_after",
+        "ecn_rate_gain": "ecn_rate_gain",
+        "explore_count": "explore_count",
+        "explore_threshold": "explore_threshold",
+        "max_paths": "max_paths",
+        "min_bias_factor": "min_bias_factor",
+        "small_flow": "small_flow",
+        "small_flow_bias": "small_flow_bias",
+        "subset": "subset",
+        "weight_scale": "weight_scale",
+        "weights": "weights",
+    }
+
+    block_interval: str | None = None
+    """
+    Interval of the timer that restores all blocked paths. Takes "never" or a time such as "1us" (ps, ns, us,
+    ms, s). Default from: ours: not given. Default: "1ms".
+    """
+
+    block_on: Literal["timeout", "buffered"] | None = None
+    """
+    Which timeouts block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 3;
+    buffered: the artifact. Default: "timeout".
+    """
+
+    buffer: Literal["flow", "pair"] | None = None
+    """
+    Who owns a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
+    between identical connections. Default: "flow".
+    """
+
+    buffer_reset: str | None = None
+    """
+    A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long. Takes "never" or
+    a time such as "1us" (ps, ns, us, ms, s). Default from: ours; the artifact: one base round trip. Default:
+    "100us".
+    """
+
+    buffer_size: int | None = None
+    """
+    Good paths that are kept. Takes a whole number, zero or more. Default from: Spritz §IV; the artifact keeps
+    9. Default: 8.
+    """
+
+    ecn_rate: float | None = None
+    """
+    Share of marked ACKs above which the minimal path is preferred. Takes a number. Default from: Spritz
+    Algorithm 3. Default: 0.9.
+    """
+
+    ecn_rate_after: int | None = None
+    """
+    ACKs of a flow before that share is looked at. Takes a whole number, zero or more. Default from: ours: not
+    given. Default: 64.
+    """
+
+    ecn_rate_gain: float | None = None
+    """
+    Weight of a new ACK in that share. Takes a number. Default from: ours: not given (1/64). Default:
+    0.015625.
+    """
+
+    explore_count: Literal["every", "buffered"] | None = None
+    """
+    Which packets bring the next exploration nearer. Takes one of "every" "buffered". Default from: Spritz
+    Algorithm 1; buffered: the artifact. Default: "every".
+    """
+
+    explore_threshold: int | None = None
+    """
+    Packets after which one explores: the next is drawn by weight. 0: never. Takes a whole number, zero or
+    more. Default from: Spritz Table II: about half a BDP. Default: 44.
+    """
+
+    max_paths: int | None = None
+    """
+    Most paths kept per destination; 0: all. Takes a whole number, zero or more. Default from: Spritz §III-C:
+    a subset where memory is limited. Default: 0.
+    """
+
+    min_bias_factor: float | None = None
+    """
+    Weight of the minimal path while it is preferred. Takes a number. Default from: ours: not given; the
+    artifact's weight for small flows. Default: 100.0.
+    """
+
+    small_flow: str | None = None
+    """
+    Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1. Takes a
+    size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Spritz §V-C: identical weights;
+    the artifact's scripts: 512KiB. Default: "0B".
+    """
+
+    small_flow_bias: float | None = None
+    """See `small_flow`. Takes a number. Default from: the artifact's scripts. Default: 100.0."""
+
+    subset: Literal["fastest", "random"] | None = None
+    """
+    Which paths are kept then. Takes one of "fastest" "random". Default from: ours: not given. Default:
+    "fastest".
+    """
+
+    weight_scale: float | None = None
+    """Factor of every weight that is not 1. Takes a number. Default from: Spritz §V-A. Default: 3.0."""
+
+    weights: Literal["uniform", "latency", "propagation"] | None = None
+    """
+    How paths are weighted when drawn. Takes one of "uniform" "latency" "propagation". Default from: Spritz
+    equation 1; (u) is uniform. Default: "latency".
+    """
+
+
+class Ugal(Part):
+    """The minimal path, or a random Valiant path where less waits there."""
+
+    _table: ClassVar[str] = "load_balancer.ugal"
+    _kind: ClassVar[str | None] = "ugal"
+    _keys: ClassVar[dict[str, str]] = {
+        "decide": "decide",
+        "first_hop": "first_hop",
+        "knowledge": "knowledge",
+        "snapshot_interval": "snapshot_interval",
+    }
+
+    decide: Literal["source", "every-switch"] | None = None
+    """
+    Where a packet is diverted. Takes one of "source" "every-switch". Default from: ours; every-switch is the
+    artifact's. Default: "source".
+    """
+
+    first_hop: Literal["port", "switch"] | None = None
+    """
+    What the first switch of a Dragonfly draws from for the Valiant path. Takes one of "port" "switch".
+    Default from: as valiant. Default: "port".
+    """
+
+    knowledge: Literal["local", "global"] | None = None
+    """
+    Which queues the switch knows. Takes one of "local" "global". Default from: Spritz §V-A: UGAL-L. Default:
+    "local".
+    """
+
+    snapshot_interval: str | None = None
+    """
+    Time between two snapshots of all queues for `global`; a snapshot is read one interval after it was taken.
+    auto: the longest delay between two switches, latency included, below which it must not be. Takes "auto"
+    or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: one link delay. Default: "auto".
+    """
+
+
+class Valiant(Part):
+    """Over a random intermediate group (Dragonfly) or switch (Slim Fly), then minimal."""
+
+    _table: ClassVar[str] = "load_balancer.valiant"
+    _kind: ClassVar[str | None] = "valiant"
+    _keys: ClassVar[dict[str, str]] = {
+        "first_hop": "first_hop",
+    }
+
+    first_hop: Literal["port", "switch"] | None = None
+    """
+    What the first switch of a Dragonfly draws from where the packet leaves its group. Takes one of "port"
+    "switch". Default from: Spritz §V-A: direct global links have a higher probability; `switch` is the
+    artifact's. Default: "port".
+    """
+
+
+class LoadBalancer(Part):
+    """A pair of schemes by name, or both sides, with the parameters of any."""
+
+    _table: ClassVar[str] = "load_balancer"
+    _keys: ClassVar[dict[str, str]] = {
+        "ar": "ar",
+        "bitmap": "bitmap",
+        "co_prime": "co-prime",
+        "coarse_guided": "coarse-guided",
+        "conga": "conga",
+        "conweave": "conweave",
+        "drill": "drill",
+        "ecmp": "ecmp",
+        "ev_index": "ev-index",
+        "flicr": "flicr",
+        "flowbender": "flowbender",
+        "flowlet": "flowlet",
+        "hf2t": "hf2t",
+        "hopper": "hopper",
+        "host": "host",
+        "letflow": "letflow",
+        "minimal": "minimal",
+        "mixed": "mixed",
+        "ops": "ops",
+        "plb": "plb",
+        "prime": "prime",
+        "qp_spray": "qp-spray",
+        "random": "random",
+        "reps": "reps",
+        "rr": "rr",
+        "scheme": "scheme",
+        "source_guided": "source-guided",
+        "spritz_coarse": "spritz-coarse",
+        "spritz_scout": "spritz-scout",
+        "spritz_spray": "spritz-spray",
+        "switch": "switch",
+        "ugal": "ugal",
+        "valiant": "valiant",
+    }
+    _nested: ClassVar[dict[str, str]] = {
+        "ar": "Ar",
+        "bitmap": "Bitmap",
+        "co_prime": "CoPrime",
+        "coarse_guided": "CoarseGuided",
+        "conga": "Conga",
+        "conweave": "Conweave",
+        "drill": "Drill",
+        "ecmp": "Ecmp",
+        "ev_index": "EvIndex",
+        "flicr": "Flicr",
+        "flowbender": "Flowbender",
+        "flowlet": "Flowlet",
+        "hf2t": "Hf2t",
+        "hopper": "Hopper",
+        "letflow": "Letflow",
+        "minimal": "Minimal",
+        "mixed": "Mixed",
+        "ops": "Ops",
+        "plb": "Plb",
+        "prime": "Prime",
+        "qp_spray": "QpSpray",
+        "random": "Random",
+        "reps": "Reps",
+        "rr": "Rr",
+        "source_guided": "SourceGuided",
+        "spritz_coarse": "SpritzCoarse",
+        "spritz_scout": "SpritzScout",
+        "spritz_spray": "SpritzSpray",
+        "ugal": "Ugal",
+        "valiant": "Valiant",
+    }
+
+    ar: Ar | None = None
+    """adaptive routing: the least local queue of all next hops"""
+
+    bitmap: Bitmap | None = None
+    """masked round robin that passes over paths with a penalty count (STrack-like)"""
+
+    co_prime: CoPrime | None = None
+    """PRIME's pseudo-random round robin without its congestion history"""
+
+    coarse_guided: CoarseGuided | None = None
+    """the first switch picks a path of the category that the host's VLAN tag names"""
+
+    conga: Conga | None = None
+    """flowlets take the path whose most congested link is least so, as other leaves report it"""
+
+    conweave: Conweave | None = None
+    """leaves move running flows off slow paths and put their packets back into order"""
+
+    drill: Drill | None = None
+    """the shortest local queue of some random next hops and the best remembered"""
+
+    ecmp: Ecmp | None = None
+    """hash of flow and tag, with a seed per switch"""
+
+    ev_index: EvIndex | None = None
+    """this tier's part of the multi-part entropy value names the uplink"""
+
+    flicr: Flicr | None = None
+    """one path at a time, drawn by weight, left when a round trip was congested"""
+
+    flowbender: Flowbender | None = None
+    """a flow changes its tag when too many ACKs of a round trip were marked (or late)"""
+
+    flowlet: Flowlet | None = None
+    """a new random path after every pause of the sender"""
+
+    hf2t: Hf2t | None = None
+    """holds a few packets back so that flowlet switches see more flowlets"""
+
+    hopper: Hopper | None = None
+    """moves a flow to a better path that it has probed when its round trips grow"""
+
+    host: Literal[
+        "ecmp",
+        "ops",
+        "rr",
+        "reps",
+        "bitmap",
+        "mixed",
+        "plb",
+        "flowbender",
+        "flowlet",
+        "co-prime",
+        "prime",
+        "hopper",
+        "hf2t",
+        "qp-spray",
+        "flicr",
+        "spritz-scout",
+        "spritz-spray",
+        "spritz-coarse",
+    ] | None = None
+    """A host-side scheme."""
+
+    letflow: Letflow | None = None
+    """a random path for every flowlet, chosen at the sender's leaf"""
+
+    minimal: Minimal | None = None
+    """static minimal routing on a Dragonfly or a Slim Fly"""
+
+    mixed: Mixed | None = None
+    """recycles entropy values that came back clean, else picks by bitmap"""
+
+    ops: Ops | None = None
+    """a fresh entropy value for every packet, blind to congestion"""
+
+    plb: Plb | None = None
+    """a flow moves to a random path after congested round trips"""
+
+    prime: Prime | None = None
+    """pseudo-random round robin over all paths, passing over paths with recent congestion"""
+
+    qp_spray: QpSpray | None = None
+    """chunks in turn over a few queue pairs with fixed paths (NCCL)"""
+
+    random: Random | None = None
+    """a uniformly random next hop for every packet"""
+
+    reps: Reps | None = None
+    """reuses entropy values whose packets came back unmarked"""
+
+    rr: Rr | None = None
+    """the next hops in turn, packet by packet"""
+
+    scheme: str | None = None
+    """A pair by name, or `host+switch`."""
+
+    source_guided: SourceGuided | None = None
+    """the first two switches of a Dragonfly or a Slim Fly forward by the entropy value"""
+
+    spritz_coarse: SpritzCoarse | None = None
+    """Scout's feedback over categories of paths, tagged by VLAN"""
+
+    spritz_scout: SpritzScout | None = None
+    """explores paths by weight and holds to the fastest that is good"""
+
+    spritz_spray: SpritzSpray | None = None
+    """recycles paths that came back unmarked, else draws them by weight"""
+
+    switch: Literal[
+        "ecmp",
+        "ev-index",
+        "ar",
+        "drill",
+        "letflow",
+        "conga",
+        "conweave",
+        "rr",
+        "random",
+        "source-guided",
+        "coarse-guided",
+        "minimal",
+        "valiant",
+        "ugal",
+    ] | None = None
+    """A switch-side scheme."""
+
+    ugal: Ugal | None = None
+    """the minimal path, or a random Valiant path where less waits there"""
+
+    valiant: Valiant | None = None
+    """over a random intermediate group (Dragonfly) or switch (Slim Fly), then minimal"""

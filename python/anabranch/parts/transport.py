@@ -1,0 +1,708 @@
+"""Transports and congestion controls. Written by `python/generate.py` from the simulator's declarations; do not edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from .._part import Part
+
+
+class Dctcp(Part):
+    """DCTCP as in MPRDMA, with QuickAdapt and FastIncrease."""
+
+    _table: ClassVar[str] = "transport.dctcp"
+    _keys: ClassVar[dict[str, str]] = {
+        "decrease": "decrease",
+        "ecn_gate": "ecn_gate",
+        "ecn_threshold": "ecn_threshold",
+        "ewma_gain": "ewma_gain",
+        "fast_increase": "fast_increase",
+        "fast_increase_base": "fast_increase_base",
+        "fast_increase_delay": "fast_increase_delay",
+        "fast_increase_gain": "fast_increase_gain",
+        "increase": "increase",
+        "quick_adapt": "quick_adapt",
+        "quick_adapt_period": "quick_adapt_period",
+    }
+
+    decrease: float | None = None
+    """
+    Part of the bytes acknowledged with a mark by which the window shrinks. Takes a number. Default from:
+    MPRDMA; specification 7.4. Default: 0.5.
+    """
+
+    ecn_gate: bool | None = None
+    """
+    Whether marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
+    Default from: ours: plain MPRDMA; on in the REPS artifact (specification 7.4). Default: false.
+    """
+
+    ecn_threshold: float | None = None
+    """
+    Average of the marks above which they shrink the window. Takes a number. Default from: specification 7.4:
+    0.25 to 0.3. Default: 0.25.
+    """
+
+    ewma_gain: float | None = None
+    """Gain of that average, per packet. Takes a number. Default from: specification 7.4. Default: 0.125."""
+
+    fast_increase: bool | None = None
+    """
+    Whether FastIncrease grows the window on an idle path. Takes true or false. Default from: Spritz §IV-C.
+    Default: true.
+    """
+
+    fast_increase_base: Literal["longest", "own"] | None = None
+    """
+    Which base RTT that delay is counted from. Takes one of "longest" "own". Default from: Spritz §V-A: the
+    same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4). Default:
+    "longest".
+    """
+
+    fast_increase_delay: str | None = None
+    """
+    Largest queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
+    s). Default from: specification 7.4. Default: "1us".
+    """
+
+    fast_increase_gain: float | None = None
+    """
+    Bytes that FastIncrease adds per acknowledged byte. Takes a number. Default from: specification 7.4: 1 in
+    the tuned artifact, 2 in the first version of SMaRTT. Default: 1.0.
+    """
+
+    increase: float | None = None
+    """
+    Packets by which a window of clean acknowledgements grows the window. Takes a number. Default from:
+    MPRDMA; specification 7.4. Default: 1.0.
+    """
+
+    quick_adapt: bool | None = None
+    """
+    Whether QuickAdapt sets the window after trims and timeouts. Takes true or false. Default from: Spritz
+    §IV-C. Default: true.
+    """
+
+    quick_adapt_period: float | None = None
+    """
+    Measurement period of QuickAdapt in base RTTs. Takes a number. Default from: specification 7.4. Default:
+    1.5.
+    """
+
+
+class Nscc(Part):
+    """Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt."""
+
+    _table: ClassVar[str] = "transport.nscc"
+    _keys: ClassVar[dict[str, str]] = {
+        "adjust_packets": "adjust_packets",
+        "delay_gain": "delay_gain",
+        "eta": "eta",
+        "fair": "fair",
+        "fast_increase": "fast_increase",
+        "fast_increase_delay": "fast_increase_delay",
+        "gamma": "gamma",
+        "max_decrease": "max_decrease",
+        "proportional": "proportional",
+        "quick_adapt_gate": "quick_adapt_gate",
+        "quick_adapt_threshold": "quick_adapt_threshold",
+        "target_delay": "target_delay",
+    }
+
+    adjust_packets: int | None = None
+    """
+    Full packets after which the increase is applied, where a base RTT has not passed before. Takes a whole
+    number, zero or more. Default from: specification 7.6. Default: 8.
+    """
+
+    delay_gain: float | None = None
+    """Gain of the average delay. Takes a number. Default from: specification 7.6. Default: 0.0125."""
+
+    eta: float | None = None
+    """Gain of the increase once per RTT. Takes a number. Default from: specification 7.6. Default: 0.15."""
+
+    fair: float | None = None
+    """Gain of the fair increase. Takes a number. Default from: specification 7.6. Default: 5.0."""
+
+    fast_increase: float | None = None
+    """
+    Gain of FastIncrease per acknowledged byte, before scaling to the network. Takes a number. Default from:
+    specification 7.6. Default: 0.25.
+    """
+
+    fast_increase_delay: str | None = None
+    """
+    Queueing delay from which on a path is not idle for FastIncrease. Takes a time such as "1us" (ps, ns, us,
+    ms, s). Default from: specification 7.6. Default: "1us".
+    """
+
+    gamma: float | None = None
+    """
+    Strength of the multiplicative decrease. Takes a number. Default from: specification 7.6. Default: 0.8.
+    """
+
+    max_decrease: float | None = None
+    """
+    Least factor of a multiplicative decrease. Takes a number. Default from: specification 7.6. Default: 0.5.
+    """
+
+    proportional: float | None = None
+    """Gain of the proportional increase. Takes a number. Default from: specification 7.6. Default: 4.0."""
+
+    quick_adapt_gate: int | None = None
+    """
+    QuickAdapt fires only where less than the largest window over two to this power got through. Takes a whole
+    number, zero or more. Default from: specification 7.6. Default: 3.
+    """
+
+    quick_adapt_threshold: float | None = None
+    """
+    Delay in targets above which QuickAdapt may fire without a loss. Takes a number. Default from:
+    specification 7.6. Default: 4.0.
+    """
+
+    target_delay: Literal["auto"] | float | None = None
+    """
+    Target queueing delay in base RTTs. `auto`: 0.75 where switches trim, else 1. Takes "auto" or a number.
+    Default from: specification 7.6; 1 without trimming as in Ultra Ethernet's public simulator. Default:
+    "auto".
+    """
+
+
+class Smartt(Part):
+    """SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease."""
+
+    _table: ClassVar[str] = "transport.smartt"
+    _keys: ClassVar[dict[str, str]] = {
+        "ecn_gate": "ecn_gate",
+        "ecn_threshold": "ecn_threshold",
+        "ewma_gain": "ewma_gain",
+        "fair_decrease": "fair_decrease",
+        "fair_increase": "fair_increase",
+        "fast_increase": "fast_increase",
+        "fast_increase_delay": "fast_increase_delay",
+        "fast_increase_gain": "fast_increase_gain",
+        "multiplicative_decrease": "multiplicative_decrease",
+        "multiplicative_increase": "multiplicative_increase",
+        "quick_adapt": "quick_adapt",
+        "quick_adapt_period": "quick_adapt_period",
+        "target_rtt": "target_rtt",
+    }
+
+    ecn_gate: bool | None = None
+    """
+    Whether marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
+    Default from: specification 7.4: on by default in the REPS artifact. Default: true.
+    """
+
+    ecn_threshold: float | None = None
+    """
+    Average of the marks above which they shrink the window. Takes a number. Default from: specification 7.4:
+    0.25 to 0.3. Default: 0.25.
+    """
+
+    ewma_gain: float | None = None
+    """Gain of that average, per packet. Takes a number. Default from: specification 7.4. Default: 0.125."""
+
+    fair_decrease: float | None = None
+    """
+    Fair decrease: bytes per acknowledged byte at a window of one BDP. Takes a number. Default from:
+    specification 7.4: tuned artifact; 0.8 in the paper. Default: 0.5.
+    """
+
+    fair_increase: float | None = None
+    """
+    Fair increase: share of a BDP that a window of unmarked acknowledgements adds. Takes a number. Default
+    from: specification 7.4: tuned artifact; 0.006 in the paper. Default: 0.02.
+    """
+
+    fast_increase: bool | None = None
+    """
+    Whether FastIncrease grows the window on an idle path. Takes true or false. Default from: specification
+    7.5. Default: true.
+    """
+
+    fast_increase_delay: str | None = None
+    """
+    Largest queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
+    s). Default from: specification 7.4. Default: "1us".
+    """
+
+    fast_increase_gain: float | None = None
+    """
+    Bytes that FastIncrease adds per acknowledged byte. Takes a number. Default from: specification 7.4: tuned
+    artifact; 2 in the paper. Default: 1.0.
+    """
+
+    multiplicative_decrease: float | None = None
+    """
+    Gain of the decrease in proportion to the distance from the target. Takes a number. Default from:
+    specification 7.4: tuned artifact; 2 in the paper. Default: 1.0.
+    """
+
+    multiplicative_increase: float | None = None
+    """
+    Gain of the increase in proportion to the distance from the target. Takes a number. Default from:
+    specification 7.4. Default: 2.0.
+    """
+
+    quick_adapt: bool | None = None
+    """
+    Whether QuickAdapt sets the window after trims and timeouts. Takes true or false. Default from:
+    specification 7.5. Default: true.
+    """
+
+    quick_adapt_period: float | None = None
+    """
+    Measurement period of QuickAdapt in base RTTs. Takes a number. Default from: specification 7.4. Default:
+    1.5.
+    """
+
+    target_rtt: float | None = None
+    """Target round trip in base RTTs. Takes a number. Default from: specification 7.4. Default: 1.5."""
+
+
+class Dcqcn(Part):
+    """DCQCN: a rate that falls with congestion notifications and recovers by timers."""
+
+    _table: ClassVar[str] = "transport.dcqcn"
+    _keys: ClassVar[dict[str, str]] = {
+        "alpha_interval": "alpha_interval",
+        "clamp_target": "clamp_target",
+        "decrease_interval": "decrease_interval",
+        "fast_recovery": "fast_recovery",
+        "g": "g",
+        "min_rate": "min_rate",
+        "rate_ai": "rate_ai",
+        "rate_hai": "rate_hai",
+        "rp_timer": "rp_timer",
+    }
+
+    alpha_interval: str | None = None
+    """
+    Interval at which `alpha` is updated. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    specification 17.3. Default: "1us".
+    """
+
+    clamp_target: bool | None = None
+    """
+    Whether every cut makes the rate before it the target; else only the first after an increase. Takes true
+    or false. Default from: specification 17.3. Default: false.
+    """
+
+    decrease_interval: str | None = None
+    """
+    Interval at which the rate may be cut. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    specification 17.3. Default: "4us".
+    """
+
+    fast_recovery: int | None = None
+    """
+    Steps of fast recovery before the target rises. Takes a whole number, zero or more. Default from:
+    specification 17.3. Default: 1.
+    """
+
+    g: float | None = None
+    """
+    Gain of the moving average `alpha`. Takes a number. Default from: specification 17.3: 1/256. Default:
+    0.00390625.
+    """
+
+    min_rate: str | None = None
+    """
+    The least rate. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: specification
+    17.3. Default: "100Mbps".
+    """
+
+    rate_ai: str | None = None
+    """
+    Additive increase of the target; auto: 1/2500 of the NIC's rate. Takes "auto" or a rate such as "400Gbps"
+    (bps, Kbps, Mbps, Gbps, Tbps). Default from: specification 17.3: 40 Mb/s at 100 Gb/s. Default: "auto".
+    """
+
+    rate_hai: str | None = None
+    """
+    Hyper increase of the target; auto: 1/1000 of the NIC's rate. Takes "auto" or a rate such as "400Gbps"
+    (bps, Kbps, Mbps, Gbps, Tbps). Default from: specification 17.3: 100 Mb/s at 100 Gb/s. Default: "auto".
+    """
+
+    rp_timer: str | None = None
+    """
+    Time after the last cut, and between steps, at which the rate is raised. Takes a time such as "1us" (ps,
+    ns, us, ms, s). Default from: specification 17.3. Default: "300us".
+    """
+
+
+class Swift(Part):
+    """Swift: a window moved by delay."""
+
+    _table: ClassVar[str] = "transport.swift"
+    _keys: ClassVar[dict[str, str]] = {
+        "ai": "ai",
+        "beta": "beta",
+        "fs_max_cwnd": "fs_max_cwnd",
+        "fs_min_cwnd": "fs_min_cwnd",
+        "fs_range": "fs_range",
+        "max_mdf": "max_mdf",
+        "min_cwnd": "min_cwnd",
+        "target_queueing": "target_queueing",
+    }
+
+    ai: float | None = None
+    """
+    Packets by which the window grows per round trip below the target. Takes a number. Default from:
+    specification 7.8. Default: 1.0.
+    """
+
+    beta: float | None = None
+    """
+    Strength of the decrease above the target. Takes a number. Default from: specification 7.8. Default: 0.8.
+    """
+
+    fs_max_cwnd: float | None = None
+    """
+    Window in packets from which on it is zero. Takes a number. Default from: specification 7.8. Default:
+    100.0.
+    """
+
+    fs_min_cwnd: float | None = None
+    """
+    Window in packets at which that part is largest. Takes a number. Default from: specification 7.8. Default:
+    0.1.
+    """
+
+    fs_range: float | None = None
+    """
+    Largest part of the target that depends on the window, in base round trips. Takes a number. Default from:
+    specification 7.8. Default: 5.0.
+    """
+
+    max_mdf: float | None = None
+    """
+    Largest share that one decrease, or a timeout, takes away. Takes a number. Default from: specification
+    7.8. Default: 0.5.
+    """
+
+    min_cwnd: float | None = None
+    """Least window in packets. Takes a number. Default from: ours. Default: 0.001."""
+
+    target_queueing: str | None = None
+    """
+    Target delay above the base round trip, whatever the window; auto: a quarter of the base round trip. Takes
+    "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: stands for Swift's allowance per
+    hop, which is not given. Default: "auto".
+    """
+
+
+class TcpLike(Part):
+    """
+    A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.
+    """
+
+    _table: ClassVar[str] = "transport.tcp-like"
+    _keys: ClassVar[dict[str, str]] = {
+        "ack_every": "ack_every",
+        "burst": "burst",
+        "burst_share": "burst_share",
+        "delayed_ack": "delayed_ack",
+        "g": "g",
+        "initial_window": "initial_window",
+    }
+
+    ack_every: int | None = None
+    """
+    Full packets per delayed acknowledgement. Takes a whole number, zero or more. Default from: specification
+    7.9. Default: 2.
+    """
+
+    burst: str | None = None
+    """
+    Most bytes released back to back (segmentation offload). Takes a size such as "4MiB" (B, kB, KiB, MB, MiB,
+    GB, GiB, TB, TiB). Default from: specification 7.9. Default: "64kB".
+    """
+
+    burst_share: float | None = None
+    """
+    A new burst waits until it may be this share of the window. Takes a number. Default from: ours: Linux'
+    tcp_tso_win_divisor of 3. Default: 0.3333333333333333.
+    """
+
+    delayed_ack: str | None = None
+    """
+    An acknowledgement waits for this at most. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    specification 7.9. Default: "500us".
+    """
+
+    g: float | None = None
+    """Gain of DCTCP's share of marks. Takes a number. Default from: DCTCP, SIGCOMM 2010. Default: 0.0625."""
+
+    initial_window: int | None = None
+    """
+    Window in packets at the start. Takes a whole number, zero or more. Default from: RFC 6928. Default: 10.
+    """
+
+
+class Uet(Part):
+    """The transport `uet`."""
+
+    _table: ClassVar[str] = "transport"
+    _kind: ClassVar[str | None] = "uet"
+    _keys: ClassVar[dict[str, str]] = {
+        "ack_ecn": "ack_ecn",
+        "ack_entropy": "ack_entropy",
+        "ack_every": "ack_every",
+        "ack_on_filled_hole": "ack_on_filled_hole",
+        "ack_on_mark": "ack_on_mark",
+        "ack_size": "ack_size",
+        "congestion_control": "congestion_control",
+        "dctcp": "dctcp",
+        "early_loss": "early_loss",
+        "header": "header",
+        "last_hop_trims": "last_hop_trims",
+        "min_rto": "min_rto",
+        "mtu": "mtu",
+        "nscc": "nscc",
+        "rto": "rto",
+        "rto_rule": "rto_rule",
+        "smartt": "smartt",
+        "window": "window",
+    }
+    _nested: ClassVar[dict[str, str]] = {
+        "dctcp": "Dctcp",
+        "nscc": "Nscc",
+        "smartt": "Smartt",
+    }
+
+    ack_ecn: Literal["own", "any"] | None = None
+    """
+    What the ECN bit of an acknowledgement says. Takes one of "own" "any". Default from: specification 7.10.
+    Default: "own".
+    """
+
+    ack_entropy: Literal["echo", "fresh"] | None = None
+    """
+    Which entropy value an acknowledgement is hashed by on its own way; switches that read multi-part values
+    or guide packets do not hash it. Takes one of "echo" "fresh". Default from: specification 4: control
+    packets by the hash of their flow; `fresh` is ours. Default: "echo".
+    """
+
+    ack_every: int | None = None
+    """
+    Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go
+    on asks for one at once. Takes a whole number, zero or more. Default from: specification 7.10; 16 KiB of
+    packets in Ultra Ethernet's public simulator. Default: 4.
+    """
+
+    ack_on_filled_hole: Literal["requested", "every"] | None = None
+    """
+    Which packet that closes a hole in the sequence is acknowledged at once. Takes one of "requested" "every".
+    Default from: specification 7.10, after Ultra Ethernet's public simulator. Default: "requested".
+    """
+
+    ack_on_mark: Literal["change", "every"] | None = None
+    """
+    Which marked packet is acknowledged at once. Takes one of "change" "every". Default from: specification
+    7.10; every one in Ultra Ethernet's public simulator. Default: "change".
+    """
+
+    ack_size: str | None = None
+    """
+    Bytes of an acknowledgement (ACK or NACK) on the wire. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB,
+    GB, GiB, TB, TiB). Default from: specification 1. Default: "64B".
+    """
+
+    congestion_control: Literal["dctcp", "smartt", "nscc", "none"] | None = None
+    """
+    Which rule moves the window. Takes one of "dctcp" "smartt" "nscc" "none". Default from: ours: PRIME does
+    not name it (specification 5.4); Spritz uses dctcp. Default: "nscc".
+    """
+
+    dctcp: Dctcp | None = None
+    """DCTCP as in MPRDMA, with QuickAdapt and FastIncrease."""
+
+    early_loss: str | None = None
+    """
+    A packet counts as lost once one of the same tag that left this much later has been acknowledged: for
+    networks that do not trim, where packets of a tag keep their order. `never`: NACKs and timeouts alone
+    tell. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours, after RFC 8985
+    (RACK), per path; specification 7.10 knows NACKs and timeouts. Default: "never".
+    """
+
+    header: str | None = None
+    """
+    Header bytes of a data packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
+    Default from: specification 9.4: 4160 B on the wire. Default: "64B".
+    """
+
+    last_hop_trims: Literal["blame", "ignore"] | None = None
+    """
+    What the load balancer hears of a packet that was trimmed at its last hop. Takes one of "blame" "ignore".
+    Default from: PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours. Default: "blame".
+    """
+
+    min_rto: str | None = None
+    """
+    Least value of an automatic timeout. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours;
+    100 us on Dragonfly and Slim Fly (specification 7.10). Default: "0us".
+    """
+
+    mtu: str | None = None
+    """
+    Payload bytes of a full packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
+    Default from: Spritz Table II; specification 9.4: 4160 B on the wire. Default: "4KiB".
+    """
+
+    nscc: Nscc | None = None
+    """Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt."""
+
+    rto: str | None = None
+    """
+    Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at
+    least two base RTTs and `min_rto`. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from:
+    specification 7.10; the bound of two base RTTs is ours. Default: "auto".
+    """
+
+    rto_rule: Literal["fixed", "measured"] | None = None
+    """
+    What the timeout follows; where it is measured, `rto` is its least value. Takes one of "fixed" "measured".
+    Default from: specification 7.10; measured: RFC 6298, for real networks. Default: "fixed".
+    """
+
+    smartt: Smartt | None = None
+    """SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease."""
+
+    window: str | None = None
+    """
+    Initial and largest window in bytes on the wire; at least one packet. Takes a size such as "64KiB" or a
+    multiple of the BDP such as "1.5bdp". Default from: Spritz §V: 1.5 BDP. Default: "1.5bdp".
+    """
+
+
+class Roce(Part):
+    """The transport `roce`."""
+
+    _table: ClassVar[str] = "transport"
+    _kind: ClassVar[str | None] = "roce"
+    _keys: ClassVar[dict[str, str]] = {
+        "ack_size": "ack_size",
+        "congestion_control": "congestion_control",
+        "dcqcn": "dcqcn",
+        "header": "header",
+        "irn_rule": "irn_rule",
+        "mtu": "mtu",
+        "nack_interval": "nack_interval",
+        "ooo_window": "ooo_window",
+        "pace_in_nanoseconds": "pace_in_nanoseconds",
+        "rate_on_path_change": "rate_on_path_change",
+        "recovery": "recovery",
+        "rto": "rto",
+        "rto_high": "rto_high",
+        "rto_low": "rto_low",
+        "swift": "swift",
+        "tcp_like": "tcp-like",
+        "window": "window",
+    }
+    _nested: ClassVar[dict[str, str]] = {
+        "dcqcn": "Dcqcn",
+        "swift": "Swift",
+        "tcp_like": "TcpLike",
+    }
+
+    ack_size: str | None = None
+    """
+    Bytes of an answer (ACK, NACK) on the wire. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB,
+    TiB). Default from: specification 17.2. Default: "60B".
+    """
+
+    congestion_control: Literal["dcqcn", "swift", "tcp-like", "none"] | None = None
+    """
+    What moves rate or window. Takes one of "dcqcn" "swift" "tcp-like" "none". Default from: Hopper §4.1.1;
+    specification 17.3. Default: "dcqcn".
+    """
+
+    dcqcn: Dcqcn | None = None
+    """DCQCN: a rate that falls with congestion notifications and recovers by timers."""
+
+    header: str | None = None
+    """
+    Header bytes of a data packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
+    Default from: specification 17.2. Default: "48B".
+    """
+
+    irn_rule: Literal["irn", "recorded"] | None = None
+    """
+    What IRN takes for lost. Takes one of "irn" "recorded". Default from: IRN (SIGCOMM 2018) section 3.1;
+    specification 17.3 for the recorded model. Default: "irn".
+    """
+
+    mtu: str | None = None
+    """
+    Payload bytes of a full packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
+    Default from: specification 17.2. Default: "1kB".
+    """
+
+    nack_interval: str | None = None
+    """
+    Least time between two NACKs for the same packet. Takes a time such as "1us" (ps, ns, us, ms, s). Default
+    from: specification 17.3. Default: "4us".
+    """
+
+    ooo_window: int | None = None
+    """
+    Packets that may be early without complaint, with `irn-extended`. Takes a whole number, zero or more.
+    Default from: Hopper §4.1.1. Default: 30.
+    """
+
+    pace_in_nanoseconds: bool | None = None
+    """
+    Whether the time between two packets of a flow is cut to whole nanoseconds. Takes true or false. Default
+    from: ours; specification 17.2 for the recorded model. Default: false.
+    """
+
+    rate_on_path_change: Literal["keep", "fresh"] | None = None
+    """
+    What becomes of a flow's rate (DCQCN) or window (Swift) when its path tag changes. With "fresh" every path
+    is a queue pair of its own that starts at line rate, and notifications of the path that was left count no
+    more. For schemes that move flows; one that sprays packets has no congestion control with it. Takes one of
+    "keep" "fresh". Default from: ours: Hopper's simulations build on ConWeave's, where a flow is one queue
+    pair; section 3.3 ("starts using the corresponding QP") reads as fresh. Default: "keep".
+    """
+
+    recovery: Literal["irn", "irn-extended", "go-back-n"] | None = None
+    """
+    How losses are repaired. Takes one of "irn" "irn-extended" "go-back-n". Default from: Hopper §4.1.1;
+    specification 7.3. Default: "irn".
+    """
+
+    rto: str | None = None
+    """
+    Retransmission timeout of go-back-N. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default
+    from: specification 17.3. Default: "4ms".
+    """
+
+    rto_high: str | None = None
+    """
+    Retransmission timeout of IRN with more in flight. Takes a time such as "1us" (ps, ns, us, ms, s). Default
+    from: specification 17.3. Default: "320us".
+    """
+
+    rto_low: str | None = None
+    """
+    Retransmission timeout of IRN with up to three packets in flight. Takes a time such as "1us" (ps, ns, us,
+    ms, s). Default from: specification 17.3. Default: "100us".
+    """
+
+    swift: Swift | None = None
+    """Swift: a window moved by delay."""
+
+    tcp_like: TcpLike | None = None
+    """
+    A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.
+    """
+
+    window: str | None = None
+    """
+    Most payload bytes in flight; auto: one BDP with IRN and `tcp-like`, no limit with go-back-N. Takes "auto"
+    or a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification 7.3: the
+    BDP cap of IRN. Default: "auto".
+    """

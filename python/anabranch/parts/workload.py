@@ -1,0 +1,1027 @@
+"""Workloads. Written by `python/generate.py` from the simulator's declarations; do not edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from .._part import Part
+
+
+class Poisson(Part):
+    """Flows of random sizes to random receivers, in a Poisson process per host."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "poisson"
+    _keys: ClassVar[dict[str, str]] = {
+        "class_": "class",
+        "destinations": "destinations",
+        "duration": "duration",
+        "hosts": "hosts",
+        "load": "load",
+        "load_balancer": "load_balancer",
+        "load_reference": "load_reference",
+        "max_flows": "max_flows",
+        "max_senders": "max_senders",
+        "measured": "measured",
+        "name": "name",
+        "sizes": "sizes",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    destinations: Literal["any", "other-leaf", "other-group"] | None = None
+    """
+    Where the receivers are. Takes one of "any" "other-leaf" "other-group". Default from: ConWeave's traffic
+    generator. Default: "any".
+    """
+
+    duration: str | None = None
+    """
+    How long flows are started. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: Spritz §V-B.
+    Default: "1ms".
+    """
+
+    hosts: Literal["all", "rest"] | None = None
+    """
+    Which hosts take part: all, or those that neither send nor receive in the workloads listed before. Takes
+    one of "all" "rest". Default from: ours. Default: "all".
+    """
+
+    load: float | None = None
+    """
+    Payload that is started per time, as a share of the capacity. Takes a number. Default from: Hopper §4.1:
+    0.5 and 0.8. Default: 0.5.
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    load_reference: Literal["host", "network"] | None = None
+    """
+    The capacity that the load is a share of. Takes one of "host" "network". Default from: specification 2.6.
+    Default: "host".
+    """
+
+    max_flows: int | None = None
+    """
+    Most flows that may be expected: a guard for the memory. Takes a whole number, zero or more. Default from:
+    ours: about 2 GB. Default: 20000000.
+    """
+
+    max_senders: int | None = None
+    """
+    Most senders that a receiver has at a time, a flow taking size / NIC rate from its start; 0: no limit.
+    Takes a whole number, zero or more. Default from: specification 12.3: 4 for Spritz's web search, whose
+    number is not given. Default: 0.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    sizes: str | None = None
+    """
+    Flow sizes: a name (`anabranch list workloads`), one size such as "64KiB", or the path of a table. Takes
+    text. Default from: Hopper §4.1, Spritz §V-B. Default: "web-search".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When the processes begin. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "0us".
+    """
+
+
+class Permutation(Part):
+    """Every host sends one message to another one, and receives one."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "permutation"
+    _keys: ClassVar[dict[str, str]] = {
+        "class_": "class",
+        "hosts": "hosts",
+        "load_balancer": "load_balancer",
+        "max_flows": "max_flows",
+        "measured": "measured",
+        "name": "name",
+        "rounds": "rounds",
+        "scope": "scope",
+        "size": "size",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    hosts: Literal["all", "rest"] | None = None
+    """
+    Which hosts take part: all, or those that neither send nor receive in the workloads listed before. Takes
+    one of "all" "rest". Default from: ours; specification 12.3, 12.5: bystanders and backgrounds. Default:
+    "all".
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    max_flows: int | None = None
+    """
+    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
+    ours: about 2 GB. Default: 20000000.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    rounds: int | None = None
+    """
+    Permutations one after the other. Takes a whole number, zero or more. Default from: ours. Default: 1.
+    """
+
+    scope: Literal["any", "other-leaf", "other-group"] | None = None
+    """
+    Where the receivers are. Takes one of "any" "other-leaf" "other-group". Default from: ours. Default:
+    "any".
+    """
+
+    size: str | None = None
+    """
+    Bytes per message. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    Spritz §V-B: 4 MiB. Default: "4MiB".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When the first round starts. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "0us".
+    """
+
+
+class Incast(Part):
+    """Many hosts send to one receiver, or to each of several, at the same time."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "incast"
+    _keys: ClassVar[dict[str, str]] = {
+        "class_": "class",
+        "load_balancer": "load_balancer",
+        "max_flows": "max_flows",
+        "measured": "measured",
+        "name": "name",
+        "receiver_hosts": "receiver_hosts",
+        "receivers": "receivers",
+        "sender_hosts": "sender_hosts",
+        "senders": "senders",
+        "size": "size",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    max_flows: int | None = None
+    """
+    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
+    ours: about 2 GB. Default: 20000000.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    receiver_hosts: list[int] | None = None
+    """
+    The receivers, by host number; empty: random ones. Takes a list, each a whole number, zero or more.
+    Default from: ours. Default: [].
+    """
+
+    receivers: Literal["auto"] | int | None = None
+    """
+    Number of receivers; auto: as many as `receiver_hosts` lists, or 1. Takes "auto" or a whole number, zero
+    or more. Default from: specification 12.3. Default: "auto".
+    """
+
+    sender_hosts: list[int] | None = None
+    """
+    The senders, by host number; empty: random ones. Takes a list, each a whole number, zero or more. Default
+    from: ours. Default: [].
+    """
+
+    senders: Literal["auto"] | int | None = None
+    """
+    Number of senders; auto: as many as `sender_hosts` lists, or 32. Takes "auto" or a whole number, zero or
+    more. Default from: specification 12.3: 32 on Dragonfly. Default: "auto".
+    """
+
+    size: str | None = None
+    """
+    Bytes per message. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    specification 12.3: 4 MiB. Default: "4MiB".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When all messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: specification 12.3.
+    Default: "0us".
+    """
+
+
+class Adversarial(Part):
+    """Pairs of hosts whose default paths share single links of a Dragonfly or a Slim Fly."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "adversarial"
+    _keys: ClassVar[dict[str, str]] = {
+        "class_": "class",
+        "load_balancer": "load_balancer",
+        "measured": "measured",
+        "name": "name",
+        "offset": "offset",
+        "size": "size",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    offset: int | None = None
+    """
+    Dragonfly: how many groups further the receivers are; without effect on Slim Fly. Takes a whole number,
+    zero or more. Default from: specification 12.3: adv_i5. Default: 5.
+    """
+
+    size: str | None = None
+    """
+    Bytes per message. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    Spritz §V-B: 4 MiB. Default: "4MiB".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When all messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: specification 12.3.
+    Default: "0us".
+    """
+
+
+class Microbenchmark(Part):
+    """
+    One monitored flow across a Dragonfly whose groups are congested towards its destination, but for a few.
+    """
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "microbenchmark"
+    _keys: ClassVar[dict[str, str]] = {
+        "background": "background",
+        "background_size": "background_size",
+        "class_": "class",
+        "destination_group": "destination_group",
+        "flows_per_host": "flows_per_host",
+        "free_groups": "free_groups",
+        "lead": "lead",
+        "load_balancer": "load_balancer",
+        "measured": "measured",
+        "name": "name",
+        "part": "part",
+        "placement_seed": "placement_seed",
+        "size": "size",
+        "source_group": "source_group",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    background: Literal["gateway", "through"] | None = None
+    """
+    Where the long flows go. Takes one of "gateway" "through". Default from: ours: the paper's flows are not
+    published; `gateway` is specification 12.4. Default: "through".
+    """
+
+    background_size: str | None = None
+    """
+    Bytes of each long flow. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
+    from: ours: outlasts the monitored flow. Default: "64MiB".
+    """
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    destination_group: Literal["auto"] | int | None = None
+    """
+    Group of the monitored flow's receiver; auto: a random one. Takes "auto" or a whole number, zero or more.
+    Default from: ours. Default: "auto".
+    """
+
+    flows_per_host: int | None = None
+    """
+    Long flows that each host sends to its destination. Takes a whole number, zero or more. Default from:
+    ours: not given. Default: 1.
+    """
+
+    free_groups: int | None = None
+    """
+    Groups without congestion, besides that of the destination. Takes a whole number, zero or more. Default
+    from: specification 12.4. Default: 3.
+    """
+
+    lead: str | None = None
+    """
+    How much earlier than the monitored flow the long flows start. Takes a time such as "1us" (ps, ns, us, ms,
+    s). Default from: specification 12.4. Default: "20us".
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    part: Literal["both", "monitored", "background"] | None = None
+    """
+    Which flows are made. Two workloads with the same keys and seed, one for each part, fit together. Takes
+    one of "both" "monitored" "background". Default from: ours. Default: "both".
+    """
+
+    placement_seed: Literal["auto"] | int | None = None
+    """
+    Seed that draws groups and hosts; auto: that of the run. With a number all seeds of a comparison see the
+    same flows. Takes "auto" or a whole number, zero or more. Default from: ours: the paper's groups are not
+    published. Default: "auto".
+    """
+
+    size: str | None = None
+    """
+    Bytes of the monitored flow. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
+    from: Spritz §V-B: 4 MiB. Default: "4MiB".
+    """
+
+    source_group: Literal["auto"] | int | None = None
+    """
+    Group of the monitored flow's sender; auto: a random one. Takes "auto" or a whole number, zero or more.
+    Default from: ours. Default: "auto".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When the long flows start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "0us".
+    """
+
+
+class AllToAll(Part):
+    """Every rank sends one message to every other, with a window of messages outstanding."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "all-to-all"
+    _keys: ClassVar[dict[str, str]] = {
+        "class_": "class",
+        "load_balancer": "load_balancer",
+        "max_flows": "max_flows",
+        "measured": "measured",
+        "name": "name",
+        "order": "order",
+        "parallel": "parallel",
+        "placement": "placement",
+        "ranks": "ranks",
+        "size": "size",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    max_flows: int | None = None
+    """
+    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
+    ours: about 2 GB. Default: 20000000.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    order: Literal["shifted", "random"] | None = None
+    """
+    In which order a rank serves the others. Takes one of "shifted" "random". Default from: specification
+    12.5. Default: "shifted".
+    """
+
+    parallel: int | None = None
+    """
+    Messages a rank has outstanding at most; 0: all at once. Takes a whole number, zero or more. Default from:
+    ours; Spritz: 4. Default: 0.
+    """
+
+    placement: Literal["packed", "random"] | None = None
+    """
+    Which hosts the ranks are. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
+    "packed".
+    """
+
+    ranks: Literal["all"] | int | None = None
+    """
+    Number of hosts that take part. Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz:
+    128. Default: "all".
+    """
+
+    size: str | None = None
+    """
+    Bytes per message. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    ours. Default: "1MiB".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When the first messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Default: "0us".
+    """
+
+
+class Collective(Part):
+    """AllReduce, all-gather, reduce-scatter or all-to-all, message by message."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "collective"
+    _keys: ClassVar[dict[str, str]] = {
+        "algorithm": "algorithm",
+        "channels": "channels",
+        "class_": "class",
+        "load_balancer": "load_balancer",
+        "max_flows": "max_flows",
+        "measured": "measured",
+        "message_size": "message_size",
+        "name": "name",
+        "order": "order",
+        "parallel": "parallel",
+        "placement": "placement",
+        "ranks": "ranks",
+        "size": "size",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+        "steps": "steps",
+        "trigger": "trigger",
+    }
+
+    algorithm: Literal[
+        "ring-allreduce",
+        "recursive-doubling",
+        "halving-doubling",
+        "ring-all-gather",
+        "ring-reduce-scatter",
+        "all-to-all",
+        "ring",
+    ] | None = None
+    """
+    The schedule of messages ("ring" is short for "ring-allreduce"). Takes one of "ring-allreduce",
+    "recursive-doubling", "halving-doubling", "ring-all-gather", "ring-reduce-scatter", "all-to-all". Default
+    from: specification 12.5; Spritz §V-B. Default: "ring-allreduce".
+    """
+
+    channels: int | None = None
+    """
+    Copies of the schedule side by side, each with its share of the vector. Takes a whole number, zero or
+    more. Default from: ours. Default: 1.
+    """
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    max_flows: int | None = None
+    """
+    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
+    ours: about 2 GB. Default: 20000000.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    message_size: str | None = None
+    """
+    Bytes of every message instead; auto: derived from `size`, rounded up. Takes "auto" or a size such as
+    "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours; Spritz: 4 MiB. Default: "auto".
+    """
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    order: Literal["shifted", "random"] | None = None
+    """
+    All-to-all: in which order a rank serves the others. Takes one of "shifted" "random". Default from:
+    specification 12.5; Spritz's files: random. Default: "shifted".
+    """
+
+    parallel: int | None = None
+    """
+    All-to-all: messages a rank has outstanding at most; 0: all at once. Takes a whole number, zero or more.
+    Default from: ours; Spritz: 4. Default: 0.
+    """
+
+    placement: Literal["packed", "random"] | None = None
+    """
+    Which hosts the ranks are. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
+    "packed".
+    """
+
+    ranks: Literal["all"] | int | None = None
+    """
+    Number of hosts that take part. Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz:
+    128. Default: "all".
+    """
+
+    size: str | None = None
+    """
+    Bytes of the vector of every rank. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
+    Default from: ours. Default: "64MiB".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When the first messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Default: "0us".
+    """
+
+    steps: Literal["auto"] | int | None = None
+    """
+    Steps in sequence; auto: those of the algorithm. More start it over. Takes "auto" or a whole number, zero
+    or more. Default from: specification 12.5; Spritz's files: 255 for a ring of 128. Default: "auto".
+    """
+
+    trigger: Literal["auto"] | Literal["received", "acknowledged"] | None = None
+    """
+    What the next message waits for; auto: received, in an all-to-all acknowledged. Takes "auto" or one of
+    "received" "acknowledged". Default from: specification 12.5; Spritz's files: acknowledged for the ring.
+    Default: "auto".
+    """
+
+
+class TrainingRounds(Part):
+    """Rounds of an AllReduce with a barrier after each."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "training-rounds"
+    _keys: ClassVar[dict[str, str]] = {
+        "class_": "class",
+        "exchange": "exchange",
+        "load_balancer": "load_balancer",
+        "max_flows": "max_flows",
+        "measured": "measured",
+        "name": "name",
+        "ranks": "ranks",
+        "rounds": "rounds",
+        "sizes": "sizes",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    exchange: Literal["direct", "ring", "pairs"] | None = None
+    """
+    Who sends to whom. Takes one of "direct" "ring" "pairs". Default from: Hopper 4.2: each sender transmits
+    data to its corresponding receiver. Default: "pairs".
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    max_flows: int | None = None
+    """
+    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
+    ours: about 2 GB. Default: 20000000.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    ranks: Literal["all"] | int | None = None
+    """
+    Number of ranks. Takes "all" or a number of hosts, 2 or more. Default from: Hopper 4.2: all four clients,
+    and their receivers. Default: 8.
+    """
+
+    rounds: int | None = None
+    """
+    Rounds. Takes a whole number, zero or more. Default from: ours: 51 rounds of four messages are the 204
+    flows of Hopper 4.2. Default: 51.
+    """
+
+    sizes: str | None = None
+    """
+    Message sizes: a name (`anabranch list workloads`), one size such as "100MB", or the path of a table.
+    Takes text. Default from: ours: the sizes of GPT-3's messages are not given. Default: "100MB".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When the first round starts. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "0us".
+    """
+
+
+class WorkloadFile(Part):
+    """The flows of a file: CSV, ConWeave's, htsim's or GOAL."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "file"
+    _keys: ClassVar[dict[str, str]] = {
+        "class_": "class",
+        "format": "format",
+        "load_balancer": "load_balancer",
+        "measured": "measured",
+        "name": "name",
+        "path": "path",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start_at": "start_at",
+        "start_unit": "start_unit",
+    }
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    format: Literal["auto"] | Literal["csv", "conweave", "htsim-cm", "goal"] | None = None
+    """
+    What the file looks like; auto: by its ending, `.csv`, `.cm` or `.goal`. Takes "auto" or one of "csv"
+    "conweave" "htsim-cm" "goal". Default from: ours. Default: "auto".
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    path: str | None = None
+    """
+    The file; a relative path is relative to the scenario's folder. Takes text. Default from: no default: must
+    be given.
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start_at: str | None = None
+    """
+    When the flows start: as in the file, or the first at a time given; auto: ConWeave's at zero, others as in
+    the file. Takes "auto", "file" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "auto".
+    """
+
+    start_unit: Literal["auto"] | Literal["ps", "ns", "us", "ms", "s"] | None = None
+    """
+    The unit of start times; auto: seconds in ConWeave's files, nanoseconds in GOAL schedules, picoseconds in
+    the others. Takes "auto" or one of "ps" "ns" "us" "ms" "s". Default from: specification 14.1, 14.3, 14.5.
+    Default: "auto".
+    """

@@ -1,0 +1,391 @@
+"""
+Figures with matplotlib. Each function takes results or frames and, if wanted, the `Axes` to draw into; it gives the figure with the
+rows that it shows, and both can be saved.
+
+    figure = ab.plot.cdf({"ecmp": run, "prime": other})
+    figure.save("cdf.pdf", "cdf.csv")
+
+`matplotlib.style.use("anabranch.paper")` suits one column of a paper, `"anabranch.slides"` slides.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import ScenarioError, needs
+from ._native import nearest
+from ._result import Comparison, Run
+from ._sweep import Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+    from ._tune import Tuning
+
+Results = Any
+"""A Run, a Comparison, a frame or table with the columns of a run's table, several of them in a list, or by name in a dictionary."""
+
+
+class Figure:
+    """A figure, and the rows that it shows."""
+
+    def __init__(self, axes: Axes, rows: list[dict[str, Any]]) -> None:
+        self.axes = axes
+        self.rows = rows
+        """What is drawn, a dictionary per point."""
+
+    @property
+    def figure(self) -> MatplotlibFigure:
+        """The figure that the axes are in."""
+        figure = self.axes.get_figure(root=True)
+        assert figure is not None
+        return figure
+
+    def save(self, *paths: str | os.PathLike[str]) -> None:
+        """Saves it by what each path ends in: `.pdf`, `.svg`, `.png`, or its rows as `.csv`."""
+        for path in map(Path, paths):
+            if path.suffix == ".csv":
+                with path.open("w", newline="") as file:
+                    writer = csv.DictWriter(file, list(self.rows[0]) if self.rows else [], lineterminator="\n")
+                    writer.writeheader()
+                    writer.writerows(self.rows)
+            elif path.suffix in (".pdf", ".svg", ".png"):
+                # A date would make each file another one.
+                metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix)
+                self.figure.savefig(path, metadata=metadata)
+            else:
+                raise ScenarioError(f"{path}: found the ending {path.suffix!r}, expected .pdf, .svg, .png or .csv", place="paths")
+
+
+def slowdown_by_size(results: Results, *, quantile: float = 0.99, bins: int = 12, ax: Axes | None = None) -> Figure:
+    """A quantile of the slowdown over the size of the flows, in `bins` groups of as many flows each."""
+    import numpy as np
+
+    rows: list[dict[str, Any]] = []
+    axes = _axes(ax)
+    for label, columns in _labelled(results, "flows", ["size_bytes", "slowdown"], counted=True):
+        order = np.argsort(columns["size_bytes"], kind="stable")
+        groups = [group for group in np.array_split(order, bins) if len(group)]
+        for group in groups:
+            sizes, slowdowns = columns["size_bytes"][group], columns["slowdown"][group]
+            rows.append({
+                "label": label, "from_bytes": int(sizes.min()), "to_bytes": int(sizes.max()), "flows": len(group),
+                "quantile": quantile, "slowdown": float(np.quantile(slowdowns, quantile)),
+            })  # fmt: skip
+        own = [row for row in rows if row["label"] == label]
+        axes.plot([row["to_bytes"] for row in own], [row["slowdown"] for row in own], marker="o", label=label)
+    axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel=f"slowdown, {_percent(quantile)}")
+    _plain_ticks(axes.yaxis)
+    _legend(axes)
+    return Figure(axes, rows)
+
+
+def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: Axes | None = None) -> Figure:
+    """The share of flows at or below each value of a column of `flows`; with `tail`, the share above it, on a logarithmic scale."""
+    import numpy as np
+
+    axes, rows = _axes(ax), []
+    for label, columns in _labelled(results, "flows", [column], counted=True):
+        values, counts = np.unique(columns[column], return_counts=True)
+        share = np.cumsum(counts) / counts.sum() if len(values) else values
+        shown = 1.0 - share if tail else share
+        axes.step(values, shown, where="post", label=label)
+        rows += [{"label": label, column: float(v), "share": float(s)} for v, s in zip(values, shown, strict=True)]
+    axes.set(xscale="log", xlabel=column.replace("_", " "), ylabel="share of flows above" if tail else "share of flows")
+    if tail:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1.02)
+    _plain_ticks(axes.xaxis)
+    _legend(axes)
+    return Figure(axes, rows)
+
+
+def links(results: Results, column: str = "utilisation", *, tier: str | None = None, ax: Axes | None = None) -> Figure:
+    """A column of `links` over the links in order of it: how evenly load is spread. Links to hosts are left out unless `tier` names them."""
+    import numpy as np
+
+    axes, rows = _axes(ax), []
+    for label, columns in _labelled(results, "links", ["from", "to", "tier", column]):
+        chosen = columns["tier"] == tier if tier else columns["tier"] != "host"
+        order = np.flatnonzero(chosen)[np.argsort(-columns[column][chosen].astype(float), kind="stable")]
+        axes.plot(np.arange(1, len(order) + 1), columns[column][order].astype(float), label=label)
+        rows += [
+            {"label": label, "rank": rank, "from": columns["from"][i], "to": columns["to"][i], column: float(columns[column][i])}
+            for rank, i in enumerate(order, 1)
+        ]
+    axes.set(xlabel=f"link, by {column.replace('_', ' ')}", ylabel=column.replace("_", " "))
+    axes.set_ylim(bottom=0)
+    _legend(axes)
+    return Figure(axes, rows)
+
+
+def queues(results: Results, column: str = "queue_p99_bytes", *, ax: Axes | None = None) -> Figure:
+    """The share of switch ports whose queue is at or below each length."""
+    import numpy as np
+
+    axes, rows = _axes(ax), []
+    for label, columns in _labelled(results, "links", ["tier", "direction", column]):
+        switch = ~((columns["tier"] == "host") & (columns["direction"] == "up"))
+        values = np.sort(columns[column][switch].astype(float))
+        share = np.arange(1, len(values) + 1) / max(len(values), 1)
+        axes.step(values / 1024, share, where="post", label=label)
+        rows += [{"label": label, column: float(v), "share": float(s)} for v, s in zip(values, share, strict=True)]
+    axes.set(xlabel=f"{column.removesuffix('_bytes').replace('_', ' ')} (KiB)", ylabel="share of switch ports", ylim=(0, 1.02))
+    axes.set_xlim(left=0)
+    _legend(axes)
+    return Figure(axes, rows)
+
+
+def compare(comparison: Comparison | Any, metric: str | None = None, *, workload: str = "all", ax: Axes | None = None) -> Figure:
+    """A metric of a comparison: a bar per load balancer, with its 95 % confidence interval where there are several seeds."""
+    table = comparison.table if isinstance(comparison, Comparison) else comparison
+    metric = metric or (comparison.main_metric if isinstance(comparison, Comparison) else "slowdown_p99")
+    every = _rows(table, ["workload", "scheme", "metric", "unit", "mean", "ci95_low", "ci95_high"])
+    rows = [row for row in every if row["metric"] == metric and row["workload"] == workload and row["mean"] is not None]
+    if not rows:
+        _no_such("metric", metric, {row["metric"] for row in every})
+    axes = _axes(ax)
+    for place, row in enumerate(rows):
+        axes.bar(place, row["mean"], width=0.7, color=f"C{place % 8}")
+        if row["ci95_low"] is not None:
+            below, above = row["mean"] - row["ci95_low"], row["ci95_high"] - row["mean"]
+            axes.errorbar(place, row["mean"], [[below], [above]], color="black", capsize=3, linewidth=1)
+    longest = max(len(str(row["scheme"])) for row in rows)
+    axes.set_xticks(range(len(rows)), [row["scheme"] for row in rows], rotation=30 if longest * len(rows) > 40 else 0)
+    unit = f" ({rows[0]['unit']})" if rows[0]["unit"] else ""
+    axes.set(ylabel=f"{metric.replace('_', ' ')}{unit}")
+    axes.grid(visible=False, axis="x")
+    return Figure(axes, rows)
+
+
+def curves(sweep: Sweep | Any, metric: str = "slowdown_p99", *, key: str | None = None, ax: Axes | None = None) -> Figure:
+    """
+    A metric over a key of a sweep (the first): a line per load balancer and values of the other keys, mean over seeds, the band of
+    its 95 % confidence interval.
+    """
+    table, (key,) = _swept(sweep, key, 1)
+    names = _table(table).column_names
+    others = [name for name in names[: names.index("workload")] if name != key]
+    every = _rows(table, [key, *others, "workload", "scheme", "metric", "unit", "mean", "ci95_low", "ci95_high"])
+    rows = [row for row in every if row["metric"] == metric and row["workload"] == "all" and row["mean"] is not None]
+    if not rows:
+        _no_such("metric", metric, {row["metric"] for row in every})
+    axes = _axes(ax)
+    values = list(dict.fromkeys(row[key] for row in rows))
+    numbers = _numbers(values)
+    places = dict(zip(values, numbers if numbers is not None else range(len(values)), strict=True))
+    varied = [other for other in others if len({row[other] for row in rows}) > 1]
+
+    def label(row: dict[str, Any]) -> str:
+        return ", ".join([row["scheme"], *(f"{_short(other)} = {row[other]}" for other in varied)])
+
+    for name in dict.fromkeys(map(label, rows)):
+        own = sorted((row for row in rows if label(row) == name), key=lambda row: places[row[key]])
+        at = [places[row[key]] for row in own]
+        (line,) = axes.plot(at, [row["mean"] for row in own], marker="o", label=name)
+        if all(row["ci95_low"] is not None for row in own):
+            low, high = [row["ci95_low"] for row in own], [row["ci95_high"] for row in own]
+            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    if numbers is None:
+        axes.set_xticks(range(len(values)), values)
+    unit = f" ({rows[0]['unit']})" if rows[0]["unit"] else ""
+    axes.set(xlabel=_short(key), ylabel=f"{metric.replace('_', ' ')}{unit}")
+    _legend(axes)
+    return Figure(axes, rows)
+
+
+def trials(tuning: Tuning, *, ax: Axes | None = None) -> Figure:
+    """The objective of every trial in order, the best so far as a line."""
+    better = max if tuning.study.direction.name == "MAXIMIZE" else min
+    axes, rows, best = _axes(ax), [], None
+    for trial in tuning.trials:
+        if trial.values is None:
+            continue
+        best = trial.values[0] if best is None else better(best, trial.values[0])
+        rows.append({"trial": trial.number, "value": trial.values[0], "best": best, **trial.parameters})
+    axes.plot([row["trial"] for row in rows], [row["value"] for row in rows], "o", alpha=0.6, label="trial")
+    axes.step([row["trial"] for row in rows], [row["best"] for row in rows], where="post", label="best so far")
+    axes.set(xlabel="trial", ylabel=tuning.objectives[0].replace("_", " "))
+    _legend(axes)
+    return Figure(axes, rows)
+
+
+def heatmap(
+    sweep: Sweep | Any, metric: str = "slowdown_p99", *, scheme: str | None = None, keys: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Figure:  # fmt: skip
+    """A metric over two keys of a sweep, for one load balancer."""
+    table, both = _swept(sweep, list(keys) if keys else None, 2)
+    every = _rows(table, [*both, "workload", "scheme", "metric", "unit", "mean"])
+    schemes = list(dict.fromkeys(row["scheme"] for row in every))
+    scheme = scheme or schemes[0]
+    if scheme not in schemes:
+        _no_such("scheme", scheme, set(schemes))
+    rows = [row for row in every if row["metric"] == metric and row["workload"] == "all" and row["scheme"] == scheme]
+    if not rows:
+        _no_such("metric", metric, {row["metric"] for row in every})
+    down, across = (_sorted(list(dict.fromkeys(row[key] for row in rows))) for key in both)
+    cells = [[float("nan")] * len(across) for _ in down]
+    for row in rows:
+        if row["mean"] is not None:
+            cells[down.index(row[both[0]])][across.index(row[both[1]])] = row["mean"]
+    axes = _axes(ax)
+    image = axes.imshow(cells, origin="lower", aspect="auto")
+    axes.set_xticks(range(len(across)), across)
+    axes.set_yticks(range(len(down)), down)
+    axes.set(xlabel=_short(both[1]), ylabel=_short(both[0]))
+    axes.grid(visible=False)
+    low, high = image.get_clim()
+    for i, line in enumerate(cells):
+        for j, value in enumerate(line):
+            if value == value:
+                bright = high > low and (value - low) / (high - low) > 0.6
+                axes.text(j, i, f"{value:.3g}", ha="center", va="center", color="black" if bright else "white")
+    unit = f" ({rows[0]['unit']})" if rows[0]["unit"] else ""
+    bar = axes.figure.colorbar(image, ax=axes)
+    bar.set_label(f"{metric.replace('_', ' ')}{unit}, {scheme}")
+    return Figure(axes, [{key: row[key] for key in (*both, "scheme", "metric", "mean")} for row in rows])
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise needs("matplotlib", "plot") from None
+    return pyplot.subplots()[1]
+
+
+def _legend(axes: Axes) -> None:
+    if len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend()
+
+
+def _short(key: str) -> str:
+    return key.rsplit(".", 1)[-1].replace("_", " ")
+
+
+def _percent(quantile: float) -> str:
+    return "median" if quantile == 0.5 else f"{100 * quantile:g}th percentile"
+
+
+def _plain_ticks(axis: Any) -> None:
+    """`2` rather than `2 x 10^0` where a logarithmic axis spans little."""
+    from matplotlib.ticker import LogFormatter, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    if low > 0 and high / low < 100 and high < 1e5:
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)) if high / low < 20 else NullFormatter())
+
+
+def _labelled(
+    results: Results, table: str, columns: list[str], *, counted: bool = False
+) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Columns of each of the results as arrays, under a name; with `counted` of the flows in the statistics."""
+    if isinstance(results, Mapping):
+        listed = [(str(label), one) for label, one in results.items()]
+    elif isinstance(results, (list, tuple)):
+        listed = [("", one) for one in results]
+    else:
+        listed = [("", results)]
+    for label, one in listed:
+        if isinstance(one, Comparison):
+            yield from _of_comparison(label, one, table, columns, counted)
+        elif isinstance(one, Run):
+            yield label or f"{one.summary.scheme}", _arrays(one.table(table), columns, counted)
+        else:
+            yield label, _arrays(one, columns, counted)
+
+
+def _of_comparison(
+    label: str, comparison: Comparison, table: str, columns: list[str], counted: bool
+) -> Iterable[tuple[str, dict[str, Any]]]:
+    import numpy as np
+
+    runs = comparison.runs
+    for scheme in dict.fromkeys(scheme for scheme, _ in runs):
+        parts = [_arrays(run.table(table), columns, counted) for (name, _), run in runs.items() if name == scheme]
+        pooled = {column: np.concatenate([part[column] for part in parts]) for column in columns}
+        yield f"{label} {scheme}".strip(), pooled
+
+
+def _table(data: Any) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise needs("pyarrow", "plot") from None
+    if isinstance(data, pyarrow.Table):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return pyarrow.table(data)
+    kind = type(data).__name__
+    raise ScenarioError(f"found a {kind}, expected a result, a frame or a table", place="results")
+
+
+def _arrays(data: Any, columns: list[str], counted: bool) -> dict[str, Any]:
+    import numpy as np
+    import pyarrow
+
+    table = _table(data)
+    for column in columns:
+        if column not in table.column_names:
+            _no_such("column", column, set(table.column_names))
+    if counted and "measured" in table.column_names:
+        table = table.filter(table["measured"])
+    table = table.select(columns).drop_null() if counted else table.select(columns)
+
+    def array(column: str) -> Any:
+        cells = table[column].combine_chunks()
+        numeric = pyarrow.types.is_integer(cells.type) or pyarrow.types.is_floating(cells.type)
+        return cells.to_numpy(zero_copy_only=False) if numeric else np.array(cells.to_pylist(), dtype=object)
+
+    return {column: array(column) for column in columns}
+
+
+def _rows(data: Any, columns: list[str]) -> list[dict[str, Any]]:
+    table = _table(data)
+    for column in columns:
+        if column not in table.column_names:
+            _no_such("column", column, set(table.column_names))
+    rows: list[dict[str, Any]] = table.select(columns).to_pylist()
+    return rows
+
+
+def _no_such(what: str, found: str, known: set[str]) -> None:
+    near = nearest(found, sorted(known))
+    remedy = f"did you mean `{near}`?" if near else None
+    raise ScenarioError(f"there is no {what} `{found}`; there are {', '.join(sorted(known))}", place=what, nearest=near, remedy=remedy)
+
+
+def _swept(sweep: Sweep | Any, wanted: str | list[str] | None, number: int) -> tuple[Any, list[str]]:
+    """The rows of `sweep.csv` and the keys to draw over."""
+    table = sweep.comparison if isinstance(sweep, Sweep) else sweep
+    names = _table(table).column_names
+    keys = names[: names.index("workload")] if "workload" in names else []
+    chosen = [wanted] if isinstance(wanted, str) else wanted or keys[:number]
+    for key in chosen:
+        if key not in keys:
+            _no_such("key", key, set(keys))
+    if len(chosen) != number:
+        raise ScenarioError(f"{number} keys are drawn over; the sweep has {', '.join(keys) or 'none'}", place="keys")
+    return table, list(chosen)
+
+
+def _numbers(values: list[Any]) -> list[float] | None:
+    try:
+        return [float(value) for value in values]
+    except ValueError:
+        return None
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    numbers = _numbers(values)
+    return values if numbers is None else [value for _, value in sorted(zip(numbers, values, strict=True))]

@@ -1,0 +1,101 @@
+"""
+What the package costs, in processor time, as ratios on one machine.
+
+    python python/measure.py [NAME ...]     # overhead, frames, sweep, import
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anabranch as ab
+
+
+def of_children(*words: str, cwd: str) -> float:
+    """Processor time of a command, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, cwd=cwd, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def own(call: Callable[[], object]) -> float:
+    """Processor time of a call, all threads, in seconds."""
+    before = time.process_time()
+    call()
+    return time.process_time() - before
+
+
+def overhead(folder: str) -> None:
+    """The same run by the command and from Python, tables written by both; the least of three."""
+    command = [sys.executable, "-m", "anabranch"]
+    code = "import anabranch as ab, sys; ab.run('permutation-1024', threads=1, out=sys.argv[1], progress=lambda p: None)"
+    rust, python = [], []
+    for turn in range(3):
+        run = of_children(*command, "run", "permutation-1024", "--threads", "1", "--out", f"r{turn}", cwd=folder)
+        # The command draws a page as well, which Python does not.
+        rust.append(run - of_children(*command, "report", f"r{turn}", cwd=folder))
+        python.append(of_children(sys.executable, "-c", code, f"p{turn}", cwd=folder))
+    # The command of the package starts an interpreter too, and so does `report`: what starts it once is added back.
+    start = min(of_children(*command, "--version", cwd=folder) for _ in range(3))
+    ours, theirs = min(python) - start, min(rust)
+    print(f"overhead: a run by the command {theirs:.2f} s, from Python {ours:.2f} s: {100 * (ours / theirs - 1):+.1f} %")
+
+
+def frames(folder: str) -> None:
+    """Flows as a polars frame, against their run and against polars reading the same rows from Parquet."""
+    import polars
+
+    scenario = ab.Scenario("hopper-alicloud").with_({"workload.0.duration": "10ms"})
+    runs: list[ab.Run] = []
+    seconds = own(lambda: runs.append(ab.run(scenario, out=Path(folder) / "alicloud", progress=False)))
+    run = runs[0]
+    first = own(lambda: run.flows.polars())
+    again = min(own(lambda: run.flows.polars()) for _ in range(5))
+    read = min(own(lambda: polars.read_parquet(Path(folder) / "alicloud" / "flows.parquet")) for _ in range(5))
+    print(
+        f"frames: {len(run.flows):,} flows, run {seconds:.1f} s, frame {first * 1e3:.1f} ms ({100 * first / seconds:.3f} %), "
+        f"again {again * 1e3:.2f} ms, polars reads them from Parquet in {read * 1e3:.1f} ms ({first / read:.2f} times)"
+    )
+
+
+def sweep(folder: str) -> None:
+    """A thousand runs of `tiny` with results on disk, and the same again."""
+    def go(name: str, client: object = None) -> None:
+        ab.sweep(
+            "tiny", {"workload.0.size": "1KiB..250KiB:1KiB"}, schemes=["ecmp", "prime"], seeds=2, out=Path(folder) / name,
+            client=client, progress=False,
+        )  # fmt: skip
+
+    first, again = own(lambda: go("thousand")), own(lambda: go("thousand"))
+    print(f"sweep: {first:.2f} ms of processor time per run, tables and figures included; again {again:.3f} ms")
+    code = "import anabranch as ab, sys; ab.sweep('permutation-128', {'workload.0.size': ['8MiB']}, schemes=['ecmp'], seeds=4, threads=int(sys.argv[2]), out=sys.argv[1])"
+    wall = {}
+    for threads in (1, 2):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-c", code, f"wall{threads}", str(threads)], cwd=folder, check=True)
+        wall[threads] = time.monotonic() - began
+    print(f"sweep: four runs on one thread {wall[1]:.1f} s, on two {wall[2]:.1f} s: {wall[2] / wall[1]:.2f}")
+
+
+def start(folder: str) -> None:
+    """`import anabranch`."""
+    code = "import time; b = time.process_time(); import anabranch; print(time.process_time() - b)"
+    taken = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(9)]
+    print(f"import: {min(taken) * 1e3:.1f} ms")
+
+
+if __name__ == "__main__":
+    parts = {"import": start, "overhead": overhead, "frames": frames, "sweep": sweep}
+    chosen = sys.argv[1:] or list(parts)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with tempfile.TemporaryDirectory() as place:
+        for part in chosen:
+            parts[part](place)

@@ -1,0 +1,64 @@
+//! Errors of the study as exceptions of the package.
+
+use anabranch_report::ReportError;
+use anabranch_study::{ScenarioError, results::RunError};
+use pyo3::{
+    exceptions::{PyKeyboardInterrupt, PyRuntimeError},
+    prelude::*,
+    types::PyDict,
+};
+
+fn exception(py: Python<'_>, class: &str, message: &str, attributes: &Bound<'_, PyDict>) -> PyResult<PyErr> {
+    let class = py.import("anabranch._errors")?.getattr(class)?;
+    Ok(PyErr::from_value(class.call((message,), Some(attributes))?))
+}
+
+/// What the words ``did you mean `x`?`` name.
+fn named(text: &str) -> Option<&str> {
+    text.split_once("did you mean `")?.1.split_once('`').map(|(name, _)| name)
+}
+
+/// The user's mistake: `anabranch.ScenarioError`.
+pub(crate) fn scenario(error: &ScenarioError) -> PyErr {
+    Python::attach(|py| {
+        let make = || {
+            let (message, remedy) = (error.to_string(), error.remedy());
+            let attributes = PyDict::new(py);
+            attributes.set_item("source", error.source_name())?;
+            attributes.set_item("line", error.line_column().map(|(line, _)| line))?;
+            attributes.set_item("column", error.line_column().map(|(_, column)| column))?;
+            attributes.set_item("remedy", remedy)?;
+            attributes.set_item("nearest", remedy.and_then(named).or_else(|| named(&message)))?;
+            exception(py, "ScenarioError", &message, &attributes)
+        };
+        make().unwrap_or_else(|error: PyErr| error)
+    })
+}
+
+/// A failed invariant of ours: `anabranch.BrokenError`.
+pub(crate) fn broken(message: &str) -> PyErr {
+    Python::attach(|py| exception(py, "BrokenError", message, &PyDict::new(py)).unwrap_or_else(|error| error))
+}
+
+/// Why results could not be read or written.
+pub(crate) fn report(error: &ReportError) -> PyErr {
+    match error {
+        ReportError::Drawing { .. } => broken(&error.to_string()),
+        _ => scenario(&ScenarioError::new(error.to_string())),
+    }
+}
+
+/// Why a run gave no results.
+pub(crate) fn run(error: RunError) -> PyErr {
+    match error {
+        RunError::Scenario(error) => scenario(&error),
+        RunError::Broken(message) => broken(&message),
+        RunError::Report(error) => report(&error),
+        RunError::Interrupted => PyKeyboardInterrupt::new_err(()),
+    }
+}
+
+/// A mistake of ours that only a caller of the native part can make.
+pub(crate) fn unexpected(error: impl std::fmt::Display) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}

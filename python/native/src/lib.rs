@@ -1,0 +1,38 @@
+//! The native part of the Python package `anabranch`: scenarios, runs, comparisons and sweeps of `anabranch-study`, and
+//! tables as Arrow. Everything for people (types, words, figures) stands in Python.
+#![cfg(feature = "extension")]
+
+mod catalogue;
+mod compare;
+mod error;
+mod load;
+mod run;
+mod scenario;
+mod sweep;
+mod table;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// The module `anabranch._native`.
+#[pymodule]
+mod _native {
+    use super::*;
+
+    #[pymodule_export]
+    use super::{
+        catalogue::{catalogue, command, estimate, explain, nearest, ready_made, schema, topology},
+        compare::{Comparison, compare},
+        load::{Loaded, load},
+        run::{Outcome, run},
+        scenario::Scenario,
+        sweep::{Plan, Store},
+        table::Table,
+    };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", anabranch_study::machine::VERSION)?;
+        module.add("COMMIT", anabranch_study::machine::COMMIT)
+    }
+}

@@ -1,0 +1,94 @@
+//! A run in memory.
+
+use crate::{error, scenario::Scenario, table::Table, wait};
+use anabranch_report::{Context, TABLES};
+use anabranch_study::{
+    Observer,
+    compare::take_directory,
+    results::{self, Ran, free_for_a_run},
+};
+use pyo3::prelude::*;
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+/// What a run gave.
+#[pyclass(frozen, module = "anabranch._native")]
+pub(crate) struct Outcome {
+    ran: Ran,
+    /// Tables that were asked for: built once, handed out as often as wanted.
+    tables: Mutex<BTreeMap<&'static str, Table>>,
+}
+
+#[pymethods]
+impl Outcome {
+    /// `summary.json`.
+    fn summary(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| serde_json::to_string(&self.ran.summary())).map_err(error::unexpected)
+    }
+
+    /// Names of the tables it has.
+    fn tables(&self) -> Vec<&'static str> {
+        let has = |table: &&anabranch_report::Table| table.always || !(table.rows)(&self.ran.result).is_empty();
+        TABLES.iter().filter(has).map(|table| table.name).collect()
+    }
+
+    /// A table by name; `None` where the run has none of it.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Table>> {
+        py.detach(|| {
+            let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(table) = tables.get(name) {
+                return Ok(Some(table.clone()));
+            }
+            let Some(declared) = TABLES.iter().find(|table| table.name == name) else { return Ok(None) };
+            let table = Table::of_run(declared, &Context::new(&self.ran.result, &self.ran.meta))?;
+            if table.is_empty() && !declared.always {
+                return Ok(None);
+            }
+            tables.insert(declared.name, table.clone());
+            Ok(Some(table))
+        })
+    }
+
+    /// Writes rows, summary and manifest.
+    fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        py.detach(|| {
+            let _taken = take_directory(&directory).map_err(|e| error::scenario(&e))?;
+            self.ran.write(&directory).map(|_| ()).map_err(|e| error::report(&e))
+        })
+    }
+}
+
+/// Runs a scenario on `threads` threads (0: as many as it keeps busy); with `directory`, its results are written there too.
+#[pyfunction]
+#[pyo3(signature = (scenario, threads=0, directory=None, replace=false, callback=None))]
+pub(crate) fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    threads: usize,
+    directory: Option<PathBuf>,
+    replace: bool,
+    callback: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Outcome> {
+    let scenario = scenario.checked.clone();
+    let ran = wait::attend(py, 1, callback, move |watch| {
+        if let Some(directory) = &directory {
+            free_for_a_run(directory, &scenario, replace)?;
+        }
+        let taken = directory.as_deref().map(take_directory).transpose()?;
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = if threads > 0 { threads } else { cores().min(scenario.most_threads()) };
+        watch.started(0);
+        let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
+        let ran = results::run(&scenario, threads, &before, &mut |progress| watch.progress(0, progress))?;
+        watch.finished(0);
+        if let Some(directory) = &directory {
+            ran.write(directory)?;
+        }
+        drop(taken);
+        Ok(ran)
+    })?;
+    Ok(Outcome { ran: ran.map_err(error::run)?, tables: Mutex::default() })
+}

@@ -1,0 +1,92 @@
+//! Scenarios.
+
+use crate::error;
+use anabranch_study::{library, scenario::Scenario as Checked, tree::Tree};
+use pyo3::prelude::*;
+use std::{path::PathBuf, sync::Arc};
+
+/// A checked scenario.
+#[pyclass(frozen, module = "anabranch._native")]
+pub(crate) struct Scenario {
+    pub(crate) checked: Arc<Checked>,
+}
+
+impl From<Checked> for Scenario {
+    fn from(checked: Checked) -> Self {
+        Scenario { checked: Arc::new(checked) }
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    /// A file, or a ready-made scenario by name, with changes `KEY=VALUE`.
+    #[staticmethod]
+    fn load(py: Python<'_>, name: &str, changes: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
+        py.detach(|| library::load(name, &changes, seed)).map(Into::into).map_err(|e| error::scenario(&e))
+    }
+
+    /// From TOML; relative paths are relative to `folder`.
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &str, name: &str, stem: &str, folder: PathBuf) -> PyResult<Self> {
+        py.detach(|| Tree::parse(name, text).and_then(|tree| Checked::read(tree, stem, &folder)))
+            .map(Into::into)
+            .map_err(|e| error::scenario(&e))
+    }
+
+    /// The same with other values of some keys, `KEY=VALUE` each.
+    fn changed(&self, py: Python<'_>, flag: &str, changes: Vec<String>) -> PyResult<Self> {
+        py.detach(|| self.checked.changed(flag, &changes)).map(Into::into).map_err(|e| error::scenario(&e))
+    }
+
+    /// The same with another load balancer.
+    fn with_scheme(&self, scheme: &str) -> PyResult<Self> {
+        self.checked.with_scheme(scheme).map(Into::into).map_err(|e| error::scenario(&e))
+    }
+
+    /// With every default filled in.
+    fn to_toml(&self) -> String {
+        self.checked.to_toml()
+    }
+
+    /// Everything that a run would refuse is refused here. What to check before trusting a result.
+    fn check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let scenario = self.checked.clone();
+        crate::wait::attend(py, 1, None, move |_| {
+            let setup = scenario.setup(scenario.seed)?;
+            scenario.check(&setup)?;
+            Ok(scenario.warnings().into_iter().chain(scenario.foresight(&setup)).collect())
+        })?
+        .map_err(|e: anabranch_study::ScenarioError| error::scenario(&e))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.checked.warnings()
+    }
+
+    #[getter]
+    fn name(&self) -> String {
+        self.checked.name.clone()
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.checked.seed
+    }
+
+    #[getter]
+    fn scheme(&self) -> String {
+        self.checked.scheme().to_string()
+    }
+
+    /// 16 hex digits over all that a run depends on, but for the commit of the build.
+    #[getter]
+    fn hash(&self, py: Python<'_>) -> String {
+        py.detach(|| format!("{:016x}", self.checked.hash()))
+    }
+
+    /// The same with the commit: the name of a run in a store.
+    #[getter]
+    fn run_key(&self, py: Python<'_>) -> String {
+        py.detach(|| self.checked.run_key())
+    }
+}

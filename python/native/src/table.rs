@@ -1,0 +1,384 @@
+//! Tables as Arrow, from the declarations that CSV and Parquet are written from, through the PyCapsule interface.
+
+use crate::error;
+use anabranch_report::{At, ColumnEntry, Context, Frame, Kind, Table as Declared, Value};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
+    RecordBatchIterator, StringArray, ffi_stream::FFI_ArrowArrayStream, types::Int32Type,
+};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
+use pyo3::{prelude::*, types::PyCapsule};
+use rustc_hash::FxHashMap;
+use std::{borrow::Cow, collections::HashMap, ffi::CStr, sync::Arc};
+
+const STREAM: &CStr = c"arrow_array_stream";
+const SCHEMA: &CStr = c"arrow_schema";
+
+/// A table: columns with their units and meanings. Whoever takes it by the Arrow PyCapsule interface sees its memory.
+#[pyclass(frozen, module = "anabranch._native")]
+#[derive(Clone)]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    parts: Vec<RecordBatch>,
+}
+
+/// A column's name, unit, meaning, kind, and whether cells may be empty.
+struct Head<'n> {
+    name: &'n str,
+    unit: &'n str,
+    meaning: &'n str,
+    kind: Kind,
+    optional: bool,
+}
+
+impl Head<'_> {
+    fn field(&self) -> Field {
+        let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let kind = match self.kind {
+            Kind::Integer => DataType::Int64,
+            Kind::Real => DataType::Float64,
+            Kind::Text => words,
+            Kind::Flag => DataType::Boolean,
+        };
+        let mut metadata = HashMap::from([("meaning".to_string(), self.meaning.to_string())]);
+        if !self.unit.is_empty() {
+            metadata.insert("unit".into(), self.unit.into());
+        }
+        Field::new(self.name, kind, self.optional).with_metadata(metadata)
+    }
+}
+
+/// A column while it is filled.
+enum Filling {
+    Integer(Vec<i64>, Nulls),
+    Real(Vec<f64>, Nulls),
+    Text(Words),
+    Flag(BooleanBufferBuilder, Nulls),
+}
+
+/// Which cells hold something; counted only once one does not.
+#[derive(Default)]
+struct Nulls {
+    valid: Option<BooleanBufferBuilder>,
+}
+
+impl Nulls {
+    fn push(&mut self, before: usize, filled: bool) {
+        if self.valid.is_none() && !filled {
+            let mut valid = BooleanBufferBuilder::new(before + 1);
+            valid.append_n(before, true);
+            self.valid = Some(valid);
+        }
+        if let Some(valid) = &mut self.valid {
+            valid.append(filled);
+        }
+    }
+    fn done(self) -> Option<NullBuffer> {
+        self.valid.map(|mut valid| NullBuffer::new(valid.finish()))
+    }
+}
+
+/// Words, each once, and which of them each cell holds.
+#[derive(Default)]
+struct Words {
+    keys: Vec<i32>,
+    places: FxHashMap<String, i32>,
+    words: Vec<String>,
+    last: Option<i32>,
+    nulls: Nulls,
+}
+
+impl Words {
+    fn push(&mut self, word: &str) {
+        // Most cells say what the one above says.
+        let same = self.last.filter(|last| self.words[*last as usize] == word);
+        let key = same.or_else(|| self.places.get(word).copied()).unwrap_or_else(|| {
+            let key = self.words.len() as i32;
+            self.words.push(word.to_string());
+            self.places.insert(word.to_string(), key);
+            key
+        });
+        self.last = Some(key);
+        self.nulls.push(self.keys.len(), true);
+        self.keys.push(key);
+    }
+    fn push_empty(&mut self) {
+        self.nulls.push(self.keys.len(), false);
+        self.keys.push(0);
+    }
+}
+
+impl Filling {
+    fn new(kind: Kind, rows: usize) -> Self {
+        match kind {
+            Kind::Integer => Filling::Integer(Vec::with_capacity(rows), Nulls::default()),
+            Kind::Real => Filling::Real(Vec::with_capacity(rows), Nulls::default()),
+            Kind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
+            Kind::Flag => Filling::Flag(BooleanBufferBuilder::new(rows), Nulls::default()),
+        }
+    }
+
+    /// A cell; what does not fit the kind, or 64 signed bits, is a mistake of ours.
+    fn push(&mut self, value: &Value<'_>) -> bool {
+        match (self, value) {
+            (Filling::Integer(cells, nulls), Value::Integer(value)) => {
+                let Ok(value) = i64::try_from(*value) else { return false };
+                nulls.push(cells.len(), true);
+                cells.push(value);
+            }
+            (Filling::Integer(cells, nulls), Value::Empty) => {
+                nulls.push(cells.len(), false);
+                cells.push(0);
+            }
+            (Filling::Real(cells, nulls), Value::Real(value)) => {
+                nulls.push(cells.len(), true);
+                cells.push(*value);
+            }
+            (Filling::Real(cells, nulls), Value::Empty) => {
+                nulls.push(cells.len(), false);
+                cells.push(0.0);
+            }
+            (Filling::Text(words), Value::Text(word)) => words.push(word),
+            (Filling::Text(words), Value::Empty) => words.push_empty(),
+            (Filling::Flag(cells, nulls), Value::Flag(value)) => {
+                nulls.push(cells.len(), true);
+                cells.append(*value);
+            }
+            (Filling::Flag(cells, nulls), Value::Empty) => {
+                nulls.push(cells.len(), false);
+                cells.append(false);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn done(self) -> Result<ArrayRef, ArrowError> {
+        Ok(match self {
+            Filling::Integer(cells, nulls) => Arc::new(Int64Array::try_new(cells.into(), nulls.done())?),
+            Filling::Real(cells, nulls) => Arc::new(Float64Array::try_new(cells.into(), nulls.done())?),
+            Filling::Flag(mut cells, nulls) => Arc::new(BooleanArray::new(cells.finish(), nulls.done())),
+            Filling::Text(mut words) => {
+                if words.words.is_empty() && !words.keys.is_empty() {
+                    words.words.push(String::new());
+                }
+                let keys = Int32Array::try_new(words.keys.into(), words.nulls.done())?;
+                let words: StringArray = words.words.iter().map(|word| Some(word.as_str())).collect();
+                Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(words))?)
+            }
+        })
+    }
+}
+
+impl Table {
+    fn new(heads: &[Head<'_>], columns: Vec<Filling>) -> PyResult<Self> {
+        let schema = Arc::new(Schema::new(heads.iter().map(Head::field).collect::<Vec<_>>()));
+        let columns = columns.into_iter().map(Filling::done).collect::<Result<Vec<_>, _>>();
+        let part = columns.and_then(|columns| RecordBatch::try_new(schema.clone(), columns));
+        Ok(Table { schema, parts: vec![part.map_err(error::unexpected)?] })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows() == 0
+    }
+
+    fn rows(&self) -> usize {
+        self.parts.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// The rows of a run.
+    pub(crate) fn of_run(declared: &Declared, context: &Context<'_>) -> PyResult<Self> {
+        let rows: Vec<At> = (declared.rows)(context.result);
+        let head = |column: &anabranch_report::Column| Head {
+            name: column.name,
+            unit: column.unit,
+            meaning: column.meaning,
+            kind: column.kind,
+            optional: column.optional,
+        };
+        let heads: Vec<Head<'_>> = declared.columns.iter().map(|column| head(column)).collect();
+        let mut filled = Vec::with_capacity(heads.len());
+        for column in declared.columns {
+            let mut filling = Filling::new(column.kind, rows.len());
+            for at in &rows {
+                if !filling.push(&(column.get)(context, *at)) {
+                    return Err(error::unexpected(format!("a value does not fit in column {}", column.name)));
+                }
+            }
+            filled.push(filling);
+        }
+        Table::new(&heads, filled)
+    }
+
+    /// The rows of a frame that was read from a directory, `declared` being its table. Columns that the file lacks are left out.
+    pub(crate) fn of_frame(declared: &Declared, frame: &Frame) -> PyResult<Self> {
+        let there = |column: &&anabranch_report::Column| !frame.missing().iter().any(|name| name == column.name);
+        let (mut heads, mut filled) = (vec![], vec![]);
+        for column in declared.columns.iter().filter(there) {
+            let (name, kind) = (column.name, column.kind);
+            let mut filling = Filling::new(kind, frame.rows());
+            let mut push = |value: Value<'_>| filling.push(&value);
+            let fits = match kind {
+                Kind::Integer => frame.integers(name).iter().all(|cell| push((*cell).into())),
+                Kind::Real => frame.reals(name).iter().all(|cell| push((*cell).into())),
+                Kind::Text => frame.texts(name).iter().all(|cell| push(Value::Text(Cow::Borrowed(cell)))),
+                Kind::Flag => frame.flags(name).iter().all(|cell| push(Value::Flag(*cell))),
+            };
+            if !fits {
+                return Err(error::unexpected(format!("a value does not fit in column {name}")));
+            }
+            heads.push(Head { name, unit: column.unit, meaning: column.meaning, kind, optional: column.optional });
+            filled.push(filling);
+        }
+        Table::new(&heads, filled)
+    }
+
+    /// The rows of a CSV whose columns are `entries`, each of the kind that it names; empty cells are null.
+    pub(crate) fn of_csv(text: &str, entries: &[ColumnEntry]) -> PyResult<Self> {
+        let heads: Vec<Head<'_>> = entries
+            .iter()
+            .map(|entry| Head {
+                name: &entry.name,
+                unit: &entry.unit,
+                meaning: &entry.meaning,
+                kind: match entry.kind.as_str() {
+                    "integer" => Kind::Integer,
+                    "real" => Kind::Real,
+                    "boolean" => Kind::Flag,
+                    _ => Kind::Text,
+                },
+                optional: true,
+            })
+            .collect();
+        let mut filled: Vec<Filling> = heads.iter().map(|head| Filling::new(head.kind, 0)).collect();
+        for record in csv::Reader::from_reader(text.as_bytes()).records() {
+            let record = record.map_err(error::unexpected)?;
+            for (filling, cell) in filled.iter_mut().zip(&record) {
+                let value = match filling {
+                    _ if cell.is_empty() => Value::Empty,
+                    Filling::Integer(..) => cell.parse().map_or(Value::Empty, Value::Integer),
+                    Filling::Real(..) => cell.parse().map_or(Value::Empty, Value::Real),
+                    Filling::Flag(..) => Value::Flag(cell == "true"),
+                    Filling::Text(_) => Value::Text(Cow::Borrowed(cell)),
+                };
+                if !filling.push(&value) {
+                    return Err(error::unexpected(format!("`{cell}` does not fit its column")));
+                }
+            }
+        }
+        Table::new(&heads, filled)
+    }
+
+    /// The same with columns before its own that hold one value in every row.
+    pub(crate) fn labelled(&self, labels: &[(String, Label)]) -> PyResult<Self> {
+        let rows = self.rows();
+        let (mut heads, mut filled) = (vec![], vec![]);
+        for (name, label) in labels {
+            let (kind, filling) = match label {
+                Label::Integer(value) => (Kind::Integer, Filling::Integer(vec![*value; rows], Nulls::default())),
+                Label::Real(value) => (Kind::Real, Filling::Real(vec![*value; rows], Nulls::default())),
+                Label::Text(text) => (
+                    Kind::Text,
+                    Filling::Text(Words { keys: vec![0; rows], words: vec![text.clone()], ..Words::default() }),
+                ),
+            };
+            heads.push(Head { name, unit: "", meaning: "says which run a row is of", kind, optional: false });
+            filled.push(filling);
+        }
+        let before = Table::new(&heads, filled)?;
+        let keep: Vec<usize> = (0..self.schema.fields().len())
+            .filter(|index| !labels.iter().any(|(name, _)| name == self.schema.field(*index).name()))
+            .collect();
+        let own = self.schema.project(&keep).map_err(error::unexpected)?;
+        let fields: Vec<_> = before.schema.fields().iter().chain(own.fields()).cloned().collect();
+        let schema = Arc::new(Schema::new(fields));
+        let part = self.parts.first().map(|part| {
+            let own = keep.iter().map(|index| part.column(*index).clone());
+            let columns = before.parts[0].columns().iter().cloned().chain(own).collect();
+            RecordBatch::try_new(schema.clone(), columns)
+        });
+        let part = part.transpose().map_err(error::unexpected)?;
+        Ok(Table { schema: schema.clone(), parts: part.into_iter().collect() })
+    }
+}
+
+/// A value that says which run a row is of.
+#[derive(Clone, FromPyObject)]
+pub(crate) enum Label {
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Real(f64),
+    /// A word.
+    Text(String),
+}
+
+#[pymethods]
+impl Table {
+    /// From CSV with a header; columns are name, kind, unit and meaning.
+    #[staticmethod]
+    fn of_rows(text: &str, columns: Vec<(String, String, String, String)>) -> PyResult<Self> {
+        let entry = |(name, kind, unit, meaning)| ColumnEntry { name, kind, unit, meaning };
+        Table::of_csv(text, &columns.into_iter().map(entry).collect::<Vec<_>>())
+    }
+
+    /// The rows of several tables with the same columns, one after the other; nothing is copied.
+    #[staticmethod]
+    fn concatenated(tables: Vec<PyRef<'_, Table>>) -> PyResult<Self> {
+        let first = tables.first().ok_or_else(|| error::unexpected("there are no tables"))?;
+        let parts = tables.iter().flat_map(|table| &table.parts).cloned().collect();
+        Ok(Table { schema: first.schema.clone(), parts })
+    }
+
+    /// The same with columns before its own that hold one value in every row.
+    fn with_labels(&self, py: Python<'_>, labels: Vec<(String, Label)>) -> PyResult<Self> {
+        py.detach(|| self.labelled(&labels))
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows()
+    }
+
+    /// Name, kind, unit and meaning of each column.
+    fn columns(&self) -> Vec<(String, String, String, String)> {
+        let of = |field: &Arc<Field>| {
+            let kind = match field.data_type() {
+                DataType::Int64 => "integer",
+                DataType::Float64 => "real",
+                DataType::Boolean => "boolean",
+                _ => "text",
+            };
+            let said = |key: &str| field.metadata().get(key).cloned().unwrap_or_default();
+            (field.name().clone(), kind.to_string(), said("unit"), said("meaning"))
+        };
+        self.schema.fields().iter().map(of).collect()
+    }
+
+    /// Where the values of a column begin in memory, part by part.
+    fn addresses(&self, column: &str) -> Vec<usize> {
+        let Ok(index) = self.schema.index_of(column) else { return vec![] };
+        let of = |part: &RecordBatch| {
+            part.column(index).to_data().buffers().first().map_or(0, |buffer| buffer.as_ptr() as usize)
+        };
+        self.parts.iter().map(of).collect()
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface allows to give the own types whatever is asked for.
+        let _ = requested_schema;
+        let parts: Vec<Result<RecordBatch, ArrowError>> = self.parts.iter().cloned().map(Ok).collect();
+        let reader = RecordBatchIterator::new(parts, self.schema.clone());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref()).map_err(error::unexpected)?;
+        PyCapsule::new_with_value(py, schema, SCHEMA)
+    }
+}

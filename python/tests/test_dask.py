@@ -1,0 +1,105 @@
+"""Sweeps on Dask: whatever happens to workers, each run is published once, and what was done is not done again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import anabranch as ab
+
+from conftest import wants
+
+pytestmark = wants("distributed")
+
+SCHEMES = ["ecmp", "ops", "prime", "reps"]
+OVER = {"workload.0.size": ["8MiB"]}
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
+        yield client
+
+
+def starts(directory: Path) -> Counter[str]:
+    return Counter(line.split()[0] for line in (directory / "starts.log").read_text().splitlines())
+
+
+def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    killed: list[int] = []
+
+    def kill() -> None:
+        until = time.monotonic() + 100
+        while len(list(out.glob("runs/*"))) < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+        worker = next(iter(client.scheduler_info()["workers"]))
+        (pid,) = client.run(os.getpid, workers=[worker]).values()
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    sweep = ab.sweep("permutation-128", OVER, schemes=SCHEMES, seeds=5, out=out, client=client)
+    thread.join()
+    assert killed and sweep.missing == 0 and sweep.failed == {} and len(sweep) == 20
+    # One start for each run, and one more for the run that was killed, if one was under way.
+    begun = starts(out)
+    assert len(begun) == 20 and sum(begun.values()) <= 21, begun
+    assert len(list(out.glob("runs/*"))) == 20 and list((out / ".writing").iterdir()) == []
+    row = sweep._rows()[0]
+    scenario = ab.Scenario("permutation-128").with_({"workload.0.size": "8MiB"}, scheme=row["scheme"])
+    assert ab.run(scenario, seed=int(row["seed"])).fingerprint == row["fingerprint"]
+    assert (out / "report.html").exists()
+    # Again: nothing is left to do.
+    ab.sweep("permutation-128", OVER, schemes=SCHEMES, seeds=5, out=out, client=client)
+    assert sum(starts(out).values()) == sum(begun.values())
+
+
+def test_a_run_that_kills_its_worker_is_given_up(client: Any, tmp_path: Path) -> None:
+    """As one does that needs more memory than there is: its claim says that three processes died at it."""
+    out = tmp_path / "sweep"
+    (out / ".claims").mkdir(parents=True)
+    run = ab.Scenario("tiny").with_(scheme="ecmp")._native.run_key
+    (out / ".claims" / run).write_text("x\n" * 3)
+    sweep = ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=["ecmp", "prime"], out=out, client=client)
+    assert list(sweep.failed) == [run] and "killed 3 times" in sweep.failed[run] and sweep.missing == 0
+
+
+def test_rows_come_back_where_no_file_system_is_shared(client: Any, tmp_path: Path) -> None:
+    here = ab.sweep("tiny", {"workload.0.size": ["16KiB", "64KiB"]}, schemes=["ecmp", "prime"], out=tmp_path / "here")
+    there = ab.sweep(
+        "tiny", {"workload.0.size": ["16KiB", "64KiB"]}, schemes=["ecmp", "prime"], out=tmp_path / "there", client=client, gather=True
+    )
+    assert [row["fingerprint"] for row in there._rows()] == [row["fingerprint"] for row in here._rows()]
+    assert there.missing == 0 and len(there.rows()) == len(here.rows())
+    assert list((tmp_path / "there" / ".writing").iterdir()) == []
+
+
+def test_workers_of_another_version_are_refused(client: Any, tmp_path: Path) -> None:
+    def pretend() -> None:
+        from anabranch import _native
+
+        _native.COMMIT = "another"
+
+    client.run(pretend, workers=[next(iter(client.scheduler_info()["workers"]))])
+    with pytest.raises(ab.ScenarioError, match="another"):
+        ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=["ecmp"], out=tmp_path / "sweep", client=client)
+    assert not list(tmp_path.glob("sweep/runs/*"))
+
+
+def test_slurm_absent_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask_jobqueue")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ab.ScenarioError, match="sbatch"):
+        ab.slurm(jobs=2)

@@ -1,0 +1,53 @@
+"""Every Python block of the documentation is executed, page by page, in a folder of its own."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import wants
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "README.md": ["polars"],
+    "docs/looking-inside.md": ["pandas"],
+    "docs/python.md": ["polars", "pyarrow", "matplotlib"],
+    "docs/results.md": ["pandas", "polars", "duckdb"],
+    "docs/sweeps.md": ["polars", "matplotlib", "distributed"],
+    "docs/tuning.md": ["polars", "optuna", "matplotlib"],
+}
+
+# What the blocks of a page read.
+BEFORE = {
+    "docs/looking-inside.md": ["""anabranch run tiny --set 'measure.trace_flows=[3, "first:2"]' --out results/traced"""],
+    "docs/results.md": ["anabranch run tiny --out results/tiny", "anabranch compare tiny --schemes ecmp,prime --out results/compare"],
+}
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=wants(*libraries)) for page, libraries in PAGES.items()])
+def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "matplotlib" in PAGES[page]:
+        import matplotlib
+
+        matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text()
+    for command in BEFORE.get(page, []):
+        subprocess.run([sys.executable, "-m", *shlex.split(command)], check=True, capture_output=True)
+    blocks = [(match.start(), match.group(1)) for match in re.finditer(r"^```python\n(.*?)^```", text, re.M | re.S)]
+    assert blocks, "a page without blocks stands here for nothing"
+    names: dict[str, object] = {"__name__": "page"}
+    for start, block in blocks:
+        # The line of the page is the line of the error.
+        line = text[:start].count("\n") + 1
+        exec(compile("\n" * line + block, str(ROOT / page), "exec"), names)
+
+
+def test_no_page_is_forgotten() -> None:
+    with_blocks = [path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if "```python\n" in path.read_text()]
+    assert sorted(with_blocks) == sorted(PAGES)

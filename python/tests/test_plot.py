@@ -1,0 +1,100 @@
+"""Figures: drawn from results and frames, saved with their rows."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import anabranch as ab
+
+from conftest import wants
+
+pytestmark = wants("matplotlib", "pyarrow", "polars")
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def comparison() -> ab.Comparison:
+    return ab.compare("tiny", ["ecmp", "prime"], seeds=2)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> ab.Sweep:
+    over = {"workload.0.size": ["16KiB", "64KiB"], "topology.link_delay": ["500ns", "1us", "2us"]}
+    return ab.sweep("tiny", over, schemes=["ecmp", "prime"], seeds=2, out=tmp_path_factory.mktemp("plot") / "sweep")
+
+
+def test_every_kind_is_drawn_and_saved(comparison: ab.Comparison, sweep: ab.Sweep, tmp_path: Path) -> None:
+    run = ab.run("first-run")
+    figures = {
+        "size": ab.plot.slowdown_by_size({"prime": run}, bins=5),
+        "cdf": ab.plot.cdf(comparison),
+        "tail": ab.plot.cdf([run, comparison.runs[("ecmp", 1)]], "fct_rx_ps", tail=True),
+        "links": ab.plot.links(run),
+        "queues": ab.plot.queues({"a": run, "b": run.links.polars()}),
+        "compare": ab.plot.compare(comparison),
+        "curves": ab.plot.curves(sweep, key="topology.link_delay"),
+        "heatmap": ab.plot.heatmap(sweep, scheme="prime"),
+    }
+    for name, figure in figures.items():
+        paths = [tmp_path / f"{name}.{kind}" for kind in ("pdf", "svg", "png", "csv")]
+        figure.save(*paths)
+        assert all(path.stat().st_size > 100 for path in paths), name
+        with paths[-1].open() as file:
+            assert len(list(csv.DictReader(file))) == len(figure.rows) > 0
+    with pytest.raises(ab.ScenarioError, match="expected .pdf"):
+        figures["cdf"].save("figure.jpeg")
+
+
+def test_rows_say_what_the_frames_say(comparison: ab.Comparison, sweep: ab.Sweep) -> None:
+    import polars as pl
+
+    run = ab.run("first-run")
+    rows = ab.plot.slowdown_by_size(run, quantile=0.5, bins=1).rows
+    counted = run.flows.polars().filter("measured")["slowdown"].drop_nulls()
+    assert rows[0]["flows"] == len(counted) and rows[0]["slowdown"] == pytest.approx(counted.median())
+    assert ab.plot.cdf(run).rows[-1]["share"] == pytest.approx(1.0)
+    links = ab.plot.links(run).rows
+    assert len(links) == run.links.polars().filter(pl.col("tier").cast(pl.String) != "host").height
+    cells = ab.plot.heatmap(sweep, "fct_mean", scheme="prime").rows
+    frame = sweep.polars().with_columns(pl.col("scheme").cast(pl.String))
+    for cell in cells:
+        own = frame.filter(pl.col("scheme") == "prime", *(pl.col(key).cast(pl.String) == cell[key] for key in sweep.keys))
+        assert cell["mean"] == pytest.approx(own["fct_mean"].mean())
+
+
+def test_axes_and_styles() -> None:
+    import matplotlib.style
+    from matplotlib import pyplot
+
+    for style, width in [("anabranch.paper", 3.31), ("anabranch.slides", 9.6)]:
+        with matplotlib.style.context(style):
+            figure, axes = pyplot.subplots()
+            assert figure.get_size_inches()[0] == width
+            assert ab.plot.cdf(ab.run("tiny"), ax=axes).axes is axes
+
+
+def test_mistakes(comparison: ab.Comparison, sweep: ab.Sweep) -> None:
+    def nearest(call: Any) -> str | None:
+        with pytest.raises(ab.ScenarioError) as caught:
+            call()
+        return caught.value.nearest
+
+    assert nearest(lambda: ab.plot.compare(comparison, "slowdwon_p99")) == "slowdown_p99"
+    assert nearest(lambda: ab.plot.cdf(comparison, "slowdow")) == "slowdown"
+    assert nearest(lambda: ab.plot.heatmap(sweep, scheme="prme")) == "prime"
+    assert nearest(lambda: ab.plot.curves(sweep, key="topology.link_dela")) == "topology.link_delay"
+    nearest(lambda: ab.plot.cdf(3))

@@ -1,0 +1,171 @@
+"""Runs: the same as those of the command, told while they run, ended when asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import anabranch as ab
+
+
+def command(*words: str, cwd: Path) -> str:
+    done = subprocess.run([sys.executable, "-m", "anabranch", *words], cwd=cwd, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", ["tiny", "incast", "first-run", "permutation-roce"])
+def test_the_command_and_python_give_the_same(name: str, threads: int, tmp_path: Path) -> None:
+    said = json.loads(command("run", name, "--threads", str(threads), "--out", "there", "--format", "json", cwd=tmp_path))
+    own = ab.run(name, threads=threads, out=tmp_path / "here")
+    assert own.fingerprint == said["fingerprint"]
+    differing = {"wall_s", "packet_hops_per_s", "peak_rss_bytes"}
+    ours = json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert {k: v for k, v in ours.items() if k not in differing} == {k: v for k, v in said.items() if k not in differing}
+    for table in ["flows.csv", "links.csv"]:
+        assert (tmp_path / "here" / table).read_bytes() == (tmp_path / "there" / table).read_bytes()
+
+
+def test_every_number_of_the_summary_is_typed(tmp_path: Path) -> None:
+    run = ab.run("tiny", out=tmp_path / "run")
+    given = json.loads((tmp_path / "run" / "summary.json").read_text())
+
+    def covers(typed: object, given: object, place: str) -> None:
+        if isinstance(given, dict):
+            for key, value in given.items():
+                if isinstance(typed, dict):
+                    covers(typed[key], value, f"{place}.{key}")
+                else:
+                    assert hasattr(typed, key), f"{place}.{key} is missing from the typed summary"
+                    covers(getattr(typed, key), value, f"{place}.{key}")
+        elif not isinstance(given, list):
+            assert typed == given, place
+
+    covers(run.summary, given, "summary")
+    assert run.summary.value("slowdown.p99") == given["slowdown"]["p99"]
+    assert run.summary.value("workloads.permutation.fct_us.mean") == given["workloads"]["permutation"]["fct_us"]["mean"]
+    assert run.summary.value("scheme") is None
+
+
+def test_load_reads_what_the_command_wrote(tmp_path: Path) -> None:
+    command("run", "tiny", "--out", "run", cwd=tmp_path)
+    command("compare", "tiny", "--schemes", "ecmp,prime", "--seeds", "2", "--out", "comparison", cwd=tmp_path)
+    run = ab.load(tmp_path / "run")
+    fresh = ab.run("tiny")
+    assert run.fingerprint == fresh.fingerprint and run.tables == fresh.tables
+    assert run.flows.columns == fresh.flows.columns and len(run.flows) == len(fresh.flows) == 8
+    comparison = ab.load(tmp_path / "comparison")
+    assert sorted(comparison.runs) == [("ecmp", 1), ("ecmp", 2), ("prime", 1), ("prime", 2)]
+    assert len(comparison.rows()) == 4 * 8
+    for nothing in [tmp_path / "none", tmp_path]:
+        with pytest.raises(ab.ScenarioError, match="holds no results"):
+            ab.load(nothing)
+
+
+def test_compare_pairs_load_balancers() -> None:
+    comparison = ab.compare("tiny", ["ecmp", "prime"], seeds=2, variants={"short": {"load_balancer.prime.p_ecn": 8}})
+    assert {scheme for scheme, _ in comparison.runs} == {"ecmp", "prime", "short"}
+    directory = comparison.directory
+    assert directory.exists() and not comparison.failed
+    del comparison
+    assert not directory.exists(), "what nobody asked to keep is gone"
+
+
+def test_progress_is_told_and_exceptions_come_through() -> None:
+    told: list[ab.Progress] = []
+    ab.run("permutation-1024", progress=told.append)
+    assert told and told[-1].runs_done == 1 and told[-1].share == 1.0
+    assert all(0.0 <= p.share <= 1.0 for p in told)
+
+    class Mine(Exception):
+        pass
+
+    def refuse(progress: ab.Progress) -> None:
+        raise Mine("enough")
+
+    with pytest.raises(Mine, match="enough"):
+        ab.run("permutation-1024", progress=refuse)
+
+
+def test_the_gil_is_free_while_it_runs() -> None:
+    count = 0
+    done = threading.Event()
+
+    def work() -> None:
+        nonlocal count
+        while not done.is_set():
+            count += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    began = time.monotonic()
+    ab.run("permutation-1024", threads=1)
+    seconds = time.monotonic() - began
+    done.set()
+    thread.join()
+    # A thread that sleeps a millisecond at a time gets at least a tenth of its turns on a busy machine.
+    assert count > 100 * seconds, f"{count} turns in {seconds:.2f} s"
+
+
+INTERRUPTED = """
+import anabranch as ab, os, signal, sys, threading, time
+threading.Timer(float(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+began = time.monotonic()
+try:
+    ab.run(sys.argv[1], threads=1, out="results")
+except KeyboardInterrupt:
+    print(time.monotonic() - began)
+"""
+
+
+@pytest.mark.parametrize("name", ["permutation-8192", "spritz-40k-dragonfly"])
+def test_ctrl_c_ends_a_run_within_a_second(name: str, tmp_path: Path) -> None:
+    """The second one is still building its graph of 40,000 hosts."""
+    words = [sys.executable, "-c", INTERRUPTED, name, "0.6"]
+    began = time.monotonic()
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout, done.stderr
+    assert float(done.stdout) < 0.6 + 1.0
+    assert time.monotonic() - began < 10, "the process does not wait for what was left behind"
+    # What was left behind while it was building holds a lock until its process is gone.
+    assert [path.name for path in tmp_path.glob("results/*") if path.name != ".lock"] == []
+
+
+def test_results_of_others_are_not_replaced(tmp_path: Path) -> None:
+    ab.run("tiny", out=tmp_path / "run")
+    ab.run("tiny", out=tmp_path / "run")
+    with pytest.raises(ab.ScenarioError, match="holds the results of something else"):
+        ab.run("tiny", seed=2, out=tmp_path / "run")
+    assert ab.run("tiny", seed=2, out=tmp_path / "run", replace=True).directory == tmp_path / "run"
+    ab.compare("tiny", ["ecmp"], out=tmp_path / "comparison")
+    with pytest.raises(ab.ScenarioError, match="holds a comparison"):
+        ab.run("tiny", out=tmp_path / "comparison")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system: needs root")
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        with pytest.raises(ab.ScenarioError, match="No space left|cannot be"):
+            ab.run("first-run", out=tmp_path / "run")
+        left = [path.name for path in (tmp_path / "run").glob("*") if path.is_file()]
+        assert "summary.json" not in left and "flows.csv" not in left
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_signals_are_left_as_they_were() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    ab.run("tiny")
+    assert signal.getsignal(signal.SIGINT) is before

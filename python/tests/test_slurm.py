@@ -1,0 +1,104 @@
+"""Sweeps on Slurm: jobs that are cancelled are replaced; arrays need no Dask."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import anabranch as ab
+import slurm
+
+from conftest import skips, wants
+
+pytestmark = [
+    wants("dask_jobqueue", "distributed"),
+    skips(slurm.missing()),
+]
+SCHEMES = ["ecmp", "ops", "prime", "reps"]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("slurm")
+    before = dict(os.environ)
+    os.environ["PATH"] = slurm.PATH
+    os.environ["SLURM_CONF"] = str(slurm.start(folder))
+    try:
+        yield folder
+    finally:
+        slurm.stop(folder)
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def starts(directory: Path) -> Counter[str]:
+    return Counter(line.split()[0] for line in (directory / "starts.log").read_text().splitlines())
+
+
+def jobs() -> list[str]:
+    said = subprocess.run(["squeue", "-h", "-t", "running", "-o", "%i"], capture_output=True, text=True, check=True)
+    return said.stdout.split()
+
+
+@pytest.mark.parametrize("cancelled", ["one", "all"])
+def test_cancelled_jobs_are_replaced(cancelled: str, cluster: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    killed: list[str] = []
+
+    def cancel() -> None:
+        until = time.monotonic() + 100
+        while len(list(out.glob("runs/*"))) < 4 and time.monotonic() < until:
+            time.sleep(0.02)
+        killed.extend(jobs()[:1] if cancelled == "one" else jobs())
+        subprocess.run(["scancel", *killed], check=True)
+
+    client = ab.slurm(
+        jobs=2, memory="1GB", interface="lo", prologue=[f"export PYTHONPATH={Path(ab.__file__).parents[1]}"],
+        python=sys.executable, local_directory=str(tmp_path), log_directory=str(tmp_path),
+    )  # fmt: skip
+    try:
+        client.wait_for_workers(2, timeout=60)
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        sweep = ab.sweep("permutation-128", {"workload.0.size": ["8MiB"]}, schemes=SCHEMES, seeds=5, out=out, client=client)
+        thread.join()
+    finally:
+        client.close()
+        if client.cluster is not None:
+            client.cluster.close()
+    assert killed and sweep.missing == 0 and sweep.failed == {} and len(sweep) == 20
+    begun = starts(out)
+    assert len(begun) == 20 and sum(begun.values()) <= 20 + len(killed), begun
+    assert list((out / ".writing").iterdir()) == []
+
+
+def test_an_array_does_a_sweep_file(cluster: Path, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('[sweep]\nscenario = "tiny"\nschemes = ["ecmp", "prime"]\nseeds = 4\n[sweep.over]\nworkload.0.size = ["16KiB", "64KiB"]\n')
+    (tmp_path / "job.sh").write_text(f"""#!/bin/bash
+#SBATCH --array=1-4
+export PYTHONPATH={Path(ab.__file__).parents[1]}
+{sys.executable} -m anabranch sweep study.toml --out store --task $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT
+""")
+    subprocess.run(["sbatch", "--wait", "job.sh"], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    sweep = ab.load(tmp_path / "store")
+    assert sweep.missing == 0 and len(sweep) == 16 and set(starts(tmp_path / "store").values()) == {1}
+    assert (tmp_path / "store" / "report.html").exists()
+
+
+def test_a_partition_that_is_not_there(cluster: Path) -> None:
+    with pytest.raises(ab.ScenarioError) as caught:
+        ab.slurm(jobs=1, partition="bacth")
+    assert caught.value.nearest == "batch"
+
+
+def test_jobs_that_slurm_refuses(cluster: Path) -> None:
+    with pytest.raises(ab.ScenarioError, match="refuses the jobs: .*not available"):
+        ab.slurm(jobs=1, memory="900TB", interface="lo")

@@ -1,0 +1,189 @@
+"""Sweeps on one machine: what is done is known from the disk."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import anabranch as ab
+
+GRID = {"workload.0.size": ["16KiB", "64KiB"], "topology.link_delay": ["500ns", "1us"]}
+SCHEMES = ["ecmp", "prime"]
+
+
+def starts(directory: Path) -> Counter[str]:
+    """How often each run was begun, from the log that whoever runs it writes."""
+    return Counter(line.split()[0] for line in (directory / "starts.log").read_text().splitlines())
+
+
+def rows(sweep: ab.Sweep) -> list[dict[str, object]]:
+    return list(sweep._rows())
+
+
+def test_a_grid_is_a_row_per_run_and_done_once(tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    sweep = ab.sweep("tiny", GRID, schemes=SCHEMES, seeds=2, out=out)
+    assert sweep.keys == list(GRID) and len(sweep) == len(sweep.table) == 2 * 2 * 2 * 2
+    assert sweep.missing == 0 and sweep.failed == {} and set(starts(out).values()) == {1}
+    for row in rows(sweep):
+        assert row["status"] == "finished"
+        scenario = ab.Scenario("tiny").with_({key: row[key] for key in GRID}, scheme=str(row["scheme"]))
+        run = ab.run(scenario, seed=int(str(row["seed"])))
+        assert run.fingerprint == row["fingerprint"] == sweep.run(str(row["run"])).fingerprint
+    again = ab.sweep("tiny", GRID, schemes=SCHEMES, seeds=3, out=out)
+    assert len(again) == 24 and set(starts(out).values()) == {1}, "only what is missing"
+    assert len(again.rows("flows")) == 24 * 8
+    names = [column.name for column in again.rows("flows").columns]
+    assert names[:4] == [*GRID, "entry", "run"]
+    assert ab.load(out).keys == list(GRID)
+
+
+def test_zip_ranges_variants_and_lists_of_scenarios(tmp_path: Path) -> None:
+    zipped = ab.sweep(
+        "tiny", {"workload.0.size": ["16KiB", "64KiB"], "topology.link_delay": "500ns..1000ns:500ns"}, mode="zip", schemes=["ecmp"], seeds=1,
+        variants={"short": {"load_balancer.prime.p_ecn": 8}}, out=tmp_path / "zip",
+    )  # fmt: skip
+    assert [(row["topology.link_delay"], row["scheme"]) for row in rows(zipped)] == [
+        ("500ns", "ecmp"), ("500ns", "short"), ("1000ns", "ecmp"), ("1000ns", "short"),
+    ]  # fmt: skip
+    small = ab.Scenario("tiny").with_({"workload.0.size": "4KiB"})
+    listed = ab.sweep({"small": small, "whole": ab.Scenario("tiny")}, schemes=SCHEMES, seeds=2, out=tmp_path / "list")
+    assert listed.keys == ["scenario"] and len(listed) == 8
+    more = {"small": small, "whole": ab.Scenario("tiny"), "other": ab.Scenario("tiny").with_({"workload.0.size": "8KiB"})}
+    ab.sweep(more, schemes=SCHEMES, seeds=2, out=tmp_path / "list")
+    assert len(starts(tmp_path / "list")) == 12 and set(starts(tmp_path / "list").values()) == {1}
+    assert (tmp_path / "list" / "report.html").exists()
+
+
+def test_files_lists_and_tasks_fill_one_store(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text("""
+        [sweep]
+        scenario = "tiny"
+        schemes = ["ecmp", "prime"]
+        seeds = 2
+        [sweep.over]
+        workload.0.size = ["16KiB", "64KiB"]
+    """)
+    out = tmp_path / "store"
+
+    def command(*words: str) -> str:
+        words = (sys.executable, "-m", "anabranch", "sweep", str(file), "--out", str(out), *words)
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    assert command("--list").count("missing") == 8
+    command("--task", "1/3")
+    assert len(starts(out)) == 3
+    sweep = ab.sweep(file, out=out, task=(2, 3))
+    assert sweep.missing == 2
+    sweep = ab.sweep(file, out=out)
+    assert sweep.missing == 0 and set(starts(out).values()) == {1}
+    # The flags that say the same, from Python.
+    ab.sweep("tiny", {"workload.0.size": ["16KiB", "64KiB"]}, schemes=SCHEMES, seeds=2, out=out)
+    assert sum(starts(out).values()) == 8
+    with pytest.raises(ab.ScenarioError, match="stands beside"):
+        ab.sweep(file, {"workload.0.size": ["1KiB"]}, out=out)
+
+
+def test_failures_are_kept_and_tried_again_when_asked(tmp_path: Path) -> None:
+    # Nothing waits for the flows that a dead switch holds up: the run stalls or counts them, seed by seed alike.
+    out = tmp_path / "sweep"
+    sweep = ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=SCHEMES, seeds=1, out=out)
+    (run, *_) = [row["run"] for row in rows(sweep)]
+    # As a run that failed on another machine leaves it.
+    import json
+    import shutil
+
+    shutil.rmtree(out / "runs" / str(run))
+    (out / "failed" / f"{run}.json").write_text(json.dumps({"name": "x", "error": "it stalled", "attempts": 1, "host": "y"}))
+    sweep = ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=SCHEMES, seeds=1, out=out)
+    assert sweep.failed == {run: "it stalled"} and "1 failed" in repr(sweep)
+    with pytest.raises(ab.ScenarioError, match="it stalled"):
+        sweep.run(str(run))
+    sweep = ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=SCHEMES, seeds=1, out=out, again="failed")
+    assert sweep.failed == {} and starts(out)[str(run)] == 2 and sum(starts(out).values()) == 3
+
+
+CHILD = """
+import anabranch as ab, sys
+ab.sweep("permutation-128", {"workload.0.size": ["8MiB"]}, schemes=["ecmp", "ops", "prime", "reps"], seeds=3, out=sys.argv[1], threads=2)
+"""
+
+
+def child(out: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", CHILD, str(out)])
+
+
+def wait_for(found: int, out: Path) -> None:
+    until = time.monotonic() + 120
+    while len(list(out.glob("runs/*"))) < found:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_killed_and_started_again(tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    first = child(out)
+    wait_for(2, out)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    done = {path.name for path in out.glob("runs/*")}
+    assert child(out).wait() == 0
+    sweep = ab.load(out)
+    assert sweep.missing == 0 and len(sweep) == 12
+    # Two ran when it was killed; each was begun once more, and what was done was not.
+    begun = starts(out)
+    assert sum(begun.values()) <= 12 + 2 and all(begun[run] == 1 for run in done)
+    assert list((out / ".writing").iterdir()) == []
+    for row in rows(sweep)[:2]:
+        run = ab.run(ab.Scenario("permutation-128").with_({"workload.0.size": "8MiB"}, scheme=str(row["scheme"])), seed=int(str(row["seed"])))
+        assert run.fingerprint == row["fingerprint"]
+
+
+def test_two_processes_in_one_directory_do_each_run_once(tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    both = [child(out), child(out)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert set(starts(out).values()) == {1} and len(starts(out)) == 12
+    assert ab.load(out).missing == 0
+
+
+def test_ctrl_c_ends_a_sweep_and_leaves_what_is_done(tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    process = child(out)
+    wait_for(1, out)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert process.wait() != 0 and time.monotonic() - began < 5
+    assert ab.load(out).missing > 0 and list((out / ".writing").iterdir()) == []
+
+
+def wrong(**given: object) -> ab.ScenarioError:
+    arguments: dict[str, object] = {"scenario": "tiny", "over": {"workload.0.size": ["16KiB"]}, "schemes": ["ecmp"], **given}
+    with pytest.raises(ab.ScenarioError) as caught:
+        ab.sweep(arguments.pop("scenario"), **arguments)  # type: ignore[arg-type]
+    return caught.value
+
+
+def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    assert wrong(over={"workload.0.sizee": ["16KiB"]}, out=out).nearest == "size"
+    assert "unit" in str(wrong(over={"workload.0.size": [16]}, out=out)) or "expected" in str(wrong(over={"workload.0.size": [16]}, out=out))
+    assert "different numbers" in str(wrong(over={"workload.0.size": ["1KiB"], "seed_": [1, 2]}, mode="zip", out=out))
+    assert wrong(mode="zap", out=out).nearest == "zip"
+    assert "at most" in str(wrong(over={"workload.0.size": "1KiB..2000KiB:1KiB", "topology.link_delay": "1ns..2000ns:1ns"}, out=out))
+    assert "nothing to sweep" in str(wrong(over={}, out=out))
+    assert wrong(schemes=["emcp"], out=out).nearest == "ecmp"
+    assert wrong(schemes="ecmp,prime", out=out).place == "schemes"
+    assert wrong(task=(4, 3), out=out).place == "task"
+    assert not out.exists(), "nothing half-written"
+    ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=out)
+    assert "another sweep" in str(wrong(over={"topology.link_delay": ["1us"]}, out=out))
+    ab.run("tiny", out=tmp_path / "run")
+    assert "single run" in str(wrong(out=tmp_path / "run"))
