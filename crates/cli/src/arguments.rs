@@ -59,6 +59,8 @@ pub(crate) enum Command {
     CollectiveRank,
     /// The network plugin for NCCL
     Nccl(crate::commands::nccl::Nccl),
+    /// Shows what the paths of NCCL's connections on this machine do, and changes parameters while they run
+    Stats(crate::commands::stats::Stats),
     /// Finds out which switches the packets to another machine meet, by their ports
     #[cfg(target_os = "linux")]
     Paths(crate::commands::paths::Paths),

@@ -55,3 +55,81 @@ fn the_plugin_is_installed_and_explained() {
     said(&[&arguments[..], &[plugin.to_str().expect("a path")]].concat(), 0, &["all correct", "ncclNetPlugin_v12"]);
     said(&["explain", "nccl"], 0, &["ANABRANCH_SCHEME", "ANABRANCH_GIVE_UP"]);
 }
+
+/// A tool of the repository, where there is Python.
+fn python(tool: &str, arguments: &[&str]) -> Option<Output> {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools").join(tool);
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
+    Command::new(python).arg(tool).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1").output().ok()
+}
+
+/// Pages of a job while it runs: `stats`, the reader in Python, which must see the same, a tuner that changes a threshold, and what
+/// is wrong. When the job has ended there are none.
+#[test]
+fn paths_are_seen_and_thresholds_changed_while_a_job_runs() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let at = folder.to_str().expect("a path");
+    let job = ["collective", "pairs", "--ranks", "2", "--bytes", "8MiB", "--rounds", "200"];
+    let mut job = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(job)
+        .envs([("ANABRANCH_IFNAME", "=lo"), ("ANABRANCH_PATHS", "4"), ("ANABRANCH_RATE", "500Mbps")])
+        .envs([("ANABRANCH_SCHEME", "hopper"), ("ANABRANCH_STATS", at)])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the command");
+    let look = || {
+        let output = anabranch(&["stats", "--folder", at, "--format", "json"]);
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
+    };
+    let sum = |value: &serde_json::Value, name: &str| {
+        let processes = value["processes"].as_array().expect("a list");
+        let paths = processes.iter().flat_map(|of| of["paths"].as_array().expect("a list"));
+        (processes.len(), paths.map(|path| path[name].as_u64().expect("a number")).sum::<u64>())
+    };
+    let began = std::time::Instant::now();
+    let seen = loop {
+        let seen = look();
+        let (processes, answers) = sum(&seen, "answers");
+        if processes == 2 && answers > 100 {
+            break seen;
+        }
+        assert!(began.elapsed().as_secs() < 60, "{seen}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let one = &seen["processes"][0];
+    assert_eq!((one["scheme"].as_str(), one["connections_without_room"].as_u64()), (Some("hopper"), Some(0)));
+    // Two channels, four paths each.
+    assert_eq!(one["paths"].as_array().expect("a list").len(), 8);
+    said(&["stats", "--folder", at], 0, &["scheme hopper", "127.0.0.1", "open", "moves"]);
+    said(&["stats", "--folder", at, "--pid", "1"], 2, &["--pid", "process 1"]);
+    if let Some(output) = python("paths.py", &[at]) {
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines.len(), 16, "{text}");
+        let bytes: u64 = lines.iter().map(|path| path["bytes"].as_u64().expect("a number")).sum();
+        // It looks later than we did, and before we do again.
+        assert!(sum(&seen, "bytes").1 <= bytes && bytes <= sum(&look(), "bytes").1);
+        let tuned = python("tuner.py", &[at, "1.2"]).expect("Python");
+        assert!(tuned.status.success(), "{}", String::from_utf8_lossy(&tuned.stderr));
+    }
+    said(&["stats", "--folder", at, "--set", "load_balancer.hopper.th_cong=3"], 0, &["2 processes", "th_cong=3"]);
+    said(&["stats", "--folder", at, "--set", "load_balancer.hopper.th_kong=3"], 2, &["--set", "th_cong"]);
+    said(&["stats", "--folder", at, "--set", "load_balancer.scheme=reps"], 0, &["2 processes"]);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(look()["processes"][1]["scheme"], "reps");
+    // A killed job leaves pages behind, which whoever looks next removes.
+    job.kill().expect("a signal");
+    job.wait().expect("its end");
+    let began = std::time::Instant::now();
+    while !look()["processes"].as_array().expect("a list").is_empty() {
+        assert!(began.elapsed().as_secs() < 30, "ranks end when their parent is gone");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 0);
+    said(&["stats", "--folder", at], 0, &["no process of this machine"]);
+    said(&["stats", "--folder", "/no/such/folder"], 2, &["/no/such/folder"]);
+}

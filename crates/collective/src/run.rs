@@ -7,6 +7,7 @@ use crate::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::{
+    ffi::OsString,
     io::{BufRead, BufReader, Write},
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
@@ -34,6 +35,8 @@ pub struct Mishap {
 pub struct Settings {
     /// The command of a rank.
     pub command: Vec<String>,
+    /// What stands before it for each rank, where ranks stand at different places; they must pass on its input and output.
+    pub places: Vec<Vec<OsString>>,
     /// Variables that it has besides ours.
     pub variables: Vec<(String, String)>,
     /// The plugin.
@@ -225,8 +228,10 @@ impl Running {
         let (mut ranks, mut readers) = (Vec::new(), Vec::new());
         for rank in 0..settings.ranks {
             let failed = |source| JobError::Rank { rank, source };
-            let (program, arguments) = settings
-                .command
+            let place = settings.places.get(rank).map_or(&[][..], Vec::as_slice);
+            let words: Vec<OsString> =
+                place.iter().cloned().chain(settings.command.iter().map(OsString::from)).collect();
+            let (program, arguments) = words
                 .split_first()
                 .ok_or_else(|| failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no command")))?;
             let mut child = Command::new(program)

@@ -19,6 +19,7 @@ fn settings(kind: Kind, ranks: usize) -> Settings {
     let set = |name: &str, value: &str| (name.to_string(), value.to_string());
     Settings {
         command: vec![exe, "rank".into()],
+        places: Vec::new(),
         variables: vec![
             set("ANABRANCH_IFNAME", "=lo"),
             set("ANABRANCH_PATHS", "4"),

@@ -20,6 +20,7 @@ mod pacer;
 mod peer;
 mod settings;
 mod stream;
+mod watched;
 
 pub use balancer::Balancer;
 pub use endpoint::{Arrival, Counters, Endpoint, Transmit};
@@ -27,3 +28,4 @@ pub use flow::Flow;
 pub use nic::{Departure, Line, Nic, Transports};
 pub use peer::{Bytes, Delivered, Event, SendError, Why};
 pub use settings::Settings;
+pub use watched::PathCounts;

@@ -4,7 +4,7 @@ use anabranch_transport::{Receiver, Transport, uet::DataArrival};
 use anabranch_units::Time;
 use std::{collections::VecDeque, sync::Arc};
 
-use crate::{header::Data, peer::Delivered};
+use crate::{header::Data, peer::Delivered, watched::Watched};
 
 /// A message on its way out.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(crate) struct Outgoing {
     /// The tag of the run that is being sent, and how many of its packets are left.
     pub(crate) run_tag: u32,
     pub(crate) run_left: u32,
+    /// Its paths, where somebody watches them.
+    pub(crate) watched: Option<Box<Watched>>,
 }
 
 impl Outgoing {
@@ -56,6 +58,7 @@ impl Outgoing {
             held: 0,
             run_tag: 0,
             run_left: 0,
+            watched: None,
         }
     }
 
@@ -113,6 +116,9 @@ impl Outgoing {
 
     /// A packet has timed out.
     pub(crate) fn note_timeout(&mut self, psn: u64) {
+        if let Some(watched) = &mut self.watched {
+            watched.note_timeout(psn);
+        }
         if let Some((message, _)) = self.find(psn) {
             message.delivered.timeouts += 1;
         }

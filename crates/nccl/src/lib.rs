@@ -4,11 +4,13 @@
 //! them stand
 //! - [`Node`]: all communicators of a device over one endpoint, without threads, clocks or pointers;
 //! - `process`: a node per device, and the thread that helps out where NCCL does not call;
-//! - `entries`: what NCCL calls; no panic and no wrong pointer passes it.
+//! - `entries`: what NCCL calls; no panic and no wrong pointer passes it;
+//! - [`page`]: what paths do, in shared memory, and `exported`: the same for a tuner inside the process.
 
 pub mod abi;
 mod device;
 mod entries;
+mod exported;
 pub mod handle;
 mod helper;
 mod host;
@@ -16,9 +18,11 @@ pub mod ids;
 mod log;
 pub mod message;
 mod node;
+pub mod page;
 mod process;
 mod thread;
 mod variables;
 
-pub use node::{Buffer, Connecting, Done, Failure, MOST_CONNECTIONS, Memory, Node};
+pub use exported::{anabranchPaths, anabranchSet};
+pub use node::{Buffer, Connecting, Done, Failure, MOST_CONNECTIONS, Memory, Node, Watched};
 pub use variables::{VARIABLES, Variable};

@@ -8,26 +8,36 @@ use crate::{
     host::HostMemory,
     ids::{Id, Slots},
     log::{self, Level},
-    node::{Failure, Node},
-    variables::{Configuration, MOST_PEERS, seconds},
+    node::{Failure, Node, Watched},
+    page::{Page, Slot, State},
+    variables::{self, Configuration, MOST_PEERS, seconds},
 };
 use anabranch_endpoint::Endpoint;
+use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, udp::UdpPath};
 use std::{
     collections::hash_map::RandomState,
     ffi::CString,
+    fs,
     hash::BuildHasher,
     net::SocketAddr,
     os::unix::ffi::OsStrExt,
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError,
         atomic::{AtomicI32, Ordering},
     },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 /// How long the last communicator that closes waits for its peers to hear of it.
 const LINGERS: Time = Time::from_us(100_000);
+
+/// How often the statistics page is written while something happens, and while nothing does.
+const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
+/// Of the time no more than one part of so many goes into it.
+const WRITES_SHARE: u32 = 50;
 
 /// A node over sockets.
 pub(crate) type UdpNode = Node<UdpPath, HostMemory>;
@@ -48,6 +58,18 @@ pub(crate) struct Process {
     pub(crate) rails: Vec<Rail>,
     helper: Helper,
     contexts: Mutex<Slots<()>>,
+    /// What steers, which may change while traffic runs.
+    scheme: Mutex<HostParameters>,
+    page: Mutex<Option<Written>>,
+    /// Where it lies.
+    page_at: Option<PathBuf>,
+}
+
+/// The statistics page, and when it is to be written next.
+#[derive(Debug)]
+struct Written {
+    page: Page,
+    next: Instant,
 }
 
 static PROCESS: RwLock<Option<Arc<Process>>> = RwLock::new(None);
@@ -102,6 +124,12 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
 /// Forgets everything.
 pub(crate) fn end() {
     if let Ok(mut process) = PROCESS.try_write() {
+        // A child that was forked leaves its parent's page alone. The thread may hold the process a while longer.
+        if OWNER.load(Ordering::Acquire) == own_pid()
+            && let Some(path) = process.as_ref().and_then(|process| process.page_at.as_ref())
+        {
+            let _ = fs::remove_file(path);
+        }
         *process = None;
         OWNER.store(0, Ordering::Release);
     }
@@ -120,7 +148,11 @@ impl Process {
                 Ok(Rail { name: c_string(device.name.as_bytes())?, pci_path, device, node: Mutex::new(None) })
             })
             .collect::<Result<_, Failure>>()?;
-        Ok(Process { configuration, rails, helper: Helper::default(), contexts: Mutex::default() })
+        let (page, page_at) = make_page(&configuration).unzip();
+        let page = Mutex::new(page.map(|page| Written { page, next: Instant::now() }));
+        let (helper, contexts) = (Helper::default(), Mutex::default());
+        let scheme = Mutex::new(configuration.scheme.clone());
+        Ok(Process { configuration, rails, helper, contexts, scheme, page, page_at })
     }
 
     fn describe(&self) -> String {
@@ -134,8 +166,9 @@ impl Process {
                 format!("{name} ({ip}, {speed} Mbit/s, packets of {payload} B)")
             })
             .collect();
+        let page = self.page_at.as_ref().map_or_else(|| "nowhere".into(), |path| path.display().to_string());
         format!(
-            "version {}, scheme {} over {} paths, transport {} with {}, a silent rank is given up after {}, devices {}",
+            "version {}, scheme {} over {} paths, transport {} with {}, a silent rank is given up after {}, devices {}, statistics in {page}",
             env!("CARGO_PKG_VERSION"),
             configuration.scheme.name(),
             configuration.wire.labels,
@@ -199,6 +232,7 @@ impl Process {
             .configuration
             .settings(device.speed, device.mtu, device.ip.is_ipv6(), seed)
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
+        let settings = anabranch_endpoint::Settings { scheme: self.scheme().clone(), ..settings };
         let path = UdpPath::open(SocketAddr::new(device.ip, 0), settings.labels, MOST_PEERS)
             .map_err(|error| Failure::new(Code::System, format!("{}: {error}", device.name)))?;
         Ok(Node::new(Driver::new(Endpoint::new(settings), path)))
@@ -250,6 +284,65 @@ impl Process {
         end();
     }
 
+    fn scheme(&self) -> MutexGuard<'_, HostParameters> {
+        self.scheme.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets parameters of the scheme, here and in every device; says what they are.
+    ///
+    /// # Errors
+    /// Where a key or a value is wrong.
+    pub(crate) fn set(&self, settings: &str) -> Result<String, String> {
+        let scheme = {
+            let mut scheme = self.scheme();
+            *scheme = variables::changed(&scheme, settings)?;
+            scheme.clone()
+        };
+        // Whoever opens a device meanwhile has taken the new one, or is waited for.
+        for rail in &self.rails {
+            if let Ok(mut node) = rail.lock()
+                && let Some(node) = node.as_mut()
+            {
+                node.change_scheme(scheme.clone());
+            }
+        }
+        let said = format!("{settings}: scheme {}", scheme.name());
+        log::say(Level::Info, &said);
+        Ok(said)
+    }
+
+    /// What the paths of every connection do.
+    pub(crate) fn paths(&self) -> Vec<Slot> {
+        (0..self.rails.len()).flat_map(|device| self.paths_of(device)).flatten().collect()
+    }
+
+    fn paths_of(&self, device: usize) -> Vec<Vec<Slot>> {
+        let Ok(mut node) = self.rails[device].node.lock() else { return Vec::new() };
+        let Some(node) = node.as_mut() else { return Vec::new() };
+        let (now, all) = (node.driver().datapath().now(), node.watched());
+        let paths = self.configuration.wire.labels as usize;
+        all.iter().map(|of| slots(device as u32, of, paths, now)).collect()
+    }
+
+    /// Writes the statistics page if it is time, and does what its readers wish.
+    fn write_page(&self, busy: bool) {
+        let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Written { page, next }) = page.as_mut() else { return };
+        let began = Instant::now();
+        if began < *next {
+            return;
+        }
+        if let Some(wish) = page.wish() {
+            page.answer(&wish, &self.set(&wish.text));
+        }
+        for device in 0..self.rails.len() {
+            let slots = self.paths_of(device);
+            page.write(wall_ns(), device as u32, self.scheme().name(), &slots);
+        }
+        let took = began.elapsed();
+        *next = began + WRITES[usize::from(!busy)].max(took * WRITES_SHARE);
+    }
+
     /// Does what nobody has done for `since`; whether anything is under way, and whether NCCL calls by itself.
     pub(crate) fn help(&self, since: Time) -> (bool, bool) {
         let (mut under_way, mut called) = (false, false);
@@ -267,8 +360,60 @@ impl Process {
             }
             under_way |= !node.is_quiet() || node.requests() > 0;
         }
+        self.write_page(under_way || called);
         (under_way, called)
     }
+}
+
+/// The statistics page, unless there is to be none or no room for it, which is said once.
+fn make_page(configuration: &Configuration) -> Option<(Page, PathBuf)> {
+    let folder = configuration.stats.as_ref()?;
+    let paths = configuration.wire.labels as usize;
+    match Page::create(folder, own_pid() as u32, paths, configuration.scheme.name()) {
+        Ok(made) => Some(made),
+        Err(error) => {
+            log::say(Level::Warn, &format!("no statistics page in {}: {error}; all else works", folder.display()));
+            None
+        }
+    }
+}
+
+fn wall_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// A connection as the page has it: a slot for each path.
+fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
+    let state = if of.is_well { State::Open } else { State::Failed };
+    let wall = wall_ns();
+    let one = |path: usize| {
+        let counts = of.paths.get(path).copied().unwrap_or_default();
+        let ns = |time: Time| time.ps() / 1000;
+        let used_at =
+            (counts.used_at > Time::ZERO).then(|| wall.saturating_sub(ns(now.saturating_sub(counts.used_at))));
+        let mut slot = Slot {
+            state: state as u32,
+            path: path as u32,
+            connection: of.connection,
+            device,
+            bytes: counts.bytes,
+            packets: counts.packets,
+            retransmitted: counts.retransmitted,
+            answers: counts.answers,
+            marks: counts.marks,
+            losses: counts.losses,
+            moves: counts.moves,
+            rtt_least: ns(counts.least),
+            rtt_mean: ns(counts.mean),
+            rtt_p99: ns(counts.p99),
+            window: of.window.unwrap_or(0),
+            used_at: used_at.unwrap_or(0),
+            ..Slot::default()
+        };
+        slot.set_peer(of.at);
+        slot
+    };
+    (0..paths).map(one).collect()
 }
 
 impl Rail {

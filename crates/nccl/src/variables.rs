@@ -7,7 +7,10 @@ use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::{TRANSPORTS, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::{MOST_PAYLOAD, WireParameters};
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// A variable.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +82,12 @@ pub const VARIABLES: &[Variable] = &[
         default: "none",
     },
     Variable {
+        name: "ANABRANCH_STATS",
+        meaning: "Where the statistics page lies that `anabranch stats` reads",
+        expected: "a folder of shared memory, or off",
+        default: "/dev/shm",
+    },
+    Variable {
         name: "ANABRANCH_DEBUG",
         meaning: "How much is said in NCCL's log, of which NCCL_DEBUG shows a part",
         expected: "WARN, INFO or TRACE",
@@ -146,6 +155,8 @@ pub(crate) struct Configuration {
     pub(crate) scheme: HostParameters,
     pub(crate) transport: TransportParameters,
     pub(crate) wire: WireParameters,
+    /// Where the statistics page lies; `None`: there is to be none.
+    pub(crate) stats: Option<PathBuf>,
     pub(crate) level: Level,
 }
 
@@ -186,7 +197,7 @@ impl Configuration {
             read_file(path, &mut said)?;
         }
         for entry in given("ANABRANCH_SET").unwrap_or_default().split(';').filter(|entry| !entry.trim().is_empty()) {
-            said.push(read_entry(entry)?);
+            said.push(read_entry("ANABRANCH_SET", entry)?);
         }
         let keys = [
             ("ANABRANCH_SCHEME", "load_balancer.scheme"),
@@ -213,7 +224,11 @@ impl Configuration {
             Some("TRACE") => Level::Trace,
             Some(other) => return Err(format!("ANABRANCH_DEBUG: found `{other}`, expected WARN, INFO or TRACE")),
         };
-        Ok(Configuration { interfaces, scheme, transport, wire, level })
+        let stats = match given("ANABRANCH_STATS") {
+            Some("off") => None,
+            folder => Some(PathBuf::from(folder.unwrap_or(crate::page::FOLDER))),
+        };
+        Ok(Configuration { interfaces, scheme, transport, wire, stats, level })
     }
 
     /// Payload bytes of a full packet of an interface that carries packets of `mtu` bytes.
@@ -300,15 +315,45 @@ fn flatten(by: &str, path: &[&str], table: &toml::Table, said: &mut Vec<Said>) -
     Ok(())
 }
 
-/// An entry of `ANABRANCH_SET`.
-fn read_entry(entry: &str) -> Result<Said, String> {
+/// A scheme with other parameters, or another scheme, by keys of `[load_balancer]` with semicolons.
+///
+/// # Errors
+/// Where a key or a value is wrong, for people.
+pub(crate) fn changed(scheme: &HostParameters, settings: &str) -> Result<HostParameters, String> {
+    let mut scheme = scheme.clone();
+    for entry in settings.split(';').filter(|entry| !entry.trim().is_empty()) {
+        let said = read_entry("to be set", entry)?;
+        let path: Vec<&str> = said.path.iter().map(String::as_str).collect();
+        let set = match path[..] {
+            ["load_balancer", "scheme" | "host"] => {
+                let Raw::Text(name) = &said.value else { return Err(said.wrong("expected the name of a scheme")) };
+                scheme = named_scheme(&said, name)?;
+                Ok(())
+            }
+            ["load_balancer", name, key] => set_scheme(&mut scheme, name, key, &said)?,
+            _ => return Err(said.wrong("only keys of load_balancer can be changed while traffic runs")),
+        };
+        set.map_err(|error| said.wrong(error))?;
+    }
+    scheme.check().map_err(|error| format!("[load_balancer]: {error}"))?;
+    Ok(scheme)
+}
+
+fn named_scheme(of: &Said, name: &str) -> Result<HostParameters, String> {
+    match HostParameters::named(name) {
+        Ok(host) => Ok(host),
+        Err(_) => registry::resolve(name).map(|(host, _)| host).map_err(|error| of.wrong(error)),
+    }
+}
+
+/// An entry of `ANABRANCH_SET`, or of what is changed later.
+fn read_entry(by: &str, entry: &str) -> Result<Said, String> {
     let expected = "expected key=value, for example transport.ack_every=4";
-    let (key, text) =
-        entry.split_once('=').ok_or_else(|| format!("ANABRANCH_SET: found `{}`, {expected}", entry.trim()))?;
+    let (key, text) = entry.split_once('=').ok_or_else(|| format!("{by}: found `{}`, {expected}", entry.trim()))?;
     let text = text.trim();
     let value = format!("value = {text}").parse::<toml::Table>().ok().and_then(|table| raw(table.get("value")?));
     let path = key.trim().split('.').map(|part| part.trim().to_string()).collect();
-    Ok(Said { by: "ANABRANCH_SET".into(), path, value: value.unwrap_or_else(|| Raw::Text(text.into())) })
+    Ok(Said { by: by.into(), path, value: value.unwrap_or_else(|| Raw::Text(text.into())) })
 }
 
 /// What was said, on top of the defaults; who speaks last wins.
@@ -331,11 +376,7 @@ fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WirePar
     }
     let mut scheme = HostParameters::named("reps").map_err(|error| error.to_string())?;
     if let Some(of) = last("load_balancer", &["scheme", "host"]) {
-        let name = text(of)?;
-        scheme = match HostParameters::named(&name) {
-            Ok(host) => host,
-            Err(_) => registry::resolve(&name).map(|(host, _)| host).map_err(|error| of.wrong(error))?,
-        };
+        scheme = named_scheme(of, &text(of)?)?;
     }
     let mut wire = WireParameters::default();
     for of in said {
@@ -450,6 +491,23 @@ mod tests {
         refused(&[("ANABRANCH_CONFIG", "/no/such/file")], &["ANABRANCH_CONFIG=/no/such/file"]);
         refused(&[("ANABRANCH_CONGESTION_CONTROL", "cubic")], &["ANABRANCH_CONGESTION_CONTROL", "cubic", "dctcp"]);
         refused(&[("ANABRANCH_IFNAME", "^")], &["ANABRANCH_IFNAME"]);
+    }
+
+    #[test]
+    fn schemes_are_changed_by_keys() {
+        let hopper = HostParameters::named("hopper").unwrap();
+        let mut other = changed(&hopper, "load_balancer.hopper.alpha=0.25").unwrap();
+        assert!(other.parameters_mut().entries().contains(&("alpha", Raw::Float(0.25))));
+        assert_eq!(changed(&hopper, "load_balancer.scheme=reps;").unwrap().name(), "reps");
+        for (set, word) in [
+            ("load_balancer.hopper.alfa=1", "alpha"),
+            ("wire.labels=4", "load_balancer"),
+            ("load_balancer.hopper.alpha", "key=value"),
+            ("load_balancer.scheme=hoper", "hopper"),
+        ] {
+            let error = changed(&hopper, set).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
     }
 
     #[test]

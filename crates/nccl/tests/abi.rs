@@ -30,9 +30,16 @@ fn program(name: &str) -> PathBuf {
 }
 
 fn load_run_unload(program: &Path, version: u32, times: u32) {
+    let said = run(program, version, times, &[]);
+    assert!(!said.contains("no statistics page"), "{said}");
+}
+
+/// Its log.
+fn run(program: &Path, version: u32, times: u32, variables: &[(&str, &str)]) -> String {
     let output = Command::new(program)
         .arg(plugin())
         .args([version.to_string(), times.to_string()])
+        .envs(variables.iter().copied())
         .env("ANABRANCH_IFNAME", "=lo")
         .env("ANABRANCH_PATHS", "4")
         .output()
@@ -40,6 +47,7 @@ fn load_run_unload(program: &Path, version: u32, times: u32) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "version {version}: {said}");
     assert!(output.stdout.is_empty(), "a line on standard output");
+    said.into_owned()
 }
 
 #[test]
@@ -53,6 +61,39 @@ fn every_entry_of_every_version() {
 fn a_hundred_times_loaded_and_nothing_is_left() {
     let program = program("a_hundred_times");
     [10, 12].into_iter().for_each(|version| load_run_unload(&program, version, 100));
+}
+
+/// Where the statistics page has no place, all else works, and it is said once; where there is to be none, nothing is said.
+#[test]
+fn no_room_for_the_page() {
+    let program = program("no_room");
+    let loud = ("ANABRANCH_TEST_LOUD", "1");
+    let said = run(&program, 12, 1, &[loud, ("ANABRANCH_STATS", "/no/such/folder")]);
+    assert_eq!(said.matches("no statistics page in /no/such/folder").count(), 1, "{said}");
+    let said = run(&program, 12, 1, &[loud, ("ANABRANCH_STATS", "off")]);
+    assert!(said.contains("statistics in nowhere") && !said.contains("no statistics page"), "{said}");
+    // Shared memory of 64 kB, in a mount namespace where users may have one.
+    let full = Path::new(env!("CARGO_TARGET_TMPDIR")).join("full");
+    std::fs::create_dir_all(&full).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=64k none {full} || exit 77; ANABRANCH_STATS={full} exec {} {} 10 1",
+        program.display(),
+        plugin().display(),
+        full = full.display()
+    );
+    let inside = Command::new("unshare")
+        .args(["-Urm", "sh", "-c", &script])
+        .envs([("ANABRANCH_IFNAME", "=lo"), ("ANABRANCH_PATHS", "4"), loud])
+        .output();
+    match inside {
+        Ok(output) if output.status.code() != Some(77) && !output.stderr.starts_with(b"unshare") => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{said}");
+            assert_eq!(said.matches("no statistics page").count(), 1, "{said}");
+            assert!(said.contains("No space left"), "{said}");
+        }
+        _ => eprintln!("no mount namespaces here: shared memory that is full was not tried"),
+    }
 }
 
 /// Needs nothing that is not on every machine with a C library.

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <stdarg.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static char last[512];
 static void logger(int level, unsigned long flags, const char *file, int line, const char *format, ...) {
@@ -201,6 +203,45 @@ static void mistakes(void) {
   MUST(do_close(CLOSERECV, sender) == 3);
 }
 
+/* The paths of our connection, as a tuner inside the process sees them. */
+struct path {
+  uint32_t state, path, connection, device;
+  unsigned char address[16];
+  uint32_t port, reserved;
+  uint64_t bytes, packets, retransmitted, answers, marks, losses, moves, rtt_least, rtt_mean, rtt_p99, window, used_at, reserved2;
+};
+static void tuner(void *library) {
+  int64_t (*paths)(struct path *, size_t) = (int64_t (*)(struct path *, size_t))dlsym(library, "anabranchPaths");
+  int (*set)(const char *) = (int (*)(const char *))dlsym(library, "anabranchSet");
+  struct path all[8];
+  MUST(paths && set && sizeof *all == 144);
+  MUST(paths(NULL, 0) == 4 && paths(all, 3) == 4 && paths(all, 8) == 4); /* one sender, ANABRANCH_PATHS=4 */
+  uint64_t bytes = 0;
+  for (int i = 0; i < 4; i++) {
+    MUST(all[i].state == 1 && all[i].path == (uint32_t)i && all[i].device == 0 && all[i].address[12] == 127 && all[i].port);
+    MUST(all[i].packets == 0 || (all[i].rtt_least > 0 && all[i].rtt_least <= all[i].rtt_p99 && all[i].used_at));
+    bytes += all[i].bytes;
+  }
+  MUST(bytes >= 8 + 1);
+  MUST(set("load_balancer.scheme=hopper; load_balancer.hopper.th_cong=3") == 0);
+  MUST(set("load_balancer.hopper.th_kong=3") == 5 && set(NULL) == 4);
+}
+
+/* A child that was forked may not use what its parent has loaded, and takes nothing from it when it ends. */
+static int pages(void);
+static void forked(void) {
+  int before = pages(), status = -1;
+  pid_t child = fork();
+  if (child == 0) {
+    void *out = NULL;
+    char handle[128];
+    MUST(do_listen(0, handle, &out) == 2 && strstr(last, "forked"));
+    exit(0);
+  }
+  MUST(waitpid(child, &status, 0) == child && status == 0);
+  MUST(pages() == before);
+}
+
 /* Loads, runs, unloads; with some traffic only where that has been looked at before. */
 static void once(const char *path, int again) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -231,7 +272,13 @@ static void once(const char *path, int again) {
   static const size_t sizes[] = {0, 1, 8, 4096, 262144, 262145, 3000000};
   for (int i = 0; i < (again ? 3 : (int)(sizeof sizes / sizeof *sizes)); i++) transfer(sizes[i]);
   grouped();
-  if (!again) mistakes();
+  tuner(library);
+  transfer(100000); /* over another scheme */
+  if (!again) {
+    mistakes();
+    forked();
+    transfer(5000);
+  }
   MUST(do_close(CLOSESEND, sender) == 0 && do_close(CLOSESEND, sender) == 3);
   MUST(do_close(CLOSERECV, receiver) == 0);
   if (version >= 11) MUST(do_close(FINALIZE, context) == 0);
@@ -243,6 +290,18 @@ static int entries_of(const char *folder) {
   int count = 0;
   while (readdir(dir)) count++;
   closedir(dir);
+  return count;
+}
+
+/* Statistics pages of this process. */
+static int pages(void) {
+  const char *folder = getenv("ANABRANCH_STATS");
+  char name[64];
+  snprintf(name, sizeof name, "anabranch-%d-", (int)getpid());
+  DIR *dir = opendir(folder ? folder : "/dev/shm");
+  int count = 0;
+  for (struct dirent *entry; dir && (entry = readdir(dir));) count += strncmp(entry->d_name, name, strlen(name)) == 0;
+  if (dir) closedir(dir);
   return count;
 }
 
@@ -269,7 +328,7 @@ int main(int argc, char **argv) {
   left(before);
   for (int i = 0; i < atoi(argv[3]); i++) once(argv[1], i);
   left(after);
-  MUST(after[2] == 0);
+  MUST(after[2] == 0 && pages() == 0);
   MUST(before[0] == after[0] && before[1] == after[1]);
   return 0;
 }

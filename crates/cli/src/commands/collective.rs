@@ -1,5 +1,7 @@
 //! `collective`: collectives over a network plugin of NCCL's, without NCCL and without a GPU.
 
+#[cfg(target_os = "linux")]
+use super::collective_testbed::Ground;
 use crate::{
     arguments::Format,
     commands::nccl,
@@ -13,6 +15,7 @@ use anabranch_collective::{
 };
 use anabranch_units::{Bytes, Time};
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use serde_json::json;
 use std::{fmt::Write, fs, path::PathBuf, time::Duration};
 
@@ -58,9 +61,37 @@ pub(crate) struct Collective {
     /// Kills a rank so long after the first round began, for example 2@500ms; the others must find out
     #[arg(long, value_name = "RANK@TIME", value_parser = mishap)]
     kill: Option<(usize, Time)>,
+    /// Builds the network of a scenario of namespaces and runs each rank at a host of it, with the scenario's [load_balancer],
+    /// [transport] and [wire]; variables win over them
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "SCENARIO", conflicts_with = "kill")]
+    testbed: Option<String>,
+    /// Overrides a key of that scenario, for example load_balancer.scheme=ecmp
+    #[cfg(target_os = "linux")]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "testbed")]
+    set: Vec<String>,
+    /// Runs each rank at a host of a testbed that stands (`anabranch testbed up`)
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["testbed", "kill"])]
+    at: Option<String>,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// What a port of a leaf towards a spine has carried while a job ran.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Uplink {
+    /// Its name.
+    pub(super) port: String,
+    /// Bytes that left by it, with Ethernet headers.
+    pub(super) bytes: u64,
+    /// Packets that did.
+    pub(super) packets: u64,
+    /// Packets that found no room.
+    pub(super) drops: u64,
+    /// Packets marked.
+    pub(super) marks: u64,
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
@@ -93,8 +124,9 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         kill => kill.map(|(rank, after)| Mishap { rank, after: Duration::from_nanos(after.ps() / 1000), pause: None }),
     };
     let exe = std::env::current_exe().map_err(|error| Failure::Broken(error.to_string()))?;
-    let settings = Settings {
+    let mut settings = Settings {
         command: vec![exe.display().to_string(), "collective-rank".into()],
+        places: Vec::new(),
         variables: Vec::new(),
         plugin: nccl::plugin(arguments.plugin.as_deref())?,
         abi: arguments.abi.as_ref().and_then(|abi| abi[1..].parse().ok()),
@@ -110,6 +142,16 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         rows: arguments.rows.is_some(),
         mishap: kill,
     };
+    #[cfg(target_os = "linux")]
+    let ground = match (&arguments.testbed, &arguments.at) {
+        (Some(scenario), _) => Some(Ground::build(scenario, &arguments.set)?),
+        (None, Some(name)) => Some(Ground::find(name)?),
+        (None, None) => None,
+    };
+    #[cfg(target_os = "linux")]
+    if let Some(ground) = &ground {
+        (settings.places, settings.variables) = (ground.places(ranks)?, ground.variables());
+    }
     note(&format!("{} processes with {}", ranks, settings.plugin.display()));
     let outcome = run::run(&settings).map_err(|error| match error {
         JobError::Failed { .. } | JobError::Rank { .. } => Failure::input(error.to_string()),
@@ -120,7 +162,11 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
             outcome.rounds.iter().enumerate().flat_map(|(round, of)| of.rows.iter().map(move |row| (round, row)));
         fs::write(path, csv(rows)).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
     }
-    say(&settings, &outcome, arguments.format);
+    #[cfg(target_os = "linux")]
+    let uplinks = ground.map(|ground| ground.uplinks()).transpose()?.unwrap_or_default();
+    #[cfg(not(target_os = "linux"))]
+    let uplinks: Vec<Uplink> = Vec::new();
+    say(&settings, &outcome, &uplinks, arguments.format);
     // Whoever is left must have found out, and closed.
     match settings.mishap {
         Some(_) if outcome.closed != ranks - 1 => Err(Failure::Broken("a rank that was left has not closed".into())),
@@ -139,7 +185,7 @@ fn csv<'a>(rows: impl Iterator<Item = (usize, &'a Row)>) -> String {
     text
 }
 
-fn say(settings: &Settings, outcome: &Outcome, format: Format) {
+fn say(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], format: Format) {
     let bandwidth = outcome.bus_bandwidth(settings);
     if format == Format::Json {
         let rounds: Vec<u64> = outcome.rounds.iter().map(|round| round.nanoseconds).collect();
@@ -161,6 +207,7 @@ fn say(settings: &Settings, outcome: &Outcome, format: Format) {
             "wrong_elements": 0,
             "failures": failures,
             "closed": outcome.closed,
+            "uplinks": uplinks,
         }));
     }
     let row = |what: &str, value: String| vec![what.to_string(), value];
@@ -185,6 +232,14 @@ fn say(settings: &Settings, outcome: &Outcome, format: Format) {
         rows.push(row("closed", format!("{} of {} ranks", outcome.closed, settings.ranks)));
     }
     print(&table(&["what", "value"], &rows));
+    if !uplinks.is_empty() {
+        let row = |of: &Uplink| {
+            let numbers = [of.bytes, of.packets, of.drops, of.marks].map(count);
+            [vec![of.port.clone()], numbers.to_vec()].concat()
+        };
+        let rows: Vec<_> = uplinks.iter().map(row).collect();
+        print(&format!("\n{}", table(&["port", "bytes", "packets", "drops", "marks"], &rows)));
+    }
 }
 
 /// A rank of `anabranch collective`.

@@ -5,6 +5,8 @@ mod bench_wire;
 mod catalogue;
 mod check;
 pub(crate) mod collective;
+#[cfg(target_os = "linux")]
+mod collective_testbed;
 mod compare;
 mod init;
 pub(crate) mod nccl;
@@ -15,6 +17,7 @@ mod reproduce;
 mod rerun;
 mod run;
 mod shell;
+pub(crate) mod stats;
 mod sweep;
 #[cfg(target_os = "linux")]
 pub(crate) mod testbed;
@@ -60,6 +63,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Collective(arguments) => collective::collective(&arguments),
         Command::CollectiveRank => collective::serve(),
         Command::Nccl(arguments) => nccl::nccl(&arguments),
+        Command::Stats(arguments) => stats::stats(&arguments),
         #[cfg(target_os = "linux")]
         Command::Paths(arguments) => paths::paths(&arguments),
         #[cfg(target_os = "linux")]

@@ -13,10 +13,11 @@ use crate::{
     peer::{Bytes, Event, Peer, Phase, SendError, Why},
     settings::Settings,
     stream::{Incoming, Outgoing},
+    watched::PathCounts,
 };
 use anabranch_lb::{
     GuidedPath, GuidedPaths, Record,
-    registry::{Host, TagKind},
+    registry::{Host, HostParameters, TagKind},
 };
 use anabranch_random::Stream;
 use anabranch_transport::{Transport, uet::Network};
@@ -110,6 +111,8 @@ pub struct Endpoint {
     /// A look for idle peers is due.
     looks_for_idle: bool,
     counters: Counters,
+    /// Whether what every path does is kept.
+    watches: bool,
     /// Numbers streams, so that those whose time comes at once have an order.
     opened: u32,
     /// Whose turn it is where the tag names no path.
@@ -156,6 +159,7 @@ impl Endpoint {
             gone: BTreeSet::new(),
             looks_for_idle: false,
             counters: Counters::default(),
+            watches: false,
             opened: 0,
             turn: 0,
         }
@@ -208,6 +212,40 @@ impl Endpoint {
     pub fn record(&mut self, record: &Record) {
         let scheme = self.settings.scheme.build(self.settings.seed, self.settings.host_key);
         self.balancer = Balancer::new(record.around(scheme, self.settings.host_key));
+    }
+
+    /// Keeps what every path of every stream does, for [`Endpoint::watched`]. To be called before anything is sent.
+    pub fn watch_paths(&mut self) {
+        self.watches = true;
+    }
+
+    /// The window of an open stream in bytes, where its congestion control has one, and what its paths have done, by label;
+    /// `None`: there is no such stream, or nobody watches.
+    pub fn watched(
+        &self,
+        now: Time,
+        peer: u32,
+        stream: u32,
+    ) -> Option<(Option<u64>, impl Iterator<Item = PathCounts>)> {
+        let flow = &self.flows[self.slot(peer, stream)? as usize];
+        let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
+        Some((flow.sender.allowed(transport, now).0, flow.of.watched.as_ref()?.counts()))
+    }
+
+    /// Another scheme, or the same with other parameters, which must have passed their checks, steers from now on. What schemes
+    /// remember of paths begins anew; windows stay.
+    pub fn change_scheme(&mut self, now: Time, scheme: HostParameters) {
+        self.balancer = Balancer::new(scheme.build(self.settings.seed, self.settings.host_key));
+        self.tags = scheme.about().tags;
+        self.settings.scheme = scheme;
+        let slots: Vec<u32> = self.flows.iter().map(|(slot, _)| slot as u32).collect();
+        for slot in slots {
+            let Outgoing { peer, stream, .. } = self.flows[slot as usize].of;
+            let scheme_slot = self.open_with_scheme(peer, stream, now);
+            let flow = &mut self.flows[slot as usize];
+            (flow.scheme_slot, flow.waits, flow.of.run_left) = (scheme_slot, false, 0);
+            self.offer(slot, now);
+        }
     }
 
     /// Says hello to a peer, unless it is known.

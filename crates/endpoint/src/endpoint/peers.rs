@@ -9,6 +9,7 @@ use crate::{
     header::{self, Greeting},
     peer::{Event, Peer, Phase, Why},
     settings::Settings,
+    watched::Watched,
 };
 use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
@@ -195,42 +196,58 @@ impl Endpoint {
 
     /// Opens the streams that waited for it.
     pub(super) fn open_waiting(&mut self, peer: u32, now: Time) {
-        let settings = &self.settings;
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        let Some(transport) = &self.transports[peer as usize] else { return };
-        // Whoever opens later hears the same as the others.
-        let base_rtt = known.told;
-        let mtu = settings.mtu();
-        let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
-        let bdp = settings.rate.bytes_in(base_rtt);
+        if self.transports[peer as usize].is_none() {
+            return;
+        }
+        let (connection, base_rtt) = (known.theirs, known.told);
         let mut opened = Vec::new();
         for mut outgoing in std::mem::take(&mut known.waiting) {
-            outgoing.connection = known.theirs;
-            let uplinks = [known.ways.len() as u32];
-            let guided = (self.tags == TagKind::Guided).then_some(&self.paths);
-            let info = FlowInfo {
-                key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(outgoing.stream), "stream").bits(),
-                src: 0,
-                dst: peer.wrapping_add(1),
-                size: mtu * STREAM_PACKETS,
-                packets: STREAM_PACKETS,
-                bdp_packets: bdp.div_ceil(full).max(1),
-                base_rtt,
-                rate: settings.rate,
-                full_packet: full as u32,
-                early_packets: transport.early_packets(),
-                paths: PathSpace { uplinks: &uplinks, guided, dead: &[] },
-            };
-            let scheme_slot = self.balancer.open(now, &info);
-            let sender = Sender::of_stream(transport, settings.rate, base_rtt, now);
+            outgoing.connection = connection;
+            outgoing.watched = self.watches.then(|| Box::new(Watched::new(self.settings.labels)));
             let stream = outgoing.stream;
+            let scheme_slot = self.open_with_scheme(peer, stream, now);
+            let Some(transport) = &self.transports[peer as usize] else { return };
+            let sender = Sender::of_stream(transport, self.settings.rate, base_rtt, now);
             let slot = self.flows.insert(Flow::new(sender, self.opened, scheme_slot, now, outgoing)) as u32;
             self.opened = self.opened.wrapping_add(1);
-            known.streams.insert(stream, slot);
-            opened.push(slot);
+            opened.push((stream, slot));
         }
-        for slot in opened {
+        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+            known.streams.extend(opened.iter().copied());
+        }
+        for (_, slot) in opened {
             self.offer(slot, now);
         }
+    }
+
+    /// Tells the scheme of a stream to a peer whose round trip is known; returns its slot.
+    pub(super) fn open_with_scheme(&mut self, peer: u32, stream: u32, now: Time) -> u32 {
+        let settings = &self.settings;
+        let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
+        let known = self.peers.get(peer as usize).and_then(Option::as_ref);
+        // Whoever opens later hears the same as the others.
+        let base_rtt = known.map_or(Time::ZERO, |known| known.told);
+        let uplinks = [known.map_or(1, |known| known.ways.len() as u32)];
+        let mtu = settings.mtu();
+        let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
+        let info = FlowInfo {
+            key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits(),
+            src: 0,
+            dst: peer.wrapping_add(1),
+            size: mtu * STREAM_PACKETS,
+            packets: STREAM_PACKETS,
+            bdp_packets: settings.rate.bytes_in(base_rtt).div_ceil(full).max(1),
+            base_rtt,
+            rate: settings.rate,
+            full_packet: full as u32,
+            early_packets: transport.early_packets(),
+            paths: PathSpace {
+                uplinks: &uplinks,
+                guided: (self.tags == TagKind::Guided).then_some(&self.paths),
+                dead: &[],
+            },
+        };
+        self.balancer.open(now, &info)
     }
 }

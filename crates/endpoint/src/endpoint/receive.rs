@@ -55,7 +55,7 @@ impl Endpoint {
             Packet::Data { data, payload, .. } => self.on_data(now, arrival, &data, payload),
             Packet::Answer { stream, answer, stamp, held, .. } => {
                 let rtt = stamp.map(|stamp| now.saturating_sub(stamp).saturating_sub(held));
-                self.on_answer(now, peer, stream, &answer, rtt);
+                self.on_answer(now, peer, stream, &answer, rtt, arrival.label);
             }
             Packet::Probe { probe, .. } => self.say(peer, arrival.label, Control::Echo { probe, arrived: arrival.at }),
             Packet::Echo { echo, .. } => {
@@ -134,7 +134,15 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn on_answer(&mut self, now: Time, peer: u32, stream: u32, answer: &Answer, rtt: Option<Time>) {
+    pub(super) fn on_answer(
+        &mut self,
+        now: Time,
+        peer: u32,
+        stream: u32,
+        answer: &Answer,
+        rtt: Option<Time>,
+        label: u32,
+    ) {
         let Some(slot) = self.slot(peer, stream) else { return };
         if let Some(rtt) = rtt.filter(|_| self.flows[slot as usize].of.is_full(answer.psn)) {
             self.note_round_trip(now, peer, rtt);
@@ -145,6 +153,12 @@ impl Endpoint {
         let heard = flow.on_answer(transport, scheme, now, answer, None, rtt, true);
         self.counters.overtaken += u64::from(heard.lost);
         let cumulative = flow.sender.cumulative();
+        if let Some(watched) = &mut flow.of.watched {
+            // Answers come back over the label of what they answer, and late ones of a timer name no packet's stamp.
+            let lost = u64::from(heard.lost) + u64::from(heard.trimmed);
+            watched.note_answer(now, label, answer.ecn, lost, rtt);
+            watched.note_received(cumulative);
+        }
         while let Some((message, delivered)) = flow.of.acknowledged(cumulative) {
             self.events.push_back(Event::Sent { peer, stream, message, delivered });
         }

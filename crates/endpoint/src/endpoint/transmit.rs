@@ -183,7 +183,11 @@ impl Endpoint {
         let Sent { peer, tag, psn, again } = line.sent?;
         self.arm(slot, now);
         let (label, labels) = (self.label(peer, tag), self.settings.labels);
-        self.flows[slot as usize].of.note_sent(psn, now, label, labels, again);
+        let of = &mut self.flows[slot as usize].of;
+        of.note_sent(psn, now, label, labels, again);
+        if let Some(watched) = &mut of.watched {
+            watched.note_sent(now, psn, label, out.len(), again);
+        }
         Some(Transmit { peer, label, ecn: self.settings.ecn })
     }
 

@@ -146,9 +146,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     pub(super) fn on_connected(&mut self, peer: PeerId, connection: u32) -> bool {
         // What we have given up meanwhile is no mistake of theirs.
-        if self.attempt(peer, connection).is_none() {
-            return true;
-        }
+        let Some(at) = self.attempt(peer, connection).map(|attempt| attempt.at) else { return true };
         let Some(known) = self.peers.get_mut(&peer) else { return false };
         // A stream that another connection has left behind keeps its window and its paths.
         let free = known.streams.iter().position(|channel| !channel.used && channel.flying.is_empty());
@@ -159,6 +157,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         known.streams[channel].used = true;
         let sender = Sender {
             peer,
+            at,
             connection,
             channel,
             grants: VecDeque::new(),

@@ -14,7 +14,8 @@ use crate::{
     ids::{Id, Slots},
     message::{Control, End, Entry},
 };
-use anabranch_endpoint::{Event, SendError, Why};
+use anabranch_endpoint::{Event, PathCounts, SendError, Why};
+use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, PeerId, WireError};
@@ -107,6 +108,21 @@ struct Channel {
     flying: VecDeque<(u32, Id, u64)>,
 }
 
+/// What the sending end of a connection does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Its number.
+    pub connection: u32,
+    /// Where the other end listened.
+    pub at: SocketAddr,
+    /// It has not failed.
+    pub is_well: bool,
+    /// Bytes that congestion control lets be under way, where it says so.
+    pub window: Option<u64>,
+    /// What has gone over each path, of this connection and of those that used its stream before; empty: nothing yet.
+    pub paths: Vec<PathCounts>,
+}
+
 /// Somebody who listens.
 #[derive(Debug)]
 struct Listener {
@@ -139,6 +155,7 @@ struct Attempt {
 #[derive(Debug)]
 struct Sender {
     peer: PeerId,
+    at: SocketAddr,
     connection: u32,
     /// Its place among the peer's streams.
     channel: usize,
@@ -213,6 +230,7 @@ pub struct Node<D, M> {
 impl<D: Datapath, M: Memory> Node<D, M> {
     /// A node on an endpoint that knows nobody yet.
     pub fn new(mut driver: Driver<D>) -> Self {
+        driver.endpoint().0.watch_paths();
         let settings = driver.endpoint().0.settings();
         let (draws, give_up) = (Stream::keyed(settings.seed, 0, "listeners"), settings.give_up);
         let most_held = settings.most_held;
@@ -257,6 +275,26 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Requests that NCCL has not heard of again.
     pub fn requests(&self) -> usize {
         self.requests.len()
+    }
+
+    /// What the sending ends of connections do, in the order of their numbers.
+    pub fn watched(&mut self) -> Vec<Watched> {
+        let now = self.driver.datapath().now();
+        let mut all: Vec<Watched> = Vec::with_capacity(self.senders.len());
+        for (_, sender) in self.senders.iter() {
+            let (stream, is_well) = (sender.channel as u32 + 1, sender.fate.is_well());
+            let of = is_well.then(|| self.driver.endpoint().0.watched(now, sender.peer, stream)).flatten();
+            let (window, paths) = of.map_or((None, Vec::new()), |(window, paths)| (window, paths.collect()));
+            all.push(Watched { connection: sender.connection, at: sender.at, is_well, window, paths });
+        }
+        all.sort_by_key(|of| of.connection);
+        all
+    }
+
+    /// Another scheme, or other parameters of the same, steers from now on; what schemes remember of paths begins anew.
+    pub fn change_scheme(&mut self, scheme: HostParameters) {
+        let (endpoint, now) = self.driver.endpoint();
+        endpoint.change_scheme(now, scheme);
     }
 
     /// Whether everything that was said has been heard.

@@ -1,0 +1,105 @@
+//! `collective` on a testbed: each rank at a host of its own, and what the switches saw of it.
+
+use super::collective::Uplink;
+use crate::{arguments::ScenarioArguments, commands::load, failure::Failure};
+use anabranch_testbed::{
+    Plan, PortCount, Role,
+    standing::{self, Action, Standing},
+};
+use std::{ffi::OsString, fs, path::PathBuf};
+
+/// A testbed that ranks run on; one that was made for them goes with it.
+pub(super) struct Ground {
+    standing: Standing,
+    /// The scenario with its defaults, which ranks read.
+    configuration: Option<PathBuf>,
+    before: Vec<PortCount>,
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if let Some(path) = &self.configuration {
+            // Both were made for this job; who holds them else ends with this process' user.
+            let _ = fs::remove_file(path);
+            let _ = self.standing.down();
+        }
+    }
+}
+
+impl Ground {
+    /// Builds the network of a scenario.
+    pub(super) fn build(scenario: &str, set: &[String]) -> Result<Self, Failure> {
+        let arguments = ScenarioArguments { scenario: scenario.into(), set: set.to_vec(), seed: None };
+        let scenario = load(&arguments)?;
+        let plan = Plan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
+        let name = format!("collective-{}", std::process::id());
+        let path = std::env::temp_dir().join(format!("anabranch-{name}.toml"));
+        let standing = standing::up(&name, &plan)?;
+        let ground = Ground { standing, configuration: Some(path.clone()), before: Vec::new() };
+        fs::write(&path, scenario.to_toml()).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+        ground.counted()
+    }
+
+    /// Uses one that stands.
+    pub(super) fn find(name: &str) -> Result<Self, Failure> {
+        Ground { standing: standing::find(name)?, configuration: None, before: Vec::new() }.counted()
+    }
+
+    fn counted(mut self) -> Result<Self, Failure> {
+        self.before = self.standing.act(Action::Count)?;
+        Ok(self)
+    }
+
+    /// Hosts for so many ranks: neighbours in a ring stand at different leaves, so that their messages cross a spine.
+    fn hosts(&self, ranks: usize) -> Result<Vec<&str>, Failure> {
+        let plan = &self.standing.plan;
+        let leaf_of =
+            |host: usize| plan.cables.iter().find(|cable| cable.lower.node == host).map(|cable| cable.upper.node);
+        let mut hosts: Vec<(usize, usize, usize)> = Vec::new();
+        for host in (0..plan.nodes.len()).filter(|node| plan.nodes[*node].role == Role::Host) {
+            let leaf = leaf_of(host).unwrap_or(0);
+            let place = hosts.iter().filter(|(_, of, _)| *of == leaf).count();
+            hosts.push((place, leaf, host));
+        }
+        hosts.sort_unstable();
+        if hosts.len() < ranks {
+            return Err(Failure::input(format!("--ranks: {ranks}, and the testbed has {} hosts", hosts.len())));
+        }
+        Ok(hosts[..ranks].iter().map(|(.., host)| plan.nodes[*host].name.as_str()).collect())
+    }
+
+    /// What stands before the command of each rank.
+    pub(super) fn places(&self, ranks: usize) -> Result<Vec<Vec<OsString>>, Failure> {
+        let place = |host: &str| {
+            let command = self.standing.exec(host, &[])?;
+            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            Ok(words.map(OsString::from).collect())
+        };
+        self.hosts(ranks)?.into_iter().map(place).collect()
+    }
+
+    /// What ranks are told besides what the user says.
+    pub(super) fn variables(&self) -> Vec<(String, String)> {
+        let given = |name: &str| std::env::var_os(name).is_some();
+        let path = self.configuration.as_ref().filter(|_| !given("ANABRANCH_CONFIG"));
+        path.map(|path| ("ANABRANCH_CONFIG".to_string(), path.display().to_string())).into_iter().collect()
+    }
+
+    /// What has left leaves for spines since it was built or found.
+    pub(super) fn uplinks(&self) -> Result<Vec<Uplink>, Failure> {
+        let plan = &self.standing.plan;
+        let after = self.standing.act(Action::Count)?;
+        let role = |node: usize| &plan.nodes[node].role;
+        let ports = plan.ports().zip(after.iter().zip(&self.before));
+        let upwards = ports.filter(|((end, other), _)| *role(end.node) == Role::Leaf && *role(*other) == Role::Spine);
+        Ok(upwards
+            .map(|((end, other), (after, before))| Uplink {
+                port: format!("{}->{}", plan.nodes[end.node].name, plan.nodes[other].name),
+                bytes: after.bytes - before.bytes,
+                packets: after.packets - before.packets,
+                drops: after.drops - before.drops,
+                marks: after.marks - before.marks,
+            })
+            .collect())
+    }
+}

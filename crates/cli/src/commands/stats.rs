@@ -1,0 +1,248 @@
+//! `stats`: what the paths of jobs on this machine do, read from the statistics pages of the plugin for NCCL.
+
+use crate::{
+    arguments::Format,
+    failure::Failure,
+    printing::{count, note, print, print_json},
+    table::Table,
+};
+use clap::Args;
+use nccl_net_anabranch::page::{self, FOLDER, Slot, Snapshot, State};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, stdout},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Between two looks of `--watch`.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long a process may take to do what is wished.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    /// Looks again every second, until it is interrupted; with --format json an object a line
+    #[arg(long)]
+    watch: bool,
+    /// Changes a parameter of the scheme in the running processes, for example load_balancer.hopper.alpha=0.1
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "watch")]
+    set: Vec<String>,
+    /// This process alone, by its own number
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Where the pages lie [default: ANABRANCH_STATS, else /dev/shm]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A page with its file.
+type Seen = (PathBuf, Snapshot);
+/// Bytes of a path when it was last looked at, and when that was.
+type Before = BTreeMap<(PathBuf, u32, u32, u32), (u64, u64)>;
+
+/// `anabranch stats`.
+pub(crate) fn stats(arguments: &Stats) -> Result<(), Failure> {
+    let variable = std::env::var_os("ANABRANCH_STATS").filter(|folder| !folder.is_empty() && folder != "off");
+    let folder = arguments.folder.clone().or(variable.map(PathBuf::from)).unwrap_or_else(|| FOLDER.into());
+    if !arguments.set.is_empty() {
+        return set(arguments, &folder);
+    }
+    let mut before = Before::new();
+    loop {
+        let seen = look(arguments, &folder)?;
+        match (arguments.format, arguments.watch) {
+            (Format::Json, false) => print_json(&json(&seen)),
+            (Format::Json, true) => print(&format!("{}\n", json(&seen))),
+            (Format::Table, watch) => {
+                let top = if watch && stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+                print(&format!("{top}{}", text(&seen, watch.then_some(&before), &folder)));
+            }
+        }
+        if !arguments.watch {
+            return Ok(());
+        }
+        before = seen
+            .iter()
+            .flat_map(|(path, page)| page.slots.iter().map(move |s| (place(path, s), (s.bytes, page.written_at))))
+            .collect();
+        std::thread::sleep(EVERY);
+    }
+}
+
+fn place(path: &Path, slot: &Slot) -> (PathBuf, u32, u32, u32) {
+    (path.to_path_buf(), slot.device, slot.connection, slot.path)
+}
+
+fn pages(arguments: &Stats, folder: &Path) -> Result<Vec<Seen>, Failure> {
+    let files = page::pages(folder).map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
+    let mut seen = Vec::new();
+    for file in files {
+        match page::read(&file) {
+            Ok(page) if arguments.pid.is_none_or(|pid| pid == page.pid) => seen.push((file, page)),
+            Ok(_) => {}
+            // A process may end while we look.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => note(&format!("warning: {}: {error}", file.display())),
+        }
+    }
+    Ok(seen)
+}
+
+fn look(arguments: &Stats, folder: &Path) -> Result<Vec<Seen>, Failure> {
+    let seen = pages(arguments, folder)?;
+    match arguments.pid {
+        Some(pid) if seen.is_empty() => Err(nobody(pid, folder)),
+        _ => Ok(seen),
+    }
+}
+
+fn nobody(pid: u32, folder: &Path) -> Failure {
+    Failure::input(format!("--pid: no process {pid} has a statistics page in {}", folder.display()))
+}
+
+fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
+    let (wish, seen) = (arguments.set.join(";"), look(arguments, folder)?);
+    if seen.is_empty() {
+        return Err(Failure::input(format!("--set: no process has a statistics page in {}", folder.display())));
+    }
+    let mut answers = Vec::new();
+    for (file, page) in &seen {
+        let said = page::wish(file, &wish, PATIENCE)
+            .map_err(|error| Failure::input(format!("--set: process {}: {error}", page.pid)))?;
+        answers.push(json!({ "pid": page.pid, "file": file, "answer": said }));
+    }
+    match arguments.format {
+        Format::Json => print_json(&json!({ "set": answers })),
+        Format::Table => print(&format!("{} processes have taken {wish}\n", answers.len())),
+    }
+    Ok(())
+}
+
+fn state(slot: &Slot) -> &'static str {
+    if slot.state == State::Open as u32 { "open" } else { "failed" }
+}
+
+fn json(seen: &[Seen]) -> Value {
+    let path = |slot: &Slot| {
+        json!({
+            "connection": slot.connection,
+            "device": slot.device,
+            "peer": slot.peer().to_string(),
+            "path": slot.path,
+            "state": state(slot),
+            "bytes": slot.bytes,
+            "packets": slot.packets,
+            "retransmitted": slot.retransmitted,
+            "answers": slot.answers,
+            "marks": slot.marks,
+            "losses": slot.losses,
+            "moves": slot.moves,
+            "rtt_least_ns": slot.rtt_least,
+            "rtt_mean_ns": slot.rtt_mean,
+            "rtt_p99_ns": slot.rtt_p99,
+            "window_bytes": slot.window,
+            "used_at_ns": slot.used_at,
+        })
+    };
+    let one = |(file, page): &Seen| {
+        json!({
+            "pid": page.pid,
+            "file": file,
+            "scheme": page.scheme,
+            "written_at_ns": page.written_at,
+            "connections_without_room": page.no_room,
+            "paths": page.slots.iter().map(path).collect::<Vec<_>>(),
+        })
+    };
+    json!({ "processes": seen.iter().map(one).collect::<Vec<_>>() })
+}
+
+/// Paths over which something was sent; with a rate where they were looked at before.
+fn text(seen: &[Seen], before: Option<&Before>, folder: &Path) -> String {
+    if seen.is_empty() {
+        return format!("no process of this machine has a statistics page in {}\n", folder.display());
+    }
+    let mut parts = Vec::new();
+    for (file, page) in seen {
+        let mut header = vec![
+            "connection",
+            "to",
+            "path",
+            "state",
+            "MB",
+            "RTT least",
+            "mean",
+            "p99 (us)",
+            "marks",
+            "lost",
+            "moves",
+            "window (kB)",
+        ];
+        if before.is_some() {
+            header.insert(5, "Mbit/s");
+        }
+        let us = |ns: u64| if ns == 0 { "-".into() } else { format!("{:.0}", ns as f64 / 1e3) };
+        let row = |slot: &Slot| {
+            let mut row = vec![
+                format!("{}.{}", slot.device, slot.connection),
+                slot.peer().to_string(),
+                slot.path.to_string(),
+                state(slot).into(),
+                format!("{:.1}", slot.bytes as f64 / 1e6),
+                us(slot.rtt_least),
+                us(slot.rtt_mean),
+                us(slot.rtt_p99),
+                count(slot.marks),
+                count(slot.losses),
+                count(slot.moves),
+                if slot.window == 0 { "-".into() } else { format!("{:.0}", slot.window as f64 / 1e3) },
+            ];
+            if let Some(before) = before {
+                let rate = before.get(&place(file, slot)).and_then(|&(bytes, at)| {
+                    let took = page.written_at.checked_sub(at).filter(|took| *took > 0)?;
+                    Some(format!("{:.0}", slot.bytes.saturating_sub(bytes) as f64 * 8e3 / took as f64))
+                });
+                row.insert(5, rate.unwrap_or_else(|| "-".into()));
+            }
+            row
+        };
+        let rows: Vec<_> = page.slots.iter().filter(|slot| slot.packets > 0).map(row).collect();
+        let mut lines = format!("process {}, scheme {}", page.pid, page.scheme);
+        if page.no_room > 0 {
+            lines += &format!(", {} connections that the page has no room for", page.no_room);
+        }
+        lines += "\n";
+        if rows.is_empty() {
+            lines += "nothing has been sent yet\n";
+        } else {
+            lines += &Table::new(&header, rows).least(&["window (kB)", "RTT least", "state"]).draw();
+        }
+        parts.push(lines);
+    }
+    parts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_since_the_last_look() {
+        let mut slot = Slot { state: 1, packets: 9, bytes: 3_000_000, rtt_mean: 25_400, ..Slot::default() };
+        slot.set_peer("10.1.2.3:7000".parse().expect("an address"));
+        let page =
+            Snapshot { pid: 7, scheme: "hopper".into(), written_at: 2_000_000_000, no_room: 0, slots: vec![slot] };
+        let file = PathBuf::from("page");
+        // A megabyte more than a second ago: 8 Mbit/s.
+        let before = Before::from([(place(&file, &slot), (2_000_000, 1_000_000_000))]);
+        let said = text(&[(file, page)], Some(&before), Path::new("/dev/shm"));
+        for word in ["process 7, scheme hopper", "10.1.2.3:7000", "3.0", " 8 ", " 25 "] {
+            assert!(said.contains(word), "no `{word}` in {said}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What a sender keeps of each path of a stream, for whoever watches it from outside: nothing of it steers.
+
+use anabranch_units::Time;
+use std::collections::VecDeque;
+
+/// Round trips are those of the last whole window and of the one under way.
+const WINDOW: Time = Time::from_us(100_000);
+/// Eight steps from one power of two to the next, of round trips in steps of 64 ns up to 17 s: bounds are 12.5 % apart at most.
+const STEPS: usize = 8;
+const BUCKETS: usize = STEPS + 25 * STEPS;
+
+/// What is known of a path of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounts {
+    /// Data packets sent over it, those that were sent again included.
+    pub packets: u64,
+    /// Their bytes, headers of ours included.
+    pub bytes: u64,
+    /// Of these packets those that were sent again.
+    pub retransmitted: u64,
+    /// Answers that came for packets over it.
+    pub answers: u64,
+    /// Of them those that say that a packet was marked.
+    pub marks: u64,
+    /// Packets over it that were given up for lost, or came without their payload.
+    pub losses: u64,
+    /// How often the stream's packets came to it from another path.
+    pub moves: u64,
+    /// Shortest round trip; zero: none yet.
+    pub least: Time,
+    /// Mean round trip of the last 100 to 200 ms in which there were any.
+    pub mean: Time,
+    /// No more than one of a hundred of these round trips was longer.
+    pub p99: Time,
+    /// When a packet was last sent over it; zero: never.
+    pub used_at: Time,
+}
+
+/// Round trips of a window.
+#[derive(Clone, Debug)]
+struct Window {
+    sum: u128,
+    count: u64,
+    longest: Time,
+    buckets: [u16; BUCKETS],
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window { sum: 0, count: 0, longest: Time::ZERO, buckets: [0; BUCKETS] }
+    }
+}
+
+fn bucket(rtt: Time) -> usize {
+    let value = (rtt.ps() / 64_000) as usize;
+    if value < STEPS {
+        return value;
+    }
+    let power = value.ilog2() as usize;
+    ((power - 2) * STEPS + (value >> (power - 3)) % STEPS).min(BUCKETS - 1)
+}
+
+/// Where a bucket ends.
+fn end(bucket: usize) -> Time {
+    let steps = if bucket < STEPS {
+        bucket as u64 + 1
+    } else {
+        (STEPS as u64 + (bucket % STEPS) as u64 + 1) << (bucket / STEPS - 1)
+    };
+    Time::from_ps(steps * 64_000)
+}
+
+/// A path of a stream.
+#[derive(Clone, Debug, Default)]
+struct Path {
+    counts: PathCounts,
+    began: Time,
+    windows: [Window; 2],
+}
+
+impl Path {
+    fn note_round_trip(&mut self, now: Time, rtt: Time) {
+        if now.saturating_sub(self.began) >= WINDOW {
+            self.began = now;
+            self.windows.swap(0, 1);
+            self.windows[0] = Window::default();
+        }
+        let window = &mut self.windows[0];
+        window.sum += u128::from(rtt.ps());
+        window.count += 1;
+        window.longest = window.longest.max(rtt);
+        let count = &mut window.buckets[bucket(rtt)];
+        *count = count.saturating_add(1);
+        let least = &mut self.counts.least;
+        *least = if *least == Time::ZERO { rtt } else { rtt.min(*least) };
+    }
+
+    fn counts(&self) -> PathCounts {
+        let [now, before] = &self.windows;
+        let count = now.count + before.count;
+        if count == 0 {
+            return self.counts;
+        }
+        let mean = Time::from_ps(((now.sum + before.sum) / u128::from(count)) as u64);
+        let of = |at: usize| u64::from(now.buckets[at]) + u64::from(before.buckets[at]);
+        let all: u64 = (0..BUCKETS).map(of).sum();
+        let (mut above, mut p99) = (0, Time::ZERO);
+        for at in (0..BUCKETS).rev() {
+            above += of(at);
+            if above * 100 > all {
+                p99 = end(at).min(now.longest.max(before.longest));
+                break;
+            }
+        }
+        PathCounts { mean, p99, ..self.counts }
+    }
+}
+
+/// The paths of a stream, by label.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    paths: Vec<Path>,
+    last: Option<u32>,
+    /// Labels that packets were last sent over, from the PSN `first` on.
+    sent: VecDeque<u16>,
+    first: u64,
+}
+
+impl Watched {
+    pub(crate) fn new(labels: u32) -> Self {
+        Watched { paths: vec![Path::default(); labels as usize], last: None, sent: VecDeque::new(), first: 0 }
+    }
+
+    pub(crate) fn note_sent(&mut self, now: Time, psn: u64, label: u32, bytes: usize, again: bool) {
+        let Some(path) = self.paths.get_mut(label as usize) else { return };
+        path.counts.packets += 1;
+        path.counts.bytes += bytes as u64;
+        path.counts.retransmitted += u64::from(again);
+        path.counts.moves += u64::from(self.last.is_some_and(|last| last != label));
+        path.counts.used_at = now;
+        self.last = Some(label);
+        let Some(at) = psn.checked_sub(self.first) else { return };
+        if at as usize >= self.sent.len() {
+            self.sent.resize(at as usize + 1, label as u16);
+        }
+        self.sent[at as usize] = label as u16;
+    }
+
+    /// An answer for a packet over a label; every packet below `cumulative` has been received.
+    pub(crate) fn note_answer(&mut self, now: Time, label: u32, marked: bool, lost: u64, rtt: Option<Time>) {
+        let Some(path) = self.paths.get_mut(label as usize) else { return };
+        path.counts.answers += 1;
+        path.counts.marks += u64::from(marked);
+        path.counts.losses += lost;
+        if let Some(rtt) = rtt {
+            path.note_round_trip(now, rtt);
+        }
+    }
+
+    pub(crate) fn note_received(&mut self, cumulative: u64) {
+        while self.first < cumulative && self.sent.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+
+    pub(crate) fn note_timeout(&mut self, psn: u64) {
+        let label = psn.checked_sub(self.first).and_then(|at| self.sent.get(at as usize));
+        if let Some(path) = label.and_then(|label| self.paths.get_mut(usize::from(*label))) {
+            path.counts.losses += 1;
+        }
+    }
+
+    pub(crate) fn counts(&self) -> impl Iterator<Item = PathCounts> {
+        self.paths.iter().map(Path::counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_trip_lies_below_the_end_of_its_bucket_and_not_far() {
+        for ns in (0..20_000).chain((1..2_000).map(|step| step * 7_777_777)) {
+            let rtt = Time::from_ns(ns);
+            let at = bucket(rtt);
+            assert!(at < BUCKETS && rtt < end(at), "{ns} ns");
+            // Eight steps of 64 ns, then an eighth of the power of two below.
+            assert!(end(at) - rtt <= Time::from_ns(64.max(ns / 8)), "{ns} ns: {}", end(at));
+        }
+        assert_eq!((bucket(Time::from_ns(512)), end(8)), (8, Time::from_ns(576)));
+    }
+
+    #[test]
+    fn a_path_is_told_by_its_packets() {
+        let us = Time::from_us;
+        let mut watched = Watched::new(2);
+        // Packets 0 and 1 over label 1, packet 2 over label 0, packet 0 again over label 0.
+        watched.note_sent(us(1), 0, 1, 100, false);
+        watched.note_sent(us(2), 1, 1, 100, false);
+        watched.note_sent(us(3), 2, 0, 50, false);
+        watched.note_timeout(0);
+        watched.note_sent(us(4), 0, 0, 100, true);
+        watched.note_timeout(0);
+        // 98 round trips of 10 us, two of 100 us: the mean is 11.8 us, and 2 of 100 are longer than 10 us.
+        for number in 0..100u64 {
+            let rtt = if number % 50 == 49 { us(100) } else { us(10) };
+            watched.note_answer(us(10 + number), 1, number < 3, 0, Some(rtt));
+        }
+        let counts: Vec<PathCounts> = watched.counts().collect();
+        let [zero, one] = counts[..] else { panic!("two labels") };
+        assert_eq!((zero.packets, zero.bytes, zero.retransmitted, zero.moves, zero.losses), (2, 150, 1, 1, 1));
+        assert_eq!((one.packets, one.moves, one.losses, one.answers, one.marks), (2, 0, 1, 100, 3));
+        assert_eq!((one.least, one.mean, one.p99), (us(10), Time::from_ns(11_800), us(100)));
+        assert_eq!((zero.used_at, one.used_at), (us(4), us(2)));
+        // A whole window later what was is forgotten, but for the least.
+        for step in 1..=3 {
+            watched.note_answer(us(step * 100_000 + 200), 1, false, 0, Some(us(20)));
+        }
+        let one = watched.counts().nth(1).unwrap();
+        assert_eq!((one.least, one.mean, one.p99), (us(10), us(20), us(20)));
+        // Whoever has been received is not waited for.
+        watched.note_received(2);
+        watched.note_timeout(0);
+        watched.note_timeout(2);
+        assert_eq!(watched.counts().map(|path| path.losses).collect::<Vec<_>>(), [2, 1]);
+    }
+}

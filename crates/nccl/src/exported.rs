@@ -1,0 +1,47 @@
+//! What a tuner inside the process may call, besides NCCL's tables: the same paths that the page has, and the same wishes.
+
+#![allow(unsafe_code)]
+
+use crate::{abi::Code, page::Slot, process};
+use std::{
+    ffi::{CStr, c_char, c_int},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// Writes up to `room` paths of this process' connections to `slots`; returns how many there are, or -1 where the plugin is not in
+/// use. To be called while the library is loaded.
+///
+/// # Safety
+/// `slots` points to as many slots, or `room` is zero.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn anabranchPaths(slots: *mut Slot, room: usize) -> i64 {
+    let all = catch_unwind(AssertUnwindSafe(|| process::get().map(|process| process.paths())));
+    let Ok(Ok(all)) = all else { return -1 };
+    let many = if slots.is_null() { 0 } else { room.min(all.len()) };
+    for (at, slot) in all[..many].iter().enumerate() {
+        // SAFETY: the caller's.
+        unsafe { slots.add(at).write(*slot) };
+    }
+    all.len() as i64
+}
+
+/// Sets parameters of the scheme, `KEY=VALUE` with semicolons; what it remembers of paths begins anew. Returns one of NCCL's
+/// result codes; the log says what is wrong.
+///
+/// # Safety
+/// `settings` is a C string, or null.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn anabranchSet(settings: *const c_char) -> c_int {
+    if settings.is_null() {
+        return Code::Argument as c_int;
+    }
+    // SAFETY: the caller's.
+    let text = unsafe { CStr::from_ptr(settings) }.to_string_lossy();
+    let set = catch_unwind(AssertUnwindSafe(|| match process::get() {
+        Ok(process) => process.set(&text).map_or(Code::Usage, |_| Code::Success),
+        Err(failure) => failure.code,
+    }));
+    set.unwrap_or(Code::Internal) as c_int
+}

@@ -1,0 +1,54 @@
+//! What the paths of a connection are said to have done, and another scheme in the midst of traffic.
+
+mod common;
+
+use anabranch_lb::registry::HostParameters;
+use anabranch_units::{Rate, Time};
+use anabranch_wire::memory::Link;
+use common::{Pair, settings};
+use nccl_net_anabranch::Watched;
+
+fn carry(pair: &mut Pair, ends: (nccl_net_anabranch::ids::Id, nccl_net_anabranch::ids::Id)) {
+    let (receive, memory) = pair.receive(1, ends.1, 100_000, 3);
+    let send = pair.send(0, ends.0, &[9; 100_000], 3).unwrap();
+    pair.finish(1, receive).unwrap();
+    pair.finish(0, send).unwrap();
+    assert_eq!(memory.bytes(), [9; 100_000]);
+}
+
+fn watched(pair: &mut Pair) -> Watched {
+    let all = pair.nodes[0].watched();
+    assert_eq!(all.len(), 1);
+    all[0].clone()
+}
+
+#[test]
+fn paths_say_what_went_over_them_and_another_scheme_takes_others() {
+    let link = Link::new(Rate::gbps(10), Time::from_us(5));
+    let scheme = HostParameters::named("ecmp").unwrap();
+    let of = |seed| anabranch_endpoint::Settings { scheme: scheme.clone(), ..settings(seed, 1000, 4) };
+    let mut pair = Pair::new(3, &link, [of(3), of(4)]);
+    let ends = pair.connect(0);
+    assert_eq!(watched(&mut pair).paths, [], "nothing has been sent");
+    carry(&mut pair, ends);
+    let of = watched(&mut pair);
+    assert!(of.is_well && of.window > Some(0) && of.at == common::address(1));
+    let used: Vec<_> = of.paths.iter().filter(|path| path.packets > 0).collect();
+    let [one] = used[..] else { panic!("ECMP has one path: {:?}", of.paths) };
+    // 100,000 B and 32 of ours are 101 packets, each with a header of 56 B.
+    assert_eq!((one.packets, one.bytes), (101, 100_032 + 101 * 56));
+    assert_eq!((one.retransmitted, one.losses, one.moves, one.marks), (0, 0, 0, 0));
+    // 5 us there and 5 us back, the time of a packet and an answer, and the first packets leave in a burst.
+    assert!(one.least > Time::from_us(10) && one.least < Time::from_us(20), "{}", one.least);
+    assert!(one.least <= one.mean && one.mean <= one.p99);
+    pair.nodes[0].change_scheme(HostParameters::named("rr").unwrap());
+    carry(&mut pair, ends);
+    let of = watched(&mut pair);
+    assert_eq!(of.paths.iter().map(|path| path.packets).sum::<u64>(), 202);
+    assert!(of.paths.iter().all(|path| path.packets >= 25), "in turn: {:?}", of.paths);
+    assert!(of.paths.iter().map(|path| path.moves).sum::<u64>() >= 100);
+    pair.nodes[1].close_receiver(ends.1).unwrap();
+    pair.until("the end", |pair| (!watched(pair).is_well).then_some(()));
+    pair.nodes[0].close_sender(ends.0).unwrap();
+    assert!(pair.nodes[0].watched().is_empty());
+}
