@@ -43,6 +43,8 @@ fn what_cannot_be_is_one_message() {
     said(&["collective", "ring", "--bytes", "3B"], 2, &["--bytes", "4 B"]);
     said(&["collective", "ring", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
     said(&["collective", "ring", "--kill", "4@1s"], 2, &["--kill", "no rank 4"]);
+    said(&["collective", "ring", "--testbed", "hoper-testbed-small"], 2, &["hopper-testbed-small"]);
+    said(&["collective", "ring", "--at", "nowhere"], 2, &["nowhere", "testbed up"]);
     said(&["nccl", "install", "/tmp", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
 }
 
