@@ -40,7 +40,7 @@ def _sweep_on_dask(words: list[str]) -> int:
         except ImportError:
             raise needs("distributed", "dask") from None
         try:
-            client = Client(given.dask, timeout="20s")
+            client = Client(given.dask, timeout="10s")
         except (OSError, ValueError, TimeoutError) as error:
             raise ScenarioError(f"no Dask scheduler answers at {given.dask}: {error}", place="--dask") from None
         with client:

@@ -402,9 +402,15 @@ def _suggest(trial: Any, key: str, of: Any) -> Any:
         value = trial.suggest_float(key, of.low, of.high, step=of.step, log=of.log)
     if not of.unit:
         return value
-    if key not in trial.user_attrs:
+    if f"unit:{key}" not in trial.user_attrs:
         trial.set_user_attr(f"unit:{key}", of.unit)
-    return f"{value}{of.unit}" if whole else f"{value:.9f}{of.unit}"
+    return _quantity(value, of.unit)
+
+
+def _quantity(value: float, unit: str) -> str:
+    # Shares of the BDP are whole numbers of millionths, and a microsecond has as many picoseconds.
+    number = str(value) if isinstance(value, int) else f"{value:.6f}".rstrip("0").rstrip(".")
+    return number + unit
 
 
 def _trial(of: Any) -> Trial:
@@ -412,9 +418,7 @@ def _trial(of: Any) -> Trial:
 
     def plain(key: str, value: Any) -> Any:
         unit = of.user_attrs.get(f"unit:{key}")
-        if unit is None:
-            return value
-        return f"{value}{unit}" if isinstance(value, int) else f"{value:.9f}{unit}"
+        return value if unit is None else _quantity(value, unit)
 
     parameters = {key: plain(key, value) for key, value in of.params.items()}
     values = tuple(of.values) if state == "complete" else None

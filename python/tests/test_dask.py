@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -16,6 +19,7 @@ import pytest
 import anabranch as ab
 
 from conftest import wants
+from test_engines import STUDY, all_done_once, environment
 
 pytestmark = wants("distributed")
 
@@ -64,6 +68,47 @@ def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path) -> None:
     # Again: nothing is left to do.
     ab.sweep("permutation-128", OVER, schemes=SCHEMES, seeds=5, out=out, client=client)
     assert sum(starts(out).values()) == sum(begun.values())
+
+
+CLIENT = """
+import anabranch as ab, sys
+from distributed import Client
+with Client(sys.argv[1]) as client:
+    ab.sweep("permutation-128", {"workload.0.size": ["2MiB"]}, schemes=["ecmp", "ops", "prime", "reps"], seeds=5, out=sys.argv[2], client=client)
+"""
+
+
+def test_a_client_killed_and_started_again(client: Any, tmp_path: Path) -> None:
+    out = tmp_path / "sweep"
+    words = [sys.executable, "-c", CLIENT, client.scheduler.address, str(out)]
+    first = subprocess.Popen(words)
+    while len(list(out.glob("runs/*"))) < 3:
+        assert first.poll() is None
+        time.sleep(0.02)
+    first.kill()
+    first.wait()
+    subprocess.run(words, check=True)
+    sweep = ab.load(out)
+    assert isinstance(sweep, ab.Sweep) and sweep.missing == 0 and sweep.failed == {} and len(sweep) == 20
+    # The workers live on: what they had begun when the client died they finish, and nobody begins it again.
+    assert len(starts(out)) == 20 and set(starts(out).values()) == {1}
+    assert list((out / ".writing").iterdir()) == []
+
+
+def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+
+    def command(address: str) -> subprocess.CompletedProcess[str]:
+        words = ["anabranch", "sweep", "study.toml", "--out", "results/study", "--dask", address]
+        return subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+
+    done = command(client.scheduler.address)
+    assert done.returncode == 0 and "16 finished" in done.stdout, done.stderr
+    all_done_once(tmp_path / "results" / "study")
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        refused = command(f"tcp://127.0.0.1:{nobody.getsockname()[1]}")
+    assert refused.returncode == 2 and "no Dask scheduler answers" in refused.stderr
 
 
 def test_a_run_that_kills_its_worker_is_given_up(client: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -152,6 +153,40 @@ def test_two_processes_in_one_directory_do_each_run_once(tmp_path: Path) -> None
     assert [process.wait() for process in both] == [0, 0]
     assert set(starts(out).values()) == {1} and len(starts(out)) == 12
     assert ab.load(out).missing == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system: needs root")
+def test_the_disk_is_full_at_the_third_run(tmp_path: Path) -> None:
+    def sweep(out: Path, seeds: int) -> ab.Sweep:
+        return ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp", "ops", "prime", "reps"], seeds=seeds, out=out, threads=1)
+
+    def blocks(path: Path) -> int:
+        return sum(one.lstat().st_blocks * 512 for one in path.rglob("*"))
+
+    # What the store takes with its plan, and each run.
+    small = tmp_path / "small"
+    sweep(small, 1)
+    run = max(blocks(one) for one in (small / "runs").iterdir())
+    plan = (small / "sweep.json").stat().st_size * 5 + 4096
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={plan + run * 5 // 2}", "tmpfs", place], capture_output=True)
+    if mount.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        out = place / "sweep"
+        with pytest.raises(ab.ScenarioError, match="make room") as caught:
+            sweep(out, 5)
+        finished = len(list(out.glob("runs/*")))
+        assert 1 <= finished <= 3 and f"{finished} of 20" in str(caught.value)
+        assert list((out / ".writing").iterdir()) == []
+        subprocess.run(["mount", "-o", "remount,size=64M", place], check=True)
+        whole = sweep(out, 5)
+        assert whole.missing == 0 and whole.failed == {} and len(whole) == 20
+        assert len(starts(out)) == 20 and sum(starts(out).values()) <= 21
+        assert rows(whole)[0]["fingerprint"] == rows(ab.Sweep(small))[0]["fingerprint"]
+    finally:
+        subprocess.run(["umount", place], check=True)
 
 
 def test_ctrl_c_ends_a_sweep_and_leaves_what_is_done(tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def test_gains_are_those_of_seeds_that_tuning_has_not_seen(tmp_path: Path) -> No
 
 def test_several_objectives_and_quantities(tmp_path: Path) -> None:
     tuning = ab.tune(
-        BASE, {KEY: (1, 50), "topology.link_delay": ab.Range(1, 5, unit="us")}, ["fct_us.mean", bowl], seeds=1, trials=8, held_out=1,
+        BASE, {KEY: (1, 50), "topology.link_delay": ab.Range(1, 5, unit="us"), "fabric.ecn_kmin": ab.Range(0.05, 0.2, log=True, unit="bdp")},
+        ["fct_us.mean", bowl], seeds=1, trials=8, held_out=1,
         out=tmp_path / "tune", progress=False,
     )  # fmt: skip
     assert [gain.objective for gain in next(iter(tuning.gains.values()))] == ["fct_us.mean", "bowl"]
@@ -116,7 +117,8 @@ def test_several_objectives_and_quantities(tmp_path: Path) -> None:
         own = tuning.trials[number].values
         assert own is not None
         assert not any(all(o <= v for o, v in zip(t.values or (), own, strict=True)) and t.values != own for t in complete)
-    assert tuning.trials[0].parameters["topology.link_delay"].endswith("us")
+    assert len(complete) == 8
+    assert tuning.trials[0].parameters["topology.link_delay"].endswith("us") and tuning.trials[0].parameters["fabric.ecn_kmin"].endswith("bdp")
 
 
 def test_pruning_stops_by_seeds(tmp_path: Path) -> None:

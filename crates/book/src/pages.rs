@@ -207,6 +207,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
             ("The fabric view", "fabric-view.md"),
             ("Sweeps", "sweeps.md"),
             ("Python", "python.md"),
+            ("Python, name by name", "python-reference.md"),
             ("Tuning", "tuning.md"),
             ("Reference", "reference.md"),
         ],

@@ -390,6 +390,8 @@ mod pages {
     struct Spritz;
     #[doc = include_str!("../../../docs/python.md")]
     struct Python;
+    #[doc = include_str!("../../../docs/python-reference.md")]
+    struct PythonReference;
     #[doc = include_str!("../../../docs/sweeps.md")]
     struct Sweeps;
     #[doc = include_str!("../../../docs/testbed.md")]

@@ -1,0 +1,60 @@
+"""Other engines, as docs/sweeps.md tells: its own blocks do a small study, each run once."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import anabranch as ab
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+STUDY = """
+[sweep]
+scenario = "tiny"
+schemes = ["ecmp", "prime"]
+seeds = 4
+[sweep.over]
+workload.0.size = ["16KiB", "64KiB"]
+"""
+
+
+def block(language: str, begin: str) -> str:
+    """The block of the page in a language that begins so."""
+    found = re.search(rf"^```{language}\n({re.escape(begin)}.*?)^```", PAGE, re.M | re.S)
+    assert found, begin
+    return found.group(1)
+
+
+def environment() -> dict[str, str]:
+    """One in which `anabranch` is the command of this package."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def all_done_once(store: Path) -> None:
+    sweep = ab.load(store)
+    assert isinstance(sweep, ab.Sweep) and sweep.missing == 0 and sweep.failed == {} and len(sweep) == 16
+    starts = Counter(line.split()[0] for line in (store / "starts.log").read_text().splitlines())
+    assert len(starts) == 16 and set(starts.values()) == {1}
+    assert (store / "report.html").exists()
+
+
+def test_a_shell_loop(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    subprocess.run(["bash", "-ec", block("bash", "for k in")], cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    all_done_once(tmp_path / "results" / "study")
+
+
+@pytest.mark.skipif(shutil.which("snakemake", path=environment()["PATH"]) is None, reason="not installed: snakemake")
+def test_snakemake(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "Snakefile").write_text(block("snakemake", "rule study"))
+    done = subprocess.run(["snakemake", "--cores", "2"], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    all_done_once(tmp_path / "results" / "study")
