@@ -38,7 +38,7 @@ struct Beds {
 impl Drop for Beds {
     fn drop(&mut self) {
         // Whatever still stands after a failure.
-        for name in ["default", "other"] {
+        for name in ["default", "other", "wide"] {
             let _ = self.run(&["testbed", "down", "--name", name]);
         }
     }
@@ -92,6 +92,13 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
         2,
         &["`default` is up already", "testbed down", "--name"],
     );
+    // In 80 columns, whatever it has.
+    let wide = ["testbed", "up", "--fabric", "hopper-testbed-small", "--name", "wide"];
+    let mut wide = beds.folder.command(&wide);
+    let wide = wide.env("COLUMNS", "80").env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR").output().unwrap();
+    let long: Vec<_> = stdout(&wide).lines().filter(|line| line.chars().count() > 80).map(String::from).collect();
+    assert!(code(&wide) == 0 && long.is_empty(), "{long:#?}{}", stderr(&wide));
+    said(&beds.run(&["testbed", "down", "--name", "wide"]), 0, &[]);
     // Another one beside it, under another name.
     assert!(beds.up(&["--name", "other"]).is_some());
 
@@ -173,6 +180,58 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// As [`Beds::run`], by a user without privileges, whom the folder belongs to.
+fn as_nobody(beds: &Beds, words: &[&str]) -> Output {
+    let program = beds.folder.0.join("anabranch");
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program).args(words);
+    command.current_dir(&beds.folder.0).env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR");
+    command.stdin(std::process::Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn a_plain_user_builds_one_without_marks() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let beds = Beds::new("testbed-user");
+    let (folder, program) = (&beds.folder.0, beds.folder.0.join("anabranch"));
+    std::fs::copy(env!("CARGO_BIN_EXE_anabranch"), &program).unwrap();
+    if std::os::unix::fs::chown(folder, Some(65534), Some(65534)).is_err() {
+        eprintln!("SKIPPED: only root can become another user; the other tests are those of a plain one");
+        return;
+    }
+    let run = |words: &[&str]| as_nobody(&beds, words);
+    let up = run(&["testbed", "up", "--fabric", "small.toml", "--format", "json"]);
+    if code(&up) == 2 && stderr(&up).contains("namespaces") {
+        assert!(std::env::var_os("ANABRANCH_TEST_ALL").is_none(), "{}", stderr(&up));
+        eprintln!("SKIPPED: {}", stderr(&up));
+        return;
+    }
+    assert_eq!(code(&up), 0, "{}", stderr(&up));
+    let up = json(&up);
+    assert_eq!(up["privileges"], "user-namespace");
+    let missing = up["missing"].to_string();
+    assert!(missing.contains("marking and trimming: only root may load BPF programs"), "{missing}");
+
+    let paths = ["testbed", "exec", "host0", "--", "./anabranch", "paths", "--to", "10.2.1.2:7000", "--format", "json"];
+    assert_eq!(json(&run(&paths))["paths"].as_array().unwrap().len(), 2);
+    said(&run(&["testbed", "fault", "cut", "spine1"]), 0, &[]);
+    assert_eq!(json(&run(&paths))["paths"].as_array().unwrap().len(), 1);
+    said(&run(&["testbed", "fault", "mend", "spine1"]), 0, &[]);
+    said(&run(&["testbed", "fault", "slow", "leaf0-spine1", "20Mbps"]), 0, &[]);
+    let status = json(&run(&["testbed", "status", "--format", "json"]));
+    let port = status["ports"].as_array().unwrap().iter().find(|port| port["port"] == "leaf0->spine0").unwrap();
+    assert!(port["counters"]["packets"].as_u64().unwrap() > 0, "{port}");
+    said(&run(&["testbed", "down"]), 0, &[]);
+    said(&run(&["testbed", "status"]), 2, &["no testbed `default`"]);
+    assert!(!lives(up["holder"].as_i64().unwrap()));
+
+    // And flows over one of its own.
+    let ran = run(&["testbed", "run", "small.toml", "--set", "wire.labels=16", "--out", "out", "--progress", "never"]);
+    assert_eq!(code(&ran), 0, "{}", stderr(&ran));
+    let summary = beds.folder.json_file("out/summary.json");
+    assert_eq!((summary["flows"]["finished"].as_u64(), summary["counters"]["ecn_marked"].as_u64()), (Some(2), Some(0)));
+}
+
 #[test]
 fn what_cannot_be_built_is_said_in_one_message() {
     let beds = Beds::new("testbed-wrong");
@@ -230,6 +289,17 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
             .map(|row| row[bytes].parse::<u64>().unwrap())
             .sum();
         assert!((1_500_000..2_500_000).contains(&up), "{scheme}: {up}");
+        // REPS sprays its 123 packets over two spines and more, ECMP keeps its path.
+        let flows = std::fs::read_to_string(beds.folder.0.join(format!("{run}/flows.csv"))).unwrap();
+        let mut rows = flows.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let at = rows.next().unwrap().iter().position(|column| *column == "path_switches").unwrap();
+        for switches in rows.map(|row| row[at].parse::<u64>().unwrap()) {
+            match scheme {
+                "reps" => assert!((20..=200).contains(&switches), "{switches}"),
+                "ecmp" => assert_eq!(switches, 0),
+                _ => {}
+            }
+        }
     }
     assert!(beds.folder.0.join("out/report.html").is_file());
     // No simulation takes their place, nor can they be done again to the bit.

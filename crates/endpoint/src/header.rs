@@ -4,7 +4,7 @@
 use anabranch_transport::Answer;
 use anabranch_units::Time;
 
-/// The version of this format; peers of another one are refused.
+/// The version of this format; peers of another one are refused, and told so.
 pub const VERSION: u8 = 1;
 /// The word that hellos carry.
 const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
@@ -296,6 +296,28 @@ impl<'a> Packet<'a> {
             kind => Err(Refused::Kind(kind)),
         }
     }
+}
+
+/// What a hello or a welcome says in every version of the format, so that peers of different ones can tell each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    pub(crate) version: u8,
+    /// A hello, or the answer to one.
+    pub(crate) hello: bool,
+    /// Whose connection it is for, and what its sender's is.
+    pub(crate) to: u32,
+    pub(crate) connection: u32,
+    pub(crate) nonce: u64,
+}
+
+/// A hello or a welcome of another version.
+pub(crate) fn foreign(datagram: &[u8]) -> Option<Foreign> {
+    let mut from = Reader(datagram.get(..GREETING)?);
+    let (version, kind, _flags, _) = (from.u8(), from.u8(), from.u8(), from.u8());
+    let (to, magic, connection) = (from.u32(), from.u32(), from.u32());
+    let _of_its_version: [u8; 10] = from.bytes();
+    let known = version != VERSION && magic == MAGIC && (kind == HELLO || kind == WELCOME);
+    known.then(|| Foreign { version, hello: kind == HELLO, to, connection, nonce: from.u64() })
 }
 
 /// Nanoseconds, as many as 32 bits hold.

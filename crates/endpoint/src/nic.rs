@@ -52,6 +52,10 @@ pub trait Line<T> {
     /// A packet of a flow starts at `start`; returns when the next one can.
     fn start(&mut self, flow: &mut T, packet: &Departure, start: Time) -> Time;
 
+    /// The scheme of the flow in `slot` has nothing sent before the next acknowledgement.
+    #[inline]
+    fn rests(&mut self, _slot: u32) {}
+
     /// Whether something else waits that goes before the flows.
     fn has_urgent(&self) -> bool;
 }
@@ -189,19 +193,25 @@ impl Nic {
                 retransmission: segment.retransmission,
                 eligible_at: flow.eligible_at,
             };
-            let tag = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
-                Decision::Send(tag) => line.tag(&flow.of, tag),
+            let (tag, asks) = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
+                Decision::Send(tag) => (line.tag(&flow.of, tag), false),
+                Decision::SendAsking(tag) => (line.tag(&flow.of, tag), true),
                 Decision::Hold(until) => {
                     self.pace(slot, flow, until.max(Time::from_ps(start.ps() + 1)));
                     break true;
                 }
                 Decision::Wait => {
                     flow.waits = true;
+                    flow.sender.rest();
+                    line.rests(slot);
                     break true;
                 }
             };
             let transport = transports.of(&flow.of);
             flow.sender.send(transport, start, tag);
+            if asks {
+                flow.sender.rest();
+            }
             let ready = flow.sender.ready(transport);
             if flow.last_tag != Some(tag) {
                 flow.path_switches += u64::from(flow.last_tag.is_some());
@@ -209,7 +219,7 @@ impl Nic {
             }
             let last = std::mem::replace(&mut flow.last_sent, start);
             let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
-            let ack_request = segment.retransmission || flow.sender.wants_answer(ready);
+            let ack_request = asks || segment.retransmission || flow.sender.wants_answer(ready);
             let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap }, start);
             sent = true;
             if !ready {

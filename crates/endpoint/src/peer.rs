@@ -192,6 +192,8 @@ pub struct Delivered {
     pub retransmitted: u64,
     /// Packets that timed out.
     pub timeouts: u64,
+    /// Packets that went another way than the one before them.
+    pub path_switches: u64,
     /// Packets per label, by number of the label.
     pub per_label: Vec<u64>,
 }
@@ -209,6 +211,13 @@ pub enum Why {
     Restarted,
     /// The checksum of a message was wrong.
     Corrupt,
+    /// It speaks another version of the format.
+    Version {
+        /// That of its datagrams.
+        theirs: u8,
+        /// Of ours.
+        ours: u8,
+    },
     /// Its packets are of another size.
     Mtu {
         /// Payload bytes of its full packets.

@@ -37,6 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) offered: u64,
     /// Bytes of the messages held.
     pub(crate) held: u64,
+    /// Changes of path that messages have been told of.
+    switches: u64,
     /// The tag of the run that is being sent, and how many of its packets are left.
     pub(crate) run_tag: u32,
     pub(crate) run_left: u32,
@@ -56,6 +58,7 @@ impl Outgoing {
             packets: 0,
             offered: 0,
             held: 0,
+            switches: 0,
             run_tag: 0,
             run_left: 0,
             watched: None,
@@ -99,8 +102,9 @@ impl Outgoing {
         (psn - message.first + 1) * self.mtu <= message.bytes.len() as u64
     }
 
-    /// A packet leaves over a label, of which there are `labels`.
-    pub(crate) fn note_sent(&mut self, psn: u64, now: Time, label: u32, labels: u32, again: bool) {
+    /// A packet leaves over a label, of which there are `labels`; `switches` are the stream's changes of path, this one's included.
+    pub(crate) fn note_sent(&mut self, psn: u64, now: Time, label: u32, labels: u32, again: bool, switches: u64) {
+        let more = switches - std::mem::replace(&mut self.switches, switches);
         let Some((message, _)) = self.find(psn) else { return };
         let delivered = &mut message.delivered;
         if delivered.packets == 0 {
@@ -108,6 +112,7 @@ impl Outgoing {
             delivered.per_label = vec![0; labels as usize];
         }
         delivered.packets += 1;
+        delivered.path_switches += more;
         delivered.retransmitted += u64::from(again);
         if let Some(count) = delivered.per_label.get_mut(label as usize) {
             *count += 1;

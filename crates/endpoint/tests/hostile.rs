@@ -2,7 +2,7 @@
 //! on talking to others.
 
 use anabranch_endpoint::{
-    Arrival, Endpoint, Event, Settings,
+    Arrival, Endpoint, Event, Settings, Why,
     header::{self, Data, Greeting, Packet, Probed},
 };
 use anabranch_random::Stream;
@@ -198,4 +198,43 @@ fn a_peer_of_another_size_is_told_so() {
     let answers = sent(&mut endpoint, &mut now);
     let Ok(Packet::Welcome { greeting, .. }) = Packet::decode(&answers[0]) else { panic!("no welcome") };
     assert_eq!((greeting.connection, greeting.mtu, endpoint.counters().refused), (0, MTU, 1));
+}
+
+#[test]
+fn a_peer_of_another_version_is_told_so() {
+    // Of a later version of ours the first sixteen bytes and the nonce are what they are now.
+    let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
+    let greeting = Greeting {
+        connection: 77,
+        nonce: 5,
+        mtu: MTU,
+        labels: 1,
+        span: 128,
+        most_message: 1,
+        stamp: Time::ZERO,
+        held: Time::ZERO,
+    };
+    header::hello(&mut out, &greeting, 1056);
+    out[0] = header::VERSION + 1;
+    out[60..].fill(0xff);
+    endpoint.handle(now, &arrival(0, now, &out));
+    let answers = sent(&mut endpoint, &mut now);
+    let Ok(Packet::Welcome { connection: 77, greeting }) = Packet::decode(&answers[0]) else { panic!("no welcome") };
+    assert_eq!((greeting.connection, greeting.nonce), (0, 5), "no place for it, and to whom that is said");
+    assert!(answers.len() == 1 && answers[0].len() < out.len() && endpoint.counters().refused == 1);
+
+    // An older one says as much to us, who give it up: of nobody but the one whom we greeted, and with our nonce.
+    endpoint.connect(now, 1);
+    let hello = sent(&mut endpoint, &mut now).remove(0);
+    let Ok(Packet::Hello(greeting)) = Packet::decode(&hello) else { panic!("no hello") };
+    let mut tell = |peer, nonce| {
+        let refused = Greeting { connection: 0, nonce, ..greeting };
+        header::welcome(&mut out, greeting.connection, &refused);
+        out[0] = 0;
+        endpoint.handle(now, &arrival(peer, now, &out));
+        std::iter::from_fn(|| endpoint.poll_event()).collect::<Vec<_>>()
+    };
+    assert_eq!((tell(2, greeting.nonce), tell(1, greeting.nonce ^ 1)), (vec![], vec![]));
+    let why = Why::Version { theirs: 0, ours: header::VERSION };
+    assert_eq!(tell(1, greeting.nonce), [Event::Lost { peer: 1, why }]);
 }

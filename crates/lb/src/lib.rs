@@ -82,6 +82,8 @@ pub struct Outgoing {
 pub enum Decision {
     /// Send now with this tag.
     Send(Tag),
+    /// Send now with this tag, and have the receiver answer at once: the scheme will send nothing further before it hears of it.
+    SendAsking(Tag),
     /// Do not send any packet of this flow before this time; ask again then.
     Hold(Time),
     /// Do not send any packet of this flow before its next acknowledgement (or timeout); ask again then.

@@ -118,7 +118,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                 let packet =
                     Outgoing { psn: i as u64, bytes: 4096, retransmission: i % 7 == 0, eligible_at: Time::ZERO };
                 let decision = host.select(now, slot, &packet);
-                if let Decision::Send(tag) = decision {
+                if let Decision::Send(tag) | Decision::SendAsking(tag) = decision {
                     sent_last[slot as usize] = tag;
                 }
                 decisions.push((decision, shapes[slot as usize].unwrap_or(&[])));

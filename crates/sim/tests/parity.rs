@@ -73,7 +73,7 @@ fn transport() -> TransportParameters {
 
 fn tags(entries: &[Entry]) -> Vec<u32> {
     let tag = |entry: &Entry| match &entry.call {
-        Call::Select(_, Decision::Send(tag)) => Some(*tag),
+        Call::Select(_, Decision::Send(tag) | Decision::SendAsking(tag)) => Some(*tag),
         _ => None,
     };
     entries.iter().filter_map(tag).collect()

@@ -261,7 +261,12 @@ impl Fabric {
         for (node, other, rate) in self.switch_ports() {
             if let Err(error) = self.equip_port(node, other, rate) {
                 // Whoever may not load programs has a testbed without.
-                self.missing.push(format!("marking and trimming: {error}"));
+                let said = error.to_string();
+                let why = match said.contains("not permitted") {
+                    true => "only root may load BPF programs",
+                    false => said.lines().next().unwrap_or_default(),
+                };
+                self.missing.push(format!("marking and trimming: {why}"));
                 self.plan.queue = crate::Queue { marking: None, ..queue };
                 return Ok(());
             }
@@ -278,7 +283,19 @@ impl Fabric {
     }
 
     fn equip_port(&self, node: usize, other: usize, rate: u64) -> Result<(), TestbedError> {
-        port_program::attach(&self.namespace(node), self.name(other), rate, self.plan.mtu, &self.plan.queue)
+        self.change_port(port_program::OBJECT, node, other, rate, "")
+    }
+
+    fn change_port(
+        &self,
+        object: &[u8],
+        node: usize,
+        other: usize,
+        rate: u64,
+        change: &str,
+    ) -> Result<(), TestbedError> {
+        let (namespace, port, plan) = (self.namespace(node), self.name(other), &self.plan);
+        port_program::attach(object, &namespace, port, rate, plan.mtu, &plan.queue, change)
     }
 
     /// Puts another build of the port program at a port: for tests.
@@ -287,8 +304,7 @@ impl Fabric {
     /// Where it cannot be loaded.
     #[doc(hidden)]
     pub fn replace_program(&self, node: usize, other: usize, rate: u64, object: &[u8]) -> Result<(), TestbedError> {
-        let (namespace, port, plan) = (self.namespace(node), self.name(other), &self.plan);
-        port_program::attach_from(object, &namespace, port, rate, plan.mtu, &plan.queue)
+        self.change_port(object, node, other, rate, "")
     }
 
     /// Runs `work` in a node's namespace, on a thread of its own. What it opens stays there.
@@ -433,12 +449,11 @@ impl Fabric {
                 class("1:1", "20", "1mbit")
             )
         };
-        run("tc", &["-n", &namespace, "-batch", "-"], &change)?;
         if !host && (self.plan.queue.marking.is_some() || self.plan.queue.trimming) {
             // The virtual queue drains at the port's rate.
-            self.equip_port(node, other, rate)?;
+            return self.change_port(port_program::OBJECT, node, other, rate, &change);
         }
-        Ok(())
+        run("tc", &["-n", &namespace, "-batch", "-"], &change).map(drop)
     }
 }
 

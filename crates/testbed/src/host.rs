@@ -236,6 +236,7 @@ impl Work<'_> {
                 counted.packets += delivered.packets;
                 counted.retransmitted += delivered.retransmitted;
                 counted.timeouts += delivered.timeouts;
+                counted.path_switches += delivered.path_switches;
                 if going.left == 0 && going.last == message {
                     let counted = Box::new(std::mem::take(counted));
                     self.going.remove(&stream);

@@ -49,19 +49,16 @@ fn object(template: &[u8], rate: u64, mtu: u32, queue: &Queue) -> Result<Vec<u8>
     Ok(object)
 }
 
-/// Puts the program at a port, in place of one that is there.
-pub(crate) fn attach(namespace: &str, port: &str, rate: u64, mtu: u32, queue: &Queue) -> Result<(), TestbedError> {
-    attach_from(OBJECT, namespace, port, rate, mtu, queue)
-}
-
-/// As [`attach`], of another object.
-pub(crate) fn attach_from(
+/// Puts the program at a port, in place of one that is there, and then changes the port as `change` says (a line for `tc`): at once,
+/// since what comes in between is in one of the two queues and not in the other, and there it stays while they do not run empty.
+pub(crate) fn attach(
     template: &[u8],
     namespace: &str,
     port: &str,
     rate: u64,
     mtu: u32,
     queue: &Queue,
+    change: &str,
 ) -> Result<(), TestbedError> {
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let file = std::env::temp_dir().join(format!("anabranch-port-{}-{number}.o", std::process::id()));
@@ -69,9 +66,9 @@ pub(crate) fn attach_from(
     fs::write(&file, object).map_err(|error| TestbedError::system(format!("writing {}", file.display()), error))?;
     let path = file.to_string_lossy();
     let attached = run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "").and_then(|_| {
-        let filter = ["filter", "replace", "dev", port, "egress", "prio", "1", "handle", "1", "bpf", "da", "obj"];
-        let words = ["-n", namespace].into_iter().chain(filter).chain([&*path, "sec", "classifier"]);
-        run("tc", &words.collect::<Vec<_>>(), "")
+        let filter =
+            format!("filter replace dev {port} egress prio 1 handle 1 bpf da obj \"{path}\" sec classifier\n{change}");
+        run("tc", &["-n", namespace, "-batch", "-"], &filter)
     });
     let _ = fs::remove_file(&file);
     attached.map(drop)

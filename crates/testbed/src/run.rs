@@ -291,6 +291,7 @@ impl<'a> Run<'a> {
                 outcome.acknowledged = since(at);
                 outcome.received = outcome.received.map(|received| received.min(at.saturating_sub(zero)));
                 outcome.metrics.retransmitted_packets = counted.retransmitted;
+                outcome.metrics.path_switches = counted.path_switches;
                 self.finished += 1;
                 triggers.activate(self.setup.flows.flows[flow as usize].on_sent, at.saturating_sub(zero));
             }

@@ -22,7 +22,7 @@ use std::{
         fs::{DirBuilderExt, MetadataExt},
         process::CommandExt,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -65,6 +65,8 @@ pub enum Action {
 #[derive(Serialize, Deserialize)]
 struct Order {
     name: String,
+    /// Where its lock lies.
+    folder: PathBuf,
     privileges: Privileges,
     plan: Plan,
 }
@@ -111,7 +113,11 @@ fn check_name(name: &str) -> Result<(), TestbedError> {
 
 /// The lock of a name; `None` where its testbed stands.
 fn try_lock(name: &str) -> Result<Option<File>, TestbedError> {
-    let path = folder()?.join(format!("{name}.lock"));
+    try_lock_in(&folder()?, name)
+}
+
+fn try_lock_in(folder: &Path, name: &str) -> Result<Option<File>, TestbedError> {
+    let path = folder.join(format!("{name}.lock"));
     let failed = |error| TestbedError::system(format!("the lock {}", path.display()), error);
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
     match FileExt::try_lock(&file) {
@@ -139,7 +145,8 @@ pub fn up(name: &str, plan: &Plan) -> Result<Standing, TestbedError> {
     let (mut command, privileges) = space::apart(&arguments)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| TestbedError::system("running `unshare`", error))?;
-    let order = Order { name: name.into(), privileges, plan: plan.clone() };
+    // Inside, who made a user namespace is root of it and would look elsewhere.
+    let order = Order { name: name.into(), folder: folder()?, privileges, plan: plan.clone() };
     if let Some(stdin) = child.stdin.take() {
         // Why it did not read to the end stands in its answer.
         let _ = serde_json::to_writer(stdin, &order);
@@ -197,12 +204,12 @@ pub fn hold() {
 }
 
 fn build() -> Result<(Standing, Fabric, File), TestbedError> {
-    let Order { name, privileges, plan } = read_input()?;
+    let Order { name, folder, privileges, plan } = read_input()?;
     let began = Instant::now();
     // Its own number as those outside see it: /proc is still theirs.
     let holder = fs::read_link("/proc/self").ok().and_then(|link| link.to_string_lossy().parse().ok());
     let holder = holder.ok_or_else(|| TestbedError::Input("/proc is not mounted".into()))?;
-    let lock = try_lock(&name)?;
+    let lock = try_lock_in(&folder, &name)?;
     let lock = lock.ok_or_else(|| TestbedError::Input(format!("a testbed `{name}` is being made already")))?;
     space::settle()?;
     let fabric = Fabric::build(plan)?;

@@ -426,6 +426,15 @@ impl Sender {
         matches!(self, Sender::Uet(_)) && !ready
     }
 
+    /// Nothing further goes before something is heard: its load balancer waits. Until then what was sent last is the end of what there
+    /// is to send.
+    #[inline]
+    pub fn rest(&mut self) {
+        if let Sender::Uet(sender) = self {
+            sender.rest();
+        }
+    }
+
     /// Whether its next packet should follow the last one before another flow's turn comes.
     #[inline]
     pub fn keeps_turn(&self) -> bool {

@@ -237,6 +237,7 @@ impl WireParameters {
             probe: self.probe.0 as u32,
             calibrations: self.calibrations,
             rtt_floor: self.rtt_floor,
+            moves_on_timeout: self.on_timeout == OnTimeoutHere::Move,
             ..ChunkSettings::new(settings.scheme.clone())
         }
     }

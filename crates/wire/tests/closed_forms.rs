@@ -31,15 +31,22 @@ fn answer() -> Time {
 
 /// Endpoints with a fixed window of so many packets, each of which is acknowledged.
 fn pair(window: u64) -> Pair {
+    pair_of(window, 1, HostParameters::named("ecmp").unwrap(), 1, "fixed")
+}
+
+fn pair_of(window: u64, ack_every: u32, scheme: HostParameters, run_length: u32, rto_rule: &str) -> Pair {
     let mut uet = UetTransport::default();
     uet.uet.mtu = Bytes(MTU);
     uet.uet.header = Bytes(header::DATA_HEADER as u64 + OVERHEAD);
     uet.uet.window = BytesOrBdp::Bytes(window * (MTU + header::DATA_HEADER as u64 + OVERHEAD));
-    uet.uet.ack_every = 1;
+    uet.uet.ack_every = ack_every;
     uet.uet.set("congestion_control", &Raw::Text("none".into())).unwrap();
+    uet.uet.set("rto_rule", &Raw::Text(rto_rule.into())).unwrap();
+    uet.uet.min_rto = Time::from_us(1_000);
     let settings = Settings {
         transport: TransportParameters::Uet(uet),
-        scheme: HostParameters::named("ecmp").unwrap(),
+        scheme,
+        run_length,
         rate: Rate::gbps(10),
         overhead: OVERHEAD,
         catch_up: Time::ZERO,
@@ -111,4 +118,28 @@ fn a_queue() {
     pair.send(0, 0, vec![1u8; 20 * MTU as usize]);
     assert!(pair.run(start + Time::from_us(10_000), &mut |pair| !pair.times[1].is_empty()));
     assert_eq!(pair.times[1], [start + full() * 5 * 20 + DELAY]);
+}
+
+/// A message of 40 packets in chunks of ten, each of which waits for the acknowledgement of the one before; how long it took.
+fn chunks(run_length: u32, rto_rule: &str) -> Time {
+    let mut scheme = HostParameters::named("qp-spray").unwrap();
+    scheme.parameters_mut().set("chunk", &Raw::Text("10000B".into())).unwrap();
+    // Four packets per answer do not divide ten.
+    let mut pair = pair_of(100, 4, scheme, run_length, rto_rule);
+    let start = pair.network.now();
+    pair.send(0, 0, vec![1u8; 40 * MTU as usize]);
+    assert!(pair.run(start + Time::from_us(100_000), &mut |pair| !pair.sent[0].is_empty()));
+    assert_eq!(pair.hosts[0].endpoint().0.counters().timeouts, 0);
+    pair.sent[0][0].2 - start
+}
+
+#[test]
+fn the_end_of_a_chunk_is_answered_at_once() {
+    // The last packet of each asks for its answer.
+    let chunk = full() * 10 + DELAY + answer() + DELAY;
+    assert_eq!(chunks(1, "fixed"), chunk * 4);
+    // In runs of five the scheme is not asked for packets 9, 19 and 29, so that nobody asks: after two round trips without a word the
+    // last packet goes again. A chunk then takes three round trips more, not a timeout of a millisecond.
+    let runs = chunks(5, "measured");
+    assert!(runs > chunk * 4 && runs < (chunk + (full() + DELAY * 2 + answer()) * 4) * 4, "{runs}");
 }

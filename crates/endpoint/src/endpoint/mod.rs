@@ -113,6 +113,8 @@ pub struct Endpoint {
     counters: Counters,
     /// Whether what every path does is kept.
     watches: bool,
+    /// Streams whose schemes have just said that they wait.
+    resting: Vec<u32>,
     /// Numbers streams, so that those whose time comes at once have an order.
     opened: u32,
     /// Whose turn it is where the tag names no path.
@@ -160,6 +162,7 @@ impl Endpoint {
             looks_for_idle: false,
             counters: Counters::default(),
             watches: false,
+            resting: Vec::new(),
             opened: 0,
             turn: 0,
         }

@@ -142,6 +142,23 @@ impl Endpoint {
         self.say(peer, arrival.label, Control::Welcome(welcome));
     }
 
+    /// Somebody of another version of the format: who says hello is told what ours is, and a peer that answers ours so is given up.
+    pub(super) fn on_foreign(&mut self, arrival: &Arrival<'_>, foreign: &header::Foreign) {
+        let (peer, ours) = (arrival.peer, header::VERSION);
+        if foreign.hello {
+            let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
+            self.stranger(peer);
+            let welcome = Welcome { to, ours: 0, nonce, stamp: Time::ZERO, arrived };
+            return self.say(peer, arrival.label, Control::Welcome(welcome));
+        }
+        let asked =
+            |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (foreign.to, foreign.nonce);
+        if self.peer(peer).is_some_and(asked) {
+            return self.lose(peer, Why::Version { theirs: foreign.version, ours });
+        }
+        self.stranger(peer);
+    }
+
     pub(super) fn on_welcome(&mut self, now: Time, peer: u32, greeting: &Greeting) {
         let ours = self.settings.mtu();
         let Settings { span, labels, .. } = self.settings;

@@ -2,7 +2,7 @@
 
 use super::{CALIBRATION, Endpoint, Timer, transmit::Control};
 use crate::{
-    header::{Data, Packet, Probed},
+    header::{self, Data, Packet, Probed},
     peer::{Event, Why},
     stream::{Incoming, Limits},
 };
@@ -30,7 +30,10 @@ impl Endpoint {
     pub fn handle(&mut self, now: Time, arrival: &Arrival<'_>) {
         let Ok(packet) = Packet::decode(arrival.bytes) else {
             self.counters.refused += 1;
-            return self.stranger(arrival.peer);
+            return match header::foreign(arrival.bytes) {
+                Some(foreign) => self.on_foreign(arrival, &foreign),
+                None => self.stranger(arrival.peer),
+            };
         };
         let connection = match &packet {
             Packet::Hello(greeting) => return self.on_hello(now, arrival, greeting),

@@ -65,6 +65,7 @@ struct WireLine<'a> {
     counters: &'a mut Counters,
     out: &'a mut Vec<u8>,
     run_length: u32,
+    resting: &'a mut Vec<u32>,
     sent: Option<Sent>,
 }
 
@@ -92,7 +93,7 @@ impl Line<Outgoing> for WireLine<'_> {
             return Decision::Send(flow.run_tag);
         }
         let decision = self.scheme.select(start, slot, packet);
-        if let Decision::Send(tag) = decision {
+        if let Decision::Send(tag) | Decision::SendAsking(tag) = decision {
             (flow.run_tag, flow.run_left) = (tag, if packet.retransmission { 0 } else { self.run_length - 1 });
         }
         decision
@@ -126,6 +127,10 @@ impl Line<Outgoing> for WireLine<'_> {
         }
         // One datagram at a time: the line is free again later than now, whatever the pacer makes up for.
         self.pacer.occupy(start, self.out.len()).max(start + Time::from_ps(1))
+    }
+
+    fn rests(&mut self, slot: u32) {
+        self.resting.push(slot);
     }
 
     fn has_urgent(&self) -> bool {
@@ -178,14 +183,21 @@ impl Endpoint {
         self.nic.promote(&mut self.flows, &transports, now);
         out.clear();
         let (pacer, counters, run_length) = (&mut self.pacer, &mut self.counters, self.settings.run_length);
-        let mut line = WireLine { scheme: self.balancer.scheme_mut(), pacer, counters, out, run_length, sent: None };
-        let slot = self.nic.serve(&mut self.flows, &transports, &mut line, now, now)?;
-        let Sent { peer, tag, psn, again } = line.sent?;
+        let (scheme, resting) = (self.balancer.scheme_mut(), &mut self.resting);
+        let mut line = WireLine { scheme, pacer, counters, out, run_length, resting, sent: None };
+        let served = self.nic.serve(&mut self.flows, &transports, &mut line, now, now);
+        let sent = line.sent;
+        // Who waits for an answer has reached the end of what may be sent, which is seen to sooner than after a timeout.
+        while let Some(slot) = self.resting.pop() {
+            self.arm(slot, now);
+        }
+        let (slot, Sent { peer, tag, psn, again }) = served.zip(sent)?;
         self.arm(slot, now);
         let (label, labels) = (self.label(peer, tag), self.settings.labels);
-        let of = &mut self.flows[slot as usize].of;
-        of.note_sent(psn, now, label, labels, again);
-        if let Some(watched) = &mut of.watched {
+        let flow = &mut self.flows[slot as usize];
+        let switches = flow.path_switches();
+        flow.of.note_sent(psn, now, label, labels, again, switches);
+        if let Some(watched) = &mut flow.of.watched {
             watched.note_sent(now, psn, label, out.len(), again);
         }
         Some(Transmit { peer, label, ecn: self.settings.ecn })

@@ -1,7 +1,7 @@
 //! Chunks: a message sent as a sequence of large pieces, the unit in which a collective library posts work to its queue
 //! pairs. A scheme at chunk granularity changes its path between chunks only and measures how long a chunk takes.
 
-use crate::FlowInfo;
+use crate::{Decision, FlowInfo, Tag};
 use anabranch_settings::choices;
 use anabranch_units::Time;
 use std::collections::VecDeque;
@@ -45,10 +45,11 @@ impl Chunks {
         }
     }
 
-    /// Whether the packet is the first of a chunk that has not begun.
+    /// Whether the packet belongs to a chunk that has not begun: the first of it, as a rule. Where packets leave in runs, a scheme
+    /// may be asked for a later one.
     #[inline]
     pub(crate) fn begins(&self, psn: u64) -> bool {
-        psn == self.next
+        psn >= self.next
     }
 
     /// Whether another chunk may begin.
@@ -68,6 +69,13 @@ impl Chunks {
         self.open.push_back((self.next, now));
     }
 
+    /// How packet `psn` of a chunk that has begun goes over `tag`: the last one before the sender must rest asks for an answer, as
+    /// the last packet of an RDMA message does.
+    #[inline]
+    pub(crate) fn send(&self, psn: u64, tag: Tag) -> Decision {
+        if psn + 1 == self.next && !self.may_begin() { Decision::SendAsking(tag) } else { Decision::Send(tag) }
+    }
+
     /// Everything below `cumulative` is acknowledged: the time of the chunk that this completes, if any. A flow's
     /// last chunk may be shorter; nothing is decided after it.
     pub(crate) fn acknowledged(&mut self, now: Time, cumulative: u64) -> Option<Time> {
@@ -84,7 +92,10 @@ impl Chunks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::flow;
+    use crate::{
+        Decision::{Send, SendAsking},
+        host::testing::flow,
+    };
 
     #[test]
     fn a_worked_trace() {
@@ -96,8 +107,12 @@ mod tests {
         assert!(!chunks.begins(5) && chunks.begins(10) && chunks.number() == 1);
         chunks.begin(Time::from_us(2));
         assert!(!chunks.may_begin(), "two are on their way");
+        // The sender rests after packet 19, and goes on after packet 9 without having heard of it.
+        assert_eq!([9, 18, 19].map(|psn| chunks.send(psn, 7)), [Send(7), Send(7), SendAsking(7)]);
         assert_eq!(chunks.acknowledged(Time::from_us(20), 9), None);
         assert_eq!(chunks.acknowledged(Time::from_us(21), 10), Some(Time::from_us(20)));
         assert!(chunks.may_begin());
+        assert_eq!(chunks.send(19, 7), Send(7), "another may begin");
+        assert!(chunks.begins(23), "asked for a packet in the midst of a chunk, where the first went with a run");
     }
 }

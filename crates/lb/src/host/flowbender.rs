@@ -134,13 +134,14 @@ impl HostScheme for FlowBender {
     #[inline]
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision {
         let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
-        if let Some(chunks) = flow.chunks.as_mut().filter(|chunks| chunks.begins(packet.psn)) {
+        let Some(chunks) = &mut flow.chunks else { return Decision::Send(flow.tag) };
+        if chunks.begins(packet.psn) {
             if !chunks.may_begin() {
                 return Decision::Wait;
             }
             chunks.begin(now);
         }
-        Decision::Send(flow.tag)
+        chunks.send(packet.psn, flow.tag)
     }
 
     #[inline]

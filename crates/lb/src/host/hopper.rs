@@ -379,11 +379,11 @@ impl HostScheme for Hopper {
                     return Decision::Wait;
                 }
                 chunks.begin(now);
-                if let Some((tag, _)) = flow.pending {
-                    flow.move_to(tag);
+                if let Some((tag, _)) = flow.pending.take() {
+                    (flow.path, flow.line) = (tag, Line::default());
                 }
             }
-            return Decision::Send(flow.path);
+            return chunks.send(packet.psn, flow.path);
         }
         if let Some((tag, _)) = flow.pending.filter(|(_, at)| *at <= now) {
             flow.move_to(tag);
@@ -635,7 +635,7 @@ mod tests {
             s.select(us(now), 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: us(now) })
         };
         let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
-        assert_eq!(ask(&mut s, 0.1, 9), Decision::Send(old));
+        assert_eq!([8, 9].map(|psn| ask(&mut s, 0.1, psn)), [Decision::Send(old), Decision::SendAsking(old)]);
         assert_eq!(ask(&mut s, 0.2, 10), Decision::Wait);
         let done = |s: &mut Hopper, now: f64, cumulative| {
             s.on_ack(us(now), 0, &Feedback { cumulative, ..feedback(old, false) });
@@ -652,7 +652,7 @@ mod tests {
         assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the first result is older than 4 x 8.75 us");
         let again: Vec<Tag> = probes(&mut s, 64.0);
         s.on_probe_reply(us(72.0), 0, again[0], us(8.0));
-        assert_eq!(ask(&mut s, 72.0, 29), Decision::Send(old));
+        assert_eq!(ask(&mut s, 72.0, 29), Decision::SendAsking(old));
         done(&mut s, 304.0, 30);
         assert_eq!(ask(&mut s, 304.0, 30), Decision::Send(again[0]));
     }

@@ -450,11 +450,16 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             Why::Left => format!("{name} has gone"),
             Why::Restarted => format!("{name} has started anew"),
             Why::Corrupt => format!("{name} sent a message with a wrong checksum"),
+            Why::Version { theirs, ours } => {
+                format!(
+                    "{name} speaks version {theirs} of the format and we version {ours}: install the same release for both"
+                )
+            }
             Why::Mtu { theirs, ours } => {
                 format!("{name} sends packets of {theirs} B and we of {ours} B: give both the same ANABRANCH_MTU")
             }
         };
-        let code = if matches!(why, Why::Mtu { .. }) { Code::Usage } else { Code::Remote };
+        let code = if matches!(why, Why::Mtu { .. } | Why::Version { .. }) { Code::Usage } else { Code::Remote };
         self.fails(peer, &Failure::new(code, message));
     }
 

@@ -95,6 +95,8 @@ struct RoundTrips {
 enum Tail {
     #[default]
     Quiet,
+    /// What was sent last is the end for now: nothing further goes before something is heard.
+    Rests,
     /// Packet `psn` went again at `at`.
     Asked { psn: u64, at: Time },
     /// And was answered: what was sent before and is still in flight is lost.
@@ -261,10 +263,21 @@ impl UetSender {
             self.oldest = now;
         }
         self.last_sent = now;
+        if let Tail::Rests = self.tail {
+            self.tail = Tail::Quiet;
+        }
         self.in_flight += u64::from(segment.payload) + config.header;
         *self.slot(segment.psn) = Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
         self.skip_stale();
         segment
+    }
+
+    /// Nothing further goes before something is heard: what was sent last is, for now, the end of what there is to send.
+    #[inline]
+    pub fn rest(&mut self) {
+        if let Tail::Quiet = self.tail {
+            self.tail = Tail::Rests;
+        }
     }
 
     /// Keeps the front of the queue a packet that is still lost.
@@ -458,9 +471,9 @@ impl UetSender {
     fn tail_deadline(&self) -> Option<Time> {
         match self.tail {
             Tail::Heard { .. } => Some(Time::ZERO),
-            Tail::Quiet
-                if self.lost == 0 && self.next_psn == self.packets && self.round_trips.smoothed > Time::ZERO =>
-            {
+            Tail::Asked { .. } => None,
+            Tail::Quiet if self.next_psn < self.packets => None,
+            _ if self.lost == 0 && self.round_trips.smoothed > Time::ZERO => {
                 Some(self.last_sent.saturating_add(self.round_trips.smoothed * 2))
             }
             _ => None,

@@ -30,6 +30,8 @@ pub struct ChunkSettings {
     pub chunk_calibrations: u32,
     /// Least noise floor of round trips: what lies this much above the base counts as nothing.
     pub rtt_floor: Time,
+    /// Whether a chunk that the hardware gives up moves a scheme that keeps its path, or does what the scheme's own `on_timeout` says.
+    pub moves_on_timeout: bool,
     /// How often a chunk is sent before its stream is given up.
     pub tries: u32,
 }
@@ -49,6 +51,7 @@ impl ChunkSettings {
             calibrations: 16,
             chunk_calibrations: 4,
             rtt_floor: Time::ZERO,
+            moves_on_timeout: true,
             tries: 8,
         }
     }
@@ -59,13 +62,16 @@ impl ChunkSettings {
     /// As [`chunk_scheme`].
     pub fn tell_scheme(&mut self) -> Result<(), SchemeError> {
         let labels = self.labels.len() as u32;
+        if self.moves_on_timeout {
+            // Schemes without such a key see to it themselves.
+            let _ = self.scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
+        }
         chunk_scheme(&mut self.scheme, labels, self.chunk, self.window, self.probe)
     }
 }
 
 /// Sets what a scheme must know of chunks, as far as it has such parameters: it decides per chunk, a chunk is so long and so
-/// many are under way, its tags are as many as there are labels; `flowbender` looks at round trips, since there are no marks, and a chunk that the hardware
-/// gives up moves the flow.
+/// many are under way, its tags are as many as there are labels; `flowbender` looks at round trips, since there are no marks.
 ///
 /// # Errors
 /// Where the scheme cannot work with so many labels.
@@ -84,7 +90,6 @@ pub fn chunk_scheme(
         ("chunk", bytes(chunk)),
         ("probe_size", bytes(probe)),
         ("outstanding", number(window)),
-        ("on_timeout", Raw::Text("move".into())),
         ("values", number(labels)),
         ("entropy_values", number(labels)),
         ("range", number(labels)),

@@ -121,6 +121,11 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
         Why::Left => "has gone".to_string(),
         Why::Restarted => "has started anew".to_string(),
         Why::Corrupt => "sent a message with a wrong checksum".to_string(),
+        Why::Version { theirs, ours } => {
+            format!(
+                "speaks version {theirs} of our format, and we speak version {ours}: both ends must be of the same release"
+            )
+        }
         Why::Mtu { theirs, ours } => {
             format!("takes packets of {theirs} B of payload, and we send {ours} B: both ends must be told the same")
         }

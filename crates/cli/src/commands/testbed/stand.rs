@@ -5,7 +5,8 @@ use crate::{
     arguments::Format,
     commands::load,
     failure::Failure,
-    printing::{count, note, print, print_json, table},
+    printing::{count, note, print, print_json, width, wrapped},
+    table::Table,
 };
 use anabranch_testbed::{
     Plan, PortCount, Role,
@@ -26,7 +27,7 @@ pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
         Format::Json => print_json(&describe(&standing, None)),
         Format::Table => {
             print(&nodes(&standing));
-            print(&format!("\n{}", cost(&standing)));
+            print(&format!("\n{}\n", wrapped(&cost(&standing), width())));
             for missing in &standing.missing {
                 note(&format!("missing here: {missing}"));
             }
@@ -44,7 +45,7 @@ fn cost(standing: &Standing) -> String {
     let plan = &standing.plan;
     format!(
         "`{}`: {} namespaces and {} cables, built in {:.1} s; no CPU while nothing is sent. A packet of {} B takes about 10 us of \
-         CPU per hop, so {} MB/s through the fabric keep a core busy.\n",
+         CPU per hop, so {} MB/s through the fabric keep a core busy.",
         standing.name,
         plan.nodes.len(),
         plan.cables.len(),
@@ -65,7 +66,7 @@ fn nodes(standing: &Standing) -> String {
             vec![node.name.clone(), node.address.to_string(), ports.join(", ")]
         })
         .collect();
-    table(&["node", "address", "ports"], &rows)
+    Table::new(&["node", "address", "ports"], rows).wrap_last().draw()
 }
 
 fn describe(standing: &Standing, counts: Option<&[PortCount]>) -> Value {
@@ -125,7 +126,8 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
         Privileges::UserNamespace => "in a user namespace",
     };
     print(&format!("`{}`, process {}, made {how}\n\n", standing.name, standing.holder));
-    print(&table(&["port", "rate", "bytes", "packets", "drops", "marks", "trims", "waiting"], &rows));
+    let header = ["port", "rate", "bytes", "packets", "drops", "marks", "trims", "waiting"];
+    print(&Table::new(&header, rows).least(&["packets", "waiting", "trims"]).draw());
     Ok(())
 }
 
