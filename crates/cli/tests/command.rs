@@ -239,6 +239,7 @@ fn mistakes_end_with_2_one_message_and_nothing_on_disk() {
         (&["topology", "tiny", "--paths", "3", "3"], &["two different hosts"]),
         (&["topology", "tiny", "--export", "nowhere/file"], &["nowhere/file", "cannot be written"]),
         (&["bench", "--repetitions", "x"], &["x", "--repetitions"]),
+        (&["run", "tiny", "--pcap", "leaf0-spine9=x.pcap"], &["no link `leaf0-spine9`"]),
     ];
     let before = folder.entries(".");
     for (arguments, words) in cases {

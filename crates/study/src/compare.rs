@@ -107,11 +107,20 @@ const INTERRUPTED: &str = "interrupted.json";
 /// How often the comparison over the runs so far is written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
-/// A directory that this process works in, until dropped.
+/// A directory that this process works in, until dropped. Directories that were made for it and are still empty then
+/// are removed: a mistake in the input leaves nothing behind.
 #[derive(Debug)]
 #[must_use]
 pub struct Taken {
-    _lock: Option<Lock>,
+    lock: Option<Lock>,
+    made: Vec<PathBuf>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.lock = None;
+        self.made.iter().for_each(|directory| drop(std::fs::remove_dir(directory)));
+    }
 }
 
 /// Takes `directory` for this process alone, where the file system can do that.
@@ -119,12 +128,17 @@ pub struct Taken {
 /// # Errors
 /// Where another process works in it, or it cannot be written.
 pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
+    let absent = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+    let mut taken = Taken { lock: None, made: absent.map(Path::to_path_buf).collect() };
     std::fs::create_dir_all(directory).map_err(|error| directory_error(directory, &error))?;
     match Lock::try_take(&directory.join(".lock")) {
-        Ok(Some(lock)) => Ok(Taken { _lock: Some(lock) }),
+        Ok(Some(lock)) => {
+            taken.lock = Some(lock);
+            Ok(taken)
+        }
         Ok(None) => Err(ScenarioError::new(format!("another anabranch is at work in {}", directory.display()))
             .help("wait until it is done, or give another directory with --out DIR")),
-        Err(error) if is_unsupported(&error) => Ok(Taken { _lock: None }),
+        Err(error) if is_unsupported(&error) => Ok(taken),
         Err(error) => Err(directory_error(directory, &error)),
     }
 }

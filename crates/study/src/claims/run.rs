@@ -149,13 +149,9 @@ impl Reproduction {
     /// Where a book has a mistake, or there is no such figure or study.
     pub fn new(books: Vec<Book>, scale: Scale, figure: Option<&str>, only: &[String]) -> Result<Self, ScenarioError> {
         if let Some(figure) = figure {
-            let names: Vec<&str> = books
-                .iter()
-                .flat_map(|book| {
-                    let figures = book.figures.iter().map(|figure| figure.id.as_str());
-                    figures.chain(book.claims.iter().map(|claim| claim.id.as_str()))
-                })
-                .collect();
+            let figures = books.iter().flat_map(|book| book.figures.iter().map(|figure| figure.id.as_str()));
+            let claims = books.iter().flat_map(|book| book.claims.iter().map(|claim| claim.id.as_str()));
+            let names: Vec<&str> = figures.chain(claims).collect();
             unknown("figure or claim", figure, &names)?;
         }
         let studies: Vec<&str> =
@@ -504,9 +500,11 @@ fn unknown(what: &str, name: &str, names: &[&str]) -> Result<(), ScenarioError> 
     if names.contains(&name) {
         return Ok(());
     }
-    let mut sorted: Vec<&str> = names.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let error = ScenarioError::new(format!("no {what} `{name}`; there are {}", sorted.join(", ")));
+    // Of a paper there are dozens: `--list` has them all, the first ones show what a name is like.
+    let mut seen = BTreeSet::new();
+    let once: Vec<&str> = names.iter().copied().filter(|name| seen.insert(*name)).collect();
+    let (first, rest) = once.split_at(once.len().min(12));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more (`--list`)", rest.len()) };
+    let error = ScenarioError::new(format!("no {what} `{name}`; there are {}{more}", first.join(", ")));
     Err(did_you_mean(error, anabranch_settings::nearest(name, names.iter().copied())))
 }
