@@ -57,6 +57,9 @@ pub(crate) enum Command {
     /// A rank of `collective`
     #[command(hide = true)]
     CollectiveRank,
+    /// A part of `bench --nccl`
+    #[command(hide = true)]
+    BenchPart(crate::commands::bench_nccl::BenchPart),
     /// The network plugin for NCCL
     Nccl(crate::commands::nccl::Nccl),
     /// Shows what the paths of NCCL's connections on this machine do, and changes parameters while they run
@@ -424,6 +427,12 @@ pub(crate) struct Bench {
     /// Measures what packets cost on real sockets instead, over the loopback interface, beside plain sockets
     #[arg(long, conflicts_with_all = ["small", "large", "threads"])]
     pub(crate) wire: bool,
+    /// Measures what messages over the plugin for NCCL cost instead, over the loopback interface, beside the wire bench
+    #[arg(long, conflicts_with_all = ["small", "large", "threads", "wire"])]
+    pub(crate) nccl: bool,
+    /// The shared object of --nccl; unless given, that beside the command
+    #[arg(long, value_name = "PATH", requires = "nccl")]
+    pub(crate) plugin: Option<PathBuf>,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

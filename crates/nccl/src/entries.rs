@@ -8,6 +8,7 @@ use crate::{
         NetV11, NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Table, Virtual,
         VirtualV12,
     },
+    fork,
     handle::{Handle, SCRATCH},
     host::HostMemory,
     ids::{Id, Kind},
@@ -564,10 +565,12 @@ unsafe extern "C" fn test(request: Pointer, done: *mut c_int, sizes: *mut c_int)
         // SAFETY: NCCL's to be written to.
         unsafe { done.write(0) };
         let (device, id) = named(request, Kind::Request)?;
-        let process = process::get()?;
-        // Whoever is at work there works for this request as well.
-        let Some(mut opened) = process.try_opened(device)? else { return Ok(()) };
-        let Some(finished) = opened.node()?.test(id)? else { return Ok(()) };
+        let finished = process::with(|process| {
+            // Whoever is at work there works for this request as well.
+            let Some(mut opened) = process.try_opened(device)? else { return Ok(None) };
+            opened.node()?.test(id)
+        })?;
+        let Some(finished) = finished else { return Ok(()) };
         if !sizes.is_null() {
             for (at, size) in finished.sizes().iter().enumerate() {
                 // SAFETY: NCCL has room for the sizes of all buffers of the request.
@@ -582,7 +585,10 @@ unsafe extern "C" fn test(request: Pointer, done: *mut c_int, sizes: *mut c_int)
 
 /// Drops what is left when the library is unloaded: up to version 10 nothing else says so.
 extern "C" fn unload() {
-    let _ = catch_unwind(process::end);
+    let _ = catch_unwind(|| {
+        process::end();
+        fork::unload();
+    });
 }
 
 #[used]

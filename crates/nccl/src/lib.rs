@@ -11,6 +11,7 @@ pub mod abi;
 mod device;
 mod entries;
 mod exported;
+mod fork;
 pub mod handle;
 mod helper;
 mod host;

@@ -4,6 +4,7 @@
 use crate::{
     abi::Code,
     device::{self, Device},
+    fork::{self, Owner},
     helper::Helper,
     host::HostMemory,
     ids::{Id, Slots},
@@ -24,10 +25,7 @@ use std::{
     net::SocketAddr,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError,
-        atomic::{AtomicI32, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -73,11 +71,13 @@ struct Written {
 }
 
 static PROCESS: RwLock<Option<Arc<Process>>> = RwLock::new(None);
-/// The process that called `init`; 0: none has.
-static OWNER: AtomicI32 = AtomicI32::new(0);
 
 fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
+}
+
+fn forked() -> Failure {
+    Failure::new(Code::System, "this process was forked from one that had loaded the plugin; start it anew")
 }
 
 /// The process' own state.
@@ -85,13 +85,21 @@ fn own_pid() -> i32 {
 /// # Errors
 /// Where nobody has called `init`, or only the parent of this process has.
 pub(crate) fn get() -> Result<Arc<Process>, Failure> {
-    let owner = OWNER.load(Ordering::Acquire);
-    if owner != 0 && owner != own_pid() {
-        let message = "this process was forked from one that had loaded the plugin; start it anew";
-        return Err(Failure::new(Code::System, message));
+    with(|process| Ok(Arc::clone(process)))
+}
+
+/// Does something with the process' own state, which must not end meanwhile.
+///
+/// # Errors
+/// As [`get`], and those of what is done.
+#[inline]
+pub(crate) fn with<T>(body: impl FnOnce(&Arc<Process>) -> Result<T, Failure>) -> Result<T, Failure> {
+    // Locks of a child may be held by threads that it does not have.
+    if fork::owner() == Owner::Parent {
+        return Err(forked());
     }
     let process = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
-    process.clone().ok_or_else(|| Failure::internal("NCCL calls before init"))
+    body(process.as_ref().ok_or_else(|| Failure::internal("NCCL calls before init"))?)
 }
 
 /// Reads variables and looks for devices, unless that was done already.
@@ -99,14 +107,14 @@ pub(crate) fn get() -> Result<Arc<Process>, Failure> {
 /// # Errors
 /// Where a variable is wrong or there is no device.
 pub(crate) fn init() -> Result<Arc<Process>, Failure> {
-    let owner = OWNER.load(Ordering::Acquire);
-    if owner != 0
-        && let Ok(process) = get()
-    {
-        return Ok(process);
-    }
-    if owner != 0 && owner != own_pid() {
-        return get();
+    match fork::owner() {
+        Owner::Parent => return Err(forked()),
+        Owner::Us => {
+            if let Ok(process) = get() {
+                return Ok(process);
+            }
+        }
+        Owner::Nobody => {}
     }
     let usage = |message| Failure::new(Code::Usage, message);
     let all =
@@ -116,22 +124,24 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     let devices = device::find(&configuration.interfaces).map_err(usage)?;
     let process = Arc::new(Process::new(configuration, devices)?);
     *PROCESS.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&process));
-    OWNER.store(own_pid(), Ordering::Release);
+    fork::own();
     log::say(Level::Info, &process.describe());
     Ok(process)
 }
 
 /// Forgets everything.
 pub(crate) fn end() {
+    // A child that was forked leaves all of it to its parent.
+    if fork::owner() == Owner::Parent {
+        return;
+    }
     if let Ok(mut process) = PROCESS.try_write() {
-        // A child that was forked leaves its parent's page alone. The thread may hold the process a while longer.
-        if OWNER.load(Ordering::Acquire) == own_pid()
-            && let Some(path) = process.as_ref().and_then(|process| process.page_at.as_ref())
-        {
+        // The thread may hold the process a while longer.
+        if let Some(path) = process.as_ref().and_then(|process| process.page_at.as_ref()) {
             let _ = fs::remove_file(path);
         }
         *process = None;
-        OWNER.store(0, Ordering::Release);
+        fork::disown();
     }
 }
 

@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 /// `anabranch bench`.
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
+    if arguments.nccl {
+        return super::bench_nccl::bench(arguments);
+    }
     if arguments.wire {
         return super::bench_wire::bench(arguments);
     }

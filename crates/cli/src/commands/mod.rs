@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod bench;
+pub(crate) mod bench_nccl;
 mod bench_wire;
 mod catalogue;
 mod check;
@@ -62,6 +63,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Send(arguments) => wire::send(&arguments),
         Command::Collective(arguments) => collective::collective(&arguments),
         Command::CollectiveRank => collective::serve(),
+        Command::BenchPart(arguments) => bench_nccl::part(&arguments),
         Command::Nccl(arguments) => nccl::nccl(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),
         #[cfg(target_os = "linux")]

@@ -12,7 +12,7 @@ pub use transfer::{Buffer, Done, Memory};
 use crate::{
     abi::Code,
     ids::{Id, Slots},
-    message::{Control, End, Entry},
+    message::{Control, End, Entry, PIECE_HEADER},
 };
 use anabranch_endpoint::{Event, PathCounts, SendError, Why};
 use anabranch_lb::registry::HostParameters;
@@ -32,6 +32,8 @@ const MOST_ROUNDS: usize = 16;
 const PING_EVERY: Time = Time::from_us(1_000_000);
 /// How often somebody looks whom to ask.
 const LOOK_EVERY: Time = Time::from_us(100_000);
+/// Bytes of a piece and its header, more or less: while it is copied, summed and sent it stays in a processor's own cache.
+const USUAL_PIECE: u64 = 64 << 10;
 /// Connections of a node, of either kind.
 pub const MOST_CONNECTIONS: usize = 65_536;
 
@@ -207,6 +209,8 @@ pub struct Node<D, M> {
     draws: Stream,
     give_up: Time,
     most_held: u64,
+    /// Bytes of a piece, which with its header fills whole packets.
+    piece: u64,
     peers: BTreeMap<PeerId, Peer>,
     listeners: Slots<Listener>,
     attempts: Slots<Attempt>,
@@ -233,13 +237,15 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         driver.endpoint().0.watch_paths();
         let settings = driver.endpoint().0.settings();
         let (draws, give_up) = (Stream::keyed(settings.seed, 0, "listeners"), settings.give_up);
-        let most_held = settings.most_held;
+        let (most_held, mtu) = (settings.most_held, settings.mtu());
+        let piece = (USUAL_PIECE / mtu).max(1) * mtu - PIECE_HEADER as u64;
         Node {
             driver,
             draws,
             give_up,
             // Some room is kept for what is said over stream 0.
             most_held: most_held - most_held / 8,
+            piece,
             peers: BTreeMap::new(),
             listeners: Slots::default(),
             attempts: Slots::default(),

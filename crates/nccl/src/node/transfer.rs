@@ -4,7 +4,7 @@ use super::{Failure, Grant, Node, Ours, Sender};
 use crate::{
     abi::{Code, MOST_RECEIVES, MOST_REQUESTS},
     ids::Id,
-    message::{Control, Entry, PIECE, PIECE_HEADER, PieceHeader},
+    message::{Control, Entry, PIECE_HEADER, PieceHeader},
 };
 use anabranch_endpoint::{Bytes, SendError};
 use anabranch_units::Time;
@@ -179,7 +179,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
 
     /// Hands pieces of a sender's messages to the endpoint, as far as it takes them; whether it took any.
     pub(super) fn send_pieces(&mut self, id: Id, now: Time) -> bool {
-        let mut some = false;
+        let (mut some, most) = (false, self.piece);
         let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.fate.is_well()) else { return false };
         let Some(peer) = self.peers.get_mut(&sender.peer) else { return false };
         while let Some(&request) = sender.queue.front() {
@@ -189,7 +189,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
                 sender.queue.pop_front();
                 continue;
             };
-            let bytes = (*size - *sent).min(PIECE as u64);
+            let bytes = (*size - *sent).min(most);
             let fits = sender.flying + bytes <= MOST_FLYING && peer.flying + bytes <= self.most_held;
             let piece = fits.then(|| {
                 let header = PieceHeader {

@@ -86,7 +86,10 @@ fn system(what: &str, source: io::Error) -> WireError {
 }
 
 /// One measurement; `None` where the program that it needs is not there.
-pub(super) fn measure(way: Way, bytes: u64) -> Result<Option<Carried>, WireError> {
+///
+/// # Errors
+/// Where sockets cannot be opened or carry nothing.
+pub fn measure(way: Way, bytes: u64) -> Result<Option<Carried>, WireError> {
     match way {
         Way::Plain => plain(way, 1, bytes).map(Some).map_err(|error| system("plain sockets", error)),
         Way::PlainRuns => plain(way, 15, bytes).map(Some).map_err(|error| system("plain sockets", error)),

@@ -6,7 +6,7 @@ mod carried;
 mod iperf;
 mod per_packet;
 
-pub use carried::{Carried, Way};
+pub use carried::{Carried, Way, measure as carry};
 pub use per_packet::{Part, PerPacket};
 
 use crate::WireError;
