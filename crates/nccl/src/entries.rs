@@ -87,7 +87,7 @@ unsafe extern "C" fn init_v10(logger: Option<Logger>, _profiler: Option<Profiler
 unsafe extern "C" fn init_v11(
     context: Out,
     _communicator: u64,
-    _config: *const Config,
+    config: *const Config,
     logger: Option<Logger>,
     _profiler: Option<Profiler>,
 ) -> c_int {
@@ -96,7 +96,10 @@ unsafe extern "C" fn init_v11(
         if context.is_null() {
             return Err(null("the context"));
         }
-        let id = process::init()?.add_context()?;
+        let process = process::init()?;
+        // SAFETY: NCCL's, or null.
+        unsafe { classify(&process, config) };
+        let id = process.add_context()?;
         // SAFETY: NCCL's to be written to.
         unsafe { put(context, "the context", id.pointer(Kind::Context, 0)) }
     })
@@ -315,13 +318,28 @@ unsafe extern "C" fn connect(device: c_int, handle: *mut u8, out: Out, device_ha
 
 unsafe extern "C" fn connect_v10(
     device: c_int,
-    _config: *const Config,
+    config: *const Config,
     handle: *mut u8,
     out: Out,
     device_handle: Out,
 ) -> c_int {
-    // SAFETY: as it was called.
-    unsafe { connect(device, handle, out, device_handle) }
+    enter("connect", || {
+        let process = process::get()?;
+        // SAFETY: as it was called.
+        unsafe {
+            classify(&process, config);
+            go_on_connecting(&process, device, handle, out, device_handle)
+        }
+    })
+}
+
+/// # Safety
+/// `config` is null or one of NCCL's.
+unsafe fn classify(process: &Process, config: *const Config) {
+    // SAFETY: the caller's.
+    if let Some(config) = unsafe { config.as_ref() } {
+        process.classify(config.traffic_class);
+    }
 }
 
 unsafe extern "C" fn connect_v11(

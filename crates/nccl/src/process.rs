@@ -25,7 +25,10 @@ use std::{
     net::SocketAddr,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError,
+        atomic::{AtomicU8, Ordering},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -61,6 +64,8 @@ pub(crate) struct Process {
     page: Mutex<Option<Written>>,
     /// Where it lies.
     page_at: Option<PathBuf>,
+    /// The traffic class that NCCL wants, since version 10; zero: none.
+    class: AtomicU8,
 }
 
 /// The statistics page, and when it is to be written next.
@@ -162,7 +167,7 @@ impl Process {
         let page = Mutex::new(page.map(|page| Written { page, next: Instant::now() }));
         let (helper, contexts) = (Helper::default(), Mutex::default());
         let scheme = Mutex::new(configuration.scheme.clone());
-        Ok(Process { configuration, rails, helper, contexts, scheme, page, page_at })
+        Ok(Process { configuration, rails, helper, contexts, scheme, page, page_at, class: AtomicU8::new(0) })
     }
 
     fn describe(&self) -> String {
@@ -189,6 +194,14 @@ impl Process {
         )
     }
 
+    /// NCCL says of which class its traffic is: a byte, or less than zero where it does not care. All connections of a device have
+    /// the one that was said last.
+    pub(crate) fn classify(&self, class: i32) {
+        if let Ok(class) = u8::try_from(class) {
+            self.class.store(class, Ordering::Relaxed);
+        }
+    }
+
     /// A device by its number.
     ///
     /// # Errors
@@ -207,6 +220,9 @@ impl Process {
         let mut node = rail.lock()?;
         if node.is_none() {
             *node = Some(self.make_node(&rail.device)?);
+        }
+        if let Some(node) = node.as_mut() {
+            node.driver().datapath().set_traffic_class(self.class.load(Ordering::Relaxed));
         }
         Ok(Opened(node))
     }

@@ -96,6 +96,13 @@ fn no_room_for_the_page() {
     }
 }
 
+#[test]
+#[ignore = "a gibibyte over the loopback interface, twice: a minute"]
+fn a_gibibyte_is_a_message() {
+    let program = program("a_gibibyte");
+    [8, 12].into_iter().for_each(|version| drop(run(&program, version, 1, &[("ANABRANCH_TEST_LARGE", "1")])));
+}
+
 /// Needs nothing that is not on every machine with a C library.
 #[test]
 fn it_loads_with_libc_alone() {

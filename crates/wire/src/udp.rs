@@ -16,6 +16,7 @@ use std::{
     collections::BTreeMap,
     io::{self, IoSliceMut},
     net::{SocketAddr, UdpSocket},
+    os::fd::AsRawFd,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -48,6 +49,8 @@ pub struct UdpPath {
     /// Whose turn it is to be read first.
     turn: usize,
     lost: u64,
+    /// The upper six bits of the traffic class of what is sent (DSCP).
+    class: u8,
 }
 
 fn system(what: impl Into<String>, source: io::Error) -> WireError {
@@ -109,12 +112,18 @@ impl UdpPath {
             run: Vec::with_capacity(BUFFER),
             turn: 0,
             lost: 0,
+            class: 0,
         })
     }
 
     /// The address of label 0.
     pub fn at(&self) -> SocketAddr {
         self.at
+    }
+
+    /// Gives what is sent a traffic class, of which the upper six bits count (DSCP): the lower two are marks. Linux alone.
+    pub fn set_traffic_class(&mut self, class: u8) {
+        self.class = class & 0xfc;
     }
 
     /// Datagrams that the kernel refused to send, as if the network had lost them.
@@ -153,6 +162,28 @@ impl UdpPath {
             Err(error) => Err(system("waiting for datagrams", error.into())),
         }
     }
+}
+
+/// Sends as the library does, which sets the whole byte of the traffic class but lets only its marks be chosen.
+#[cfg(target_os = "linux")]
+fn send_classed(socket: &UdpSocket, _: &UdpSocketState, transmit: &Transmit<'_>, class: u8) -> io::Result<()> {
+    use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
+    let byte = class | transmit.ecn.map_or(0, |ecn| ecn as u8);
+    let (wide, segment) = (i32::from(byte), transmit.segment_size.unwrap_or_default() as u16);
+    let class = match transmit.destination {
+        SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&byte),
+        SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&wide),
+    };
+    let said = [class, ControlMessage::UdpGsoSegments(&segment)];
+    let said = if segment > 0 { &said[..] } else { &said[..1] };
+    let (to, contents) = (SockaddrStorage::from(transmit.destination), [io::IoSlice::new(transmit.contents)]);
+    sendmsg(socket.as_raw_fd(), &contents, said, MsgFlags::empty(), Some(&to))?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send_classed(socket: &UdpSocket, state: &UdpSocketState, transmit: &Transmit<'_>, _: u8) -> io::Result<()> {
+    state.try_send(socket.into(), transmit)
 }
 
 /// Sockets that can be read, a bit each.
@@ -280,7 +311,11 @@ impl Datapath for UdpPath {
                 segment_size: (run > 1).then_some(bytes.len()),
                 src_ip: None,
             };
-            match state.try_send(socket.into(), &transmit) {
+            let tried = match self.class {
+                0 => state.try_send(socket.into(), &transmit),
+                class => send_classed(socket, state, &transmit, class),
+            };
+            match tried {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
                 Err(error) if quinn_udp::is_msg_size_err(&error) => {
@@ -391,6 +426,30 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, [(0, 0, 100), (0, 2, 1200), (0, 2, 1200), (0, 2, 1200), (0, 3, 100), (0, 3, 1200)]);
         assert_eq!(b.peer_at(0), Some(a.at()), "told by its first port, whatever label it used");
+    }
+
+    /// Expedited forwarding is 46, so 184 of the byte, and the datagrams of a run keep it beside their mark (ECT(0): 2).
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_traffic_class_stands_beside_marks() {
+        use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt::IpRecvTos};
+        let (to, mut from) = (UdpSocket::bind(loopback()).unwrap(), UdpPath::open(loopback(), 1, 8).unwrap());
+        setsockopt(&to, IpRecvTos, &true).unwrap();
+        let peer = from.peer(to.local_addr().unwrap(), &[0]).unwrap();
+        from.set_traffic_class(187);
+        let bytes = vec![7u8; 1200];
+        let outbound = |ecn| Outbound { peer, label: 0, ecn, bytes: &bytes };
+        for (batch, byte) in [([outbound(true), outbound(true)], 184 | 2), ([outbound(false), outbound(false)], 184)] {
+            assert_eq!(from.send(&batch).unwrap(), 2);
+            for _ in 0..2 {
+                let (mut buffer, mut said) = ([0; 2000], nix::cmsg_space!(u8));
+                let mut places = [IoSliceMut::new(&mut buffer)];
+                let got = recvmsg::<()>(to.as_raw_fd(), &mut places, Some(&mut said), MsgFlags::empty()).unwrap();
+                assert_eq!(got.bytes, 1200);
+                let said: Vec<_> = got.cmsgs().unwrap().collect();
+                assert!(matches!(said[..], [ControlMessageOwned::Ipv4Tos(of)] if of == byte), "{said:?}");
+            }
+        }
     }
 
     #[test]

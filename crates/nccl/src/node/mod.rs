@@ -328,16 +328,17 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Where nothing can ever be sent or received again.
     pub fn work(&mut self) -> Result<Option<Time>, Failure> {
         self.broken.check()?;
+        // What has just been asked for leaves with the first look.
+        let now = self.driver.datapath().now();
+        self.flush(now);
         for _ in 0..MOST_ROUNDS {
             let next = self.driver.work().map_err(|error| self.breaks(&error))?;
-            let mut happened = false;
             while let Some(event) = self.driver.endpoint().0.poll_event() {
-                happened = true;
                 self.on_event(event);
             }
             let now = self.driver.datapath().now();
             self.ping(now);
-            if !self.flush(now) && !happened {
+            if !self.flush(now) && next.is_none_or(|next| next > now) {
                 self.worked_at = now;
                 let look = (!self.peers.is_empty()).then_some(now + LOOK_EVERY);
                 return Ok([next, look].into_iter().flatten().min());
