@@ -153,6 +153,9 @@ struct Assembly {
     bytes: Vec<u8>,
     missing: u64,
     checksum: u32,
+    /// The checksum so far, and of how many bytes: reckoned while they are at hand, as long as they come in order.
+    hasher: crc32fast::Hasher,
+    hashed: usize,
 }
 
 /// A stream that is received.
@@ -233,7 +236,9 @@ impl Incoming {
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);
         let (length, bytes) = (data.length, Vec::with_capacity(data.length as usize));
-        self.messages[ahead as usize] = Some(Assembly { first, length, bytes, missing, checksum: data.checksum });
+        let (hasher, hashed) = (crc32fast::Hasher::new(), 0);
+        let assembly = Assembly { first, length, bytes, missing, checksum: data.checksum, hasher, hashed };
+        self.messages[ahead as usize] = Some(assembly);
         true
     }
 
@@ -262,6 +267,10 @@ impl Incoming {
             if to as u64 <= assembly.length {
                 // Nothing is written twice where packets come in order.
                 if bytes.len() <= from {
+                    if assembly.hashed == from {
+                        assembly.hasher.update(payload);
+                        assembly.hashed = to;
+                    }
                     bytes.resize(from, 0);
                     bytes.extend_from_slice(payload);
                 } else if let Some(place) = bytes.get_mut(from..to) {
@@ -276,11 +285,12 @@ impl Incoming {
     /// The next message in order that is complete: its number, its bytes, and whether their checksum is right.
     pub(crate) fn take(&mut self, mtu: u64) -> Option<(u32, Vec<u8>, bool)> {
         self.messages.front()?.as_ref().filter(|message| message.missing == 0)?;
-        let message = self.messages.pop_front()??;
+        let mut message = self.messages.pop_front()??;
         let number = self.next;
         self.next += 1;
         self.next_first = message.first + (message.bytes.len() as u64).div_ceil(mtu).max(1);
-        let whole = crc32fast::hash(&message.bytes) == message.checksum;
+        message.hasher.update(&message.bytes[message.hashed..]);
+        let whole = message.hasher.finalize() == message.checksum;
         Some((number, message.bytes, whole))
     }
 

@@ -238,3 +238,40 @@ fn a_peer_of_another_version_is_told_so() {
     let why = Why::Version { theirs: 0, ours: header::VERSION };
     assert_eq!(tell(1, greeting.nonce), [Event::Lost { peer: 1, why }]);
 }
+
+#[test]
+fn answers_that_say_the_same_are_one() {
+    let (mut endpoint, ours, mut now) = accepted("uet");
+    let mut answered = |now: &mut Time, packets: &[(u64, u32)]| {
+        let mut out = Vec::new();
+        for &(psn, tag) in packets {
+            let index = psn as u32;
+            let data = Data {
+                stream: 1,
+                payload: MTU,
+                psn,
+                tag,
+                message: 0,
+                length: 10_000,
+                index,
+                checksum: 0,
+                stamp: *now,
+                ack_request: true,
+            };
+            header::data(&mut out, ours, &data);
+            out.resize(out.len() + usize::from(MTU), 1);
+            endpoint.handle(*now, &arrival(0, *now, &out));
+        }
+        let answers = sent(&mut endpoint, now);
+        let answer = |out: &Vec<u8>| match Packet::decode(out) {
+            Ok(Packet::Answer { answer, .. }) => Some((answer.psn, answer.cumulative)),
+            _ => None,
+        };
+        answers.iter().filter_map(answer).collect::<Vec<_>>()
+    };
+    // Three of one path in order that have come at once: the last answer says what the others would.
+    assert_eq!(answered(&mut now, &[(0, 7), (1, 7), (2, 7)]), [(2, 3)]);
+    // Of two paths each has its own, and where something is missing every answer says something else.
+    assert_eq!(answered(&mut now, &[(3, 7), (4, 8)]), [(3, 4), (4, 5)]);
+    assert_eq!(answered(&mut now, &[(6, 8), (7, 8)]), [(6, 5), (7, 5)]);
+}

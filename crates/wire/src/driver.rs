@@ -6,8 +6,10 @@ use anabranch_units::Time;
 
 /// Datagrams that are taken from a datapath before others are sent.
 const RECEIVED_AT_ONCE: usize = 64;
-/// Datagrams that are handed to a datapath at once.
+/// Datagrams that are handed to a datapath at once; as many more as fill whole runs, where datagrams leave in runs.
 const SENT_AT_ONCE: usize = 32;
+/// Whatever the length of runs.
+const MOST_AT_ONCE: usize = 64;
 /// Rounds of receiving and sending before the owner hears of what has happened.
 const ROUNDS_AT_ONCE: usize = 16;
 
@@ -16,11 +18,16 @@ const ROUNDS_AT_ONCE: usize = 16;
 pub struct Driver<D> {
     endpoint: Endpoint,
     datapath: D,
-    /// Datagrams that the endpoint has made; the first `made - sent` have still to go. Whatever the datapath does not take
+    /// Datagrams that the endpoint has made, of which all but the first `sent` of `order` have still to go. Whatever the datapath does not take
     /// stays here, so that no scheme is asked twice.
     batch: Vec<(Transmit, Vec<u8>)>,
     made: usize,
     sent: usize,
+    /// In which order the datagrams go, and how many there may be.
+    order: [u8; MOST_AT_ONCE],
+    most: usize,
+    /// Whether those of a label leave together.
+    grouped: bool,
     /// When it last looked at the clock, and the longest time for which it did not, though it did not sleep.
     looked: Time,
     longest_pause: Time,
@@ -29,8 +36,20 @@ pub struct Driver<D> {
 impl<D: Datapath> Driver<D> {
     /// An endpoint on a datapath.
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
-        let looked = datapath.now();
-        Driver { endpoint, datapath, batch: Vec::new(), made: 0, sent: 0, looked, longest_pause: Time::ZERO }
+        let (looked, abilities) = (datapath.now(), datapath.abilities());
+        let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MOST_AT_ONCE);
+        Driver {
+            endpoint,
+            datapath,
+            batch: Vec::new(),
+            made: 0,
+            sent: 0,
+            order: [0; MOST_AT_ONCE],
+            most: SENT_AT_ONCE.next_multiple_of(run).min(MOST_AT_ONCE),
+            grouped: run > 1,
+            looked,
+            longest_pause: Time::ZERO,
+        }
     }
 
     /// The endpoint, and the time: to connect, to send, to take events.
@@ -80,7 +99,7 @@ impl<D: Datapath> Driver<D> {
             let sent = self.transmit(now)?;
             let blocked = self.sent < self.made;
             // What has come since is seen by whoever waits.
-            if received < RECEIVED_AT_ONCE && (sent < SENT_AT_ONCE || blocked) {
+            if received < RECEIVED_AT_ONCE && (sent < self.most || blocked) {
                 // A full socket says nothing when it is free again, and is so soon.
                 let again = blocked.then(|| self.datapath.now() + Time::from_us(20));
                 return Ok([again, self.endpoint.poll_timeout()].into_iter().flatten().min());
@@ -93,22 +112,32 @@ impl<D: Datapath> Driver<D> {
     fn transmit(&mut self, now: Time) -> Result<usize, WireError> {
         if self.sent == self.made {
             (self.sent, self.made) = (0, 0);
-            while self.made < SENT_AT_ONCE {
+            while self.made < self.most {
                 if self.made == self.batch.len() {
                     self.batch.push((Transmit { peer: 0, label: 0, ecn: false }, Vec::new()));
                 }
                 let (transmit, bytes) = &mut self.batch[self.made];
                 let Some(made) = self.endpoint.poll_transmit(now, bytes) else { break };
                 *transmit = made;
+                self.order[self.made] = self.made as u8;
                 self.made += 1;
+            }
+            if self.grouped {
+                // What leaves at once has no order but that of each label, and those of a label need one system call.
+                let key = |at: &u8| {
+                    let Transmit { peer, label, ecn } = self.batch[usize::from(*at)].0;
+                    (peer, label, ecn, *at)
+                };
+                self.order[..self.made].sort_unstable_by_key(key);
             }
         }
         if self.sent == self.made {
             return Ok(0);
         }
-        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, bytes: &[] }; SENT_AT_ONCE];
-        let waiting = &self.batch[self.sent..self.made];
-        for (place, (Transmit { peer, label, ecn }, bytes)) in batch.iter_mut().zip(waiting) {
+        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, bytes: &[] }; MOST_AT_ONCE];
+        let waiting = &self.order[self.sent..self.made];
+        for (place, at) in batch.iter_mut().zip(waiting) {
+            let (Transmit { peer, label, ecn }, bytes) = &self.batch[usize::from(*at)];
             *place = Outbound { peer: *peer, label: *label, ecn: *ecn, bytes };
         }
         let sent = self.datapath.send(&batch[..waiting.len()])?;

@@ -132,8 +132,16 @@ impl Endpoint {
             return self.say(peer, arrival.label, Control::Bye { connection });
         }
         if let Some(answer) = answer {
-            let stamp = Some(data.stamp);
-            self.say(peer, arrival.label, Control::Answer { stream: data.stream, answer, stamp, arrived: arrival.at });
+            let (stream, stamp, arrived) = (data.stream, Some(data.stamp), arrival.at);
+            let answered = Control::Answer { stream, answer, stamp, arrived };
+            match self.control.back_mut() {
+                Some((of, label, last))
+                    if (*of, *label) == (peer, arrival.label) && last.is_told_by(stream, &answer) =>
+                {
+                    *last = answered;
+                }
+                _ => self.say(peer, arrival.label, answered),
+            }
         }
     }
 

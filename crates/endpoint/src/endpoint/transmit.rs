@@ -37,6 +37,20 @@ pub(super) enum Control {
     Bye { connection: u32 },
 }
 
+impl Control {
+    /// Whether it is an answer that says nothing which `next`, to be sent right after it, does not say too: of packets of one path that
+    /// came in order.
+    pub(super) fn is_told_by(&self, stream: u32, next: &Answer) -> bool {
+        let Control::Answer { stream: of, answer, .. } = self else { return false };
+        let plain = |answer: &Answer| !answer.nack && !answer.cnp && answer.bitmap == 0 && answer.offset == 0;
+        *of == stream
+            && (answer.tag, answer.ecn) == (next.tag, next.ecn)
+            && plain(answer)
+            && plain(next)
+            && answer.cumulative <= next.cumulative
+    }
+}
+
 /// What a welcome says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Welcome {
