@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from . import parts
 from ._catalogue import Entry, Explanation, explain, list_ as list, topology
 from ._errors import BrokenError, MissingExtra, ScenarioError, Warning
 from ._native import __version__
@@ -21,7 +20,6 @@ from ._scenario import Scenario
 from ._summary import Summary
 from ._sweep import Sweep, sweep
 from ._table import Column, Table
-from .parts import *
 
 __all__ = [
     "BrokenError",
@@ -55,18 +53,27 @@ __all__ = [
     "topology",
     "tune",
 ]
-__all__ += parts.__all__
 
 if TYPE_CHECKING:
-    from . import plot as plot
+    from . import parts as parts, plot as plot
     from ._slurm import slurm as slurm
     from ._tune import Gain as Gain, Range as Range, Trial as Trial, Tuning as Tuning, tune as tune
+    from .parts import *
+
+    __all__ += parts.__all__
 else:
-    # What few need is loaded when it is asked for.
-    _LATER = {name: "_tune" for name in ("Gain", "Range", "Trial", "Tuning", "tune")} | {"slurm": "_slurm", "plot": "plot"}
+    # What not everybody needs is loaded when it is asked for: the classes of scenarios are half of the package.
+    _LATER = {name: "_tune" for name in ("Gain", "Range", "Trial", "Tuning", "tune")} | {"slurm": "_slurm"}
 
     def __getattr__(name):
-        if name not in _LATER:
+        if name in ("parts", "plot"):
+            return importlib.import_module(f"anabranch.{name}")
+        if name in _LATER:
+            return getattr(importlib.import_module(f"anabranch.{_LATER[name]}"), name)
+        parts = importlib.import_module("anabranch.parts")
+        if name not in parts.__all__:
             raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
-        module = importlib.import_module(f"anabranch.{_LATER[name]}")
-        return module if name == "plot" else getattr(module, name)
+        return getattr(parts, name)
+
+    def __dir__():
+        return sorted({*globals(), *__all__, *importlib.import_module("anabranch.parts").__all__})

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import _toml, parts
+from . import _toml
 from ._errors import ScenarioError
 from ._native import Scenario as Native
 from ._part import Part, _plain
+
+if TYPE_CHECKING:
+    from . import parts
 
 _KEYWORDS = "an anabranch.Scenario of keywords"
 
@@ -113,13 +116,16 @@ class Scenario:
         """Its parts, every default filled in: `Scenario(**scenario.keywords())` is the same scenario."""
         import tomllib
 
+        from . import parts
+
         document = tomllib.loads(self.to_toml())
         out: dict[str, Any] = {"name": document["name"], "seed": document["seed"]}
-        for key, kinds in [("topology", _TOPOLOGIES), ("transport", _TRANSPORTS)]:
+        for key, kinds in [("topology", _kinds("topology")), ("transport", _kinds("transport"))]:
             out[key] = kinds[document[key]["kind"]]._from_document(document[key])
         out["fabric"] = parts.Fabric._from_document(document["fabric"])
         out["load_balancer"] = parts.LoadBalancer._from_document(document["load_balancer"])
-        out["workloads"] = [_WORKLOADS[one["kind"]]._from_document(one) for one in document["workload"]]
+        workloads = _kinds("workload")
+        out["workloads"] = [workloads[one["kind"]]._from_document(one) for one in document["workload"]]
         if "fault" in document:
             out["faults"] = [parts.Fault._from_document(one) for one in document["fault"]]
         out["measure"] = parts.Measure._from_document(document["measure"])
@@ -190,11 +196,10 @@ def assignments(changes: Mapping[str, Any]) -> list[str]:
 
 
 def _kinds(members: str) -> dict[str, type[Part]]:
+    from . import parts
+
     found = [getattr(parts, name) for name in parts.__all__]
     return {kind._kind: kind for kind in found if kind._table == members and kind._kind is not None}
-
-
-_TOPOLOGIES, _TRANSPORTS, _WORKLOADS = _kinds("topology"), _kinds("transport"), _kinds("workload")
 
 
 def _balancer(of: Any) -> dict[str, Any]:
@@ -202,6 +207,8 @@ def _balancer(of: Any) -> dict[str, Any]:
     if isinstance(of, str):
         return {"scheme": of}
     if isinstance(of, Part) and of._table.startswith("load_balancer."):
+        from . import parts
+
         name = of._kind or ""
         side = "scheme" if name in parts.ALIASES else "host" if name in parts.HOST_SCHEMES else "switch"
         return {side: name, name: of._document()}
@@ -252,5 +259,7 @@ def _expect(key: str, value: Any) -> None:
         else:
             wrong = not isinstance(item, Mapping) and not (key == "load_balancer" and isinstance(item, str))
         if wrong:
+            from . import parts
+
             kinds = [name for name in parts.__all__ if getattr(parts, name)._table.split(".")[0] == one]
             raise ScenarioError(f"{place}: found {item!r}, expected one of {', '.join(kinds)}, or a dictionary", place=place)

@@ -63,16 +63,18 @@ class Figure:
 
 
 def slowdown_by_size(results: Results, *, quantile: float = 0.99, bins: int = 12, ax: Axes | None = None) -> Figure:
-    """A quantile of the slowdown over the size of the flows, in `bins` groups of as many flows each."""
+    """A quantile of the slowdown over the size of the flows, in `bins` groups of about as many flows each."""
     import numpy as np
 
     rows: list[dict[str, Any]] = []
     axes = _axes(ax)
     for label, columns in _labelled(results, "flows", ["size_bytes", "slowdown"], counted=True):
-        order = np.argsort(columns["size_bytes"], kind="stable")
-        groups = [group for group in np.array_split(order, bins) if len(group)]
-        for group in groups:
-            sizes, slowdowns = columns["size_bytes"][group], columns["slowdown"][group]
+        every = columns["size_bytes"]
+        # Flows of one size stay together, so there may be fewer groups.
+        ends = np.unique(np.quantile(every, np.linspace(0, 1, bins + 1)[1:], method="higher")) if len(every) else every
+        place = np.searchsorted(ends, every)
+        for group in (np.flatnonzero(place == number) for number in range(len(ends))):
+            sizes, slowdowns = every[group], columns["slowdown"][group]
             rows.append({
                 "label": label, "from_bytes": int(sizes.min()), "to_bytes": int(sizes.max()), "flows": len(group),
                 "quantile": quantile, "slowdown": float(np.quantile(slowdowns, quantile)),
@@ -90,13 +92,14 @@ def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: A
     import numpy as np
 
     axes, rows = _axes(ax), []
+    scale, name = (1e6, f"{column[:-3]} (us)") if column.endswith("_ps") else (1, column)
     for label, columns in _labelled(results, "flows", [column], counted=True):
         values, counts = np.unique(columns[column], return_counts=True)
         share = np.cumsum(counts) / counts.sum() if len(values) else values
         shown = 1.0 - share if tail else share
-        axes.step(values, shown, where="post", label=label)
+        axes.step(values / scale, shown, where="post", label=label)
         rows += [{"label": label, column: float(v), "share": float(s)} for v, s in zip(values, shown, strict=True)]
-    axes.set(xscale="log", xlabel=column.replace("_", " "), ylabel="share of flows above" if tail else "share of flows")
+    axes.set(xscale="log", xlabel=name.replace("_", " "), ylabel="share of flows above" if tail else "share of flows")
     if tail:
         axes.set_yscale("log")
     else:
@@ -160,6 +163,9 @@ def compare(comparison: Comparison | Any, metric: str | None = None, *, workload
     axes.set_xticks(range(len(rows)), [row["scheme"] for row in rows], rotation=30 if longest * len(rows) > 40 else 0)
     unit = f" ({rows[0]['unit']})" if rows[0]["unit"] else ""
     axes.set(ylabel=f"{metric.replace('_', ' ')}{unit}")
+    # A wide interval says that little is known, not that a metric may be below zero.
+    if all(row["mean"] >= 0 for row in rows):
+        axes.set_ylim(bottom=0)
     axes.grid(visible=False, axis="x")
     return Figure(axes, rows)
 
@@ -278,12 +284,18 @@ def _percent(quantile: float) -> str:
 
 def _plain_ticks(axis: Any) -> None:
     """`2` rather than `2 x 10^0` where a logarithmic axis spans little."""
-    from matplotlib.ticker import LogFormatter, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     low, high = sorted(axis.get_view_interval())
-    if low > 0 and high / low < 100 and high < 1e5:
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)) if high / low < 20 else NullFormatter())
+    if low <= 0 or high / low >= 100 or high >= 1e5:
+        return
+    axis.set_major_formatter("{x:g}")
+    if high / low < 4:
+        axis.set_major_locator(MaxNLocator(5))
+        axis.set_minor_locator(NullLocator())
+    else:
+        axis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.set_minor_formatter("{x:g}")
 
 
 def _labelled(
