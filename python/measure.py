@@ -1,7 +1,7 @@
 """
 What the package costs, in processor time, as ratios on one machine.
 
-    python python/measure.py [NAME ...]     # overhead, frames, sweep, import
+    python python/measure.py [NAME ...]     # import, overhead, frames, sweep, dask
 """
 
 from __future__ import annotations
@@ -76,13 +76,30 @@ def sweep(folder: str) -> None:
 
     first, again = own(lambda: go("thousand")), own(lambda: go("thousand"))
     print(f"sweep: {first:.2f} ms of processor time per run, tables and figures included; again {again:.3f} ms")
-    code = "import anabranch as ab, sys; ab.sweep('permutation-128', {'workload.0.size': ['8MiB']}, schemes=['ecmp'], seeds=4, threads=int(sys.argv[2]), out=sys.argv[1])"
     wall = {}
+    code = "import anabranch as ab, sys; ab.sweep('permutation-128', {'workload.0.size': ['8MiB']}, schemes=['ecmp'], seeds=4, threads=int(sys.argv[2]), out=sys.argv[1])"
     for threads in (1, 2):
         began = time.monotonic()
         subprocess.run([sys.executable, "-c", code, f"wall{threads}", str(threads)], cwd=folder, check=True)
         wall[threads] = time.monotonic() - began
     print(f"sweep: four runs on one thread {wall[1]:.1f} s, on two {wall[2]:.1f} s: {wall[2] / wall[1]:.2f}")
+
+
+def dask(folder: str) -> None:
+    """The same thousand runs by two Dask workers, scheduler and client included, less what it takes to start them."""
+    code = """
+import sys
+import anabranch as ab
+from distributed import Client, LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        ab.sweep("tiny", {"workload.0.size": sys.argv[2]}, schemes=["ecmp", "prime"], seeds=2, out=sys.argv[1], client=client, progress=False)
+"""
+    (Path(folder) / "dask.py").write_text(code)
+    few, many = (
+        of_children(sys.executable, "dask.py", f"dask-{last}", f"1KiB..{last}KiB:1KiB", cwd=folder) for last in (1, 250)
+    )
+    print(f"dask: {(many - few) / 996 * 1e3:.1f} ms of processor time per run")
 
 
 def start(folder: str) -> None:
@@ -93,7 +110,7 @@ def start(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"import": start, "overhead": overhead, "frames": frames, "sweep": sweep}
+    parts = {"import": start, "overhead": overhead, "frames": frames, "sweep": sweep, "dask": dask}
     chosen = sys.argv[1:] or list(parts)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as place:
