@@ -1,7 +1,7 @@
 //! Flicr (also Flier; specification 3.6): a flow holds to a path drawn by weight, watches the share of marked ACKs from
 //! its second round trip on, and draws another path where the share was too high, or at a NACK or timeout.
 
-use super::{Slots, guided::Sampler};
+use super::{OnTimeout, Slots, guided::Sampler};
 use crate::{
     Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights,
     registry::{About, Check, Invalid, Sees, TagKind},
@@ -32,6 +32,8 @@ parameters! {
         weight_scale: f64 = 3.0, source "Spritz §V-A";
         /// Share of marked ACKs in a round trip above which the path is left.
         ecn_share: f64 = 0.1, source "Spritz' artifact (specification 3.6)";
+        /// What a retransmission timeout within the grace does: nothing, or the path is left, as after it.
+        on_timeout: OnTimeout = OnTimeout::Ignore, source "Spritz' artifact (specification 3.6); move: ours, since a dead path answers nothing and its grace has no end";
     }
 }
 
@@ -141,6 +143,11 @@ impl HostScheme for Flicr {
     }
     fn on_timeout(&mut self, now: Time, slot: u32, tag: Tag) {
         self.on_nack(now, slot, tag);
+        if self.parameters.on_timeout == OnTimeout::Move
+            && let Some(flow) = self.flows.get(slot)
+        {
+            flow.current = None;
+        }
     }
     fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
         let Some(flow) = self.flows.get(slot) else { return };
@@ -172,6 +179,23 @@ mod tests {
                 send_at(&mut s, us(100)) != before
             })
             .count()
+    }
+
+    #[test]
+    fn a_dead_path_is_left_within_its_grace() {
+        // Nothing has answered, so the grace is not over; the paper's flow stays for ever.
+        let paths = four_paths();
+        let left = |on_timeout| {
+            let parameters = FlicrParameters { weights: Weights::Uniform, on_timeout, ..Default::default() };
+            (0..100).any(|host| {
+                let mut s = Flicr::new(parameters.clone(), 1, host);
+                s.open(Time::ZERO, 0, &guided_flow(&paths));
+                let before = send_at(&mut s, Time::ZERO);
+                s.on_timeout(us(1000), 0, before);
+                send_at(&mut s, us(1001)) != before
+            })
+        };
+        assert_eq!((left(OnTimeout::Ignore), left(OnTimeout::Move)), (false, true));
     }
 
     fn acks(s: &mut Flicr, at: u64, clean: u32, marked: u32) {
