@@ -403,12 +403,12 @@ pub fn measure(part: Part, copies: [&Path; 2], bytes: u64) -> Result<Numbers> {
             numbers = Numbers { bytes: count * MESSAGE as u64, seconds, cpu_seconds, ..numbers };
         }
         Part::RoundTrip => {
-            let count = 4000;
+            let count = 500;
             let before = bare(count)?;
             let ping = |answers| {
                 let barrier = &barrier;
                 move |end: End| {
-                    end.ping(100, answers)?;
+                    end.ping(50, answers)?;
                     barrier.wait();
                     let mut times = end.ping(count, answers)?;
                     barrier.wait();
