@@ -265,6 +265,7 @@ class Flicr(Part):
     _kind: ClassVar[str | None] = "flicr"
     _keys: ClassVar[dict[str, str]] = {
         "ecn_share": "ecn_share",
+        "on_timeout": "on_timeout",
         "weight_scale": "weight_scale",
         "weights": "weights",
     }
@@ -273,6 +274,13 @@ class Flicr(Part):
     """
     Share of marked ACKs in a round trip above which the path is left. Takes a number. Default from: Spritz'
     artifact (specification 3.6). Default: 0.1.
+    """
+
+    on_timeout: Literal["ignore", "move"] | None = None
+    """
+    What a retransmission timeout within the grace does: nothing, or the path is left, as after it. Takes one
+    of "ignore" "move". Default from: Spritz' artifact (specification 3.6); move: ours, since a dead path
+    answers nothing and its grace has no end. Default: "ignore".
     """
 
     weight_scale: float | None = None
