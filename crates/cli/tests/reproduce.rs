@@ -103,6 +103,10 @@ fn what_is_not_there_names_the_nearest() {
         (&["reproduce", "hopper", "no-such-figure-at-all"][..], "no figure or claim"),
         (&["reproduce", "hopper", "figg3"][..], "did you mean `fig3`?"),
         (&["reproduce", "hopper", "--only", "no-such-study"][..], "no study"),
+        (
+            &["reproduce", "spritz", "--scale", "full", "--only", "ring-dragonfly"][..],
+            "needs --only butterfly-dragonfly,",
+        ),
         (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "holds no `claims` and `docs`"),
         (&["reproduce", "hopper", "--claims", "nowhere"][..], "is no directory"),
     ] {

@@ -161,6 +161,7 @@ impl Reproduction {
         }
         let rests = |ids: &[String]| only.is_empty() || ids.iter().all(|id| only.contains(id));
         let mut shelves = vec![];
+        let wider = beyond(&books, only);
         for book in books {
             let mut plans = book.plans(scale)?;
             let wants = |id: &str, of: Option<&str>| figure.is_none_or(|wanted| wanted == id || Some(wanted) == of);
@@ -179,6 +180,13 @@ impl Reproduction {
             let wanted = wanted(&plans, &claims, &figures, scale)?;
             plans.retain(|id, _| wanted.contains_key(id));
             shelves.push(Shelf { book, plans, wanted, claims, figures });
+        }
+        if !only.is_empty() && shelves.iter().all(|shelf| shelf.plans.is_empty()) {
+            let message = format!("--only {}: no figure and no claim rests on that alone", only.join(","));
+            let error = ScenarioError::new(message);
+            return Err(wider
+                .into_iter()
+                .fold(error, |error, studies| error.help(format!("one of them needs --only {}", studies.join(",")))));
         }
         let mut runs: Vec<(u64, usize, String, usize)> = vec![];
         let mut seen = BTreeSet::new();
@@ -494,6 +502,15 @@ fn wanted(
         }
     }
     Ok(wanted)
+}
+
+/// The studies of the first figure or claim that needs one of `only` and others beside it.
+fn beyond(books: &[Book], only: &[String]) -> Option<Vec<String>> {
+    let needs = books.iter().flat_map(|book| {
+        let figures = book.figures.iter().map(|figure| &figure.studies);
+        figures.chain(book.claims.iter().map(|claim| &claim.studies))
+    });
+    needs.into_iter().find(|ids| ids.iter().any(|id| only.contains(id))).cloned()
 }
 
 fn unknown(what: &str, name: &str, names: &[&str]) -> Result<(), ScenarioError> {
