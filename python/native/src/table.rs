@@ -197,7 +197,7 @@ impl Table {
             kind: column.kind,
             optional: column.optional,
         };
-        let heads: Vec<Head<'_>> = declared.columns.iter().map(|column| head(column)).collect();
+        let heads: Vec<Head<'_>> = declared.columns.iter().map(head).collect();
         let mut filled = Vec::with_capacity(heads.len());
         for column in declared.columns {
             let mut filling = Filling::new(column.kind, rows.len());
