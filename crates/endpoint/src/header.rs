@@ -84,7 +84,7 @@ pub struct Data {
     pub length: u64,
     /// Its place in the message.
     pub index: u32,
-    /// CRC-32 of that message.
+    /// CRC-32 of that message; 0: it has none.
     pub checksum: u32,
     /// When it was sent, by its sender's clock.
     pub stamp: Time,

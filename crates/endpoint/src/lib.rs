@@ -23,9 +23,10 @@ mod stream;
 mod watched;
 
 pub use balancer::Balancer;
+pub use bytes::Bytes;
 pub use endpoint::{Arrival, Counters, Endpoint, Transmit};
 pub use flow::Flow;
 pub use nic::{Departure, Line, Nic, Transports};
-pub use peer::{Bytes, Delivered, Event, SendError, Why};
+pub use peer::{Delivered, Event, SendError, Why};
 pub use settings::Settings;
 pub use watched::PathCounts;

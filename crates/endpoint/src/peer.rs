@@ -2,7 +2,7 @@
 
 use crate::{stream::Incoming, stream::Outgoing};
 use anabranch_units::Time;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// Round trips without which nothing is said of a window.
 const FEWEST: u64 = 64;
@@ -237,9 +237,6 @@ pub enum SendError {
     /// Too much waits already: try again when something has been sent.
     Full,
 }
-
-/// A message, which many streams may send at once.
-pub type Bytes = Arc<[u8]>;
 
 #[cfg(test)]
 mod tests {

@@ -37,6 +37,8 @@ pub struct Settings {
     pub idle_timeout: Time,
     /// Whether switches may mark data packets.
     pub ecn: bool,
+    /// Whether messages carry a checksum of their own (CRC-32).
+    pub checksum: bool,
     /// New packets of a stream in a row that carry the tag chosen for the first of them.
     pub run_length: u32,
     /// Time to drain a full queue at the slowest link, which an automatic timeout of the transport allows for.
@@ -72,6 +74,7 @@ impl Default for Settings {
             give_up: Time::from_us(10_000_000),
             idle_timeout: Time::MAX,
             ecn: true,
+            checksum: false,
             run_length: 1,
             queue_drain: Time::ZERO,
             span: 4096,

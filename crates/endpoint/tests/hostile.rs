@@ -38,7 +38,7 @@ fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
         *now += Time::from_us(2);
         endpoint.handle_timeout(*now);
         match endpoint.poll_transmit(*now, &mut out) {
-            Some(_) => all.push(out.clone()),
+            Some(sent) => all.push([&out[..], &sent.payload].concat()),
             None => break,
         }
     }
@@ -237,6 +237,40 @@ fn a_peer_of_another_version_is_told_so() {
     assert_eq!((tell(2, greeting.nonce), tell(1, greeting.nonce ^ 1)), (vec![], vec![]));
     let why = Why::Version { theirs: 0, ours: header::VERSION };
     assert_eq!(tell(1, greeting.nonce), [Event::Lost { peer: 1, why }]);
+}
+
+/// A message that carries its checksum is not taken where a byte of it has changed; without one nobody can tell.
+#[test]
+fn a_checksum_is_looked_at_where_there_is_one() {
+    let contents = [7u8; 300];
+    let mut changed = contents;
+    changed[299] ^= 1;
+    let checksum = crc32fast::hash(&contents);
+    for (checksum, payload, taken) in
+        [(checksum, &contents, true), (checksum, &changed, false), (0, &contents, true), (0, &changed, true)]
+    {
+        let (mut endpoint, ours, now) = accepted("uet");
+        let data = Data {
+            stream: 1,
+            payload: 300,
+            psn: 0,
+            tag: 0,
+            message: 0,
+            length: 300,
+            index: 0,
+            checksum,
+            stamp: now,
+            ack_request: true,
+        };
+        let mut out = Vec::new();
+        header::data(&mut out, ours, &data);
+        out.extend_from_slice(payload);
+        endpoint.handle(now, &arrival(0, now, &out));
+        let events: Vec<Event> = std::iter::from_fn(|| endpoint.poll_event()).collect();
+        let received = events.iter().any(|event| matches!(event, Event::Received { bytes, .. } if bytes == payload));
+        let lost = events.iter().any(|event| matches!(event, Event::Lost { why: Why::Corrupt, .. }));
+        assert_eq!((received, lost), (taken, !taken), "{events:?}");
+    }
 }
 
 #[test]

@@ -23,10 +23,10 @@ impl HostMemory {
 }
 
 impl Memory for HostMemory {
-    fn read(&self, from: u64, into: &mut [u8]) {
-        if !into.is_empty() {
+    fn append_to(&self, out: &mut Vec<u8>, from: u64, bytes: usize) {
+        if bytes > 0 {
             // SAFETY: the node reads no further than the size of the message that NCCL named with this pointer.
-            unsafe { std::ptr::copy_nonoverlapping(self.0.add(from as usize), into.as_mut_ptr(), into.len()) }
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.0.add(from as usize), bytes) });
         }
     }
 

@@ -189,10 +189,7 @@ impl Work<'_> {
         while let Some(flow) = self.waiting.front().copied() {
             let Some(going) = self.going.get_mut(&flow) else { break };
             let size = going.left.min(MESSAGE);
-            let message = match size {
-                MESSAGE => self.host.content.clone(),
-                _ => self.host.content[..size as usize].into(),
-            };
+            let message = self.host.content.slice(..size as usize);
             let (endpoint, now) = self.driver.endpoint();
             match endpoint.send(now, going.peer, flow, message) {
                 Ok(number) => {
@@ -221,7 +218,7 @@ impl Work<'_> {
                 let expected = self.host.sizes.get(stream as usize).copied().unwrap_or(0);
                 let so_far = self.received.entry(stream).or_default();
                 *so_far += bytes.len() as u64;
-                // Sequence and checksums are the endpoint's; that it is what was sent is ours.
+                // That messages are whole and in order is the endpoint's; that it is what was sent is ours.
                 if *bytes != self.host.content[..bytes.len()] || *so_far > expected {
                     return Err(format!("flow {stream} did not bring what was sent"));
                 }

@@ -6,7 +6,7 @@ use crate::{
     paths::{self, Asked},
     triggers::Triggers,
 };
-use anabranch_endpoint::Counters;
+use anabranch_endpoint::{Bytes, Counters};
 use anabranch_fabric::{FlowOutcome, Output};
 use anabranch_outcome::{self as outcome, Conservation, FlowMetrics, LinkRow, OnWire, QueueStats, RunResult, Watched};
 use anabranch_sim::{Progress, Setup, SimError};
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
         })
         .take(CONTENT)
         .collect();
-        let content: Arc<[u8]> = content.into();
+        let content = Bytes::from(content);
         let balancer = setup.flows.workloads.first().map_or(0, |workload| usize::from(workload.load_balancer));
         let make = |host: u32| -> Result<Host, SimError> {
             let rate = setup.topology.link(setup.topology.host_uplink(host)).rate;

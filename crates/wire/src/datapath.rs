@@ -46,8 +46,17 @@ pub struct Outbound<'a> {
     pub label: Label,
     /// Whether switches may mark it.
     pub ecn: bool,
-    /// What it says.
-    pub bytes: &'a [u8],
+    /// How it begins: its header.
+    pub head: &'a [u8],
+    /// What follows, wherever that lies.
+    pub payload: &'a [u8],
+}
+
+impl Outbound<'_> {
+    /// Its bytes.
+    pub fn size(&self) -> usize {
+        self.head.len() + self.payload.len()
+    }
 }
 
 /// A datagram that has arrived.

@@ -1,7 +1,7 @@
 //! What stands between an endpoint and its datapath.
 
 use crate::{Datapath, Outbound, WireError};
-use anabranch_endpoint::{Arrival, Endpoint, Transmit};
+use anabranch_endpoint::{Arrival, Bytes, Endpoint, Transmit};
 use anabranch_units::Time;
 
 /// Datagrams that are taken from a datapath before others are sent.
@@ -18,7 +18,7 @@ const ROUNDS_AT_ONCE: usize = 16;
 pub struct Driver<D> {
     endpoint: Endpoint,
     datapath: D,
-    /// Datagrams that the endpoint has made, of which all but the first `sent` of `order` have still to go. Whatever the datapath does not take
+    /// Datagrams that the endpoint has made, header by header, of which all but the first `sent` of `order` have still to go. Whatever the datapath does not take
     /// stays here, so that no scheme is asked twice.
     batch: Vec<(Transmit, Vec<u8>)>,
     made: usize,
@@ -114,10 +114,10 @@ impl<D: Datapath> Driver<D> {
             (self.sent, self.made) = (0, 0);
             while self.made < self.most {
                 if self.made == self.batch.len() {
-                    self.batch.push((Transmit { peer: 0, label: 0, ecn: false }, Vec::new()));
+                    self.batch.push(Default::default());
                 }
-                let (transmit, bytes) = &mut self.batch[self.made];
-                let Some(made) = self.endpoint.poll_transmit(now, bytes) else { break };
+                let (transmit, head) = &mut self.batch[self.made];
+                let Some(made) = self.endpoint.poll_transmit(now, head) else { break };
                 *transmit = made;
                 self.order[self.made] = self.made as u8;
                 self.made += 1;
@@ -125,8 +125,8 @@ impl<D: Datapath> Driver<D> {
             if self.grouped {
                 // What leaves at once has no order but that of each label, and those of a label need one system call.
                 let key = |at: &u8| {
-                    let Transmit { peer, label, ecn } = self.batch[usize::from(*at)].0;
-                    (peer, label, ecn, *at)
+                    let Transmit { peer, label, ecn, .. } = &self.batch[usize::from(*at)].0;
+                    (*peer, *label, *ecn, *at)
                 };
                 self.order[..self.made].sort_unstable_by_key(key);
             }
@@ -134,13 +134,15 @@ impl<D: Datapath> Driver<D> {
         if self.sent == self.made {
             return Ok(0);
         }
-        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, bytes: &[] }; MOST_AT_ONCE];
+        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, head: &[], payload: &[] }; MOST_AT_ONCE];
         let waiting = &self.order[self.sent..self.made];
         for (place, at) in batch.iter_mut().zip(waiting) {
-            let (Transmit { peer, label, ecn }, bytes) = &self.batch[usize::from(*at)];
-            *place = Outbound { peer: *peer, label: *label, ecn: *ecn, bytes };
+            let (Transmit { peer, label, ecn, payload }, head) = &self.batch[usize::from(*at)];
+            *place = Outbound { peer: *peer, label: *label, ecn: *ecn, head, payload };
         }
         let sent = self.datapath.send(&batch[..waiting.len()])?;
+        // What has gone holds no message.
+        self.order[self.sent..self.sent + sent].iter().for_each(|at| self.batch[usize::from(*at)].0.payload = Bytes::new());
         self.sent += sent;
         Ok(sent)
     }

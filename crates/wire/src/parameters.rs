@@ -94,6 +94,8 @@ parameters! {
         idle_timeout: Time = Time::from_us(60_000_000), source "ours";
         /// Whether data packets may be marked; the ports of a testbed then mark as [fabric] says.
         ecn: bool = true, source "ours";
+        /// Whether messages carry a CRC-32 besides UDP's own checksum; a transfer has one over all its bytes in any case.
+        checksum: bool = false, source "ours: TCP has none either";
         /// Whether the ports of a testbed trim instead of dropping.
         trimming: bool = false, source "ours: no switch that one can buy trims our header";
         /// Whether the endpoints of a testbed run in the real-time class (SCHED_RR), where that is allowed.
@@ -219,6 +221,7 @@ impl WireParameters {
             give_up: self.give_up,
             idle_timeout: self.idle_timeout,
             ecn: self.ecn,
+            checksum: self.checksum,
             run_length: self.run_length,
             ..Settings::default()
         })

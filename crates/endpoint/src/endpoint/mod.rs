@@ -10,7 +10,7 @@ pub use transmit::Transmit;
 use crate::{
     Balancer, Flow, Nic, header,
     pacer::Pacer,
-    peer::{Bytes, Event, Peer, Phase, SendError, Why},
+    peer::{Event, Peer, Phase, SendError, Why},
     settings::Settings,
     stream::{Incoming, Outgoing},
     watched::PathCounts,
@@ -22,6 +22,7 @@ use anabranch_lb::{
 use anabranch_random::Stream;
 use anabranch_transport::{Transport, uet::Network};
 use anabranch_units::Time;
+use bytes::Bytes;
 use slab::Slab;
 use std::{
     cmp::Reverse,
@@ -287,7 +288,7 @@ impl Endpoint {
             return Err(SendError::Full);
         }
         if let Some(&slot) = known.streams.get(&stream) {
-            let number = self.flows[slot as usize].of.push(bytes, now);
+            let number = self.flows[slot as usize].of.push(bytes, now, self.settings.checksum);
             self.offer(slot, now);
             return Ok(number);
         }
@@ -298,7 +299,7 @@ impl Endpoint {
                 known.waiting.len() - 1
             }
         };
-        let number = known.waiting[at].push(bytes, now);
+        let number = known.waiting[at].push(bytes, now, self.settings.checksum);
         match known.phase {
             Phase::Open => self.open_waiting(peer, now),
             Phase::Greeted => {

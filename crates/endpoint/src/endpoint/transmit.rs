@@ -14,9 +14,10 @@ use anabranch_lb::{
 };
 use anabranch_transport::{Answer, Transport};
 use anabranch_units::Time;
+use bytes::Bytes;
 
 /// Where a datagram goes that [`Endpoint::poll_transmit`] has written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transmit {
     /// The peer that it goes to.
     pub peer: u32,
@@ -24,6 +25,8 @@ pub struct Transmit {
     pub label: u32,
     /// Whether switches may mark it.
     pub ecn: bool,
+    /// What follows the bytes that were written: part of a message, where it lies.
+    pub payload: Bytes,
 }
 
 /// A packet that goes before all data.
@@ -83,8 +86,9 @@ struct WireLine<'a> {
     sent: Option<Sent>,
 }
 
-/// A packet that has been written.
+/// A packet whose header has been written.
 struct Sent {
+    payload: Bytes,
     peer: u32,
     tag: Tag,
     psn: u64,
@@ -117,6 +121,7 @@ impl Line<Outgoing> for WireLine<'_> {
         let psn = packet.segment.psn;
         // The sender knows of no packet that the stream does not hold.
         let Outgoing { stream, connection, mtu, .. } = *flow;
+        let mut size = 0;
         if let Some((message, index)) = flow.find(psn) {
             let from = (u64::from(index) * mtu) as usize;
             let to = (from + mtu as usize).min(message.bytes.len());
@@ -133,14 +138,15 @@ impl Line<Outgoing> for WireLine<'_> {
                 ack_request: packet.ack_request,
             };
             header::data(self.out, connection, &data);
-            self.out.extend_from_slice(&message.bytes[from..to]);
+            let payload = message.bytes.slice(from..to);
             let again = packet.segment.retransmission;
             self.counters.packets += 1;
             self.counters.retransmitted += u64::from(again);
-            self.sent = Some(Sent { peer: flow.peer, tag: packet.tag, psn, again });
+            size = self.out.len() + payload.len();
+            self.sent = Some(Sent { payload, peer: flow.peer, tag: packet.tag, psn, again });
         }
         // One datagram at a time: the line is free again later than now, whatever the pacer makes up for.
-        self.pacer.occupy(start, self.out.len()).max(start + Time::from_ps(1))
+        self.pacer.occupy(start, size).max(start + Time::from_ps(1))
     }
 
     fn rests(&mut self, slot: u32) {
@@ -183,7 +189,8 @@ impl Endpoint {
         Greeting { connection, nonce, mtu: self.settings.mtu() as u16, labels, span, most_message, stamp, held }
     }
 
-    /// The next datagram that may leave at `now`, written into `out`; `None`: none may.
+    /// The next datagram that may leave at `now`: its header is written into `out`, its payload comes with what is returned;
+    /// `None`: none may.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         if self.pacer.free_at() > now {
             return None;
@@ -191,7 +198,7 @@ impl Endpoint {
         if let Some((peer, label, control)) = self.control.pop_front() {
             self.write(peer, control, now, out);
             self.pacer.occupy(now, out.len());
-            return Some(Transmit { peer, label, ecn: false });
+            return Some(Transmit { peer, label, ecn: false, payload: Bytes::new() });
         }
         let transports = PerPeer(&self.transports, &self.transport);
         self.nic.promote(&mut self.flows, &transports, now);
@@ -205,16 +212,16 @@ impl Endpoint {
         while let Some(slot) = self.resting.pop() {
             self.arm(slot, now);
         }
-        let (slot, Sent { peer, tag, psn, again }) = served.zip(sent)?;
+        let (slot, Sent { payload, peer, tag, psn, again }) = served.zip(sent)?;
         self.arm(slot, now);
         let (label, labels) = (self.label(peer, tag), self.settings.labels);
         let flow = &mut self.flows[slot as usize];
         let switches = flow.path_switches();
         flow.of.note_sent(psn, now, label, labels, again, switches);
         if let Some(watched) = &mut flow.of.watched {
-            watched.note_sent(now, psn, label, out.len(), again);
+            watched.note_sent(now, psn, label, out.len() + payload.len(), again);
         }
-        Some(Transmit { peer, label, ecn: self.settings.ecn })
+        Some(Transmit { peer, label, ecn: self.settings.ecn, payload })
     }
 
     pub(super) fn write(&self, peer: u32, control: Control, now: Time, out: &mut Vec<u8>) {

@@ -14,7 +14,7 @@ use crate::{
     ids::{Id, Slots},
     message::{Control, End, Entry, PIECE_HEADER},
 };
-use anabranch_endpoint::{Event, PathCounts, SendError, Why};
+use anabranch_endpoint::{Bytes, Event, PathCounts, SendError, Why};
 use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_units::Time;
@@ -90,7 +90,7 @@ impl Fate {
 #[derive(Debug, Default)]
 struct Peer {
     /// What could not be said yet.
-    unsaid: VecDeque<Vec<u8>>,
+    unsaid: VecDeque<Bytes>,
     /// When anything was last said over stream 0.
     said_at: Time,
     /// Streams to it, from stream 1 on.
@@ -357,7 +357,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Queues something for a peer's stream 0.
     fn say(&mut self, peer: PeerId, control: &Control) {
         if let Some(known) = self.peers.get_mut(&peer) {
-            known.unsaid.push_back(control.write());
+            known.unsaid.push_back(control.write().into());
             self.talkative.insert(peer);
         }
     }
@@ -368,7 +368,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         for peer in std::mem::take(&mut self.talkative) {
             let Some(known) = self.peers.get_mut(&peer) else { continue };
             while let Some(bytes) = known.unsaid.front() {
-                match self.driver.endpoint().0.send(now, peer, 0, bytes.as_slice().into()) {
+                match self.driver.endpoint().0.send(now, peer, 0, bytes.clone()) {
                     Ok(_) => {
                         some = true;
                         known.said_at = now;

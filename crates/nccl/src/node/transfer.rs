@@ -9,7 +9,6 @@ use crate::{
 use anabranch_endpoint::{Bytes, SendError};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, PeerId};
-use std::sync::Arc;
 
 /// Bytes of a connection's pieces that the endpoint holds at most: what a network has under way, and not whole messages.
 const MOST_FLYING: u64 = 4 << 20;
@@ -18,8 +17,8 @@ const RESTS: Time = Time::from_us(1);
 
 /// Memory that messages are read from and written to.
 pub trait Memory {
-    /// Copies bytes from a place on.
-    fn read(&self, from: u64, into: &mut [u8]);
+    /// Appends so many bytes from a place on.
+    fn append_to(&self, out: &mut Vec<u8>, from: u64, bytes: usize);
     /// Copies bytes to a place; never more than were granted.
     fn write(&mut self, to: u64, bytes: &[u8]);
 }
@@ -328,11 +327,8 @@ impl Sender {
 
 /// A piece with its header, as the endpoint takes it.
 fn piece<M: super::Memory>(header: &PieceHeader, memory: &M, bytes: usize) -> Bytes {
-    // Collected from an iterator of known length, this is one allocation, and no copy of what it holds follows.
-    let mut piece: Arc<[u8]> = std::iter::repeat_n(0u8, PIECE_HEADER + bytes).collect();
-    if let Some(out) = Arc::get_mut(&mut piece) {
-        out[..PIECE_HEADER].copy_from_slice(&header.write());
-        memory.read(header.offset, &mut out[PIECE_HEADER..]);
-    }
-    piece
+    let mut piece = Vec::with_capacity(PIECE_HEADER + bytes);
+    piece.extend_from_slice(&header.write());
+    memory.append_to(&mut piece, header.offset, bytes);
+    piece.into()
 }

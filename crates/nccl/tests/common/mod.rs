@@ -29,8 +29,8 @@ impl Shared {
 }
 
 impl Memory for Shared {
-    fn read(&self, from: u64, into: &mut [u8]) {
-        into.copy_from_slice(&self.0.borrow()[from as usize..][..into.len()]);
+    fn append_to(&self, out: &mut Vec<u8>, from: u64, bytes: usize) {
+        out.extend_from_slice(&self.0.borrow()[from as usize..][..bytes]);
     }
     fn write(&mut self, to: u64, bytes: &[u8]) {
         self.0.borrow_mut()[to as usize..][..bytes.len()].copy_from_slice(bytes);

@@ -15,7 +15,10 @@ use rustix::{
 use std::{
     io::{self, IoSliceMut},
     net::{SocketAddr, UdpSocket},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     time::{Duration, Instant},
 };
 
@@ -142,16 +145,20 @@ fn plain(way: Way, run: usize, bytes: u64) -> io::Result<Carried> {
             Ok(cpu_seconds() - cpu)
         });
         let cpu = cpu_seconds();
-        let contents = vec![7u8; DATAGRAM * run];
+        // As ours do, it sends a message of a mebibyte again and again: what is sent does not lie in the nearest cache.
+        let message = vec![7u8; MESSAGE];
+        let mut at = 0;
         let destination = to.local_addr()?;
         let (mut sent, mut received) = (0u64, 0u64);
         while received < count {
             let many = (count - sent).min(run as u64);
             if many > 0 && sent + many - received <= UNDER_WAY {
+                at = if at + run * DATAGRAM > MESSAGE { 0 } else { at };
+                let contents = &message[at..at + many as usize * DATAGRAM];
+                at += contents.len();
                 if run == 1 {
-                    from.send(&contents)?;
+                    from.send(contents)?;
                 } else {
-                    let contents = &contents[..many as usize * DATAGRAM];
                     let segment_size = (many > 1).then_some(DATAGRAM);
                     sends.try_send(
                         (&from).into(),
@@ -206,17 +213,17 @@ fn ours(way: Way, scheme: &str, run_length: u32, bytes: u64) -> Result<Carried, 
     // As often as plain sockets say what they have: after sixteen datagrams, in runs of fifteen after two runs.
     let ack_every = if way == Way::OnePath { 30 } else { 16 };
     let settings = |host_key| settings(scheme, run_length, ack_every, host_key);
-    let (mut from, mut to) = (driver(settings(1))?, driver(settings(2))?);
-    let at = to.datapath().at();
-    let peer = from.datapath().peer(at, &[])?;
-    let (endpoint, now) = from.endpoint();
-    endpoint.connect(now, peer);
+    let mut from = driver(settings(1))?;
+    let (says_where, hears_where) = mpsc::channel();
     let count = (bytes / MESSAGE as u64).max(1);
     let limit = Time::from_us(60_000_000);
     let (begun, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
     let stalled = || system("our endpoints", io::ErrorKind::TimedOut.into());
     let (cpu, seconds) = std::thread::scope(|scope| {
         let receiver = scope.spawn(|| -> Result<f64, WireError> {
+            // Made where it works, so that no line of its memory is the sender's too.
+            let mut to = driver(settings(2))?;
+            let _ = says_where.send(to.datapath().at());
             let (mut cpu, mut counting) = (0.0, false);
             while !stopped.load(Ordering::Relaxed) {
                 let next = to.work()?;
@@ -230,6 +237,10 @@ fn ours(way: Way, scheme: &str, run_length: u32, bytes: u64) -> Result<Carried, 
             Ok(cpu_seconds() - cpu)
         });
         let mut send = || -> Result<(f64, f64), WireError> {
+            let at = hears_where.recv_timeout(Duration::from_secs(5)).map_err(|_| stalled())?;
+            let peer = from.datapath().peer(at, &[])?;
+            let (endpoint, now) = from.endpoint();
+            endpoint.connect(now, peer);
             let message: Bytes = vec![7u8; MESSAGE].into();
             let (mut cpu, mut start, mut open) = (0.0, Instant::now(), false);
             let (mut queued, mut sent) = (0, 0);

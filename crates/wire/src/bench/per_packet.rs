@@ -208,6 +208,7 @@ fn endpoints(name: &str) -> f64 {
         for from in 0..2 {
             ends[from].handle_timeout(now);
             while let Some(transmit) = ends[from].poll_transmit(now, &mut out) {
+                out.extend_from_slice(&transmit.payload);
                 let arrival = Arrival { peer: 0, label: transmit.label, at: now, ecn: false, bytes: &out };
                 ends[1 - from].handle(now, &arrival);
             }

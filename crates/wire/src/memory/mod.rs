@@ -146,11 +146,11 @@ impl World {
             .flatten()
             .ok_or(WireError::UnknownPeer(outbound.peer))?;
         let now = self.now;
-        let fates = self.link(from, to, outbound.label).send(now, outbound.bytes.len(), outbound.ecn);
+        let fates = self.link(from, to, outbound.label).send(now, outbound.size(), outbound.ecn);
         for fate in fates.into_iter().flatten() {
             let Fate { at, ecn, kept } = fate;
-            let trimmed = kept < outbound.bytes.len();
-            let bytes = outbound.bytes[..kept].to_vec();
+            let trimmed = kept < outbound.size();
+            let bytes = outbound.head.iter().chain(outbound.payload).take(kept).copied().collect();
             let datagram = Datagram { from, label: outbound.label, at, ecn, trimmed, bytes };
             self.under_way.insert(self.sent, datagram);
             self.arrivals.push(Reverse((at, self.sent, to)));

@@ -4,19 +4,17 @@
 //! hash the five-tuple, and a peer is told by its address and first port. Segments of one label leave together (GSO) and arrive
 //! together (GRO, `recvmmsg`); marks are asked for and read, arrivals are stamped by the kernel.
 
+mod ready;
+mod send;
+
 use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 use anabranch_units::Time;
-use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    io::Errno,
-    time::Timespec,
-};
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use ready::{Readable, Waiter};
 use std::{
     collections::BTreeMap,
     io::{self, IoSliceMut},
     net::{SocketAddr, UdpSocket},
-    os::fd::AsRawFd,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -30,6 +28,9 @@ const SOCKET_BUFFER: usize = 4 << 20;
 const READ_AT_ONCE: usize = 8;
 /// Sockets, and so labels, that a path has at most.
 const MOST_SOCKETS: usize = 256;
+/// What a kernel says of runs that it or the device cannot send.
+const EIO: i32 = 5;
+const EINVAL: i32 = 22;
 /// Tries to find free consecutive ports.
 const TRIES: u32 = 64;
 
@@ -44,8 +45,9 @@ pub struct UdpPath {
     buffers: Vec<Vec<u8>>,
     /// What can be read, where that has been asked and not used yet.
     ready: Option<Readable>,
-    /// Segments of one label that leave together.
-    run: Vec<u8>,
+    waiter: Waiter,
+    /// Datagrams that leave at once at most: one, where the kernel or the device has refused runs.
+    run: usize,
     /// Whose turn it is to be read first.
     turn: usize,
     lost: u64,
@@ -102,14 +104,16 @@ impl UdpPath {
             }
             sockets.push((socket, state));
         }
+        let run = sockets.first().map_or(1, |(_, state)| state.max_gso_segments()).clamp(1, send::MOST_RUN);
         Ok(UdpPath {
+            waiter: Waiter::new(sockets.iter().map(|(socket, _)| socket)),
+            run,
             opened: Instant::now(),
             sockets,
             at: base,
             peers: Peers { most: most_peers, ..Peers::default() },
             buffers: (0..READ_AT_ONCE).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
-            run: Vec::with_capacity(BUFFER),
             turn: 0,
             lost: 0,
             class: 0,
@@ -137,62 +141,9 @@ impl UdpPath {
     }
 
     /// Waits until a socket can be read, for so long at most; which can.
-    fn readable(&self, timeout: Duration) -> Result<Readable, WireError> {
-        // Few sockets are the rule, and nothing is allocated.
-        if self.sockets.len() <= 16 { self.poll::<16>(timeout) } else { self.poll::<{ MOST_SOCKETS }>(timeout) }
-    }
-
-    fn poll<const N: usize>(&self, timeout: Duration) -> Result<Readable, WireError> {
-        let count = self.sockets.len();
-        let of = |index: usize| PollFd::new(&self.sockets[index.min(count - 1)].0, PollFlags::IN);
-        let mut fds: [PollFd<'_>; N] = std::array::from_fn(of);
-        let fds = &mut fds[..count];
-        let mut readable = Readable::default();
-        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        match poll(fds, Some(&timeout)) {
-            Ok(_) => {
-                let ready = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
-                fds.iter()
-                    .enumerate()
-                    .filter(|(_, fd)| ready(fd))
-                    .for_each(|(at, _)| readable.0[at / 64] |= 1 << (at % 64));
-                Ok(readable)
-            }
-            Err(Errno::INTR) => Ok(readable),
-            Err(error) => Err(system("waiting for datagrams", error.into())),
-        }
-    }
-}
-
-/// Sends as the library does, which sets the whole byte of the traffic class but lets only its marks be chosen.
-#[cfg(target_os = "linux")]
-fn send_classed(socket: &UdpSocket, _: &UdpSocketState, transmit: &Transmit<'_>, class: u8) -> io::Result<()> {
-    use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
-    let byte = class | transmit.ecn.map_or(0, |ecn| ecn as u8);
-    let (wide, segment) = (i32::from(byte), transmit.segment_size.unwrap_or_default() as u16);
-    let class = match transmit.destination {
-        SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&byte),
-        SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&wide),
-    };
-    let said = [class, ControlMessage::UdpGsoSegments(&segment)];
-    let said = if segment > 0 { &said[..] } else { &said[..1] };
-    let (to, contents) = (SockaddrStorage::from(transmit.destination), [io::IoSlice::new(transmit.contents)]);
-    sendmsg(socket.as_raw_fd(), &contents, said, MsgFlags::empty(), Some(&to))?;
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn send_classed(socket: &UdpSocket, state: &UdpSocketState, transmit: &Transmit<'_>, _: u8) -> io::Result<()> {
-    state.try_send(socket.into(), transmit)
-}
-
-/// Sockets that can be read, a bit each.
-#[derive(Clone, Copy, Debug, Default)]
-struct Readable([u64; MOST_SOCKETS / 64]);
-
-impl Readable {
-    fn has(&self, socket: usize) -> bool {
-        self.0[socket / 64] >> (socket % 64) & 1 == 1
+    fn readable(&mut self, timeout: Duration) -> Result<Readable, WireError> {
+        let sockets = self.sockets.iter().map(|(socket, _)| socket);
+        self.waiter.wait(sockets, timeout).map_err(|error| system("waiting for datagrams", error.into()))
     }
 }
 
@@ -249,7 +200,7 @@ impl Datapath for UdpPath {
         Abilities {
             largest: LONGEST_RUN,
             labels: self.sockets.len() as u32,
-            run: self.sockets.first().map_or(1, |(_, state)| state.max_gso_segments()),
+            run: self.run,
             stamps: if cfg!(target_os = "linux") { Stamps::Kernel } else { Stamps::User },
             ecn: true,
             trimmed: false,
@@ -278,52 +229,39 @@ impl Datapath for UdpPath {
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
-            let Outbound { peer, label, ecn, bytes } = *first;
+            let Outbound { peer, label, ecn, .. } = *first;
             let base = self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))?;
-            let (socket, state) = &self.sockets[label as usize % self.sockets.len()];
+            let (socket, _) = &self.sockets[label as usize % self.sockets.len()];
             let Some(destination) = address(base, label) else {
                 self.lost += 1;
                 sent += 1;
                 continue;
             };
             // Segments of a run are of one size; the last may be shorter.
-            let most = state.max_gso_segments().min(LONGEST_RUN / bytes.len().max(1)).max(1);
+            let size = first.size();
+            let most = self.run.min(LONGEST_RUN / size.max(1)).max(1);
             let mut run = 1;
             while let Some(next) = batch.get(sent + run)
                 && run < most
                 && (next.peer, next.label, next.ecn) == (peer, label, ecn)
-                && next.bytes.len() <= bytes.len()
-                && batch[sent + run - 1].bytes.len() == bytes.len()
+                && next.size() <= size
+                && batch[sent + run - 1].size() == size
             {
                 run += 1;
             }
-            let contents = if run == 1 {
-                bytes
-            } else {
-                self.run.clear();
-                batch[sent..sent + run].iter().for_each(|next| self.run.extend_from_slice(next.bytes));
-                &self.run
-            };
-            let transmit = Transmit {
-                destination,
-                ecn: ecn.then_some(EcnCodepoint::Ect0),
-                contents,
-                segment_size: (run > 1).then_some(bytes.len()),
-                src_ip: None,
-            };
-            let tried = match self.class {
-                0 => state.try_send(socket.into(), &transmit),
-                class => send_classed(socket, state, &transmit, class),
-            };
-            match tried {
+            let class = self.class | if ecn { EcnCodepoint::Ect0 as u8 } else { 0 };
+            match send::send(socket, destination, &batch[sent..sent + run], class) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
                 Err(error) if quinn_udp::is_msg_size_err(&error) => {
                     let what = format!(
-                        "a datagram of {} B is too large for the way to {destination}; use smaller packets",
-                        bytes.len()
+                        "a datagram of {size} B is too large for the way to {destination}; use smaller packets"
                     );
                     return Err(system(what, error));
+                }
+                // Nor does every device take runs; what this one held is sent again by the transport.
+                Err(error) if run > 1 && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {
+                    (self.run, self.lost) = (1, self.lost + run as u64);
                 }
                 // What cannot go now may go later: the transport sends it again.
                 Err(_) => self.lost += run as u64,
@@ -399,17 +337,21 @@ mod tests {
         let mut a = UdpPath::open(loopback(), 4, 8).unwrap();
         let mut b = UdpPath::open(loopback(), 4, 8).unwrap();
         let peer = a.peer(b.at(), &[0, 1, 2, 3]).unwrap();
-        let full = vec![7u8; 1200];
-        let outbound = |label, bytes| Outbound { peer, label, ecn: true, bytes };
+        let full: &'static [u8] = (0..1200).map(|at| (at % 251) as u8).collect::<Vec<_>>().leak();
+        // The header lies elsewhere than the payload, and is as long in each.
+        let outbound = |label, bytes: &'static [u8]| {
+            let (head, payload) = bytes.split_at(56);
+            Outbound { peer, label, ecn: true, head, payload }
+        };
         // Runs of three and of two (the second of which ends with a short one), and a single one.
-        let short = [9u8; 100];
+        let short = &full[..100];
         let batch = [
-            outbound(2, &full[..]),
-            outbound(2, &full),
-            outbound(2, &full),
-            outbound(3, &full),
-            outbound(3, &short),
-            outbound(0, &short),
+            outbound(2, full),
+            outbound(2, full),
+            outbound(2, full),
+            outbound(3, full),
+            outbound(3, short),
+            outbound(0, short),
         ];
         assert_eq!(a.send(&batch).unwrap(), 6);
         let mut seen = Vec::new();
@@ -419,6 +361,7 @@ mod tests {
             let now = b.now();
             b.receive(64, &mut |inbound| {
                 assert!(inbound.at <= now + Time::from_us(1_000_000) && !inbound.ecn);
+                assert_eq!(inbound.bytes, &full[..inbound.bytes.len()]);
                 seen.push((inbound.peer, inbound.label, inbound.bytes.len()));
             })
             .unwrap();
@@ -433,12 +376,13 @@ mod tests {
     #[test]
     fn a_traffic_class_stands_beside_marks() {
         use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt::IpRecvTos};
+        use std::os::fd::AsRawFd;
         let (to, mut from) = (UdpSocket::bind(loopback()).unwrap(), UdpPath::open(loopback(), 1, 8).unwrap());
         setsockopt(&to, IpRecvTos, &true).unwrap();
         let peer = from.peer(to.local_addr().unwrap(), &[0]).unwrap();
         from.set_traffic_class(187);
         let bytes = vec![7u8; 1200];
-        let outbound = |ecn| Outbound { peer, label: 0, ecn, bytes: &bytes };
+        let outbound = |ecn| Outbound { peer, label: 0, ecn, head: &bytes, payload: &[] };
         for (batch, byte) in [([outbound(true), outbound(true)], 184 | 2), ([outbound(false), outbound(false)], 184)] {
             assert_eq!(from.send(&batch).unwrap(), 2);
             for _ in 0..2 {

@@ -1,0 +1,124 @@
+//! Which of many sockets can be read.
+
+use super::MOST_SOCKETS;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::{self, Errno},
+    time::Timespec,
+};
+use std::{net::UdpSocket, time::Duration};
+
+/// Sockets that can be read, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Readable([u64; MOST_SOCKETS / 64]);
+
+impl Readable {
+    fn add(&mut self, socket: usize) {
+        self.0[socket / 64] |= 1 << (socket % 64);
+    }
+
+    pub(super) fn has(&self, socket: usize) -> bool {
+        self.0[socket / 64] >> (socket % 64) & 1 == 1
+    }
+}
+
+/// Waits for sockets. The kernel keeps the list of them where it can (epoll), so that those which are silent cost nothing.
+#[derive(Debug, Default)]
+pub(super) struct Waiter {
+    #[cfg(target_os = "linux")]
+    epoll: Option<rustix::fd::OwnedFd>,
+}
+
+impl Waiter {
+    pub(super) fn new<'a>(sockets: impl Iterator<Item = &'a UdpSocket>) -> Self {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::event::epoll;
+            let listed = || {
+                let list = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+                for (at, socket) in sockets.enumerate() {
+                    epoll::add(&list, socket, epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN)?;
+                }
+                Ok::<_, Errno>(list)
+            };
+            Waiter { epoll: listed().ok() }
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = sockets;
+            Waiter {}
+        }
+    }
+
+    /// Waits until a socket can be read, for so long at most; which can.
+    pub(super) fn wait<'a>(
+        &mut self,
+        sockets: impl ExactSizeIterator<Item = &'a UdpSocket> + Clone,
+        timeout: Duration,
+    ) -> io::Result<Readable> {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        #[cfg(target_os = "linux")]
+        if let Some(list) = &self.epoll {
+            match listed(list, &timeout) {
+                // Linux before 5.11 knows no deadlines below a millisecond here.
+                Err(Errno::NOSYS) => self.epoll = None,
+                done => return done,
+            }
+        }
+        // Few sockets are the rule, and nothing is allocated.
+        if sockets.len() <= 16 { polled::<16>(sockets, &timeout) } else { polled::<MOST_SOCKETS>(sockets, &timeout) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn listed(list: &rustix::fd::OwnedFd, timeout: &Timespec) -> io::Result<Readable> {
+    use rustix::event::epoll;
+    let mut room = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 32];
+    let mut readable = Readable::default();
+    match epoll::wait(list, &mut room[..], Some(timeout)) {
+        Ok((events, _)) => events.iter().for_each(|event| readable.add(event.data.u64() as usize)),
+        Err(Errno::INTR) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(readable)
+}
+
+fn polled<'a, const N: usize>(
+    sockets: impl ExactSizeIterator<Item = &'a UdpSocket> + Clone,
+    timeout: &Timespec,
+) -> io::Result<Readable> {
+    let (count, mut places) = (sockets.len(), sockets.clone().cycle());
+    let mut readable = Readable::default();
+    let Some(first) = sockets.clone().next() else { return Ok(readable) };
+    let mut fds: [PollFd<'_>; N] = std::array::from_fn(|_| PollFd::new(places.next().unwrap_or(first), PollFlags::IN));
+    let fds = &mut fds[..count];
+    match poll(fds, Some(timeout)) {
+        Ok(_) => {
+            let ready = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
+            fds.iter().enumerate().filter(|(_, fd)| ready(fd)).for_each(|(at, _)| readable.add(at));
+        }
+        Err(Errno::INTR) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(readable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ways of waiting name the socket that has something, and end when the time is over.
+    #[test]
+    fn who_has_something_is_named() {
+        let sockets: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+        let waiters = [Waiter::new(sockets.iter()), Waiter::default()];
+        for mut waiter in waiters {
+            let none = waiter.wait(sockets.iter(), Duration::from_micros(300)).unwrap();
+            assert!((0..20).all(|at| !none.has(at)));
+            sockets[0].send_to(b"x", sockets[17].local_addr().unwrap()).unwrap();
+            let one = waiter.wait(sockets.iter(), Duration::from_secs(5)).unwrap();
+            assert!((0..20).all(|at| one.has(at) == (at == 17)));
+            sockets[17].recv(&mut [0; 8]).unwrap();
+        }
+    }
+}

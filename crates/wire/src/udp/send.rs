@@ -1,0 +1,90 @@
+//! Runs of datagrams, handed to the kernel where they lie: the headers and payloads of all of them are gathered by one call.
+
+use crate::Outbound;
+use std::{io, net::SocketAddr, net::UdpSocket};
+
+/// Datagrams of the longest run.
+pub(super) const MOST_RUN: usize = 64;
+
+/// Sends a run: datagrams of one size, the last of which may be shorter, with `class` as the byte of their traffic class.
+#[cfg(target_os = "linux")]
+pub(super) fn send(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_>], class: u8) -> io::Result<()> {
+    // A single datagram is two pieces, and should not pay for a run's.
+    if run.len() == 1 {
+        gather::<2>(socket, to, run, class)
+    } else {
+        gather::<{ 2 * MOST_RUN }>(socket, to, run, class)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn gather<const N: usize>(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_>], class: u8) -> io::Result<()> {
+    use nix::libc;
+    use socket2::{MsgHdr, SockAddr, SockRef};
+    let (mut pieces, mut count) = ([io::IoSlice::new(&[]); N], 0);
+    for bytes in run.iter().flat_map(|datagram| [datagram.head, datagram.payload]).filter(|bytes| !bytes.is_empty()) {
+        pieces[count] = io::IoSlice::new(bytes);
+        count += 1;
+    }
+    let mut control = Control { bytes: [0; _], used: 0 };
+    if class > 0 {
+        // An IPv4 address in IPv6's clothes is sent by IPv4.
+        let is_v6 = matches!(to, SocketAddr::V6(at) if at.ip().to_ipv4_mapped().is_none());
+        let (level, kind) =
+            if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+        control.say(level, kind, &i32::from(class).to_ne_bytes());
+    }
+    if let [first, _, ..] = run {
+        control.say(libc::SOL_UDP, libc::UDP_SEGMENT, &(first.size() as u16).to_ne_bytes());
+    }
+    let to = SockAddr::from(to);
+    let message =
+        MsgHdr::new().with_addr(&to).with_buffers(&pieces[..count]).with_control(&control.bytes[..control.used]);
+    loop {
+        match SockRef::from(socket).sendmsg(&message, 0) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            sent => return sent.map(|_| ()),
+        }
+    }
+}
+
+/// What a call says besides its bytes, as the kernel reads it (cmsg(3)).
+#[cfg(target_os = "linux")]
+struct Control {
+    bytes: [u8; 2 * (HEADER + size_of::<usize>())],
+    used: usize,
+}
+
+/// Bytes before what is said: its length with them, level and kind.
+#[cfg(target_os = "linux")]
+const HEADER: usize = size_of::<usize>() + 8;
+
+#[cfg(target_os = "linux")]
+impl Control {
+    fn say(&mut self, level: i32, kind: i32, what: &[u8]) {
+        let length = (HEADER + what.len()).to_ne_bytes();
+        let fields: [&[u8]; 4] = [&length, &level.to_ne_bytes(), &kind.to_ne_bytes(), what];
+        let mut at = self.used;
+        for field in fields {
+            self.bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        }
+        self.used = at.next_multiple_of(size_of::<usize>());
+    }
+}
+
+/// Elsewhere there is no traffic class but its marks, and nothing is gathered.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn send(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_>], class: u8) -> io::Result<()> {
+    use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
+    let contents: Vec<u8> =
+        run.iter().flat_map(|datagram| [datagram.head, datagram.payload]).flatten().copied().collect();
+    let transmit = Transmit {
+        destination: to,
+        ecn: EcnCodepoint::from_bits(class),
+        contents: &contents,
+        segment_size: (run.len() > 1).then(|| run[0].size()),
+        src_ip: None,
+    };
+    UdpSocketState::new(socket.into())?.try_send(socket.into(), &transmit)
+}
