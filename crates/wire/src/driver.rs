@@ -142,7 +142,9 @@ impl<D: Datapath> Driver<D> {
         }
         let sent = self.datapath.send(&batch[..waiting.len()])?;
         // What has gone holds no message.
-        self.order[self.sent..self.sent + sent].iter().for_each(|at| self.batch[usize::from(*at)].0.payload = Bytes::new());
+        self.order[self.sent..self.sent + sent]
+            .iter()
+            .for_each(|at| self.batch[usize::from(*at)].0.payload = Bytes::new());
         self.sent += sent;
         Ok(sent)
     }

@@ -390,6 +390,7 @@ class Wire(Part):
     _keys: ClassVar[dict[str, str]] = {
         "calibrations": "calibrations",
         "catch_up": "catch_up",
+        "checksum": "checksum",
         "chunk": "chunk",
         "chunks_under_way": "chunks_under_way",
         "datapath": "datapath",
@@ -423,6 +424,12 @@ class Wire(Part):
     How much time the pacer makes up for when the process had to wait for its turn. Takes a time such as "1us"
     (ps, ns, us, ms, s). Default from: ours: what other processes take without a real-time class. Default:
     "1ms".
+    """
+
+    checksum: bool | None = None
+    """
+    Whether messages carry a CRC-32 besides UDP's own checksum; a transfer has one over all its bytes in any
+    case. Takes true or false. Default from: ours: TCP has none either. Default: false.
     """
 
     chunk: str | None = None
