@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
+import socket
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,9 @@ from ._errors import ScenarioError, needs
 _ASK = "(lambda native: (native.__version__, native.COMMIT))(__import__('anabranch._native', fromlist=['COMMIT']))"
 # Dask blames every run that was on a worker when it died; the store counts for each run by itself and gives up after three.
 _MOST_LOST = 12
+# Where no store is shared, the client counts the starts instead. Dask tries four times before it says that a worker is lost.
+_MOST_KILLED = 3
+_SAME_WHEEL = "install the same wheel of anabranch where the workers start"
 
 Files = dict[str, bytes]
 
@@ -22,15 +28,14 @@ Files = dict[str, bytes]
 def check(client: Any) -> None:
     """Whether every worker has this very package."""
     own = (_native.__version__, _native.COMMIT)
-    remedy = "install the same wheel of anabranch where the workers start"
     try:
         found = client.run(eval, _ASK)
     except ImportError as error:
-        raise ScenarioError(f"a Dask worker lacks the package anabranch: {error}", place="client", remedy=remedy) from None
+        raise ScenarioError(f"a Dask worker lacks the package anabranch: {error}", place="client", remedy=_SAME_WHEEL) from None
     for worker, theirs in found.items():
         if tuple(theirs) != own:
             message = f"the Dask worker {worker} has anabranch {theirs[0]} ({theirs[1]}), this process {own[0]} ({own[1]})"
-            raise ScenarioError(message, place="client", remedy=remedy)
+            raise ScenarioError(message, place="client", remedy=_SAME_WHEEL)
 
 
 def work(
@@ -66,74 +71,89 @@ def run(
     except ImportError:
         raise needs("distributed", "dask") from None
     check(client)
+    store = _native.Store(directory)
     place = None if gather else str(directory)
+    topic = f"anabranch-{os.getpid()}-{time.monotonic_ns()}"
+    begun: Counter[str] = Counter()
+
+    def heard(event: tuple[float, str]) -> None:
+        line = event[1]
+        begun[line.split()[0]] += 1
+        store.log_start(line)
 
     def submit(job: tuple[str, str, str], attempt: int) -> Any:
         key, name, toml = job
-        return client.submit(_do, place, key, name, toml, again, key=f"anabranch-{key}-{attempt}-{os.getpid()}", pure=False)
+        words = (place, key, name, toml, again, topic)
+        return client.submit(_do, *words, key=f"{topic}-{key}-{attempt}", pure=False)
 
+    if gather:
+        client.subscribe_topic(topic, heard)
     waiting = {submit(job, 0): (job, 0) for job in jobs}
     coming = as_completed(list(waiting))
     done = 0
     try:
         for future in coming:
             job, attempt = waiting.pop(future)
+            key, name, _ = job
             if future.status == "finished":
                 files = future.result()
                 if files is not None:
-                    _keep(directory, job[0], files)
-                done += 1
-                if told is not None:
-                    told(_news(len(jobs), done))
-                continue
-            error = future.exception() if future.status == "error" else None
-            lost = future.status != "error" or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError")
-            if not lost and error is not None:
-                raise error
-            if attempt >= _MOST_LOST:
-                raise ScenarioError(f"{job[1]}: its worker was lost {attempt + 1} times", place="client")
-            again_ = submit(job, attempt + 1)
-            waiting[again_] = (job, attempt + 1)
-            coming.add(again_)
+                    store.adopt(key, list(files.items()), max(begun[key], 1), again == "all")
+            else:
+                error = future.exception() if future.status == "error" else None
+                if not _is_loss(future.status, error):
+                    raise _told(error)
+                if begun[key] < _MOST_KILLED and attempt < _MOST_LOST:
+                    one_more = submit(job, attempt + 1)
+                    waiting[one_more] = (job, attempt + 1)
+                    coming.add(one_more)
+                    continue
+                # The last of them may have come to its end before it was lost.
+                if store.standing(key) == "missing":
+                    times = begun[key] or attempt + 1
+                    store.give_up(key, name, f"its worker was lost {times} times, perhaps for want of memory", times)
+            done += 1
+            if told is not None:
+                told(_news(len(jobs), done))
     except BaseException:
         client.cancel(list(waiting), force=True)
         raise
+    finally:
+        if gather:
+            client.unsubscribe_topic(topic)
+
+
+def _is_loss(status: str, error: BaseException | None) -> bool:
+    """Whether the worker is gone, not the run wrong."""
+    return status != "error" or error is None or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError")
+
+
+def _told(error: BaseException | None) -> BaseException:
+    """Workers that come later are not asked beforehand."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("anabranch"):
+        return ScenarioError(f"a Dask worker lacks the package anabranch: {error}", place="client", remedy=_SAME_WHEEL)
+    return error or RuntimeError("a run on a Dask worker ended without a result")
 
 
 def _news(runs: int, done: int) -> dict[str, Any]:
     return {"runs": runs, "runs_done": done, "now_s": 0.0, "packet_hops": 0, "flows_finished": 0, "flows": 0}
 
 
-def _do(place: str | None, key: str, name: str, toml: str, again: str) -> Files | None:
+def _do(place: str | None, key: str, name: str, toml: str, again: str, topic: str) -> Files | None:
     """On a worker: does a run into the store, or sends its files back where the store is elsewhere."""
     scenario = _native.Scenario.parse(toml, name, "scenario", "")
     if scenario.run_key != key:
-        raise ScenarioError(f"{name}: the worker reads another scenario: {scenario.run_key} instead of {key}", place="client")
+        message = f"{name}: this worker has another anabranch ({_native.__version__}, {_native.COMMIT}) than the client, or other files"
+        raise ScenarioError(message, place="client", remedy=_SAME_WHEEL)
     if place is not None:
         _native.Store(place).run([(name, scenario)], 1, again)
         return None
+    from distributed import get_worker
+
+    host = re.sub(r"[^0-9A-Za-z]", "_", socket.gethostname())
+    get_worker().log_event(topic, f"{key} {host} {os.getpid()} {int(time.time())}")
     with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
         store = _native.Store(folder)
         store.run([(name, scenario)], 1, "")
         found = Path(store.place(key)) if store.standing(key) == "finished" else Path(folder, "failed")
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in found.rglob("*") if file.is_file()}
-
-
-def _keep(directory: Path, key: str, files: Files) -> None:
-    """Puts what a worker sent in place, whole or not at all."""
-    aside = Path(tempfile.mkdtemp(prefix=f"{key}-gathered-", dir=directory / ".writing"))
-    try:
-        for name, content in files.items():
-            path = aside / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        for kind in ("runs", "failed"):
-            for source in (aside / kind).glob("*"):
-                target = directory / kind / source.name
-                if target.exists() and target.is_dir():
-                    shutil.rmtree(target)
-                source.replace(target)
-        if (directory / "runs" / key).exists():
-            (directory / "failed" / f"{key}.json").unlink(missing_ok=True)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)

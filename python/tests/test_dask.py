@@ -111,7 +111,7 @@ def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path
     assert refused.returncode == 2 and "no Dask scheduler answers" in refused.stderr
 
 
-def test_a_run_that_kills_its_worker_is_given_up(client: Any, tmp_path: Path) -> None:
+def test_a_run_whose_process_died_three_times_is_given_up(client: Any, tmp_path: Path) -> None:
     """As one does that needs more memory than there is: its claim says that three processes died at it."""
     out = tmp_path / "sweep"
     (out / ".claims").mkdir(parents=True)
@@ -121,14 +121,67 @@ def test_a_run_that_kills_its_worker_is_given_up(client: Any, tmp_path: Path) ->
     assert list(sweep.failed) == [run] and "killed 3 times" in sweep.failed[run] and sweep.missing == 0
 
 
+def test_a_run_that_kills_its_worker_is_given_up_and_the_others_are_done(client: Any, tmp_path: Path) -> None:
+    """Here no store is shared, so the client counts."""
+    from distributed.diagnostics.plugin import WorkerPlugin
+
+    class Deadly(WorkerPlugin):  # type: ignore[misc]
+        """On every worker, also those that come later: the runs of PRIME take their worker with them."""
+
+        name = "deadly"
+
+        def setup(self, worker: Any) -> None:
+            from anabranch import _native
+
+            real = _native.Store
+
+            class Store:
+                def __init__(self, folder: Path) -> None:
+                    self.own = real(folder)
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(self.own, name)
+
+                def run(self, runs: Any, *more: Any) -> Any:
+                    if "prime" in runs[0][0]:
+                        time.sleep(0.3)
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    return self.own.run(runs, *more)
+
+            _native.Store = Store  # type: ignore[assignment, misc]
+
+    client.register_plugin(Deadly())
+    out = tmp_path / "sweep"
+    sweep = ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=SCHEMES, out=out, client=client, gather=True)
+    (run,) = sweep.failed
+    # Dask itself tries four times before it says that a worker is lost.
+    assert "lost 4 times" in sweep.failed[run] and starts(out)[run] == 4
+    assert sweep.missing == 0 and len(sweep) == 4
+
+
 def test_rows_come_back_where_no_file_system_is_shared(client: Any, tmp_path: Path) -> None:
-    here = ab.sweep("tiny", {"workload.0.size": ["16KiB", "64KiB"]}, schemes=["ecmp", "prime"], out=tmp_path / "here")
-    there = ab.sweep(
-        "tiny", {"workload.0.size": ["16KiB", "64KiB"]}, schemes=["ecmp", "prime"], out=tmp_path / "there", client=client, gather=True
-    )
-    assert [row["fingerprint"] for row in there._rows()] == [row["fingerprint"] for row in here._rows()]
-    assert there.missing == 0 and len(there.rows()) == len(here.rows())
-    assert list((tmp_path / "there" / ".writing").iterdir()) == []
+    over = {"workload.0.size": ["16KiB", "32KiB", "64KiB"]}
+    there = tmp_path / "there"
+    done = threading.Event()
+
+    def open_again_and_again() -> None:
+        """Other processes look into the store meanwhile, and remove what they take for leftovers."""
+        while not done.is_set():
+            if (there / "sweep.json").exists():
+                ab._native.Store(there).run([], 1, "")
+
+    other = threading.Thread(target=open_again_and_again)
+    other.start()
+    try:
+        gathered = ab.sweep("tiny", over, schemes=SCHEMES, seeds=5, out=there, client=client, gather=True)
+    finally:
+        done.set()
+        other.join()
+    here = ab.sweep("tiny", over, schemes=SCHEMES, seeds=5, out=tmp_path / "here")
+    assert [row["fingerprint"] for row in gathered._rows()] == [row["fingerprint"] for row in here._rows()]
+    assert gathered.missing == 0 and len(gathered.rows()) == len(here.rows())
+    assert set(starts(there).values()) == {1} and len(starts(there)) == 60
+    assert list((there / ".writing").iterdir()) == []
 
 
 def test_workers_of_another_version_are_refused(client: Any, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ use crate::{
     store::Store,
     sweep::Again,
 };
-use anabranch_report::{failed_file, is_whole, store_directory};
+use anabranch_report::{Attempt, FailedRun, ReportError, failed_file, is_whole, store_directory};
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// A run to be done.
@@ -88,4 +88,56 @@ pub fn do_runs(
         Some(error) => Err(error),
         None => Ok(tasks.iter().map(|task| standing(directory, &task.key)).collect()),
     }
+}
+
+/// Puts a run in place that was done in another store, whole or not at all: `files` by their paths in that store.
+/// Where the run is there already, that one stays, unless it is to be `replace`d.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn adopt(
+    directory: &Path,
+    run: &str,
+    files: &[(String, Vec<u8>)],
+    attempts: u64,
+    replace: bool,
+) -> Result<(), RunError> {
+    let store = Store::open(directory)?;
+    let (failed, own) = (format!("failed/{run}.json"), format!("runs/{run}/"));
+    if let Some((_, content)) = files.iter().find(|(name, _)| *name == failed) {
+        let given: FailedRun = serde_json::from_slice(content).map_err(|error| unreadable(run, &error))?;
+        return Ok(store.keep_failure_unclaimed(run, &FailedRun { attempts, ..given })?);
+    }
+    let (aside, mut host) = (store.aside_unclaimed(run)?, String::new());
+    for (name, content) in files.iter().filter_map(|(name, content)| Some((name.strip_prefix(&own)?, content))) {
+        if name == "attempt.json" {
+            host = serde_json::from_slice::<Attempt>(content).map_err(|error| unreadable(run, &error))?.host;
+            continue;
+        }
+        let path = aside.path.join(name);
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, content));
+        written.map_err(|source| ReportError::File { path, source })?;
+    }
+    Ok(store.publish_of(&host, &aside.path, run, attempts, replace)?)
+}
+
+fn unreadable(run: &str, error: &serde_json::Error) -> ScenarioError {
+    ScenarioError::new(format!("{run}: what a worker sent cannot be read: {error}"))
+}
+
+/// Keeps that the run `run`, `name` for people, failed elsewhere.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn give_up(directory: &Path, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), RunError> {
+    let store = Store::open(directory)?;
+    Ok(store.keep_failure_unclaimed(run, &store.failure(name, error, attempts))?)
+}
+
+/// Adds a start that happened elsewhere to the log of the store `directory`.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn log_start(directory: &Path, line: &str) -> Result<(), RunError> {
+    Ok(Store::open(directory)?.log_start(line)?)
 }

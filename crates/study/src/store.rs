@@ -36,6 +36,19 @@ pub(crate) struct Claim {
     pub(crate) killed: u64,
 }
 
+/// A directory to write an unclaimed run into, gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    pub(crate) path: PathBuf,
+    _lock: Option<Lock>,
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
 /// Why a store cannot be worked in.
 pub(crate) type Refused = ScenarioError;
 
@@ -92,6 +105,11 @@ impl Store {
         if let Some(lock) = &mut claim.lock {
             lock.append(&line).map_err(|error| self.refused(&error))?;
         }
+        self.log_start(&line)
+    }
+
+    /// Adds to the log of starts.
+    pub(crate) fn log_start(&self, line: &str) -> Result<(), Refused> {
         let mut log = fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -107,9 +125,36 @@ impl Store {
         self.directory.join(".writing").join(format!("{run}-{}-{}-{number}", self.host, process::id()))
     }
 
+    /// The same for a run that is not claimed, since it was done elsewhere: while it lives, whoever opens the store does
+    /// not take it for a leftover.
+    pub(crate) fn aside_unclaimed(&self, run: &str) -> Result<Aside, Refused> {
+        // Leftovers are known by the claim that stands before the first dash.
+        let own = self.aside(run).file_name().unwrap_or_default().to_string_lossy().replace('-', "_");
+        let lock = match Lock::try_take(&self.directory.join(".claims").join(&own)) {
+            Ok(lock) => lock,
+            Err(error) if is_unsupported(&error) => None,
+            Err(error) => return Err(self.refused(&error)),
+        };
+        let path = self.directory.join(".writing").join(format!("{own}-gathered"));
+        fs::create_dir(&path).map_err(|error| self.refused(&error))?;
+        Ok(Aside { path, _lock: lock })
+    }
+
     /// Puts what was written aside in place. Where the run is there already, that one stays, unless it is to be replaced.
     pub(crate) fn publish(&self, aside: &Path, run: &str, attempts: u64, replace: bool) -> Result<(), Refused> {
-        let attempt = Attempt { host: self.host.clone(), attempts, ..Attempt::default() };
+        self.publish_of(&self.host, aside, run, attempts, replace)
+    }
+
+    /// The same of a run that `host` did.
+    pub(crate) fn publish_of(
+        &self,
+        host: &str,
+        aside: &Path,
+        run: &str,
+        attempts: u64,
+        replace: bool,
+    ) -> Result<(), Refused> {
+        let attempt = Attempt { host: host.to_string(), attempts, ..Attempt::default() };
         let place = store_directory(&self.directory, run);
         let put = || -> io::Result<()> {
             attempt.write(aside)?;
@@ -132,11 +177,24 @@ impl Store {
 
     /// Keeps why a run failed.
     pub(crate) fn keep_failure(&self, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), Refused> {
-        let failed = FailedRun { name: name.to_string(), error: error.to_string(), attempts, host: self.host.clone() };
-        let aside = self.aside(run);
+        self.put_failure(&self.aside(run), run, &self.failure(name, error, attempts))
+    }
+
+    /// The same for a run that is not claimed.
+    pub(crate) fn keep_failure_unclaimed(&self, run: &str, failed: &FailedRun) -> Result<(), Refused> {
+        let aside = self.aside_unclaimed(run)?;
+        self.put_failure(&aside.path.join("failed.json"), run, failed)
+    }
+
+    /// A failure on this computer.
+    pub(crate) fn failure(&self, name: &str, error: &str, attempts: u64) -> FailedRun {
+        FailedRun { name: name.to_string(), error: error.to_string(), attempts, host: self.host.clone() }
+    }
+
+    fn put_failure(&self, aside: &Path, run: &str, failed: &FailedRun) -> Result<(), Refused> {
         let put = || -> io::Result<()> {
-            fs::write(&aside, json(&failed)?)?;
-            fs::rename(&aside, failed_file(&self.directory, run))
+            fs::write(aside, json(failed)?)?;
+            fs::rename(aside, failed_file(&self.directory, run))
         };
         put().map_err(|error| self.refused(&error))
     }
@@ -230,6 +288,25 @@ mod tests {
         write(&one, "a1", "again", true);
         assert_eq!(text(), "again");
         assert_eq!(entries(&folder.0.join(".writing")), 0);
+    }
+
+    #[test]
+    fn what_is_gathered_is_no_leftover_while_it_is_written() {
+        let folder = Folder::new("gathered");
+        let store = Store::open(&folder.0).unwrap();
+        let aside = store.aside_unclaimed("a1").unwrap();
+        fs::write(aside.path.join("summary.json"), "{}").unwrap();
+        // Another process opens the store, and one does the very same run meanwhile.
+        let other = Store::open(&folder.0).unwrap();
+        assert!(aside.path.join("summary.json").exists(), "taken for a leftover");
+        drop(other.claim("a1").unwrap().unwrap());
+        store.publish_of("elsewhere", &aside.path, "a1", 2, false).unwrap();
+        assert!(store.is_finished("a1"));
+        drop(aside);
+        // Whoever is killed while writing does leave something, which is removed.
+        fs::create_dir(folder.0.join(".writing/b2_elsewhere_1_1-gathered")).unwrap();
+        Store::open(&folder.0).unwrap();
+        assert_eq!((entries(&folder.0.join(".writing")), entries(&folder.0.join(".claims"))), (0, 0));
     }
 
     #[test]

@@ -211,6 +211,28 @@ impl Store {
         Ok(done.map_err(error::run)?.into_iter().map(word).collect())
     }
 
+    /// Puts a run in place that was done in another store, whose `files` these are (path there, content).
+    fn adopt(
+        &self,
+        py: Python<'_>,
+        run: &str,
+        files: Vec<(String, Vec<u8>)>,
+        attempts: u64,
+        replace: bool,
+    ) -> PyResult<()> {
+        py.detach(|| runs::adopt(&self.directory, run, &files, attempts, replace)).map_err(error::run)
+    }
+
+    /// Keeps that a run failed elsewhere.
+    fn give_up(&self, run: &str, name: &str, reason: &str, attempts: u64) -> PyResult<()> {
+        runs::give_up(&self.directory, run, name, reason, attempts).map_err(error::run)
+    }
+
+    /// Adds a start elsewhere to the log.
+    fn log_start(&self, line: &str) -> PyResult<()> {
+        runs::log_start(&self.directory, line).map_err(error::run)
+    }
+
     /// How a run stands.
     fn standing(&self, run: &str) -> String {
         word(runs::standing(&self.directory, run))
