@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import anabranch as ab
+from anabranch import _native
 
 from conftest import wants
 from test_engines import STUDY, all_done_once, environment
@@ -152,10 +153,11 @@ def test_a_run_that_kills_its_worker_is_given_up_and_the_others_are_done(client:
 
     client.register_plugin(Deadly())
     out = tmp_path / "sweep"
-    sweep = ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=SCHEMES, out=out, client=client, gather=True)
+    sweep = ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=SCHEMES, seeds=1, out=out, client=client, gather=True)
     (run,) = sweep.failed
-    # Dask itself tries four times before it says that a worker is lost.
-    assert "lost 4 times" in sweep.failed[run] and starts(out)[run] == 4
+    # Dask says that a worker is lost when four were that had the run in their queue, begun or not.
+    times = starts(out)[run]
+    assert 3 <= times <= 7 and f"lost {times} times" in sweep.failed[run]
     assert sweep.missing == 0 and len(sweep) == 4
 
 
@@ -168,7 +170,7 @@ def test_rows_come_back_where_no_file_system_is_shared(client: Any, tmp_path: Pa
         """Other processes look into the store meanwhile, and remove what they take for leftovers."""
         while not done.is_set():
             if (there / "sweep.json").exists():
-                ab._native.Store(there).run([], 1, "")
+                _native.Store(there).run([], 1, "")
 
     other = threading.Thread(target=open_again_and_again)
     other.start()

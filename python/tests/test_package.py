@@ -10,6 +10,8 @@ import pytest
 
 import anabranch as ab
 
+from pythons import pythons
+
 HERE = Path(__file__).parents[1]
 LIBRARIES = ["polars", "pandas", "pyarrow", "numpy", "matplotlib", "dask", "distributed", "optuna"]
 
@@ -59,14 +61,11 @@ for method, extra in [("polars", "polars"), ("pandas", "pandas"), ("arrow", "arr
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_every_python_of_the_machine(version: str) -> None:
     """One build serves all: the stable ABI of 3.11."""
-    try:
-        found = subprocess.run([f"python{version}", "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
-    except FileNotFoundError:
-        pytest.skip(f"there is no python{version} here")
-    if found.returncode != 0:
-        pytest.skip(f"python{version} does not start")
+    found = pythons().get(version)
+    if found is None:
+        pytest.skip(f"there is no Python {version} here")
     code = "import anabranch as ab; run = ab.run('tiny'); print(run.fingerprint, len(run.flows), ab.Scenario('first-run').keywords()['name'])"
-    assert python(code, found.stdout.strip()) == python(code)
+    assert python(code, found) == python(code)
 
 
 def test_the_classes_are_fresh() -> None:

@@ -25,8 +25,10 @@ use std::{
 pub(crate) struct Store {
     directory: PathBuf,
     host: String,
-    next: AtomicU64,
 }
+
+/// Numbers what this process writes aside, whatever stores it has open.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The right to do a run, until dropped.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Store {
     /// # Errors
     /// Where the directory cannot be written.
     pub(crate) fn open(directory: &Path) -> Result<Self, Refused> {
-        let store = Store { directory: directory.to_path_buf(), host: host(), next: AtomicU64::new(0) };
+        let store = Store { directory: directory.to_path_buf(), host: host() };
         for part in ["runs", "failed", ".writing", ".claims"] {
             fs::create_dir_all(directory.join(part)).map_err(|error| directory_error(directory, &error))?;
         }
@@ -121,7 +123,7 @@ impl Store {
 
     /// A directory of this process's own to write a run into.
     pub(crate) fn aside(&self, run: &str) -> PathBuf {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.directory.join(".writing").join(format!("{run}-{}-{}-{number}", self.host, process::id()))
     }
 
@@ -300,6 +302,7 @@ mod tests {
         let other = Store::open(&folder.0).unwrap();
         assert!(aside.path.join("summary.json").exists(), "taken for a leftover");
         drop(other.claim("a1").unwrap().unwrap());
+        assert_ne!(other.aside("a1"), store.aside("a1"), "of one process");
         store.publish_of("elsewhere", &aside.path, "a1", 2, false).unwrap();
         assert!(store.is_finished("a1"));
         drop(aside);

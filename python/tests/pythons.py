@@ -1,0 +1,42 @@
+"""
+The Pythons of the machine that can use the package.
+
+    python python/tests/pythons.py     # a path per line
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+OLDEST, NEWEST = 11, 20
+"""Minor versions that are looked for."""
+
+
+def pythons() -> dict[str, str]:
+    """The first one of each version, on the PATH or among those of pyenv."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = {}
+    for minor in range(OLDEST, NEWEST):
+        version = f"3.{minor}"
+        listed = [shutil.which(f"python{version}"), *map(str, sorted(root.glob(f"{version}.*/bin/python{version}")))]
+        for path in listed:
+            # pyenv leaves commands on the PATH for versions that are not chosen; they do not start.
+            if path and (executable := _executable(path)):
+                found[version] = executable
+                break
+    return found
+
+
+def _executable(path: str) -> str | None:
+    try:
+        said = subprocess.run([path, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return said.stdout.strip() or None if said.returncode == 0 else None
+
+
+if __name__ == "__main__":
+    print("\n".join(pythons().values()))
