@@ -42,6 +42,7 @@ def slurm(
     if jobs < 1 or cores < 1:
         name = "jobs" if jobs < 1 else "cores"
         raise ScenarioError(f"{name}: found {jobs if jobs < 1 else cores}, expected 1 or more", place=name)
+    _check_memory(memory)
     _check_slurm(partition)
     cluster = SLURMCluster(
         cores=cores,
@@ -65,6 +66,18 @@ def slurm(
     cluster.adapt(minimum=workers, maximum=workers, interval="1s", wait_count=10)
     client = Client(cluster)
     return client
+
+
+def _check_memory(memory: str) -> None:
+    from dask.utils import parse_bytes
+
+    try:
+        given = parse_bytes(memory)
+    except ValueError:
+        given = 0
+    # Less than a worker takes before it does anything: the unit is missing.
+    if given < 50_000_000:
+        raise ScenarioError(f'memory: found {memory!r}, expected a size with its unit, such as "4GB"', place="memory")
 
 
 def _check_job(script: str) -> None:

@@ -126,7 +126,7 @@ def test_a_run_that_kills_its_worker_is_given_up_and_the_others_are_done(client:
     """Here no store is shared, so the client counts."""
     from distributed.diagnostics.plugin import WorkerPlugin
 
-    class Deadly(WorkerPlugin):  # type: ignore[misc]
+    class Deadly(WorkerPlugin):
         """On every worker, also those that come later: the runs of PRIME take their worker with them."""
 
         name = "deadly"
@@ -198,8 +198,40 @@ def test_workers_of_another_version_are_refused(client: Any, tmp_path: Path) -> 
     assert not list(tmp_path.glob("sweep/runs/*"))
 
 
-def test_slurm_absent_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("dask_jobqueue")
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(ab.ScenarioError, match="sbatch"):
-        ab.slurm(jobs=2)
+def slurm_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **commands: str) -> None:
+    """Slurm's commands as they answer elsewhere: shell lines by command. There is nothing else on the PATH."""
+    for name, lines in commands.items():
+        (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def refused(**words: Any) -> ab.ScenarioError:
+    with pytest.raises(ab.ScenarioError) as caught:
+        ab.slurm(**{"jobs": 2, "interface": "lo", **words})
+    return caught.value
+
+
+@wants("dask_jobqueue")
+def test_slurm_that_is_absent_down_or_refuses_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm_of(tmp_path, monkeypatch)
+    assert str(refused()) == (
+        "there is no Slurm here: no command `sbatch` (at slurm)\n"
+        "start it on a machine that has Slurm's commands, or use ab.sweep without a client"
+    )
+    down = "slurm_load_partitions: Unable to contact slurm controller (connect failure)"
+    slurm_of(tmp_path, monkeypatch, sbatch="exit 1", sinfo=f"echo '{down}' >&2; exit 1")
+    assert str(refused()) == f"Slurm refuses: {down} (at slurm)"
+    no_account = "echo 'sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified' >&2; exit 1"
+    slurm_of(tmp_path, monkeypatch, sbatch=no_account, sinfo="echo batch; echo gpu")
+    error = refused(partition="bacth")
+    assert (error.place, error.nearest) == ("partition", "batch")
+    assert str(error) == "Slurm has no partition `bacth`; there are batch, gpu (at partition)\ndid you mean `batch`?"
+    error = refused(partition="batch", account="nobody")
+    assert str(error) == (
+        "Slurm refuses the jobs: Batch job submission failed: Invalid account or account/partition combination specified (at slurm)"
+    )
+    assert refused(cores=0).place == "cores" and refused(jobs=0).place == "jobs"
+    for memory in ("much", "4"):
+        error = refused(memory=memory)
+        assert error.place == "memory" and '"4GB"' in str(error)

@@ -14,6 +14,8 @@ import pytest
 
 import anabranch as ab
 
+from conftest import skips
+
 PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
 STUDY = """
 [sweep]
@@ -51,10 +53,23 @@ def test_a_shell_loop(tmp_path: Path) -> None:
     all_done_once(tmp_path / "results" / "study")
 
 
-@pytest.mark.skipif(shutil.which("snakemake", path=environment()["PATH"]) is None, reason="not installed: snakemake")
+def has(command: str) -> bool:
+    return shutil.which(command, path=environment()["PATH"]) is not None
+
+
+@skips(None if has("snakemake") else "not installed: snakemake")
 def test_snakemake(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     (tmp_path / "Snakefile").write_text(block("snakemake", "rule study"))
     done = subprocess.run(["snakemake", "--cores", "2"], cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    all_done_once(tmp_path / "results" / "study")
+
+
+@pytest.mark.skipif(not has("nextflow"), reason="not installed: nextflow (no package of Debian or PyPI)")
+def test_nextflow(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "main.nf").write_text(block("nextflow", "process share"))
+    done = subprocess.run(["nextflow", "run", "main.nf"], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
     all_done_once(tmp_path / "results" / "study")

@@ -31,13 +31,15 @@ taken = time.process_time() - before
 print(taken, [name for name in {LIBRARIES} if name in sys.modules])
 """
     python(code)
-    # The least of a few: other work on the machine does not make it slower.
+    # Other work on the machine makes it slower, never faster: one time below the mark shows it.
     taken = []
-    for _ in range(5):
+    for _ in range(20):
         seconds, loaded = python(code).split(" ", 1)
         assert loaded.strip() == "[]"
         taken.append(float(seconds))
-    assert min(taken) < 0.05, f"{min(taken) * 1000:.0f} ms"
+        if taken[-1] < 0.05:
+            return
+    pytest.fail(f"{min(taken) * 1000:.0f} ms at least")
 
 
 def test_an_absent_library_names_its_extra() -> None:

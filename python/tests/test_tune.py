@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import tomllib
@@ -62,6 +63,26 @@ def test_the_same_call_gives_the_same_trials_on_any_number_of_threads(tmp_path: 
     for name in ("resumed", "inside"):
         assert trials(tune(name, 2)) == trials(one), name
     assert trials(tune("one", 2)) == trials(one), "all is done"
+
+
+@wants("distributed")
+def test_the_same_call_gives_the_same_trials_on_any_number_of_dask_workers(tmp_path: Path) -> None:
+    from distributed import Client, LocalCluster
+
+    def tune(name: str, client: Any) -> ab.Tuning:
+        return ab.tune(
+            BASE, {KEY: (1, 50), "fabric.ecn_kmin": ["0.1bdp", "0.2bdp"]}, bowl, seeds=2, trials=8, width=4, held_out=2,
+            client=client, out=tmp_path / name, progress=False,
+        )  # fmt: skip
+
+    local = tune("local", None)
+    for workers in (1, 2, 4):
+        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+            tuning = tune(f"{workers}-workers", client)
+        assert trials(tuning) == trials(local) and tuning.gain == local.gain, workers
+        starts = (tmp_path / f"{workers}-workers" / "starts.log").read_text().splitlines()
+        assert {int(line.split()[2]) for line in starts}.isdisjoint({os.getpid()}), "the workers did the runs"
+        assert len({line.split()[0] for line in starts}) == len(starts)
 
 
 def test_killed_and_called_again(tmp_path: Path) -> None:
