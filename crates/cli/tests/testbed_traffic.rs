@@ -245,7 +245,7 @@ fn time_lost_to_faults() {
         scenario(&folder, 22_500_000, None);
         let whole = median(&|| stopped(&folder, scheme, 22_500_000, false));
         lost.push(median(&|| stopped(&folder, scheme, 22_500_000, true)) - whole);
-        let lost: Vec<String> = lost.iter().map(|lost| format!("{lost:.2}")).collect();
+        let lost: Vec<String> = lost.iter().map(|lost| format!("{:.2}", lost.max(0.0))).collect();
         println!("| `{scheme}` | {without:.2} | {} |", lost.join(" | "));
     }
 }

@@ -266,6 +266,20 @@ mod tests {
         assert_eq!(Control::read(&none.write()), None, "a receive has a buffer");
     }
 
+    proptest::proptest! {
+        /// Whatever has been read says the same when it is written again, and nothing makes the reader panic.
+        #[test]
+        fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(0u8.., 0..120), kind in 0u8..10) {
+            let _ = PieceHeader::read(&bytes);
+            if let Some(first) = bytes.first_mut() {
+                *first = kind;
+            }
+            if let Some(control) = Control::read(&bytes) {
+                assert_eq!(control.write(), bytes);
+            }
+        }
+    }
+
     #[test]
     fn a_piece_keeps_its_place() {
         let header = PieceHeader { connection: 5, number: 6, index: 7, offset: 1 << 39, size: 1 << 40 };

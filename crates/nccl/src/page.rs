@@ -443,7 +443,11 @@ fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
         return Err(wrong(format!("its version is {}, and known is {VERSION}", four(bytes, 8))));
     }
     let [header, size, slots, used] = [12, 24, 28, 32].map(|at| four(bytes, at) as usize);
-    if size < SLOT_BYTES || used > slots || header.saturating_add(slots.saturating_mul(size)) > bytes.len() {
+    if header < HEADER_BYTES
+        || size < SLOT_BYTES
+        || used > slots
+        || header.saturating_add(slots.saturating_mul(size)) > bytes.len()
+    {
         return Err(wrong("it says what cannot be".into()));
     }
     let slot = |number: usize| {
@@ -557,6 +561,34 @@ mod tests {
         assert!(pages(&folder).unwrap().is_empty(), "nobody holds it any more");
         assert!(!path.exists());
         fs::remove_dir(&folder).unwrap();
+    }
+
+    proptest::proptest! {
+        /// A page is a file, which anybody may have written.
+        #[test]
+        fn any_bytes_are_a_page_or_none(
+            mut bytes in proptest::collection::vec(0u8.., 0..2000),
+            numbers in proptest::array::uniform4(0u32..600),
+            named in 0..4,
+        ) {
+            if named > 0 && bytes.len() >= 40 {
+                bytes[..8].copy_from_slice(&MAGIC[..]);
+                bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+                for (place, number) in [12, 24, 28, 32].into_iter().zip(numbers) {
+                    bytes[place..place + 4].copy_from_slice(&number.to_le_bytes());
+                }
+            }
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_page_shorter_than_its_header_is_none() {
+        let mut bytes = vec![0; 100];
+        bytes[..8].copy_from_slice(&MAGIC[..]);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[24..28].copy_from_slice(&(SLOT_BYTES as u32).to_le_bytes());
+        assert!(parse(&bytes).unwrap_err().to_string().contains("what cannot be"));
     }
 
     /// Offsets are those of docs/nccl.md, not of our own types.

@@ -1,0 +1,188 @@
+//! A rank that says whatever it likes over a connection that was accepted: nobody panics, no byte lands outside of the buffer that
+//! was granted, and others go on.
+
+mod common;
+
+use anabranch_endpoint::{Bytes, Endpoint};
+use anabranch_random::Stream;
+use anabranch_units::{Rate, Time};
+use anabranch_wire::{
+    Datapath, Driver,
+    memory::{Link, Memory as Network, MemoryPath},
+};
+use common::{Shared, TestNode, address, settings};
+use nccl_net_anabranch::{
+    Buffer, Connecting, Node,
+    handle::Handle,
+    ids::Id,
+    message::{Control, End, Entry, PieceHeader, Refusal},
+};
+
+/// Small numbers mostly, since they are the ones that mean something.
+fn number(draws: &mut Stream) -> u64 {
+    match draws.below(8) {
+        0..5 => draws.below(4),
+        5 => draws.below(2000),
+        6 => u64::from(u32::MAX) - draws.below(3),
+        _ => u64::MAX - draws.below(3),
+    }
+}
+
+/// What somebody might say over a stream, sense or not.
+fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
+    let connection = number(draws) as u32;
+    let mut bytes = if stream > 0 {
+        let header = PieceHeader {
+            connection,
+            number: number(draws) as u32,
+            index: number(draws) as u32,
+            offset: number(draws),
+            size: number(draws),
+        };
+        let body = draws.below(1500).min(number(draws)) as usize;
+        [&header.write()[..], &vec![1; body]].concat()
+    } else {
+        let entry = |draws: &mut Stream| Entry { size: number(draws), tag: number(draws) as i32 };
+        let entries = (0..1 + draws.below(8)).map(|_| entry(draws)).collect();
+        let end = if draws.chance(1, 2) { End::Sender } else { End::Receiver };
+        let said = match draws.below(8) {
+            0 => Control::Connect { connection, key: if draws.chance(3, 4) { key } else { number(draws) } },
+            1 => Control::Connected { connection },
+            2 => Control::Refused { connection, why: Refusal::TooMany },
+            3 | 4 => Control::Grant { connection, number: number(draws) as u32, entries },
+            5 => Control::WrongSize { connection, number: number(draws) as u32, size: number(draws) },
+            6 => Control::Close { connection, end, completed: number(draws) as u32 },
+            _ => Control::Ping,
+        };
+        said.write()
+    };
+    // Now and then it is cut short, or a byte of it is another.
+    match draws.below(16) {
+        0 => bytes.truncate(draws.below(bytes.len() as u64) as usize),
+        1 => {
+            let at = draws.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << draws.below(8);
+        }
+        _ => {}
+    }
+    bytes.into()
+}
+
+/// Everybody works, then the clock moves on a little.
+fn step(network: &Network, nodes: &mut [TestNode; 2], hostile: &mut Driver<MemoryPath>) {
+    for node in nodes.iter_mut() {
+        let _ = node.work();
+    }
+    let _ = hostile.work();
+    while hostile.endpoint().0.poll_event().is_some() {}
+    network.advance(network.now() + Time::from_us(20));
+}
+
+/// A connection from one node to another.
+fn connect(
+    network: &Network,
+    nodes: &mut [TestNode; 2],
+    hostile: &mut Driver<MemoryPath>,
+    handle: &Handle,
+    listener: Id,
+) -> (Id, Id) {
+    let (mut attempt, mut sender, mut receiver) = (None, None, None);
+    for _ in 0..10_000 {
+        if sender.is_none() {
+            match nodes[1].connect(handle, attempt).unwrap() {
+                Connecting::Wait(id) => attempt = Some(id),
+                Connecting::Done(id) => sender = Some(id),
+            }
+        }
+        receiver = receiver.or(nodes[0].accept(listener).unwrap());
+        if let Some(ends) = sender.zip(receiver) {
+            return ends;
+        }
+        step(network, nodes, hostile);
+    }
+    panic!("no connection")
+}
+
+/// Returns connections from and to the hostile rank, and requests of them that ended.
+fn attack(seed: u64) -> [usize; 3] {
+    let network = Network::new(seed, 2, Link::new(Rate::gbps(10), Time::from_us(5)));
+    let node = |host: usize| {
+        Node::new(Driver::new(Endpoint::new(settings(seed + host as u64, 1000, 2)), network.host(address(host))))
+    };
+    let mut nodes: [TestNode; 2] = [node(0), node(1)];
+    let mut hostile = Driver::new(Endpoint::new(settings(seed + 2, 1000, 2)), network.host(address(2)));
+    let mut draws = Stream::keyed(seed, 0, "hostile rank");
+    let handle = |at, key| Handle { at, labels: 2, payload: 1000, key };
+
+    // A listener for the honest rank and one for the other, and an attempt of ours to connect to that.
+    let (honest, key) = nodes[0].listen().unwrap();
+    let (listener, known) = nodes[0].listen().unwrap();
+    let mut attempt = match nodes[0].connect(&handle(address(2), 5), None).unwrap() {
+        Connecting::Wait(id) => Some(id),
+        Connecting::Done(_) => panic!("nobody has answered"),
+    };
+    let mut senders: Vec<Id> = Vec::new();
+    let mut receivers: Vec<Id> = Vec::new();
+    let (mut requests, mut ended): (Vec<Id>, usize) = (Vec::new(), 0);
+    let peer = hostile.datapath().peer(address(0), &[]).unwrap();
+    for _ in 0..60 {
+        for _ in 0..draws.below(4) {
+            let stream = draws.below(3) as u32;
+            let said = nonsense(&mut draws, stream, known);
+            let (endpoint, now) = hostile.endpoint();
+            endpoint.connect(now, peer);
+            let _ = endpoint.send(now, peer, stream, said);
+        }
+        step(&network, &mut nodes, &mut hostile);
+        if let Some(id) = attempt {
+            match nodes[0].connect(&handle(address(2), 5), Some(id)) {
+                Ok(Connecting::Wait(_)) => {}
+                Ok(Connecting::Done(sender)) => (attempt, _) = (None, senders.push(sender)),
+                Err(_) => attempt = None,
+            }
+        }
+        receivers.extend(nodes[0].accept(listener).unwrap());
+        for receiver in &receivers {
+            let size = draws.below(1200);
+            let buffer = Buffer { memory: Shared::of(vec![0; size as usize]), size, tag: draws.below(3) as i32 };
+            requests.extend(nodes[0].receive(*receiver, vec![buffer]));
+        }
+        for sender in &senders {
+            let size = draws.below(1200);
+            let memory = Shared::of(vec![0; size as usize]);
+            requests.extend(nodes[0].send(*sender, memory, size, draws.below(3) as i32).ok().flatten());
+        }
+        let before = requests.len();
+        requests.retain(|request| matches!(nodes[0].test(*request), Ok(None)));
+        ended += before - requests.len();
+    }
+    senders.iter().for_each(|id| nodes[0].close_sender(*id).unwrap());
+    receivers.iter().for_each(|id| nodes[0].close_receiver(*id).unwrap());
+    nodes[0].close_listener(listener).unwrap();
+    assert_eq!(nodes[0].requests(), 0, "seed {seed}");
+
+    // The others have not noticed.
+    let (sender, receiver) = connect(&network, &mut nodes, &mut hostile, &handle(address(0), key), honest);
+    let (sent, got) = (Shared::of((0..5000).map(|at| at as u8).collect()), Shared::of(vec![0; 5000]));
+    let buffer = Buffer { memory: got.clone(), size: 5000, tag: 0 };
+    let request = nodes[0].receive(receiver, vec![buffer]).unwrap();
+    let (mut sending, mut done) = (None, false);
+    for _ in 0..10_000 {
+        sending = sending.or(nodes[1].send(sender, sent.clone(), 5000, 0).unwrap());
+        step(&network, &mut nodes, &mut hostile);
+        done = nodes[0].test(request).unwrap().is_some();
+        if done {
+            break;
+        }
+    }
+    assert!(done && got.bytes() == sent.bytes(), "seed {seed}");
+    [receivers.len(), senders.len(), ended]
+}
+
+#[test]
+fn nonsense_harms_nobody() {
+    let sum = |all: [usize; 3], one: [usize; 3]| std::array::from_fn(|at| all[at] + one[at]);
+    let all = (0..300).map(attack).fold([0; 3], sum);
+    // Some of the nonsense made sense.
+    assert!(all.into_iter().all(|count| count > 10), "{all:?}");
+}
