@@ -138,12 +138,25 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert_eq!(switches, [3, 3], "{paths}");
     assert!(paths["paths"][0]["to_end_us"].as_f64().unwrap() > 0.0);
 
+    let rates = || {
+        let status = json(&beds.run(&["testbed", "status", "--format", "json"]));
+        let ports = status["ports"].as_array().unwrap().clone();
+        ["leaf0->spine0", "spine1->leaf0"].map(|name| {
+            let port = ports.iter().find(|port| port["port"] == name).unwrap();
+            (port["rate_bps"].as_u64().unwrap(), port["counters"]["rate"].as_u64().unwrap())
+        })
+    };
+    let [whole, other] = rates();
+    assert!(whole.0 == whole.1 && whole == other, "as it was planned: {whole:?}, {other:?}");
     said(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1", "20Mbps"]), 0, &[]);
+    assert_eq!(rates(), [whole, (whole.0, 20_000_000)]);
     said(&beds.run(&["testbed", "fault", "cut", "spine1"]), 0, &[]);
+    assert_eq!(rates(), [whole, (whole.0, 0)], "down");
     let paths = json(&beds.run(&asked));
     assert_eq!(paths["paths"].as_array().unwrap().len(), 1, "one spine is left: {paths}");
     said(&beds.run(&["testbed", "fault", "mend", "spine1"]), 0, &[]);
     assert_eq!(json(&beds.run(&asked))["paths"].as_array().unwrap().len(), 2);
+    assert_eq!(rates(), [whole, whole], "a cable that is mended has its rate back");
     said(&beds.run(&["testbed", "fault", "cut", "leaf0-spine7"]), 2, &["leaf0-spine7", "leaf0-spine0"]);
     said(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1"]), 2, &["RATE"]);
     said(&beds.run(&["testbed", "capture", "leaf0", "--out", "x.pcapng"]), 2, &["leaf0->spine0"]);

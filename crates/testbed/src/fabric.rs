@@ -32,6 +32,8 @@ pub type Missing = Vec<String>;
 /// What a port has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortCount {
+    /// Bits per second that it sends at now; 0: it is down.
+    pub rate: u64,
     /// Bytes that left, with Ethernet headers.
     pub bytes: u64,
     /// Packets that left.
@@ -47,6 +49,9 @@ pub struct PortCount {
     /// Bytes that wait now.
     pub backlog: u64,
 }
+
+/// Of a port that was given no other rate.
+const OWN_RATE: u64 = u64::MAX;
 
 /// A network of namespaces that stands; dropped, it is taken down.
 #[derive(Debug)]
@@ -327,10 +332,12 @@ impl Fabric {
         let mut per_node: Vec<Vec<(String, PortCount)>> = Vec::with_capacity(self.plan.nodes.len());
         for node in 0..self.plan.nodes.len() {
             let mut ports = self.qdiscs(node)?;
+            let rates = self.rates(node)?;
             let table = self.within(node, || std::fs::read_to_string("/proc/thread-self/net/dev"))?;
             let table = table.map_err(|error| TestbedError::system("reading /proc/thread-self/net/dev", error))?;
             for (port, count) in &mut ports {
                 (count.bytes, count.packets) = sent(&table, port).unwrap_or_default();
+                count.rate = rates.iter().find(|(of, _)| of == port).map_or(0, |(_, rate)| rate.unwrap_or(OWN_RATE));
             }
             per_node.push(ports);
         }
@@ -340,6 +347,9 @@ impl Fabric {
                 .iter()
                 .find(|(port, _)| port == self.name(other))
                 .map_or_else(PortCount::default, |(_, count)| *count);
+            if count.rate == OWN_RATE {
+                count.rate = end.rate;
+            }
             if self.plan.nodes[end.node].role != Role::Host
                 && let Some(Counted { marked, trimmed, deepest }) = self.counted(end.node, other)
             {
@@ -357,6 +367,14 @@ impl Fabric {
             return None;
         }
         port_program::counted(&self.namespace(node), self.name(other))
+    }
+
+    /// The ports of a node that are up, and the rate that each was given last, where it is not its own.
+    fn rates(&self, node: usize) -> Result<Vec<(String, Option<u64>)>, TestbedError> {
+        let text = run("ip", &["-n", &self.namespace(node), "-j", "link", "show", "up"], "")?;
+        let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+        let rate = |link: &serde_json::Value| link["ifalias"].as_str().and_then(|alias| alias.parse().ok());
+        Ok(links.iter().filter_map(|link| Some((link["ifname"].as_str()?.to_string(), rate(link)))).collect())
     }
 
     /// Drops and backlog of a node's ports, of all its queues together.
@@ -421,6 +439,10 @@ impl Fabric {
         let Cable { lower, upper } = &self.plan.cables[cable];
         for (end, other) in [(lower, upper), (upper, lower)] {
             self.set_rate(end.node, other.node, rate.unwrap_or(end.rate))?;
+            // What a port's queue carries can be read back from some kinds of queues alone, so it is noted beside it.
+            let alias = rate.map_or_else(String::new, |rate| rate.to_string());
+            let change = format!("link set {} alias \"{alias}\"\n", self.name(other.node));
+            run("ip", &["-n", &self.namespace(end.node), "-batch", "-"], &change)?;
         }
         Ok(())
     }

@@ -118,7 +118,8 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
         .map(|((end, other), c)| {
             let port = format!("{}->{}", plan.nodes[end.node].name, plan.nodes[other].name);
             let numbers = [c.bytes, c.packets, c.drops, c.marks, c.trims, c.backlog].map(count);
-            [vec![port, Rate(end.rate).to_string()], numbers.to_vec()].concat()
+            let rate = if c.rate == 0 { "down".into() } else { Rate(c.rate).to_string() };
+            [vec![port, rate], numbers.to_vec()].concat()
         })
         .collect();
     let how = match standing.privileges {
