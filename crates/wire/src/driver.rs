@@ -83,6 +83,36 @@ impl<D: Datapath> Driver<D> {
     /// # Errors
     /// Those of the datapath.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
+        self.rounds(false)
+    }
+
+    /// The same, but what has to go goes before anybody looks for what has arrived: for whoever has just asked for it.
+    ///
+    /// # Errors
+    /// Those of the datapath.
+    pub fn work_sending(&mut self) -> Result<Option<Time>, WireError> {
+        self.rounds(true)
+    }
+
+    /// Takes what has arrived, and leaves answers to the next call: for whoever waits for just that. Returns how many datagrams
+    /// there were.
+    ///
+    /// # Errors
+    /// Those of the datapath.
+    pub fn receive(&mut self) -> Result<usize, WireError> {
+        let now = self.look();
+        self.receive_at(now)
+    }
+
+    fn receive_at(&mut self, now: Time) -> Result<usize, WireError> {
+        let endpoint = &mut self.endpoint;
+        self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
+            let crate::Inbound { peer, label, at, ecn, bytes, .. } = inbound;
+            endpoint.handle(now, &Arrival { peer, label, at, ecn, bytes });
+        })
+    }
+
+    fn rounds(&mut self, mut sends_first: bool) -> Result<Option<Time>, WireError> {
         if self.sent == self.made {
             while let Some(peer) = self.endpoint.poll_gone() {
                 self.datapath.release(peer);
@@ -90,11 +120,7 @@ impl<D: Datapath> Driver<D> {
         }
         for _ in 0..ROUNDS_AT_ONCE {
             let now = self.look();
-            let endpoint = &mut self.endpoint;
-            let received = self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
-                let crate::Inbound { peer, label, at, ecn, bytes, .. } = inbound;
-                endpoint.handle(now, &Arrival { peer, label, at, ecn, bytes });
-            })?;
+            let received = if std::mem::take(&mut sends_first) { 0 } else { self.receive_at(now)? };
             self.endpoint.handle_timeout(now);
             let sent = self.transmit(now)?;
             let blocked = self.sent < self.made;
@@ -123,10 +149,11 @@ impl<D: Datapath> Driver<D> {
                 self.made += 1;
             }
             if self.grouped {
-                // What leaves at once has no order but that of each label, and those of a label need one system call.
+                // What leaves at once has no order but that of each label, and those of a label need one system call. Somebody
+                // waits for data; answers can wait for so long.
                 let key = |at: &u8| {
-                    let Transmit { peer, label, ecn, .. } = &self.batch[usize::from(*at)].0;
-                    (*peer, *label, *ecn, *at)
+                    let Transmit { peer, label, ecn, payload } = &self.batch[usize::from(*at)].0;
+                    (payload.is_empty(), *peer, *label, *ecn, *at)
                 };
                 self.order[..self.made].sort_unstable_by_key(key);
             }

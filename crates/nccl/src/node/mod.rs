@@ -327,15 +327,37 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// # Errors
     /// Where nothing can ever be sent or received again.
     pub fn work(&mut self) -> Result<Option<Time>, Failure> {
+        self.rounds(false)
+    }
+
+    /// The same, but what has been asked for leaves before anybody looks for what has arrived.
+    fn work_sending(&mut self) -> Result<Option<Time>, Failure> {
+        self.rounds(true)
+    }
+
+    /// Takes what has arrived, and leaves answers to the next call.
+    fn hear(&mut self) -> Result<(), Failure> {
+        self.broken.check()?;
+        self.driver.receive().map_err(|error| self.breaks(&error))?;
+        self.events();
+        Ok(())
+    }
+
+    fn events(&mut self) {
+        while let Some(event) = self.driver.endpoint().0.poll_event() {
+            self.on_event(event);
+        }
+    }
+
+    fn rounds(&mut self, mut sends_first: bool) -> Result<Option<Time>, Failure> {
         self.broken.check()?;
         // What has just been asked for leaves with the first look.
         let now = self.driver.datapath().now();
         self.flush(now);
         for _ in 0..MOST_ROUNDS {
-            let next = self.driver.work().map_err(|error| self.breaks(&error))?;
-            while let Some(event) = self.driver.endpoint().0.poll_event() {
-                self.on_event(event);
-            }
+            let worked = if std::mem::take(&mut sends_first) { self.driver.work_sending() } else { self.driver.work() };
+            let next = worked.map_err(|error| self.breaks(&error))?;
+            self.events();
             let now = self.driver.datapath().now();
             self.ping(now);
             if !self.flush(now) && next.is_none_or(|next| next > now) {

@@ -101,7 +101,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
             sender.queue.push_back(request);
         }
         self.busy.insert(id);
-        self.work()?;
+        self.work_sending()?;
         Ok(Some(request))
     }
 
@@ -131,7 +131,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         receiver.open.push(request);
         let (peer, connection) = (receiver.peer, receiver.connection);
         self.say(peer, &Control::Grant { connection, number, entries });
-        self.work()?;
+        self.work_sending()?;
         Ok(request)
     }
 
@@ -146,7 +146,12 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         if self.idle_for() < RESTS {
             return Ok(None);
         }
-        self.work()?;
+        // Who waits for what has arrived need not wait for the answers to it, which leave with the next call.
+        self.hear()?;
+        if let Some(done) = self.finished(request)? {
+            return Ok(Some(done));
+        }
+        self.work_sending()?;
         self.finished(request)
     }
 
