@@ -23,8 +23,11 @@ def _sweep_on_dask(words: list[str]) -> int:
     """`anabranch sweep FILE --dask ADDRESS`: the workers of a Dask scheduler do the runs."""
     import argparse
 
+    from . import _errors
     from ._errors import BrokenError, MissingExtra, ScenarioError, needs
     from ._sweep import sweep
+
+    _errors.words_of_python = False
 
     parser = argparse.ArgumentParser(prog="anabranch sweep", description=_sweep_on_dask.__doc__)
     parser.add_argument("file", help="a file with a [sweep] table")

@@ -27,6 +27,8 @@ Files = dict[str, bytes]
 
 def check(client: Any) -> None:
     """Whether every worker has this very package."""
+    if not hasattr(client, "submit") or not hasattr(client, "run"):
+        raise ScenarioError(f"client: found {client!r}, expected a distributed.Client", place="client")
     own = (_native.__version__, _native.COMMIT)
     try:
         found = client.run(eval, _ASK)
@@ -49,6 +51,7 @@ def work(
     told: Callable[[dict[str, Any]], None] | None,
 ) -> None:
     """Does on the workers what the store lacks."""
+    check(client)
     directory = directory.absolute()
     plan.prepare(directory, again, replace)
     names = {number: (key, name) for number, key, _, _, _, name in plan.runs()}
@@ -70,7 +73,6 @@ def run(
         from distributed import as_completed
     except ImportError:
         raise needs("distributed", "dask") from None
-    check(client)
     store = _native.Store(directory)
     place = None if gather else str(directory)
     topic = f"anabranch-{os.getpid()}-{time.monotonic_ns()}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 
 class ScenarioError(ValueError):
@@ -73,3 +76,78 @@ def note(message: str) -> None:
 def needs(library: str, extra: str) -> MissingExtra:
     """What to say where `library` is absent."""
     return MissingExtra(f"{library} is not installed; pip install 'anabranch[{extra}]' brings it", name=library)
+
+
+def whole(least: int = 1, **given: int | None) -> None:
+    """Refuses what is no whole number of `least` or more; None stands for the default."""
+    for name, value in given.items():
+        # Whole numbers of numpy are as good.
+        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < least):
+            raise ScenarioError(f"{name}: found {value!r}, expected a whole number, {least} or more", place=name)
+
+
+def one_of(name: str, found: object, allowed: Iterable[str], expected: str) -> ScenarioError:
+    """What to say of a word that is none of those allowed."""
+    from ._native import nearest
+
+    near = nearest(str(found), list(allowed))
+    remedy = f"did you mean `{near}`?" if near else None
+    return ScenarioError(f"{name}: found {found!r}, expected {expected}", place=name, nearest=near, remedy=remedy)
+
+
+# The native part speaks as the command does: flags and how to write them, and the arguments they are here.
+_WORDS = [
+    (r"--over KEY=A,B,\.\.\. or (--over )?KEY=A\.\.B:STEP", 'over={KEY: [A, B, ...]} or over={KEY: "A..B:STEP"}'),
+    (r"--over ([\w.-]+)=(\S*?)(?=:?(?:\s|$))", r'over={"\1": "\2"}'),
+    (r"--out DIR", "out=DIR"),
+    (r"--schemes A,B,\.\.\.", "schemes=[A, B, ...]"),
+    (r"--zip", 'mode="zip"'),
+    (r"--(replace|again)", r"\1=True"),
+    (r"--variant\b", "variants"),
+    (r"--set\b", "with_"),
+    (r"--(over|schemes|seeds?|baseline|threads|out)\b", r"\1"),
+]
+# The argument at fault, by how the message begins, where nothing else says it.
+_BEGINNINGS = {"no scenario `": "scenario", "nothing is called": "name", "the baseline `": "baseline"}
+_ENDINGS = {"make a sweep": "over", "there are no scenarios": "scenario"}
+# False in the command of the package.
+words_of_python = True
+
+
+def of_command(message: str, *, text: str | None = None, **attributes: Any) -> ScenarioError:
+    """A mistake that the native part found; `text` is the line at fault of its source."""
+    error = ScenarioError(message, **attributes)
+    if not words_of_python:
+        return error
+    error.message = _in_python(message)
+    error.args = (error.message,)
+    error.remedy = _in_python(error.remedy) if error.remedy else None
+    error.place = _argument(error, text or "")
+    return error
+
+
+def _in_python(text: str) -> str:
+    for pattern, words in _WORDS:
+        text = re.sub(pattern, words, text)
+    return text
+
+
+def _argument(error: ScenarioError, text: str) -> str | None:
+    key = text.partition("=")[0].strip()
+    flag, _, name = (error.source or "").partition(" ")
+    if flag in ("with_", "--set"):
+        return key
+    if flag.startswith("--"):
+        argument = {"--variant": "variants"}.get(flag, flag[2:])
+        inner = name or (key if flag == "--over" else "")
+        return f'{argument}["{inner}"]' if inner else argument
+    if error.place is not None:
+        return error.place
+    for begin, argument in _BEGINNINGS.items():
+        if error.message.startswith(begin):
+            return argument
+    for end, argument in _ENDINGS.items():
+        if error.message.endswith(end):
+            return argument
+    said = re.match(r"(over|mode|schemes|seeds?|baseline|threads)[:=]", error.message) or re.search(r"\b(out|over|schemes)=", error.remedy or "")
+    return said.group(1) if said else None

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ._errors import ScenarioError
+
 
 class Progress(NamedTuple):
     """How the work stands."""
@@ -41,6 +43,8 @@ def callback(told: Told) -> tuple[Callable[[dict[str, Any]], None] | None, Calla
     if told is True:
         bar = _Bar()
         return (lambda news: bar.show(Progress(**news))), bar.close
+    if not callable(told):
+        raise ScenarioError(f"progress: found {told!r}, expected a function, True or False", place="progress")
     tell = told
     return (lambda news: (tell(Progress(**news)), None)[1]), lambda: None
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from . import _native, _progress
-from ._errors import ScenarioError
+from ._errors import ScenarioError, whole
 from ._scenario import Scenario, assignments, scenario as scenario_of
 from ._summary import Counters, Summary
 from ._table import Table
-
 
 
 class Run:
@@ -175,9 +174,10 @@ def run(
     told how it stands, True for a bar or False for none. Ctrl-C ends it as KeyboardInterrupt, and nothing is kept.
     """
     of = scenario_of(scenario)
+    whole(0, seed=seed)
+    whole(threads=threads)
     if seed is not None:
         of = of.with_({"seed": seed})
-    _threads(threads)
     told, close = _progress.callback(progress)
     try:
         outcome = _native.run(of._native, threads or 0, None if out is None else Path(out), replace, told)
@@ -207,7 +207,7 @@ def compare(
     import tempfile
 
     of = scenario_of(scenario)
-    _threads(threads)
+    whole(threads=threads, seeds=seeds)
     temporary = tempfile.TemporaryDirectory(prefix="anabranch-") if out is None else None
     directory = Path(temporary.name if temporary else os.fspath(out))  # type: ignore[arg-type]
     told, close = _progress.callback(progress)
@@ -252,9 +252,7 @@ def names(given: Sequence[str], argument: str) -> list[str]:
 
 def variants_of(variants: Mapping[str, Mapping[str, Any]] | None) -> list[str]:
     """As `--variant` takes them."""
+    if not isinstance(variants, Mapping | None) or not all(isinstance(of, Mapping) for of in (variants or {}).values()):
+        expected = '{"short": {"load_balancer.prime.p_ecn": 8}}'
+        raise ScenarioError(f"variants: found {variants!r}, expected changes by name, such as {expected}", place="variants")
     return [f"{name}={';'.join(assignments(changes))}" for name, changes in (variants or {}).items()]
-
-
-def _threads(threads: int | None) -> None:
-    if threads is not None and threads < 1:
-        raise ScenarioError(f"threads: found {threads}, expected 1 or more", place="threads")

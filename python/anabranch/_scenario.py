@@ -61,6 +61,8 @@ class Scenario:
                 place=next(iter(given)),
                 remedy=f"change it with .with_({{...}}), for example Scenario({source!r}).with_({{'seed': 2}})",
             )
+        if not isinstance(source, (str, os.PathLike, Scenario)):
+            raise ScenarioError(f"scenario: found {source!r}, expected a name, a file or a Scenario", place="scenario")
         self._native = source._native if isinstance(source, Scenario) else Native.load(os.fspath(source), [], None)
 
     @classmethod
@@ -79,6 +81,8 @@ class Scenario:
         The same with other values of some keys, dotted as those of `--set`: `.with_({"topology.radix": 8})`. `scheme` is short for
         the key `load_balancer.scheme`.
         """
+        if not isinstance(changes, Mapping | None):
+            raise ScenarioError(f'with_: found {changes!r}, expected values by key, such as {{"topology.radix": 8}}', place="with_")
         changes = dict(changes or {})
         if scheme is not None:
             changes["load_balancer.scheme"] = scheme

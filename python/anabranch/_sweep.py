@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native, _progress, _toml
-from ._errors import ScenarioError, needs
+from ._errors import ScenarioError, needs, one_of, whole
 from ._part import _plain
-from ._result import Run, _load_run, _threads, names, variants_of
+from ._result import Run, _load_run, names, variants_of
 from ._scenario import Scenario, scenario as scenario_of
 from ._table import Table
 
@@ -159,12 +159,16 @@ def sweep(
     With `client`, a `distributed.Client`, its workers do the runs; with `gather` they send rows back, where no file system is shared.
     `again="failed"` tries again what failed, `again=True` does everything anew.
     """
-    _threads(threads)
+    whole(threads=threads, seeds=seeds)
+    if again not in (False, True, "failed"):
+        raise one_of("again", again, ["failed"], 'False, True or "failed"')
+    if task is not None and not (isinstance(task, Sequence) and len(task) == 2 and 1 <= task[0] <= task[1]):
+        raise ScenarioError(f"task: found {task!r}, expected (k, n) with k from 1 to n", place="task")
     plan = _plan(scenario, over, mode, schemes, variants, seeds, baseline)
     directory = Path(out) if out is not None else Path("results") / f"{plan.stem}-sweep-{plan.identity()[:8]}"
+    if directory.is_file():
+        raise ScenarioError(f"{directory} is a file, expected a directory", place="out")
     anew = {False: "", True: "all"}.get(again, again) if isinstance(again, bool) else again
-    if task is not None and not 1 <= task[0] <= task[1]:
-        raise ScenarioError(f"task: found {task}, expected (k, n) with k from 1 to n", place="task")
     told, close = _progress.callback(progress)
     try:
         if client is not None:
@@ -188,8 +192,7 @@ def _plan(
     baseline: str | None,
 ) -> _native.Plan:
     if mode not in ("grid", "zip"):
-        nearest = _native.nearest(str(mode), ["grid", "zip"])
-        raise ScenarioError(f'mode: found {mode!r}, expected "grid" or "zip"', place="mode", nearest=nearest)
+        raise one_of("mode", mode, ["grid", "zip"], '"grid" or "zip"')
     entries = names(schemes, "schemes"), variants_of(variants), seeds, baseline
     if isinstance(scenario, (str, os.PathLike)) and Path(scenario).is_file():
         plan = _native.Plan.file(Path(scenario), [], None)
@@ -202,19 +205,31 @@ def _plan(
                     remedy="change the file, or name a scenario instead of a sweep file",
                 )
             return plan
-    if isinstance(scenario, (str, os.PathLike, Scenario)):
+    if not isinstance(scenario, (Mapping, Sequence)) or isinstance(scenario, str):
         return _native.Plan.over(scenario_of(scenario)._native, _axes(over or {}), mode == "zip", *entries)
     if over:
         raise ScenarioError("over: a list of scenarios says itself what is swept", place="over", remedy="give one of both")
     if isinstance(scenario, Mapping):
-        listed = [(str(name), one._native) for name, one in scenario.items()]
+        listed = [(str(name), scenario_of(one)._native) for name, one in scenario.items()]
     else:
-        listed = [(one.name, one._native) for one in scenario]
+        listed = [(of.name, of._native) for of in map(scenario_of, scenario)]
     return _native.Plan.scenarios(listed, *entries)
 
 
 def _axes(over: Over) -> list[tuple[str, str | Sequence[str]]]:
-    return [(key, values if isinstance(values, str) else [text(value, key) for value in values]) for key, values in over.items()]
+    such_as = '{"workload.0.load": "0.3..0.9:0.1"} or {"topology.link_rate": ["100Gbps", "400Gbps"]}'
+    if not isinstance(over, Mapping):
+        raise ScenarioError(f"over: found {over!r}, expected values by key, such as {such_as}", place="over")
+    axes: list[tuple[str, str | Sequence[str]]] = []
+    for key, values in over.items():
+        place = f'over["{key}"]'
+        if not isinstance(key, str) or not isinstance(values, Iterable):
+            raise ScenarioError(f"{place}: found {values!r}, expected a list or a range as text, such as {such_as}", place=place)
+        listed = values if isinstance(values, str) else [text(value, place) for value in values]
+        if not listed:
+            raise ScenarioError(f"{place}: there is no value, so nothing would run", place=place)
+        axes.append((key, listed))
+    return axes
 
 
 def text(value: Any, place: str) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from . import _native, _progress
-from ._errors import ScenarioError, needs
-from ._result import Run, _load_run, _threads
+from ._errors import ScenarioError, needs, one_of, whole
+from ._result import Run, _load_run
 from ._scenario import Scenario, scenario as scenario_of
 from ._summary import FlowSummary, Summary, _hints, _Read
 from ._table import Table
@@ -191,11 +191,15 @@ def tune(
     except ImportError:
         raise needs("optuna", "tune") from None
     base = scenario_of(scenario)
-    _threads(threads)
+    whole(threads=threads, seeds=seeds, trials=trials, width=width, held_out=held_out)
     several = not isinstance(objective, str) and isinstance(objective, Sequence)
     objectives: list[Objective] = list(objective) if several else [objective]  # type: ignore[arg-type, list-item]
     directions: list[str] = list(direction) if not isinstance(direction, str) else [direction] * len(objectives)
-    _check(objectives, directions, space, seeds=seeds, trials=trials, width=width, held_out=held_out)
+    _check(base, objectives, directions, space)
+    if client is not None:
+        from . import _dask
+
+        _dask.check(client)
     named = [one if isinstance(one, str) else getattr(one, "__name__", "objective") for one in objectives]
     said = {
         "scenario": base.hash, "space": {key: repr(value) for key, value in space.items()}, "objectives": named,
@@ -223,7 +227,11 @@ def _open(optuna: Any, directory: Path, directions: list[str], pruner: Any, said
 
     if (directory / "sweep.json").exists() or (directory / "summary.json").exists():
         raise ScenarioError(f"{directory} holds other results; tuning needs a directory of its own", place="out")
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "journal.log").open("a").close()
+    except OSError as error:
+        raise ScenarioError(f"the directory {directory} cannot be used for results: {error.strerror}", place="out") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = JournalStorage(JournalFileBackend(str(directory / "journal.log")))
     study = optuna.create_study(
@@ -434,14 +442,14 @@ def _stem(name: str) -> str:
     return "-".join(part for part in plain.split("-") if part)[:40] or "scenario"
 
 
-def _check(objectives: list[Objective], directions: list[str], space: Space, **counts: int) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            raise ScenarioError(f"{name}: found {count}, expected 1 or more", place=name)
+def _check(base: Scenario, objectives: list[Objective], directions: list[str], space: Space) -> None:
+    such_as = 'for example {"load_balancer.prime.p_ecn": (1, 50)}'
+    if not isinstance(space, Mapping):
+        raise ScenarioError(f"space: found {space!r}, expected ranges or choices by key", place="space", remedy=such_as)
     if not space:
-        raise ScenarioError("space: there is no key to tune", place="space", remedy='for example {"load_balancer.prime.p_ecn": (1, 50)}')
+        raise ScenarioError("space: there is no key to tune", place="space", remedy=such_as)
     for key, of in space.items():
-        if isinstance(of, str) or (isinstance(of, tuple) and len(of) != 2):
+        if not isinstance(of, (Range, Sequence)) or isinstance(of, str) or (isinstance(of, tuple) and len(of) != 2):
             raise ScenarioError(f"space: {key}: found {of!r}, expected (low, high), a Range or a list", place=key)
         if not isinstance(of, (tuple, Range)) and len(of) == 0:
             raise ScenarioError(f"space: {key}: there is no choice", place=key)
@@ -451,12 +459,14 @@ def _check(objectives: list[Objective], directions: list[str], space: Space, **c
             raise ScenarioError(f"space: {key}: the ends of a range are numbers; found {of!r}", place=key, remedy=remedy)
         if low_high is not None and low_high[0] > low_high[1]:
             raise ScenarioError(f"space: {key}: the first end of {of!r} is above the second", place=key)
+        _check_key(base, key, of)
+    if not objectives:
+        raise ScenarioError("objective: there is none", place="objective", remedy="for example slowdown.p99")
     if len(directions) != len(objectives):
         raise ScenarioError(f"direction: {len(directions)} for {len(objectives)} objectives", place="direction")
     for direction in directions:
         if direction not in ("minimize", "maximize"):
-            near = _native.nearest(direction, ["minimize", "maximize"])
-            raise ScenarioError(f"direction: found {direction!r}, expected minimize or maximize", place="direction", nearest=near)
+            raise one_of("direction", direction, ["minimize", "maximize"], "minimize or maximize")
     for objective in objectives:
         if isinstance(objective, str) and not _is_number(Summary, objective.split(".")):
             near = _native.nearest(objective, _numbers(Summary, ""))
@@ -464,6 +474,19 @@ def _check(objectives: list[Objective], directions: list[str], space: Space, **c
                 f"objective: the summary has no number `{objective}`", place="objective", nearest=near,
                 remedy=f"did you mean `{near}`?" if near else "for example slowdown.p99, fct_us.mean or counters.trimmed",
             )  # fmt: skip
+
+
+def _check_key(base: Scenario, key: str, of: tuple[float, float] | Range | Sequence[Any]) -> None:
+    """A key that is not there, or a quantity without its unit, would be refused in every trial; other values may go with others."""
+    first = of.low if isinstance(of, Range) else of[0]
+    try:
+        base.with_({key: _quantity(first, of.unit) if isinstance(of, Range) and of.unit else first})
+    except ScenarioError as error:
+        if "unknown" in error.message:
+            raise
+        if "with its unit" in error.message and isinstance(of, (Range, tuple)):
+            error.remedy = 'give the range its unit, for example Range(1, 50, unit="us")'
+            raise
 
 
 def _is_number(of: Any, steps: list[str]) -> bool:

@@ -308,6 +308,8 @@ def _labelled(
         listed = [("", one) for one in results]
     else:
         listed = [("", results)]
+    if not listed:
+        raise ScenarioError("results: there are none to draw", place="results")
     for label, one in listed:
         if isinstance(one, Comparison):
             yield from _of_comparison(label, one, table, columns, counted)

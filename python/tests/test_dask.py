@@ -198,6 +198,18 @@ def test_workers_of_another_version_are_refused(client: Any, tmp_path: Path) -> 
     assert not list(tmp_path.glob("sweep/runs/*"))
 
 
+def test_workers_without_the_package_are_refused(client: Any, tmp_path: Path) -> None:
+    def forget() -> None:
+        for name in [name for name in sys.modules if name.split(".")[0] == "anabranch"]:
+            del sys.modules[name]
+        sys.modules["anabranch"] = None  # type: ignore[assignment]
+
+    client.run(forget)
+    with pytest.raises(ab.ScenarioError, match="a Dask worker lacks the package anabranch") as caught:
+        ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=["ecmp"], out=tmp_path / "sweep", client=client)
+    assert caught.value.place == "client" and "same wheel" in str(caught.value) and not (tmp_path / "sweep").exists()
+
+
 def slurm_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **commands: str) -> None:
     """Slurm's commands as they answer elsewhere: shell lines by command. There is nothing else on the PATH."""
     for name, lines in commands.items():

@@ -167,7 +167,12 @@ def test_mistakes_in_names_files_and_changes(tmp_path: Path) -> None:
     assert caught.value.place == f"{tmp_path / 'wrong.toml'}:4:1" and caught.value.nearest == "radix"
     with pytest.raises(ab.ScenarioError) as caught:
         ab.Scenario("first-run").with_({"topology.raidx": 8})
-    assert caught.value.nearest == "radix"
+    assert caught.value.nearest == "radix" and caught.value.place == "topology.raidx"
+    with pytest.raises(ab.ScenarioError, match="written as text with its unit") as caught:
+        ab.Scenario("first-run").with_({"seed": 3, "topology.link_delay": 5})
+    assert caught.value.place == "topology.link_delay"
+    with pytest.raises(ab.ScenarioError, match="expected a name, a file or a Scenario"):
+        ab.run(3)  # type: ignore[arg-type]
     with pytest.raises(ab.ScenarioError, match="given beside it"):
         ab.Scenario("first-run", seed=2)
     with pytest.raises(ab.ScenarioError, match="topology"):

@@ -208,17 +208,75 @@ def wrong(**given: object) -> ab.ScenarioError:
 
 def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     out = tmp_path / "sweep"
-    assert wrong(over={"workload.0.sizee": ["16KiB"]}, out=out).nearest == "size"
-    assert "unit" in str(wrong(over={"workload.0.size": [16]}, out=out)) or "expected" in str(wrong(over={"workload.0.size": [16]}, out=out))
-    assert "different numbers" in str(wrong(over={"workload.0.size": ["1KiB"], "seed_": [1, 2]}, mode="zip", out=out))
-    assert wrong(mode="zap", out=out).nearest == "zip"
-    assert "at most" in str(wrong(over={"workload.0.size": "1KiB..2000KiB:1KiB", "topology.link_delay": "1ns..2000ns:1ns"}, out=out))
-    assert "nothing to sweep" in str(wrong(over={}, out=out))
-    assert wrong(schemes=["emcp"], out=out).nearest == "ecmp"
-    assert wrong(schemes="ecmp,prime", out=out).place == "schemes"
-    assert wrong(task=(4, 3), out=out).place == "task"
-    assert not out.exists(), "nothing half-written"
+    size, delay = "workload.0.size", "topology.link_delay"
+
+    def said(place: str, words: str, **given: object) -> ab.ScenarioError:
+        """Names the argument and what was found, in words of Python; nothing half-written stays."""
+        error = wrong(out=out, **given)
+        assert error.place == place and words in str(error) and "--" not in str(error), str(error)
+        assert not out.exists()
+        return error
+
+    assert said('over["workload.0.sizee"]', "unknown key", over={"workload.0.sizee": ["16KiB"]}).nearest == "size"
+    said(f'over["{size}"]', "a quantity is written as text with its unit", over={size: [16]})
+    said("mode", "different numbers of values", over={size: ["1KiB"], delay: ["1us", "2us"]}, mode="zip")
+    assert said("mode", "expected", mode="zap").nearest == "zip"
+    said("over", "at most 1000000 make a sweep", over={size: "1KiB..2000KiB:1KiB", delay: "1ns..2000ns:1ns"})
+    said("over", "nothing to sweep", over={})
+    said("scenario", "there are no scenarios", scenario=[], over=None)
+    said(f'over["{size}"]', "there is no value", over={size: []})
+    said(f'over["{size}"]', "expected a list or a range", over={size: 16})
+    said("over", "the first end of a range", over={delay: "5us..1us:1us"})
+    said("over", "stands twice", over={delay: ["5us", "5us"]})
+    said("over", "expected values by key", over=[size])
+    assert said("schemes", "`emcp`", schemes=["emcp"]).nearest == "ecmp"
+    said("schemes", "expected a list", schemes="ecmp,prime")
+    assert said("baseline", "not among", schemes=["ecmp", "prime"], baseline="prme").nearest == "prime"
+    said('variants["x"]', "unknown key", variants={"x": {"load_balancer.prime.p_ecm": 8}})
+    for seeds in (0, -1, "3", 1.5, True):
+        said("seeds", "expected a whole number, 1 or more", seeds=seeds)
+    said("threads", "expected a whole number", threads=0)
+    said("task", "from 1 to n", task=(4, 3))
+    assert said("again", "expected", again="faild").nearest == "failed"
+    assert said("scenario", "no such file", scenario="tny").nearest == "tiny"
+    said("scenario", "expected a name", scenario=3)
+    said("client", "expected a distributed.Client", client=3)
+    said("progress", "expected a function", progress=3)
+
+
+def test_directories_of_something_else_are_refused(tmp_path: Path) -> None:
+    import json
+
+    out = tmp_path / "sweep"
     ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=out)
-    assert "another sweep" in str(wrong(over={"topology.link_delay": ["1us"]}, out=out))
+
+    def said(words: str, **given: object) -> None:
+        error = wrong(**{"out": out, **given})
+        assert error.place == "out" and words in str(error) and "--" not in str(error), str(error)
+
+    said("another sweep", over={"topology.link_delay": ["1us"]})
     ab.run("tiny", out=tmp_path / "run")
-    assert "single run" in str(wrong(out=tmp_path / "run"))
+    said("single run", out=tmp_path / "run")
+    (tmp_path / "file").write_text("")
+    said("is a file", out=tmp_path / "file")
+    plan = json.loads((out / "sweep.json").read_text())
+    (out / "sweep.json").write_text(json.dumps({**plan, "version": "0.0.1"}))
+    said("by version 0.0.1; this is version")
+    assert ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=out, replace=True).missing == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system: needs root")
+def test_a_read_only_disk_is_told(tmp_path: Path) -> None:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", tmp_path], capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        for call in (
+            lambda: ab.run("tiny", out=tmp_path / "x"),
+            lambda: ab.compare("tiny", ["ecmp"], out=tmp_path / "x"),
+            lambda: ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, out=tmp_path / "x"),
+        ):
+            with pytest.raises(ab.ScenarioError, match="Read-only file system") as caught:
+                call()
+            assert caught.value.place == "out" and "give a directory that can be written with out=DIR" in str(caught.value)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

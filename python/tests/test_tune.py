@@ -179,7 +179,13 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     assert wrong(space={KEY: ("1us", "2us")}).place == KEY
     assert wrong(space={KEY: (50, 1)}).place == KEY
     assert wrong(space={}).place == "space"
-    assert wrong(trials=0).place == "trials"
+    assert wrong(space=3).place == "space" and wrong(space={KEY: 3}).place == KEY
+    assert wrong(trials=0).place == "trials" and wrong(held_out=-1).place == "held_out"
+    assert wrong(objective=[]).place == "objective"
+    # What would be refused in every trial is told at once.
+    assert wrong(space={"load_balancer.prime.p_ecm": (1, 50)}).nearest == "p_ecn"
+    error = wrong(space={"topology.link_delay": (1, 5)})
+    assert error.place == "topology.link_delay" and 'unit="us"' in str(error)
     ab.tune(BASE, {KEY: (1, 50)}, bowl, seeds=1, trials=1, held_out=1, out=tmp_path / "one", progress=False)
     with pytest.raises(ab.ScenarioError, match="another tuning"):
         ab.tune(BASE, {KEY: (1, 40)}, bowl, seeds=1, trials=1, held_out=1, out=tmp_path / "one", progress=False)

@@ -64,6 +64,12 @@ impl ScenarioError {
         Some((line, 1 + before.rsplit('\n').next().unwrap_or("").chars().count()))
     }
 
+    /// The line of the place, as it stands there.
+    pub fn source_line(&self) -> Option<&str> {
+        let (line, _) = self.line_column()?;
+        self.0.place.as_ref()?.source.text.lines().nth(line - 1)
+    }
+
     /// What to do about it, where there is something to say.
     pub fn remedy(&self) -> Option<&str> {
         self.0.help.as_deref()

@@ -8,6 +8,7 @@ use pyo3::{
     types::PyDict,
 };
 
+/// `class` of `anabranch._errors`, or what makes one.
 fn exception(py: Python<'_>, class: &str, message: &str, attributes: &Bound<'_, PyDict>) -> PyResult<PyErr> {
     let class = py.import("anabranch._errors")?.getattr(class)?;
     Ok(PyErr::from_value(class.call((message,), Some(attributes))?))
@@ -27,9 +28,10 @@ pub(crate) fn scenario(error: &ScenarioError) -> PyErr {
             attributes.set_item("source", error.source_name())?;
             attributes.set_item("line", error.line_column().map(|(line, _)| line))?;
             attributes.set_item("column", error.line_column().map(|(_, column)| column))?;
+            attributes.set_item("text", error.source_line())?;
             attributes.set_item("remedy", remedy)?;
             attributes.set_item("nearest", remedy.and_then(named).or_else(|| named(&message)))?;
-            exception(py, "ScenarioError", &message, &attributes)
+            exception(py, "of_command", &message, &attributes)
         };
         make().unwrap_or_else(|error: PyErr| error)
     })

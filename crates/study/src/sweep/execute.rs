@@ -164,8 +164,16 @@ impl Sweep {
         let same = there.scenario_hash == self.plan.scenario_hash
             && keys(&there) == keys(&self.plan)
             && there.zip == self.plan.zip;
-        if same || replace {
+        if replace || same && there.version == self.plan.version {
             return Ok(());
+        }
+        if same {
+            let (old, new) = (&there.version, &self.plan.version);
+            let message =
+                format!("{name} holds this sweep by version {old}; this is version {new}, which does every run anew");
+            return Err(ScenarioError::new(message).help(
+                "give another directory with --out DIR; or --replace, which replaces the tables and keeps the runs there",
+            ));
         }
         let version = match there.version == self.plan.version {
             true => String::new(),
