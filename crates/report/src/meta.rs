@@ -4,6 +4,7 @@ use crate::statistics::slowdown;
 use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Which completion time the statistics are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,8 +100,9 @@ pub struct RunMeta {
 
 impl RunMeta {
     /// Name of a workload by index; the index itself where it has no name.
-    pub fn workload(&self, index: u16) -> String {
-        self.workloads.get(usize::from(index)).map_or_else(|| index.to_string(), |w| w.name.clone())
+    pub fn workload(&self, index: u16) -> Cow<'_, str> {
+        let known = self.workloads.get(usize::from(index));
+        known.map_or_else(|| Cow::Owned(index.to_string()), |workload| Cow::Borrowed(workload.name.as_str()))
     }
     /// What faults did to a link, such as `down at 20us; up at 50us`; empty where none struck it.
     pub fn faults_of(&self, from: &str, to: &str) -> String {

@@ -14,6 +14,8 @@ use std::{borrow::Cow, collections::HashMap, ffi::CStr, sync::Arc};
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
+/// Rows of a run that are turned into cells together.
+const ROWS_AT_A_TIME: usize = 128;
 
 /// A table: columns with their units and meanings. Whoever takes it by the Arrow PyCapsule interface sees its memory.
 #[pyclass(frozen, module = "anabranch._native")]
@@ -64,8 +66,15 @@ struct Nulls {
 }
 
 impl Nulls {
+    #[inline(always)]
     fn push(&mut self, before: usize, filled: bool) {
-        if self.valid.is_none() && !filled {
+        if !filled || self.valid.is_some() {
+            self.push_counted(before, filled);
+        }
+    }
+    #[cold]
+    fn push_counted(&mut self, before: usize, filled: bool) {
+        if self.valid.is_none() {
             let mut valid = BooleanBufferBuilder::new(before + 1);
             valid.append_n(before, true);
             self.valid = Some(valid);
@@ -116,6 +125,32 @@ impl Filling {
             Kind::Real => Filling::Real(Vec::with_capacity(rows), Nulls::default()),
             Kind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
             Kind::Flag => Filling::Flag(BooleanBufferBuilder::new(rows), Nulls::default()),
+        }
+    }
+
+    /// Cells one after the other, the kind looked at once. Whether all fit.
+    fn extend<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) -> bool {
+        match self {
+            Filling::Integer(cells, nulls) => {
+                for value in values {
+                    match value {
+                        Value::Integer(value) if value <= i64::MAX as u64 => {
+                            nulls.push(cells.len(), true);
+                            cells.push(value as i64);
+                        }
+                        Value::Empty => {
+                            nulls.push(cells.len(), false);
+                            cells.push(0);
+                        }
+                        _ => return false,
+                    }
+                }
+                true
+            }
+            other => {
+                let mut values = values;
+                values.all(|value| other.push(&value))
+            }
         }
     }
 
@@ -198,15 +233,15 @@ impl Table {
             optional: column.optional,
         };
         let heads: Vec<Head<'_>> = declared.columns.iter().map(head).collect();
-        let mut filled = Vec::with_capacity(heads.len());
-        for column in declared.columns {
-            let mut filling = Filling::new(column.kind, rows.len());
-            for at in &rows {
-                if !filling.push(&(column.get)(context, *at)) {
+        let mut filled: Vec<Filling> =
+            declared.columns.iter().map(|column| Filling::new(column.kind, rows.len())).collect();
+        // Some rows at a time, so that they are still in the cache for the next column.
+        for rows in rows.chunks(ROWS_AT_A_TIME) {
+            for (column, filling) in declared.columns.iter().zip(&mut filled) {
+                if !filling.extend(rows.iter().map(|at| (column.get)(context, *at))) {
                     return Err(error::unexpected(format!("a value does not fit in column {}", column.name)));
                 }
             }
-            filled.push(filling);
         }
         Table::new(&heads, filled)
     }

@@ -66,7 +66,7 @@ macro_rules! flow_columns {
                 |c, at| c.meta.fct_kind.slowdown(flow(c, at)).into();
             status: Text, "", "finished; received (all bytes there, last acknowledgement not yet back); unfinished; not-started",
                 |c, at| text(flow(c, at).status.word());
-            workload: Text, "", "name of its workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload).into());
+            workload: Text, "", "name of its workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload));
             scheme: Text, "", "load balancer of the flow",
                 |c, at| name(&c.meta.load_balancers, flow(c, at).load_balancer.into());
             class: Text, "", "data class of the fabric", |c, at| name(&c.meta.classes, flow(c, at).class.into());
