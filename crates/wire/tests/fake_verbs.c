@@ -284,7 +284,7 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
         qp->rq_psn = a->rq_psn;
         qp->label = a->ah_attr.grh.flow_label;
     } else if (to == IBV_QPS_RTS && qp->state == IBV_QPS_RTR && mask == to_rts) {
-        must(a->timeout == 16 && a->retry_cnt == 7 && a->rnr_retry == 7 && a->max_rd_atomic == 1, "RTS");
+        must(a->timeout == 16 && a->retry_cnt == 6 && a->rnr_retry == 7 && a->max_rd_atomic == 1, "RTS");
         qp->sq_psn = a->sq_psn;
     } else if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS && mask == IBV_QP_STATE) {
         must(qp->outstanding == 0, "drained with work outstanding");

@@ -5,7 +5,8 @@
 use anabranch_lb::registry::HostParameters;
 use anabranch_wire::{
     chunks::ChunkSettings,
-    verbs::{Served, VerbsSent, VerbsSettings, send, serve},
+    transfer::{Conductor, Progress},
+    verbs::{Served, VerbsSent, VerbsSettings, perform, send, serve},
 };
 use std::{
     env,
@@ -108,6 +109,62 @@ fn bytes_go_over_queue_pairs() {
             assert_eq!(sent.counters.chunks, bytes.div_ceil(250_000), "{scheme}");
             assert_eq!((sent.counters.queues, sent.counters.relabelled, sent.counters.failed), (8, 0, 0), "{scheme}");
         }
+    });
+}
+
+/// Lets each round begin when it has been asked three times, and keeps what it was told.
+#[derive(Default)]
+struct Counting {
+    asked: u32,
+    over: Vec<u32>,
+    made: Vec<u64>,
+}
+
+impl Conductor for Counting {
+    fn may_begin(&mut self, round: u32) -> bool {
+        assert_eq!(round as usize, self.over.len(), "a round before the one before it is over");
+        self.asked += 1;
+        self.asked.is_multiple_of(3)
+    }
+    fn is_over(&mut self, round: u32) {
+        self.over.push(round);
+    }
+    fn fill(&mut self, round: usize, bytes: &mut [u8]) {
+        self.made.resize(self.made.len().max(round + 1), 0);
+        self.made[round] += bytes.len() as u64;
+        bytes.fill(round as u8 + 1);
+    }
+    fn goes_on(&mut self, _: &Progress) -> bool {
+        true
+    }
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn rounds_wait_for_their_barriers() {
+    with_library("rounds_wait_for_their_barriers", "", || {
+        let (listens, listening) = mpsc::channel();
+        // One without bytes, and one of more than a message (16 chunks of 250 kB).
+        let rounds = [1_000_000, 0, 5_000_000, 250_001];
+        let mut counting = Counting::default();
+        let sent = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut look = |served: Option<&Served>| {
+                    served.is_none_or(|served| served.outcome.as_ref().is_ok_and(|(ours, theirs, _)| ours == theirs))
+                };
+                let at = "127.0.0.1:0".parse().unwrap();
+                serve(at, &settings(), true, &mut |at, _| listens.send(at).unwrap(), &mut look).unwrap();
+            });
+            let mut chunks = ChunkSettings::new(HostParameters::named("hopper").unwrap());
+            (chunks.chunk, chunks.rtt_floor) = (250_000, anabranch_units::Time::from_us(300));
+            perform(listening.recv().unwrap(), &rounds, &settings(), chunks, &mut counting).unwrap()
+        });
+        assert_eq!((sent.rounds.len(), sent.summary.bytes), (4, 6_250_001));
+        assert_eq!((counting.over, counting.asked), (vec![0, 1, 2, 3], 12));
+        counting.made.resize(4, 0);
+        assert_eq!(counting.made, rounds);
+        // 40 ns a byte, twenty chunks one after the other.
+        assert!(sent.rounds[2].as_seconds() > 5_000_000.0 * 40e-9, "{:?}", sent.rounds);
     });
 }
 

@@ -141,6 +141,18 @@ impl<P: ChunkPath> ChunkDriver<P> {
         may
     }
 
+    /// What is sent from now on is another flow to the scheme, which forgets the paths of the one before and keeps what was
+    /// measured and the queues. False, and nothing happens, where the stream is not open yet or messages of it are under way.
+    pub fn renew(&mut self, stream: u32) -> bool {
+        let at = stream as usize;
+        let Some(stream) = self.streams.get_mut(at) else { return false };
+        let Some(measured) = stream.measured.filter(|_| stream.waiting() == 0) else { return false };
+        stream.renew();
+        self.balancer.close(measured.slot);
+        self.open_flow(at, measured.probe, measured.chunk, measured.base);
+        true
+    }
+
     /// Messages of a stream that are not whole at the receiver.
     pub fn waiting(&self, stream: u32) -> usize {
         self.streams.get(stream as usize).map_or(0, Stream::waiting)
@@ -208,8 +220,11 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.counters.failed += u64::from(took.is_none());
         match flight.what {
             Posted::Calibration { label, whole, first } => stream.calibration.heard(first, label, whole, took),
-            Posted::Probe { tag } => {
-                if let (Some(measured), Some(took)) = (stream.measured, took) {
+            Posted::Probe { tag, flow } => {
+                // What a flow has asked is nothing to the one after it.
+                if flow == stream.flow
+                    && let (Some(measured), Some(took)) = (stream.measured, took)
+                {
                     // A chunk over this path would take as many times its base as the probe did.
                     let times = u128::from(took.ps()) * u128::from(measured.chunk.ps());
                     let rtt = Time::from_ps((times / u128::from(measured.probe.ps().max(1))) as u64);
@@ -307,17 +322,25 @@ impl<P: ChunkPath> ChunkDriver<P> {
 
     /// The peer has been measured: the scheme learns of the stream.
     fn start(&mut self, at: usize, probe: Time, base: Time, noise: Time) {
-        let stream = &mut self.streams[at];
-        let (chunk, now) = (u64::from(self.settings.chunk), self.path.now());
+        let chunk = u64::from(self.settings.chunk);
         // The time of the bytes alone: what chunks under way on one path wait for each other is no congestion.
         let probe_bytes = u64::from(self.settings.probe).min(chunk.saturating_sub(1));
         let line = u128::from(base.saturating_sub(probe).ps()) * u128::from(chunk) / u128::from(chunk - probe_bytes);
         let waiting = Time::from_ps(line as u64) * u64::from(self.settings.window.max(1) - 1);
         let base_rtt = base + noise + waiting;
+        self.open_flow(at, probe + noise, base_rtt, base);
+        self.events.push_back(ChunkEvent::Open { stream: at as u32, base, probe, noise });
+    }
+
+    /// The scheme learns of a flow whose probes and chunks take so long where nothing is in their way; `base` is that of a chunk
+    /// alone.
+    fn open_flow(&mut self, at: usize, probe: Time, base_rtt: Time, base: Time) {
+        let (stream, chunk) = (&self.streams[at], u64::from(self.settings.chunk));
         let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
         let uplinks = [self.settings.labels.len() as u32];
+        let which = u64::from(stream.peer) << 32 | at as u64;
         let info = FlowInfo {
-            key: Draws::keyed(self.settings.seed, u64::from(stream.peer) << 32 | at as u64, "chunks").bits(),
+            key: Draws::keyed(self.settings.seed, which, "chunks").bits().wrapping_add(stream.flow),
             src: 0,
             dst: stream.peer.wrapping_add(1),
             size: chunk.saturating_mul(STREAM_CHUNKS),
@@ -329,15 +352,15 @@ impl<P: ChunkPath> ChunkDriver<P> {
             early_packets: u64::MAX,
             paths: PathSpace { uplinks: &uplinks, ..PathSpace::default() },
         };
-        let slot = self.balancer.open(now, &info);
-        stream.measured = Some(Measured { slot, probe: probe + noise, chunk: base_rtt });
-        self.events.push_back(ChunkEvent::Open { stream: at as u32, base, probe, noise });
+        let slot = self.balancer.open(self.path.now(), &info);
+        self.streams[at].measured = Some(Measured { slot, probe, chunk: base_rtt, base });
     }
 
     fn send_probes(&mut self, at: usize) -> Result<(), WireError> {
         for _ in 0..self.streams[at].probes.len() {
             let stream = &mut self.streams[at];
             let Some(probe) = stream.probes.pop_front() else { break };
+            let flow = stream.flow;
             let labels = &self.settings.labels;
             let (label, in_use) =
                 (stream::label(labels, probe.tag), stream.last_tag.map(|tag| stream::label(labels, tag)));
@@ -346,7 +369,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
             let chunk =
                 Chunk { number: 0, from: 0, to: self.settings.probe_to, bytes: self.settings.probe, notice: None };
             match queue {
-                Some(queue) if self.post(at, queue, chunk, Posted::Probe { tag: probe.tag }) => {
+                Some(queue) if self.post(at, queue, chunk, Posted::Probe { tag: probe.tag, flow }) => {
                     self.counters.probes += 1
                 }
                 _ => self.streams[at].probes.push_back(probe),

@@ -15,6 +15,8 @@ pub(super) enum Posted {
     },
     Probe {
         tag: Tag,
+        /// The flow that asked.
+        flow: u64,
     },
     /// Before anything else: the base round trip is measured.
     Calibration {
@@ -116,6 +118,8 @@ pub(super) struct Measured {
     /// The round trips of a probe and of a whole chunk that the scheme takes for uncongested, noise included.
     pub(super) probe: Time,
     pub(super) chunk: Time,
+    /// That of a whole chunk alone.
+    pub(super) base: Time,
 }
 
 /// A stream.
@@ -128,6 +132,8 @@ pub(super) struct Stream {
     pub(super) asked: usize,
     pub(super) measured: Option<Measured>,
     pub(super) lost: bool,
+    /// Which flow it is to the scheme: one after the other.
+    pub(super) flow: u64,
     /// Messages of which chunks have still to be made, and how many have.
     pub(super) messages: VecDeque<(Message, u64)>,
     /// Chunks of messages that have not arrived.
@@ -159,6 +165,7 @@ impl Stream {
             asked: 0,
             measured: None,
             lost: false,
+            flow: 0,
             messages: VecDeque::new(),
             missing: BTreeMap::new(),
             wanted: BTreeMap::new(),
@@ -177,6 +184,13 @@ impl Stream {
     pub(super) fn append(&mut self, message: Message, count: u64) {
         self.missing.insert(message.number, count);
         self.messages.push_back((message, 0));
+    }
+
+    /// Another flow begins, where nothing of this one is left.
+    pub(super) fn renew(&mut self) {
+        (self.flow, self.next_psn) = (self.flow + 1, 0);
+        (self.last_tag, self.hold_until, self.waits) = (None, Time::ZERO, false);
+        self.probes.clear();
     }
 
     /// The chunk to be sent next: one to be sent again, or the next new one. It stays until [`Stream::taken`].

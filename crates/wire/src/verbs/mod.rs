@@ -13,7 +13,7 @@ mod serve;
 mod sys;
 
 pub use path::VerbsPath;
-pub use send::{VerbsSent, send};
+pub use send::{VerbsSent, perform, send};
 pub use serve::{Served, serve};
 
 use crate::{Label, WireError};
@@ -31,21 +31,21 @@ pub struct VerbsSettings {
     pub depth: u32,
     /// How long hardware waits for an acknowledgement: 4.096 us times two to the power of this, 31 at most.
     pub timeout: u8,
-    /// How often hardware sends again before it gives up, 7 at most.
+    /// How often hardware sends again before it gives up, 7 at most; Soft-RoCE takes 7 for "for ever".
     pub retries: u8,
     /// How long the other end may say nothing when it is asked.
     pub give_up: Duration,
 }
 
 impl Default for VerbsSettings {
-    /// The only device, sixteen chunks per queue pair, 268 ms seven times over.
+    /// The only device, sixteen chunks per queue pair, 268 ms, and that again for each of six repetitions.
     fn default() -> Self {
         VerbsSettings {
             device: None,
             gid_index: None,
             depth: 16,
             timeout: 16,
-            retries: 7,
+            retries: 6,
             give_up: Duration::from_secs(10),
         }
     }

@@ -1,13 +1,16 @@
-//! The sender of a transfer over verbs.
+//! The sender of transfers over verbs: rounds of bytes to one receiver, of which [`send`] has one.
 
 use super::{VerbsPath, VerbsSettings, control::Frame};
 use crate::{
     Label, WireError,
     chunks::{ChunkCounters, ChunkDriver, ChunkEvent, ChunkPath, ChunkSettings, Message},
-    transfer::{Summary, TransferError},
+    transfer::{Conductor, Progress, Summary, TransferError},
 };
 use anabranch_units::Time;
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::SocketAddr,
+};
 
 /// Chunks of a message.
 const CHUNKS: u64 = 16;
@@ -17,6 +20,8 @@ const SLOTS: u64 = 2;
 const PIECE: usize = 1 << 16;
 /// How long nothing need happen before somebody looks whether to go on.
 const LOOK: Time = Time::from_us(100_000);
+/// The same while a round waits for others.
+const BARRIER_LOOK: Time = Time::from_us(200);
 
 /// How a transfer over verbs went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub struct VerbsSent {
     pub summary: Summary,
     /// From the first chunk to the receiver's word that it has all.
     pub took: Time,
+    /// Each round from its beginning to the hardware's word that its last chunk has arrived.
+    pub rounds: Vec<Time>,
     /// Shortest round trip of a whole chunk before anything was sent.
     pub base: Time,
     /// Shortest round trip of a probe.
@@ -41,26 +48,41 @@ pub struct VerbsSent {
     pub longest_pause: Time,
 }
 
-/// Bytes on their way into messages.
+/// Bytes on their way into messages, round by round.
 struct Making<'a> {
-    total: u64,
-    fill: &'a mut dyn FnMut(&mut [u8]),
-    hasher: crc32fast::Hasher,
+    /// Of each round.
+    rounds: &'a [u64],
+    round: usize,
+    /// Of the round, and of the message that is being made.
     made: u64,
-    /// Of the message that is being made.
     done: u64,
     number: u64,
+    hasher: crc32fast::Hasher,
     piece: Vec<u8>,
 }
 
 impl Making<'_> {
-    /// Makes a piece of the next message; returns that where it is whole.
-    fn step(&mut self, path: &mut VerbsPath, most: u64) -> Option<Message> {
+    fn is_over(&self) -> bool {
+        self.round == self.rounds.len()
+    }
+
+    /// Makes a piece of the next message; returns that, and its round, where it is whole.
+    fn step(
+        &mut self,
+        path: &mut VerbsPath,
+        most: u64,
+        conductor: &mut dyn Conductor,
+    ) -> Option<(usize, Message)> {
+        let bytes = *self.rounds.get(self.round)?;
+        if bytes == 0 {
+            self.round += 1;
+            return None;
+        }
         let from = self.number % SLOTS * most;
-        let whole = (self.total - (self.made - self.done)).min(most);
+        let whole = (bytes - (self.made - self.done)).min(most);
         let size = (whole - self.done).min(PIECE as u64) as usize;
         let piece = &mut self.piece[..size];
-        (self.fill)(piece);
+        conductor.fill(self.round, piece);
         self.hasher.update(piece);
         path.fill(from + self.done, piece);
         self.made += size as u64;
@@ -68,15 +90,254 @@ impl Making<'_> {
         if self.done < whole {
             return None;
         }
-        let message = Message { number: self.number, from, to: from, bytes: whole };
+        let made = (self.round, Message { number: self.number, from, to: from, bytes: whole });
         self.number += 1;
         self.done = 0;
-        Some(message)
+        if self.made == bytes {
+            (self.round, self.made) = (self.round + 1, 0);
+        }
+        Some(made)
     }
 }
 
 fn lost(at: SocketAddr, error: &WireError) -> TransferError {
     TransferError::Lost { at, why: format!("is lost: {error}") }
+}
+
+/// Rounds of bytes at work.
+struct Performance<'a> {
+    to: SocketAddr,
+    driver: ChunkDriver<VerbsPath>,
+    stream: u32,
+    chunk: u32,
+    /// Bytes of the longest message.
+    most: u64,
+    making: Making<'a>,
+    /// Messages that are made and wait for their round.
+    ready: VecDeque<(usize, Message)>,
+    /// Messages that the receiver has not taken yet.
+    messages: BTreeMap<u64, Message>,
+    /// Bytes of each round that hardware has not delivered.
+    left: Vec<u64>,
+    /// When the round that is under way began, and how long those before it took.
+    began: Option<Time>,
+    rounds: Vec<Time>,
+    /// When the path was measured, and how that went.
+    opened: Option<(Time, Time, Time, Time)>,
+    taken: u64,
+    total: u64,
+    ended: bool,
+}
+
+impl Performance<'_> {
+    /// Whether there is room for one more message.
+    fn makes(&self) -> bool {
+        !self.making.is_over() && (self.messages.len() as u64) < SLOTS
+    }
+
+    fn make(&mut self, conductor: &mut dyn Conductor) {
+        if let Some((round, message)) = self.making.step(self.driver.path(), self.most, conductor) {
+            self.ready.push_back((round, message));
+            self.messages.insert(message.number, message);
+        }
+    }
+
+    fn hear(&mut self, now: Time) -> Result<(), TransferError> {
+        while let Some(event) = self.driver.poll_event() {
+            match event {
+                ChunkEvent::Open { base, probe, noise, .. } => self.opened = Some((now, base, probe, noise)),
+                ChunkEvent::Sent { message, .. } => {
+                    let Some(Message { number, to: at, bytes, .. }) = self.messages.get(&message).copied() else {
+                        continue;
+                    };
+                    let chunks = self.messages[&message].chunks(self.chunk);
+                    if let Some(left) = self.left.get_mut(self.rounds.len()) {
+                        *left -= bytes;
+                    }
+                    let frame = Frame::Message { number, at, bytes, chunks };
+                    self.driver.path().control(0)?.send(&frame).map_err(|error| lost(self.to, &error))?;
+                }
+                ChunkEvent::Lost { .. } => {
+                    let why = self.driver.path().last_error().unwrap_or("no path leads there").to_string();
+                    return Err(TransferError::Lost { at: self.to, why: format!("cannot be reached: {why}") });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the round that is through, begins the next that may begin; whether there is something new for the driver.
+    fn turn(&mut self, now: Time, conductor: &mut dyn Conductor) -> bool {
+        if self.opened.is_none() {
+            return false;
+        }
+        while let Some(left) = self.left.get(self.rounds.len()) {
+            let round = self.rounds.len();
+            match self.began {
+                None if conductor.may_begin(round as u32) => {
+                    if round > 0 {
+                        self.driver.renew(self.stream);
+                    }
+                    // Whoever stood at a barrier has not looked at the clock since.
+                    self.began = Some(self.driver.path().now());
+                }
+                Some(began) if *left == 0 => {
+                    self.rounds.push(now.saturating_sub(began));
+                    self.began = None;
+                    conductor.is_over(round as u32);
+                    continue;
+                }
+                _ => {}
+            }
+            break;
+        }
+        let (round, mut some) = (self.rounds.len(), false);
+        while self.began.is_some()
+            && let Some((of, message)) = self.ready.front()
+            && *of == round
+        {
+            some |= self.driver.send(self.stream, *message);
+            self.ready.pop_front();
+        }
+        some
+    }
+
+    fn summary(&self) -> Summary {
+        Summary { bytes: self.total, checksum: self.making.hasher.clone().finalize() }
+    }
+
+    /// What the receiver says; its last word where that is there.
+    fn read(&mut self) -> Result<Option<Summary>, TransferError> {
+        let at = self.to;
+        while let Some(frame) = self.driver.path().control(0)?.poll().map_err(|error| lost(at, &error))? {
+            match frame {
+                Frame::Taken { number } => {
+                    self.taken += self.messages.remove(&number).map_or(0, |message| message.bytes);
+                }
+                Frame::Total(theirs) => {
+                    let ours = self.summary();
+                    if theirs != ours || !self.ended {
+                        return Err(TransferError::Differs { at, theirs, ours });
+                    }
+                    return Ok(Some(ours));
+                }
+                Frame::Refused => {
+                    return Err(TransferError::Lost { at, why: "refuses; its own output says why".into() });
+                }
+                other => {
+                    return Err(TransferError::Lost { at, why: format!("says {other:?} where nobody asked") });
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Sends rounds of so many bytes each to a receiver that serves. To the scheme each is a flow of its own; one begins when the one
+/// before has arrived and the conductor, who also makes the bytes, lets it. `chunks` are told where memory lies and to the scheme.
+///
+/// # Errors
+/// [`TransferError`].
+pub fn perform(
+    to: SocketAddr,
+    rounds: &[u64],
+    verbs: &VerbsSettings,
+    mut chunks: ChunkSettings,
+    conductor: &mut dyn Conductor,
+) -> Result<VerbsSent, TransferError> {
+    let most = CHUNKS * u64::from(chunks.chunk);
+    chunks.probe_to = SLOTS * most;
+    chunks.most_queues = chunks.most_queues.min(super::MOST_QUEUES);
+    chunks.tell_scheme().map_err(|error| WireError::Verbs(error.to_string()))?;
+    let memory = chunks.probe_to + u64::from(chunks.probe);
+    let path = VerbsPath::connect(to, memory, verbs.clone(), chunks.seed)?;
+    let hasher = crc32fast::Hasher::new();
+    let making = Making { rounds, round: 0, made: 0, done: 0, number: 0, hasher, piece: vec![0; PIECE] };
+    let mut driver = ChunkDriver::new(path, chunks.clone());
+    let stream = driver.open(0);
+    let mut at_work = Performance {
+        to,
+        driver,
+        stream,
+        chunk: chunks.chunk,
+        most,
+        making,
+        ready: VecDeque::new(),
+        messages: BTreeMap::new(),
+        left: rounds.to_vec(),
+        began: None,
+        rounds: Vec::new(),
+        opened: None,
+        taken: 0,
+        total: rounds.iter().sum(),
+        ended: false,
+    };
+    // Whatever can be made beforehand disturbs no measurement.
+    while at_work.makes() {
+        at_work.make(conductor);
+    }
+    let (mut looked, mut longest_pause, mut last) = (Time::ZERO, Time::ZERO, at_work.driver.path().now());
+    loop {
+        let next = at_work.driver.work().map_err(|error| lost(to, &error))?;
+        let now = at_work.driver.path().now();
+        longest_pause = longest_pause.max(now.saturating_sub(last));
+        at_work.hear(now)?;
+        let handed = at_work.turn(now, conductor);
+        if let Some(summary) = at_work.read()? {
+            let (began, base, probe, noise) = at_work.opened.unwrap_or((now, Time::ZERO, Time::ZERO, Time::ZERO));
+            let driver = &mut at_work.driver;
+            return Ok(VerbsSent {
+                summary,
+                took: now.saturating_sub(began),
+                rounds: at_work.rounds,
+                base,
+                probe,
+                noise,
+                counters: driver.counters(),
+                by_label: driver.by_label().collect(),
+                last_error: driver.path().last_error().map(str::to_string),
+                longest_pause,
+            });
+        }
+        let makes = at_work.makes();
+        if makes {
+            at_work.make(conductor);
+        }
+        if at_work.rounds.len() == rounds.len() && at_work.taken == at_work.total && !at_work.ended {
+            at_work.ended = true;
+            let frame = Frame::Total(at_work.summary());
+            at_work.driver.path().control(0)?.send(&frame).map_err(|error| lost(to, &error))?;
+        }
+        if now.saturating_sub(looked) >= LOOK {
+            looked = now;
+            let (acknowledged, done) = (at_work.taken, at_work.ended);
+            let over = at_work.rounds.len() as u32;
+            if !conductor.goes_on(&Progress { now, acknowledged, rounds: over, done, served: 0 }) {
+                return Err(TransferError::Interrupted);
+            }
+        }
+        last = at_work.driver.path().now();
+        if !makes && !handed {
+            let waits = at_work.opened.is_some() && at_work.began.is_none() && at_work.rounds.len() < rounds.len();
+            let until = last + if waits { BARRIER_LOOK } else { LOOK };
+            at_work.driver.wait(next.unwrap_or(until).min(until))?;
+            last = at_work.driver.path().now().max(last);
+        }
+    }
+}
+
+struct Sending<'a> {
+    fill: &'a mut dyn FnMut(&mut [u8]),
+    look: &'a mut dyn FnMut(Time, u64) -> bool,
+}
+
+impl Conductor for Sending<'_> {
+    fn fill(&mut self, _round: usize, bytes: &mut [u8]) {
+        (self.fill)(bytes);
+    }
+    fn goes_on(&mut self, progress: &Progress) -> bool {
+        (self.look)(progress.now, progress.acknowledged)
+    }
 }
 
 /// Sends `total` bytes that `fill` makes to a receiver that serves. `chunks` are told where memory lies and to the scheme;
@@ -88,102 +349,9 @@ pub fn send(
     to: SocketAddr,
     total: u64,
     verbs: &VerbsSettings,
-    mut chunks: ChunkSettings,
+    chunks: ChunkSettings,
     fill: &mut dyn FnMut(&mut [u8]),
     look: &mut dyn FnMut(Time, u64) -> bool,
 ) -> Result<VerbsSent, TransferError> {
-    let most = CHUNKS * u64::from(chunks.chunk);
-    chunks.probe_to = SLOTS * most;
-    chunks.most_queues = chunks.most_queues.min(super::MOST_QUEUES);
-    chunks.tell_scheme().map_err(|error| WireError::Verbs(error.to_string()))?;
-    let memory = chunks.probe_to + u64::from(chunks.probe);
-    let mut path = VerbsPath::connect(to, memory, verbs.clone(), chunks.seed)?;
-    let mut making =
-        Making { total, fill, hasher: crc32fast::Hasher::new(), made: 0, done: 0, number: 0, piece: vec![0; PIECE] };
-    // Whatever can be made beforehand disturbs no measurement.
-    let mut first = Vec::new();
-    while making.made < total && (first.len() as u64) < SLOTS {
-        first.extend(making.step(&mut path, most));
-    }
-    let mut driver = ChunkDriver::new(path, chunks.clone());
-    let stream = driver.open(0);
-    let mut messages: BTreeMap<u64, Message> = BTreeMap::new();
-    for message in first {
-        driver.send(stream, message);
-        messages.insert(message.number, message);
-    }
-    let (mut taken, mut ended, mut looked) = (0, false, Time::ZERO);
-    let mut opened: Option<(Time, Time, Time, Time)> = None;
-    let (mut longest_pause, mut last) = (Time::ZERO, driver.path().now());
-    loop {
-        let next = driver.work().map_err(|error| lost(to, &error))?;
-        let now = driver.path().now();
-        longest_pause = longest_pause.max(now.saturating_sub(last));
-        while let Some(event) = driver.poll_event() {
-            match event {
-                ChunkEvent::Open { base, probe, noise, .. } => opened = Some((now, base, probe, noise)),
-                ChunkEvent::Sent { message, .. } => {
-                    let Some(Message { number, to: at, bytes, .. }) = messages.get(&message).copied() else { continue };
-                    let count = messages[&message].chunks(chunks.chunk);
-                    let frame = Frame::Message { number, at, bytes, chunks: count };
-                    driver.path().control(0)?.send(&frame).map_err(|error| lost(to, &error))?;
-                }
-                ChunkEvent::Lost { .. } => {
-                    let why = driver.path().last_error().unwrap_or("no path leads there").to_string();
-                    return Err(TransferError::Lost { at: to, why: format!("cannot be reached: {why}") });
-                }
-            }
-        }
-        while let Some(frame) = driver.path().control(0)?.poll().map_err(|error| lost(to, &error))? {
-            match frame {
-                Frame::Taken { number } => taken += messages.remove(&number).map_or(0, |message| message.bytes),
-                Frame::Total(theirs) => {
-                    let ours = Summary { bytes: total, checksum: making.hasher.clone().finalize() };
-                    if theirs != ours || !ended {
-                        return Err(TransferError::Differs { at: to, theirs, ours });
-                    }
-                    let (began, base, probe, noise) = opened.unwrap_or((now, Time::ZERO, Time::ZERO, Time::ZERO));
-                    return Ok(VerbsSent {
-                        summary: ours,
-                        took: now.saturating_sub(began),
-                        base,
-                        probe,
-                        noise,
-                        counters: driver.counters(),
-                        by_label: driver.by_label().collect(),
-                        last_error: driver.path().last_error().map(str::to_string),
-                        longest_pause,
-                    });
-                }
-                Frame::Refused => {
-                    let why = "refuses; its own output says why".into();
-                    return Err(TransferError::Lost { at: to, why });
-                }
-                other => {
-                    return Err(TransferError::Lost { at: to, why: format!("says {other:?} where nobody asked") });
-                }
-            }
-        }
-        let making_more = making.made < total && (messages.len() as u64) < SLOTS;
-        if making_more && let Some(message) = making.step(driver.path(), most) {
-            driver.send(stream, message);
-            messages.insert(message.number, message);
-        }
-        if opened.is_some() && taken == total && !ended {
-            ended = true;
-            let summary = Summary { bytes: total, checksum: making.hasher.clone().finalize() };
-            driver.path().control(0)?.send(&Frame::Total(summary)).map_err(|error| lost(to, &error))?;
-        }
-        if now.saturating_sub(looked) >= LOOK {
-            looked = now;
-            if !look(now, taken) {
-                return Err(TransferError::Interrupted);
-            }
-        }
-        last = driver.path().now();
-        if !making_more {
-            driver.wait(next.unwrap_or(now + LOOK).min(now + LOOK))?;
-            last = driver.path().now().max(last);
-        }
-    }
+    perform(to, &[total], verbs, chunks, &mut Sending { fill, look })
 }
