@@ -448,10 +448,10 @@ pub(crate) struct WireOptions {
     /// Overrides a key of it, for example wire.labels=16 or transport.congestion_control=nscc
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Short for --set wire.datapath=NAME: udp, or verbs
+    /// Short for --set wire.datapath=NAME: udp, verbs or uc
     #[arg(long, value_name = "NAME")]
     pub(crate) datapath: Option<String>,
-    /// The RDMA device of the datapath verbs [default: the only one]
+    /// The RDMA device of the datapaths verbs and uc [default: the only one]
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
     /// How the answer is printed

@@ -27,6 +27,8 @@ choices! {
         Udp = "udp",
         /// RC queue pairs of an RDMA device, one per label, which carry whole chunks.
         Verbs = "verbs",
+        /// UC queue pairs of an RDMA device, one per label, whose messages are packets.
+        Uc = "uc",
     }
 }
 
@@ -142,6 +144,11 @@ impl WireParameters {
         }
     }
 
+    /// Bytes of a packet on the wire besides our own header and payload, which pacing and windows count.
+    pub fn overhead(&self) -> u64 {
+        if self.datapath == DatapathKind::Uc { verbs::UC_OVERHEAD } else { OVERHEAD }
+    }
+
     /// Payload bytes of a full packet where the transport's are these.
     ///
     /// # Errors
@@ -165,7 +172,7 @@ impl WireParameters {
     /// Where packets would be too large.
     pub fn transport(&self, transport: &TransportParameters) -> Result<TransportParameters, SetError> {
         let payload = Bytes(self.payload_of(transport)?);
-        let header = Bytes(header::DATA_HEADER as u64 + OVERHEAD);
+        let header = Bytes(header::DATA_HEADER as u64 + self.overhead());
         let mut ours = transport.clone();
         match &mut ours {
             TransportParameters::Uet(t) => {
@@ -213,14 +220,15 @@ impl WireParameters {
             seed,
             labels: self.labels,
             rate,
-            overhead: OVERHEAD,
+            overhead: self.overhead(),
             catch_up: self.catch_up,
             calibrations: self.calibrations,
             rtt_floor: self.rtt_floor,
             rtt_window: self.rtt_window,
             give_up: self.give_up,
             idle_timeout: self.idle_timeout,
-            ecn: self.ecn,
+            // An RDMA NIC keeps marks to itself.
+            ecn: self.ecn && self.datapath != DatapathKind::Uc,
             checksum: self.checksum,
             run_length: self.run_length,
             ..Settings::default()
@@ -278,6 +286,10 @@ mod tests {
         transport.parameters_mut().set("mtu", &Raw::Text("9000B".into())).unwrap();
         let error = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap_err().to_string();
         assert!(error.contains("transport.mtu = 9000B"), "{error}");
+        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 12 B base transport header, 4 B invariant CRC, 56 B of ours; nobody sees marks.
+        let uc = WireParameters { datapath: DatapathKind::Uc, ..wire.clone() };
+        let settings = uc.settings(&TransportParameters::named("uet").unwrap(), scheme(), Rate::gbps(25), 1).unwrap();
+        assert_eq!((settings.transport.header(), settings.overhead, settings.ecn), (114, 58, false));
         let small = WireParameters { payload: Auto::Value(Bytes(1400)), rate: Auto::Value(Rate::gbps(1)), ..wire };
         let settings = small.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (1400, Rate::gbps(1)));

@@ -1,6 +1,6 @@
 // A libibverbs of one process: queue pairs between whoever has loaded it, with a rate per flow label. Built against the real
 // header, so that it holds our bindings to its layout. One label turns slow or dead under way (FAKE_FAULT=slow, dead): the one
-// that carries a write when FAULT_AT bytes have gone.
+// that carries a write when FAULT_AT bytes have gone. FAKE_FAULT=lossy loses every LOSTth message of unreliable queue pairs.
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -20,6 +20,8 @@
 #define NS_PER_BYTE 40
 #define DELAY 50000
 #define GIVE_UP 100000000
+#define LOST 53
+#define RECEIVES 256
 
 static void must(int holds, const char *what) {
     if (!holds) {
@@ -29,7 +31,9 @@ static void must(int holds, const char *what) {
 }
 
 struct cq { struct ibv_cq cq; struct ibv_wc wc[ENTRIES]; unsigned head, tail; int armed; };
-struct qp { struct ibv_qp qp; int state, receives, outstanding; uint32_t dest, rq_psn, sq_psn, label; };
+struct receive { uint64_t number; struct ibv_sge sge; };
+// Receives of a reliable queue pair have no memory and are counted; those of an unreliable one wait in order.
+struct qp { struct ibv_qp qp; int state, receives, outstanding; uint32_t dest, rq_psn, sq_psn, label; struct receive ready[RECEIVES]; unsigned first; };
 struct post { int used; struct qp *qp; struct ibv_send_wr wr; struct ibv_sge sge; uint64_t due; int dead; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,6 +59,30 @@ static void tell(struct ibv_cq *to, struct ibv_wc wc) {
         cq->armed = 0;
         must(write(to->channel->fd, &one, 8) == 8, "an event");
     }
+}
+
+// A message arrives: where a receive is ready that it fits into.
+static void arrive_message(struct post *p) {
+    static unsigned sent;
+    const char *fault = getenv("FAKE_FAULT");
+    struct qp *at = p->qp->dest < QPS ? qps[p->qp->dest] : NULL;
+    if (!at || at->state < IBV_QPS_RTR || at->state == IBV_QPS_ERR || at->dest != p->qp->qp.qp_num || at->rq_psn != p->qp->sq_psn)
+        return;
+    if (!at->receives || (fault && !strcmp(fault, "lossy") && ++sent % LOST == 0)) return;
+    struct receive *r = &at->ready[at->first];
+    must(p->sge.length <= r->sge.length, "a message longer than its receive");
+    at->first = (at->first + 1) % RECEIVES;
+    at->receives--;
+    memcpy((void *)r->sge.addr, (void *)p->sge.addr, p->sge.length);
+    tell(at->qp.recv_cq, (struct ibv_wc){.wr_id = r->number, .opcode = IBV_WC_RECV, .byte_len = p->sge.length, .qp_num = at->qp.qp_num});
+}
+
+// Memory that a device may use: registered with this key in the same protection domain.
+static void owned(struct qp *qp, struct ibv_sge *sge) {
+    struct ibv_mr *mr = NULL;
+    for (int i = 0; i < QPS; i++)
+        if (mrs[i] && mrs[i]->lkey == sge->lkey) mr = mrs[i];
+    must(mr && mr->pd == qp->qp.pd && sge->addr >= (uint64_t)mr->addr && sge->addr + sge->length <= (uint64_t)mr->addr + mr->length, "memory that is not registered");
 }
 
 // A write arrives: into registered memory alone, at a connected queue pair, using up a receive where it has a notice.
@@ -87,13 +115,15 @@ static void *wire(void *unused) {
                 if (posts[i].used && posts[i].due <= now() && (!p || posts[i].due < p->due)) p = &posts[i];
             if (!p) break;
             struct qp *qp = p->qp;
-            int flushed = qp->state == IBV_QPS_ERR, done = !flushed && !p->dead && arrive(p);
+            int flushed = qp->state == IBV_QPS_ERR, unreliable = qp->qp.qp_type == IBV_QPT_UC;
+            if (unreliable && !flushed && !p->dead) arrive_message(p);
+            int done = !flushed && (unreliable || (!p->dead && arrive(p)));
             if (!done) qp->state = IBV_QPS_ERR;
             int status = done ? IBV_WC_SUCCESS : flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
             qp->outstanding--;
             p->used = 0;
             tell(qp->qp.send_cq, (struct ibv_wc){.wr_id = p->wr.wr_id, .status = status,
-                 .opcode = done ? IBV_WC_RDMA_WRITE : 0x55, .qp_num = qp->qp.qp_num});
+                 .opcode = !done ? 0x55 : unreliable ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, .qp_num = qp->qp.qp_num});
             if (!done)
                 for (int i = 0; i < POSTS; i++)
                     if (posts[i].used && posts[i].qp == qp) posts[i].due = now();
@@ -108,12 +138,15 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
     const char *fault = getenv("FAKE_FAULT");
     pthread_mutex_lock(&lock);
     must(wr->next == NULL && wr->num_sge == 1 && wr->send_flags == IBV_SEND_SIGNALED, "a write is not as it should be");
+    must((wr->opcode == IBV_WR_SEND) == (q->qp_type == IBV_QPT_UC), "an operation of another service");
+    owned(qp, wr->sg_list);
     must(qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_ERR, "a write before the queue pair is ready");
     int at = 0;
     while (at < POSTS && posts[at].used) at++;
     must(at < POSTS, "too many writes");
     gone += wr->sg_list->length;
-    if (gone > FAULT_AT && !faulty && fault && *fault && wr->sg_list->length > 50000) faulty = qp->label;
+    int data = wr->sg_list->length > (q->qp_type == IBV_QPT_UC ? 900 : 50000), strikes = fault && (*fault == 's' || *fault == 'd');
+    if (gone > FAULT_AT && !faulty && strikes && data) faulty = qp->label;
     int struck = faulty && qp->label == faulty, dead = struck && fault[0] == 'd';
     uint64_t took = wr->sg_list->length * NS_PER_BYTE * (struck ? 20 : 1), start = now();
     if (start < free_at[qp->label]) start = free_at[qp->label];
@@ -128,9 +161,14 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
 static int post_recv(struct ibv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad) {
     pthread_mutex_lock(&lock);
     struct qp *qp = (struct qp *)q;
-    must(wr->num_sge == 0 && wr->next == NULL && wr->wr_id == 0, "a receive is not as it should be");
+    int unreliable = q->qp_type == IBV_QPT_UC;
+    must(wr->num_sge == unreliable && wr->next == NULL && (wr->wr_id == 0) == !unreliable, "a receive is not as it should be");
     must(qp->state != IBV_QPS_RESET, "a receive before INIT");
-    int full = qp->receives >= 64;
+    int full = qp->receives >= (unreliable ? RECEIVES : 64);
+    if (unreliable && !full) {
+        owned(qp, wr->sg_list);
+        qp->ready[(qp->first + qp->receives) % RECEIVES] = (struct receive){wr->wr_id, *wr->sg_list};
+    }
     if (!full) qp->receives++;
     *bad = full ? wr : NULL;
     pthread_mutex_unlock(&lock);
@@ -199,7 +237,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *c) {
 int ibv_dealloc_pd(struct ibv_pd *pd) { free(pd); return 0; }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t bytes, int access) {
-    must(access == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), "access");
+    must(access == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) || access == IBV_ACCESS_LOCAL_WRITE, "access");
     struct ibv_mr *mr = calloc(1, sizeof *mr);
     *mr = (struct ibv_mr){pd->context, pd, at, bytes, 0, 0, 0};
     pthread_mutex_lock(&lock);
@@ -244,9 +282,9 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events) { must(cq && events == 1, "acknowledged events"); }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) {
-    must(attr->qp_type == IBV_QPT_RC && attr->cap.max_send_sge == 1 && !attr->srq && !attr->sq_sig_all, "a queue pair");
+    must((attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_UC) && attr->cap.max_send_sge == 1 && !attr->srq && !attr->sq_sig_all, "a queue pair");
     struct qp *qp = calloc(1, sizeof *qp);
-    qp->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .send_cq = attr->send_cq, .recv_cq = attr->recv_cq};
+    qp->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .send_cq = attr->send_cq, .recv_cq = attr->recv_cq, .qp_type = attr->qp_type};
     pthread_mutex_lock(&lock);
     qp->qp.qp_num = next_qp++;
     qps[qp->qp.qp_num] = qp;
@@ -270,6 +308,11 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
     int to_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     int to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     int to_rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+    int unreliable = q->qp_type == IBV_QPT_UC;
+    if (unreliable) {
+        to_rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+        to_rts = IBV_QP_STATE | IBV_QP_SQ_PSN;
+    }
     if (mask & IBV_QP_AV)
         must(a->ah_attr.is_global && a->ah_attr.port_num == 1 && a->ah_attr.grh.hop_limit == 64 && a->ah_attr.grh.dgid.raw[15] == 15 &&
              a->ah_attr.grh.flow_label > 0 && a->ah_attr.grh.flow_label < 1 << 20, "an address vector");
@@ -277,17 +320,18 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
         must(qp->outstanding == 0, "a reset with work outstanding");
         qp->receives = 0;
     } else if (to == IBV_QPS_INIT && qp->state == IBV_QPS_RESET && mask == to_init) {
-        must(a->port_num == 1 && a->qp_access_flags == IBV_ACCESS_REMOTE_WRITE, "INIT");
+        must(a->port_num == 1 && a->qp_access_flags == (unreliable ? 0 : IBV_ACCESS_REMOTE_WRITE), "INIT");
     } else if (to == IBV_QPS_RTR && qp->state == IBV_QPS_INIT && mask == to_rtr) {
-        must(a->path_mtu == IBV_MTU_1024 && a->min_rnr_timer == 12 && a->max_dest_rd_atomic == 1, "RTR");
+        must(a->path_mtu == IBV_MTU_1024 && (unreliable || (a->min_rnr_timer == 12 && a->max_dest_rd_atomic == 1)), "RTR");
         qp->dest = a->dest_qp_num;
         qp->rq_psn = a->rq_psn;
         qp->label = a->ah_attr.grh.flow_label;
     } else if (to == IBV_QPS_RTS && qp->state == IBV_QPS_RTR && mask == to_rts) {
-        must(a->timeout == 16 && a->retry_cnt == 6 && a->rnr_retry == 7 && a->max_rd_atomic == 1, "RTS");
+        must(unreliable || (a->timeout == 16 && a->retry_cnt == 6 && a->rnr_retry == 7 && a->max_rd_atomic == 1), "RTS");
         qp->sq_psn = a->sq_psn;
     } else if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS && mask == IBV_QP_STATE) {
         must(qp->outstanding == 0, "drained with work outstanding");
+        must(!getenv("FAKE_MLX5") || strcmp(getenv("FAKE_MLX5"), "can"), "drained, though the driver can do without");
     } else if (to == IBV_QPS_SQD && qp->state == IBV_QPS_SQD && mask == (IBV_QP_STATE | IBV_QP_AV)) {
         qp->label = a->ah_attr.grh.flow_label;
     } else if (!(to == IBV_QPS_RTS && qp->state == IBV_QPS_SQD && mask == IBV_QP_STATE)) {
@@ -296,6 +340,16 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
     if (!wrong) qp->state = to;
     pthread_mutex_unlock(&lock);
     return wrong;
+}
+
+// For fake_mlx5.c: another label for a connected queue pair.
+int fake_relabel(struct ibv_qp *q, uint32_t label) {
+    struct qp *qp = (struct qp *)q;
+    pthread_mutex_lock(&lock);
+    int ready = qp->state == IBV_QPS_RTS;
+    if (ready) qp->label = label;
+    pthread_mutex_unlock(&lock);
+    return ready ? 0 : EINVAL;
 }
 
 const char *ibv_wc_status_str(enum ibv_wc_status status) { return status == IBV_WC_RETRY_EXC_ERR ? "retries exceeded" : "another"; }

@@ -2,14 +2,20 @@
 //! bindings, the talk between the ends, queue pairs that are relabelled, slow and dead labels. Needs a C compiler and Debian's
 //! libibverbs-dev.
 
+use anabranch_endpoint::Endpoint;
 use anabranch_lb::registry::HostParameters;
+use anabranch_settings::Auto;
+use anabranch_transport::TransportParameters;
+use anabranch_units::{Bytes, Rate};
 use anabranch_wire::{
+    Datapath, DatapathKind, Driver, WireParameters,
     chunks::ChunkSettings,
-    transfer::{Conductor, Progress},
-    verbs::{Served, VerbsSent, VerbsSettings, perform, send, serve},
+    transfer::{self, Conductor, Progress, Received, Sent},
+    verbs::{Served, UcPath, VerbsSent, VerbsSettings, perform, send, serve},
 };
 use std::{
     env,
+    ffi::OsStr,
     net::SocketAddr,
     path::Path,
     process::Command,
@@ -25,21 +31,31 @@ const BYTES: u64 = 24_000_000;
 
 /// Runs a test of this file again in a process that finds our library first, and whose label goes wrong as `fault` says.
 fn with_library(name: &str, fault: &str, body: impl FnOnce()) {
+    with_libraries(name, fault, "", body);
+}
+
+/// The same with a libmlx5 that can do what `mlx5` says; empty: none.
+fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) {
     if env::var_os("FAKE_FAULT").is_some() {
         return body();
     }
     let folder = env::temp_dir().join(format!("fake-verbs-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_verbs.c");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let library = folder.join("libibverbs.so.1");
-    let mut cc = Command::new("cc");
-    cc.args(["-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-lpthread");
-    assert!(cc.status().unwrap().success(), "cc and libibverbs-dev are needed");
-    let again = Command::new(env::current_exe().unwrap())
-        .args([name, "--exact", "--ignored", "--nocapture"])
-        .env("LD_LIBRARY_PATH", &folder)
-        .env("FAKE_FAULT", fault)
-        .status();
+    let compile = |to: &Path, source: &str, with: &[&OsStr]| {
+        let mut cc = Command::new("cc");
+        cc.args(["-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-o"]).arg(to).arg(tests.join(source)).args(with);
+        assert!(cc.status().unwrap().success(), "cc and libibverbs-dev are needed");
+    };
+    compile(&library, "fake_verbs.c", &["-Wl,-soname,libibverbs.so.1", "-lpthread"].map(OsStr::new));
+    let mut again = Command::new(env::current_exe().unwrap());
+    again.args([name, "--exact", "--ignored", "--nocapture"]).env("LD_LIBRARY_PATH", &folder).env("FAKE_FAULT", fault);
+    if !mlx5.is_empty() {
+        compile(&folder.join("libmlx5.so.1"), "fake_mlx5.c", &[library.as_os_str()]);
+        again.env("FAKE_MLX5", mlx5);
+    }
+    let again = again.status();
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(again.unwrap().success());
 }
@@ -171,14 +187,30 @@ fn rounds_wait_for_their_barriers() {
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn two_queue_pairs_serve_many_labels() {
-    with_library("two_queue_pairs_serve_many_labels", "", || {
-        let (sent, served) = transfer("ops", BYTES, |chunks| {
-            (chunks.labels, chunks.most_queues, chunks.window) = ((1..=20).collect(), 2, 2);
-        });
-        check("ops", &sent, &served, BYTES);
-        // The library aborts where a queue pair is drained with work outstanding.
-        assert!(sent.counters.queues == 2 && sent.counters.relabelled > 50, "{:?}", sent.counters);
+    with_library("two_queue_pairs_serve_many_labels", "", many_labels);
+}
+
+fn many_labels() {
+    let (sent, served) = transfer("ops", BYTES, |chunks| {
+        (chunks.labels, chunks.most_queues, chunks.window) = ((1..=20).collect(), 2, 2);
     });
+    check("ops", &sent, &served, BYTES);
+    // The library aborts where a queue pair is drained with work outstanding.
+    assert!(sent.counters.queues == 2 && sent.counters.relabelled > 50, "{:?}", sent.counters);
+}
+
+/// The same where the driver changes source ports: the library aborts where a queue pair is drained for it.
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn the_driver_of_nvidia_changes_ports() {
+    with_libraries("the_driver_of_nvidia_changes_ports", "", "can", many_labels);
+}
+
+/// And where the driver is there and its hardware cannot.
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn hardware_that_cannot_change_ports_is_drained() {
+    with_libraries("hardware_that_cannot_change_ports_is_drained", "", "cannot", many_labels);
 }
 
 #[test]
@@ -192,6 +224,106 @@ fn hopper_leaves_a_slow_label() {
         let most = sent.by_label.iter().map(|(_, chunks)| *chunks).max().unwrap();
         assert!(sent.counters.path_switches >= 1 && sent.counters.probes >= 2, "{:?}", sent.counters);
         assert!(most < 90, "{:?}", sent.by_label);
+    });
+}
+
+/// An endpoint's driver over UC queue pairs: packets of 1 kB, 200 Mbit/s, eight labels.
+fn uc_driver(scheme: &str, at: Option<SocketAddr>) -> Driver<UcPath> {
+    let mut wire = WireParameters { datapath: DatapathKind::Uc, ..WireParameters::default() };
+    (wire.payload, wire.rtt_floor) = (Auto::Value(Bytes(1000)), anabranch_units::Time::from_us(2_000));
+    let transport = TransportParameters::named("uet").unwrap();
+    let settings = wire.settings(&transport, HostParameters::named(scheme).unwrap(), Rate(200_000_000), 5).unwrap();
+    let labels = settings.labels;
+    let endpoint = Endpoint::new(settings);
+    let path = UcPath::open(at, self::settings(), (labels, 4), endpoint.longest_datagram(), 5).unwrap();
+    Driver::new(endpoint, path)
+}
+
+/// Sends by this scheme to an end that serves; what both say.
+fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
+    let (tell, address) = mpsc::channel();
+    thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let mut driver = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
+            tell.send(driver.datapath().at().unwrap()).unwrap();
+            let mut all = Vec::new();
+            let look = &mut |received: Option<&Received>| {
+                all.extend(received.copied());
+                true
+            };
+            transfer::serve(&mut driver, true, look).unwrap();
+            all[0]
+        });
+        let mut next = 1u32;
+        let mut fill = |bytes: &mut [u8]| {
+            for byte in bytes {
+                next = next.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *byte = (next >> 24) as u8;
+            }
+        };
+        let to = address.recv().unwrap();
+        let sent = transfer::send(&mut uc_driver(scheme, None), to, bytes, &mut fill, &mut |_, _| true).unwrap();
+        (sent, server.join().unwrap())
+    })
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn packets_go_over_unreliable_queue_pairs() {
+    with_library("packets_go_over_unreliable_queue_pairs", "lossy", || {
+        for (scheme, bytes) in [("ops", 3_000_000), ("reps", 3_000_000), ("hopper", 3_000_000), ("ecmp", 1)] {
+            let (sent, received) = uc_transfer(scheme, bytes);
+            assert_eq!((received.summary, received.sent), (sent.record.summary, sent.record.summary), "{scheme}");
+            assert_eq!(sent.record.summary.bytes, bytes);
+            let used = sent.record.per_label.iter().filter(|packets| **packets > 0).count();
+            println!("{scheme}: {:?} {:?}", sent.record.per_label, sent.counters);
+            if bytes > 1 {
+                // Of 3,000 packets one of 53 is lost, answers among them.
+                assert!(sent.counters.retransmitted > 10, "{scheme}: {:?}", sent.counters);
+            }
+            if scheme == "ops" {
+                assert_eq!(used, 8);
+            }
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn hopper_leaves_a_slow_unreliable_queue_pair() {
+    with_library("hopper_leaves_a_slow_unreliable_queue_pair", "slow", || {
+        let (sent, received) = uc_transfer("hopper", 24_000_000);
+        assert_eq!((received.summary, received.sent), (sent.record.summary, sent.record.summary));
+        println!("{:?} {:?}", sent.record.per_label, sent.counters);
+        // 24,000 packets; when some 8,000 have gone, the label that carries them falls from 200 to 10 Mbit/s, where the rest would
+        // take 13 s. Most of the rest goes elsewhere.
+        let most = sent.record.per_label.iter().max().unwrap();
+        assert!(sent.counters.path_switches >= 1 && *most < 20_000, "{:?}", sent.record.per_label);
+        assert!(sent.record.confirmed - sent.record.due < anabranch_units::Time::from_ms(8_000), "{:?}", sent.record);
+    });
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn ends_of_two_datapaths_are_told_apart() {
+    with_library("ends_of_two_datapaths_are_told_apart", "", || {
+        let mut uc = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
+        let at = uc.datapath().at().unwrap();
+        thread::scope(|scope| {
+            let sender = scope.spawn(move || {
+                let chunks = ChunkSettings::new(HostParameters::named("hopper").unwrap());
+                send(at, 1, &settings(), chunks, &mut |_| {}, &mut |_, _| true).unwrap_err().to_string()
+            });
+            while !sender.is_finished() {
+                uc.work().unwrap();
+                let until = uc.datapath().now() + anabranch_units::Time::from_ms(5);
+                uc.wait(until).unwrap();
+            }
+            let said = sender.join().unwrap();
+            assert!(said.contains("refuses"), "{said}");
+            let why = uc.datapath().last_error().unwrap();
+            assert!(why.contains("sends with the datapath verbs, and this end serves uc"), "{why}");
+        });
     });
 }
 

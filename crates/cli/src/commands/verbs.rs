@@ -17,7 +17,7 @@ use anabranch_wire::{
 use serde_json::json;
 use std::{net::SocketAddr, time::Duration};
 
-fn settings(device: Option<&str>, give_up: Time) -> VerbsSettings {
+pub(super) fn settings(device: Option<&str>, give_up: Time) -> VerbsSettings {
     VerbsSettings {
         device: device.map(str::to_string),
         give_up: Duration::from_nanos(give_up.ps() / 1000),

@@ -12,9 +12,10 @@ use anabranch_random::Stream;
 use anabranch_study::{library, scenario::Scenario};
 use anabranch_units::Time;
 use anabranch_wire::{
-    DatapathKind, Driver,
+    Datapath, DatapathKind, Driver,
     transfer::{self, Received, Sent, TransferError},
     udp::UdpPath,
+    verbs::UcPath,
 };
 use serde_json::json;
 use std::{
@@ -28,14 +29,17 @@ use std::{
 /// Peers that `serve` talks to at once.
 const MOST_PEERS: u32 = 1024;
 
+/// The same over UC queue pairs, where each peer has memory of its own.
+const MOST_UC_PEERS: u32 = 16;
+
 /// What holds between the two machines.
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
     let mut set = options.set.clone();
     set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
     let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
     match &options.device {
-        Some(_) if scenario.wire.datapath != DatapathKind::Verbs => {
-            Err(Failure::input("--device is for the datapath verbs: add --datapath verbs"))
+        Some(_) if scenario.wire.datapath == DatapathKind::Udp => {
+            Err(Failure::input("--device is for the datapaths verbs and uc: add --datapath verbs"))
         }
         _ => Ok(scenario),
     }
@@ -51,6 +55,19 @@ pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
 
 fn open(at: SocketAddr, labels: u32) -> Result<UdpPath, Failure> {
     UdpPath::open(at, labels, MOST_PEERS).map_err(|error| Failure::input(error.to_string()))
+}
+
+/// UC queue pairs of the device of the options, for the packets of this endpoint.
+fn open_uc(
+    at: Option<SocketAddr>,
+    options: &WireOptions,
+    scenario: &Scenario,
+    endpoint: &Endpoint,
+    labels: u32,
+) -> Result<UcPath, Failure> {
+    let settings = verbs::settings(options.device.as_deref(), scenario.wire.give_up);
+    UcPath::open(at, settings, (labels, MOST_UC_PEERS), endpoint.longest_datagram(), scenario.seed)
+        .map_err(|error| Failure::input(error.to_string()))
 }
 
 pub(super) fn interrupted() -> bool {
@@ -74,16 +91,27 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let seed = RandomState::new().hash_one(&arguments.at);
     let settings = scenario.wire_settings(None, seed)?;
     let labels = settings.labels;
-    let path = open(address(&arguments.at, "--at")?, labels)?;
+    let at = address(&arguments.at, "--at")?;
+    let endpoint = Endpoint::new(settings);
+    if scenario.wire.datapath == DatapathKind::Uc {
+        let path = open_uc(Some(at), options, &scenario, &endpoint, labels)?;
+        let at = path.at().unwrap_or(at);
+        note(&format!("listening at {at} with {}", path.device()));
+        return serve_over(Driver::new(endpoint, path), at, arguments);
+    }
+    let path = open(at, labels)?;
     let at = path.at();
-    let mut driver = Driver::new(Endpoint::new(settings), path);
     note(&format!("listening at {at} and the {} ports after it", labels - 1));
+    serve_over(Driver::new(endpoint, path), at, arguments)
+}
+
+fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Serve) -> Result<(), Failure> {
     let mut differs = None;
     let mut look = |received: Option<&Received>| {
         if let Some(received) = received {
             let from = received.from.unwrap_or(at);
             let equal = received.summary == received.sent;
-            say_received(received, from, equal, options.format);
+            say_received(received, from, equal, arguments.wire.format);
             if !equal {
                 differs = Some(format!("what came from {from} is not what was sent"));
             }
@@ -136,14 +164,25 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         return verbs::send(arguments, to, &scenario, &settings);
     }
     let (name, labels) = (settings.scheme.name(), settings.labels);
-    let mut driver = Driver::new(Endpoint::new(settings), open(any, labels)?);
-    let mut draws = Stream::keyed(scenario.seed, 0, "transfer");
+    let endpoint = Endpoint::new(settings);
+    let sent = if scenario.wire.datapath == DatapathKind::Uc {
+        let path = open_uc(None, options, &scenario, &endpoint, labels)?;
+        send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?
+    } else {
+        send_over(Driver::new(endpoint, open(any, labels)?), to, scenario.seed, arguments.bytes.0)?
+    };
+    say_sent(&sent, to, name, labels, options.format);
+    Ok(())
+}
+
+fn send_over(mut driver: Driver<impl Datapath>, to: SocketAddr, seed: u64, total: u64) -> Result<Sent, Failure> {
+    let mut draws = Stream::keyed(seed, 0, "transfer");
     let mut fill = |bytes: &mut [u8]| {
         for word in bytes.chunks_mut(8) {
             word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
         }
     };
-    let (total, live) = (arguments.bytes.0, std::io::stderr().is_terminal() && !is_quiet());
+    let live = std::io::stderr().is_terminal() && !is_quiet();
     let mut before = (Time::ZERO, 0);
     let mut look = |now: Time, acknowledged: u64| {
         if live {
@@ -158,13 +197,11 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     if live {
         eprint!("\r{:60}\r", "");
     }
-    let sent = sent.map_err(|error| match error {
+    sent.map_err(|error| match error {
         TransferError::Interrupted => Failure::Interrupted,
         TransferError::Differs { .. } => Failure::Broken(error.to_string()),
         _ => Failure::input(error.to_string()),
-    })?;
-    say_sent(&sent, to, name, labels, options.format);
-    Ok(())
+    })
 }
 
 fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Format) {

@@ -33,6 +33,10 @@ pub(super) enum Frame {
     Taken { number: u64 },
     /// Either end: what there was in all.
     Total(Summary),
+    /// Sender: who I am, how many labels I have, and how long my datagrams are at most.
+    HelloDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
+    /// Receiver: the same of me.
+    WelcomeDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
     /// Receiver: I cannot; see there for the reason.
     Refused,
 }
@@ -69,6 +73,7 @@ impl Frame {
             6 => 1 + 8,
             7 => 1 + 8 + 4,
             8 => 1,
+            9 | 10 => 1 + 4 + 2 + 16 + 1 + 4 + 4,
             _ => return None,
         })
     }
@@ -96,6 +101,12 @@ impl Frame {
             Frame::Taken { number } => frame(&[&[6], &number.to_be_bytes()]),
             Frame::Total(Summary { bytes, checksum }) => frame(&[&[7], &bytes.to_be_bytes(), &checksum.to_be_bytes()]),
             Frame::Refused => frame(&[&[8]]),
+            Frame::HelloDatagrams { gid, mtu, labels, largest } => {
+                frame(&[&[9], &WORD, &version, gid, &[*mtu], &labels.to_be_bytes(), &largest.to_be_bytes()])
+            }
+            Frame::WelcomeDatagrams { gid, mtu, labels, largest } => {
+                frame(&[&[10], &WORD, &version, gid, &[*mtu], &labels.to_be_bytes(), &largest.to_be_bytes()])
+            }
         }
     }
 
@@ -103,7 +114,7 @@ impl Frame {
     fn read(bytes: &[u8]) -> Option<Self> {
         let (kind, fields) = bytes.split_first()?;
         let mut fields = Fields(fields);
-        if *kind <= 2 && (fields.take()? != WORD || fields.take()? != VERSION.to_be_bytes()) {
+        if [1, 2, 9, 10].contains(kind) && (fields.take()? != WORD || fields.take()? != VERSION.to_be_bytes()) {
             return None;
         }
         Some(match kind {
@@ -120,6 +131,15 @@ impl Frame {
             6 => Frame::Taken { number: fields.u64()? },
             7 => Frame::Total(Summary { bytes: fields.u64()?, checksum: fields.u32()? }),
             8 => Frame::Refused,
+            9 | 10 => {
+                let (gid, mtu) = (fields.take()?, mtu(fields.u8()?)?);
+                let (labels, largest) = (fields.u32()?, fields.u32()?);
+                if *kind == 9 {
+                    Frame::HelloDatagrams { gid, mtu, labels, largest }
+                } else {
+                    Frame::WelcomeDatagrams { gid, mtu, labels, largest }
+                }
+            }
             _ => return None,
         })
     }
@@ -241,7 +261,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    fn all() -> [Frame; 8] {
+    fn all() -> [Frame; 10] {
         [
             Frame::Hello { gid: [7; 16], mtu: 3, memory: 1 << 40 },
             Frame::Welcome { gid: [9; 16], mtu: 5, at: u64::MAX, key: 17, memory: 5 },
@@ -251,6 +271,8 @@ mod tests {
             Frame::Taken { number: 6 },
             Frame::Total(Summary { bytes: 7, checksum: 8 }),
             Frame::Refused,
+            Frame::HelloDatagrams { gid: [1; 16], mtu: 1, labels: 8, largest: 4152 },
+            Frame::WelcomeDatagrams { gid: [2; 16], mtu: 5, labels: 256, largest: 65_536 },
         ]
     }
 

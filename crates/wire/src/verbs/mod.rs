@@ -2,7 +2,8 @@
 //! docs/verbs.md says what is needed and what hardware hides.
 //!
 //! [`VerbsPath`] is the sender's [`ChunkPath`](crate::chunks::ChunkPath); [`send`] and [`serve`] bring bytes from one machine to
-//! another. The two ends find their queue pairs over TCP.
+//! another. [`UcPath`] is a [`Datapath`](crate::Datapath) of unreliable (UC) ones, whose packets our own transports drive. The two ends
+//! find their queue pairs over TCP.
 
 mod abi;
 mod control;
@@ -11,14 +12,17 @@ mod path;
 mod send;
 mod serve;
 mod sys;
+mod uc;
 
 pub use path::VerbsPath;
 pub use send::{VerbsSent, perform, send};
 pub use serve::{Served, serve};
+pub use uc::{UC_OVERHEAD, UcPath};
 
 use crate::{Label, WireError};
 use anabranch_units::Time;
 use std::time::{Duration, Instant};
+use sys::{Patience, Service};
 
 /// What both ends of a verbs connection are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,12 @@ impl Default for VerbsSettings {
             retries: 6,
             give_up: Duration::from_secs(10),
         }
+    }
+}
+
+impl VerbsSettings {
+    fn reliable(&self) -> Service {
+        Service::Reliable(Patience { timeout: self.timeout, retries: self.retries })
     }
 }
 
@@ -89,6 +99,11 @@ fn device(wanted: Option<&str>) -> Result<String, WireError> {
         (None, [only]) => Ok(only.clone()),
         (None, _) => Err(WireError::Verbs(format!("which RDMA device, of {}?", list()))),
     }
+}
+
+/// A time as the operating system takes it, an hour at most.
+fn duration(time: Time) -> Duration {
+    Duration::from_nanos((time.ps() / 1000).min(3_600_000_000_000))
 }
 
 fn since(start: Instant) -> Time {

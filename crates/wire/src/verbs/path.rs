@@ -4,7 +4,7 @@ use super::{
     VerbsSettings,
     control::{Control, Frame},
     gid,
-    sys::{Device, Patience, Remote, Told, Way},
+    sys::{self, Device, Post, Remote, Told, Way},
 };
 use crate::{
     Label, PeerId, WireError,
@@ -16,7 +16,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     io,
     net::{SocketAddr, TcpStream},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 /// A receiver.
@@ -73,7 +73,7 @@ impl VerbsPath {
             .map_err(|source| WireError::System { what: to.to_string(), source })?;
         let index = gid::choose(&name, settings.gid_index, control.local().map(|at| at.ip()))?;
         let bytes = usize::try_from(memory).map_err(|_| WireError::Verbs(format!("{memory} B are too many")))?;
-        let device = Device::open(&name, index, bytes, super::COMPLETIONS)?;
+        let device = Device::open(&name, index, bytes, super::COMPLETIONS, settings.reliable())?;
         let (gid, mtu) = (device.gid()?, device.mtu()?);
         let mut path = VerbsPath {
             opened: Instant::now(),
@@ -154,8 +154,7 @@ impl VerbsPath {
             _ => None,
         })?;
         let remote = Remote { qpn: theirs, psn: their_psn, mtu, way: self.way(peer, label) };
-        let patience = Patience { timeout: self.settings.timeout, retries: self.settings.retries };
-        self.device.connect(at, &remote, psn, patience)
+        self.device.connect(at, &remote, psn)
     }
 
     /// Takes what has completed into `completed`.
@@ -213,8 +212,8 @@ impl ChunkPath for VerbsPath {
         let end = chunk.to.checked_add(u64::from(chunk.bytes)).filter(|end| *end <= peer.memory);
         assert!(end.is_some(), "{chunk:?} is not within the {} B of the receiver", peer.memory);
         // The number 0 is that of receives.
-        let (number, from, to) = (chunk.number + 1, (chunk.from, chunk.bytes), (peer.at + chunk.to, peer.key));
-        self.device.post_write(queue as usize, number, from, to, chunk.notice).ok_or(Full)?;
+        let what = Post::Write { to: peer.at + chunk.to, key: peer.key, notice: chunk.notice };
+        self.device.post(queue as usize, chunk.number + 1, (chunk.from, chunk.bytes), what).ok_or(Full)?;
         state.outstanding += 1;
         Ok(())
     }
@@ -256,7 +255,7 @@ impl ChunkPath for VerbsPath {
         let left = until.saturating_sub(self.now());
         if left > Time::ZERO {
             let sockets: Vec<_> = self.peers.iter().map(|peer| peer.control.fd()).collect();
-            self.device.wait(&sockets, Duration::from_nanos((left.ps() / 1000).min(3_600_000_000_000)))?;
+            sys::wait(&[&self.device], &sockets, super::duration(left))?;
         }
         Ok(())
     }

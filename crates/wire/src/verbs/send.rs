@@ -67,12 +67,7 @@ impl Making<'_> {
     }
 
     /// Makes a piece of the next message; returns that, and its round, where it is whole.
-    fn step(
-        &mut self,
-        path: &mut VerbsPath,
-        most: u64,
-        conductor: &mut dyn Conductor,
-    ) -> Option<(usize, Message)> {
+    fn step(&mut self, path: &mut VerbsPath, most: u64, conductor: &mut dyn Conductor) -> Option<(usize, Message)> {
         let bytes = *self.rounds.get(self.round)?;
         if bytes == 0 {
             self.round += 1;

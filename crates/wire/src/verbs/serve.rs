@@ -4,7 +4,7 @@ use super::{
     MOST_QUEUES, RECEIVES, VerbsSettings, check_label,
     control::{Control, Frame},
     gid,
-    sys::{Device, Patience, Remote, Told, Way},
+    sys::{self, Device, Remote, Told, Way},
 };
 use crate::{
     WireError,
@@ -59,7 +59,7 @@ pub fn serve(
     let name = super::device(settings.device.as_deref())?;
     let index = gid::choose(&name, settings.gid_index, Some(at.ip()))?;
     // Opened once to see that it can be.
-    Device::open(&name, index, 4096, 16)?.mtu()?;
+    Device::open(&name, index, 4096, 16, settings.reliable())?.mtu()?;
     let system = |source| WireError::System { what: format!("cannot listen at {at}"), source };
     let listener = TcpListener::bind(at).map_err(system)?;
     listener.set_nonblocking(true).map_err(system)?;
@@ -130,16 +130,24 @@ fn converse(
     settings: &VerbsSettings,
     stop: &AtomicBool,
 ) -> Result<(Summary, Summary, Time), WireError> {
-    let (gid, mtu, memory) = control.expect(&mut |frame| match *frame {
-        Frame::Hello { gid, mtu, memory } => Some((gid, mtu, memory)),
+    let asked = control.expect(&mut |frame| match *frame {
+        Frame::Hello { gid, mtu, memory } => Some(Some((gid, mtu, memory))),
+        Frame::HelloDatagrams { .. } => Some(None),
         _ => None,
     })?;
+    let Some((gid, mtu, memory)) = asked else {
+        control.send(&Frame::Refused)?;
+        return Err(wrong(
+            &control,
+            "sends with the datapath uc, and this end serves verbs: both ends must be told the same",
+        ));
+    };
     let opened = || {
         if memory == 0 || memory > MOST_MEMORY {
             return Err(wrong(&control, format!("asks for {memory} B of memory, and {MOST_MEMORY} are the most")));
         }
         let index = gid::choose(name, settings.gid_index, control.local().map(|at| at.ip()))?;
-        let device = Device::open(name, index, memory as usize, super::COMPLETIONS)?;
+        let device = Device::open(name, index, memory as usize, super::COMPLETIONS, settings.reliable())?;
         let (own_gid, own_mtu) = (device.gid()?, device.mtu()?);
         Ok((device, own_gid, own_mtu))
     };
@@ -178,7 +186,6 @@ fn converse(
 
 impl Receiver {
     fn work(&mut self, settings: &VerbsSettings, stop: &AtomicBool) -> Result<(Summary, Summary, Time), WireError> {
-        let patience = Patience { timeout: settings.timeout, retries: settings.retries };
         let mut began = None;
         let mut outcome = None;
         loop {
@@ -187,9 +194,7 @@ impl Receiver {
             }
             loop {
                 match self.control.poll() {
-                    Ok(Some(Frame::Queue { queue, qpn, psn, label })) => {
-                        self.connect(queue, qpn, psn, label, patience)?
-                    }
+                    Ok(Some(Frame::Queue { queue, qpn, psn, label })) => self.connect(queue, qpn, psn, label)?,
                     Ok(Some(Frame::Message { number, at, bytes, chunks })) => self.hear(number, at, bytes, chunks)?,
                     Ok(Some(Frame::Total(theirs))) => {
                         let ours = Summary { bytes: self.bytes, checksum: self.hasher.clone().finalize() };
@@ -209,13 +214,13 @@ impl Receiver {
                 began.get_or_insert_with(Instant::now);
             }
             if !self.read(settings)? && !arrived {
-                self.device.wait(&[self.control.fd()], LOOK)?;
+                sys::wait(&[&self.device], &[self.control.fd()], LOOK)?;
             }
         }
     }
 
     /// Connects a queue pair of the sender's to one of ours, a new one or the one that it had.
-    fn connect(&mut self, queue: u32, qpn: u32, psn: u32, label: u32, patience: Patience) -> Result<(), WireError> {
+    fn connect(&mut self, queue: u32, qpn: u32, psn: u32, label: u32) -> Result<(), WireError> {
         check_label(label)?;
         let (place, own) = match self.queues.get(&queue) {
             Some(&known) => {
@@ -238,7 +243,7 @@ impl Receiver {
             self.device.post_receive(place)?;
         }
         let remote = Remote { qpn, psn, mtu: self.mtu, way: Way { gid: self.gid, flow_label: label } };
-        self.device.connect(place, &remote, own_psn, patience)?;
+        self.device.connect(place, &remote, own_psn)?;
         self.control.send(&Frame::Ready { queue, qpn: own, psn: own_psn })
     }
 

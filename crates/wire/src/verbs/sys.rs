@@ -25,11 +25,14 @@ use std::{
 const LIBRARY: &str = "libibverbs.so.1";
 
 const RC: c_uint = 2;
-const LOCAL_AND_REMOTE_WRITE: c_int = 3;
-const REMOTE_WRITE: c_uint = 2;
+const UC: c_uint = 3;
+const LOCAL_WRITE: c_int = 1;
+const REMOTE_WRITE: c_int = 2;
 const SIGNALED: c_uint = 2;
 const WRITE: c_uint = 0;
 const WRITE_WITH_IMMEDIATE: c_uint = 1;
+const SEND: c_uint = 2;
+const RECEIVED: c_uint = 1 << 7;
 const RECEIVED_IMMEDIATE: c_uint = (1 << 7) + 1;
 const ETHERNET: u8 = 2;
 const ACTIVE: c_uint = 4;
@@ -152,6 +155,34 @@ impl Functions {
     }
 }
 
+/// The library of NVIDIA's driver, where it is installed.
+const MLX5: &str = "libmlx5.so.1";
+
+/// What that driver can do beyond the others: another source port for a connected queue pair, whatever is outstanding.
+struct Mlx5 {
+    is_supported: unsafe extern "C" fn(*mut Opaque) -> bool,
+    modify_qp_udp_sport: unsafe extern "C" fn(*mut Qp, u16) -> c_int,
+    _library: Library,
+}
+
+static LOADED_MLX5: OnceLock<Option<Mlx5>> = OnceLock::new();
+
+impl Mlx5 {
+    /// `None` where it is not installed, or older than rdma-core 34.
+    fn load() -> Option<&'static Self> {
+        // SAFETY: libibverbs loads it as well, and the signatures are those of its header `infiniband/mlx5dv.h`.
+        let loaded = || unsafe {
+            let library = Library::new(MLX5)?;
+            Ok::<_, libloading::Error>(Mlx5 {
+                is_supported: *library.get(b"mlx5dv_is_supported\0")?,
+                modify_qp_udp_sport: *library.get(b"mlx5dv_modify_qp_udp_sport\0")?,
+                _library: library,
+            })
+        };
+        LOADED_MLX5.get_or_init(|| loaded().ok()).as_ref()
+    }
+}
+
 /// The names of the devices that there are.
 pub(super) fn devices() -> Result<Vec<String>, WireError> {
     let functions = Functions::load()?;
@@ -199,6 +230,27 @@ pub(super) struct Patience {
     pub(super) retries: u8,
 }
 
+/// What the queue pairs of a device do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    /// RC: hardware acknowledges writes to the other end's memory and sends again what was lost.
+    Reliable(Patience),
+    /// UC: messages, which arrive or do not.
+    Unreliable,
+}
+
+/// What is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Post {
+    /// A write to an address of the other end, by its key, and what it is told of it.
+    Write { to: u64, key: u32, notice: Option<u32> },
+    /// A message, for which it has a receive ready or not.
+    Message,
+}
+
+/// Numbers of receives that have memory have this bit.
+const RECEIVE: u64 = 1 << 63;
+
 /// What a completion queue says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
@@ -206,6 +258,8 @@ pub(super) enum Told {
     Sent { qpn: u32, number: u64, error: Option<u32> },
     /// A write with a notice has arrived.
     Arrived { qpn: u32, notice: u32 },
+    /// A message of so many bytes has arrived in the memory of the receive of this number.
+    Received { qpn: u32, number: u64, bytes: u32 },
     /// A receive was given up: its queue pair has been reset.
     Withdrawn,
 }
@@ -244,11 +298,20 @@ pub(super) struct Device {
     queues: Vec<*mut Qp>,
     memory: Memory,
     gid_index: u8,
+    service: Service,
+    /// Of a device of NVIDIA's driver.
+    mlx5: Option<&'static Mlx5>,
 }
 
 impl Device {
     /// Opens a device by name.
-    pub(super) fn open(name: &str, gid_index: u8, memory: usize, completions: u32) -> Result<Self, WireError> {
+    pub(super) fn open(
+        name: &str,
+        gid_index: u8,
+        memory: usize,
+        completions: u32,
+        service: Service,
+    ) -> Result<Self, WireError> {
         let functions = Functions::load()?;
         let memory = Memory::new(memory)?;
         // Whatever has been made so far is given back by `drop`, should a step fail.
@@ -262,6 +325,8 @@ impl Device {
             queues: Vec::new(),
             memory,
             gid_index,
+            service,
+            mlx5: None,
         };
         let f = functions;
         // SAFETY: each pointer is checked before it is used; the list is freed once.
@@ -278,16 +343,22 @@ impl Device {
             let opened = there(&format!("opening the RDMA device {name}"), device.context);
             (f.free_device_list)(list);
             opened?;
+            device.mlx5 = Mlx5::load().filter(|mlx5| (mlx5.is_supported)((*device.context).device));
             device.pd = there("a protection domain", (f.alloc_pd)(device.context))?;
             device.channel = there("a completion channel", (f.create_comp_channel)(device.context))?;
             let depth = c_int::try_from(completions).unwrap_or(c_int::MAX);
             let cq = (f.create_cq)(device.context, depth, ptr::null_mut(), device.channel, 0);
             device.cq = there(&format!("a completion queue of {depth}"), cq)?;
             let (at, bytes) = (device.memory.at.cast(), device.memory.layout.size());
-            let mr = (f.reg_mr)(device.pd, at, bytes, LOCAL_AND_REMOTE_WRITE);
+            let mr = (f.reg_mr)(device.pd, at, bytes, LOCAL_WRITE | device.others_write());
             device.mr = there(&format!("registering {bytes} B (see `ulimit -l`)"), mr)?;
         }
         Ok(device)
+    }
+
+    /// What others may do with the memory.
+    fn others_write(&self) -> c_int {
+        if self.service == Service::Unreliable { 0 } else { REMOTE_WRITE }
     }
 
     /// The path MTU of its port, as verbs number it, where it is an active RoCE port.
@@ -350,7 +421,7 @@ impl Device {
             recv_cq: self.cq,
             srq: ptr::null_mut(),
             cap,
-            qp_type: RC,
+            qp_type: if self.service == Service::Unreliable { UC } else { RC },
             sq_sig_all: 0,
         };
         // SAFETY: the domain and the queue are this device's; the structure is valid.
@@ -386,47 +457,47 @@ impl Device {
 
     /// From the beginning to where receives may be posted.
     pub(super) fn initialise(&self, queue: usize) -> Result<(), WireError> {
-        let attr = QpAttr { qp_state: INIT, port_num: PORT, qp_access_flags: REMOTE_WRITE, ..QpAttr::default() };
+        let qp_access_flags = self.others_write() as c_uint;
+        let attr = QpAttr { qp_state: INIT, port_num: PORT, qp_access_flags, ..QpAttr::default() };
         let set = mask::STATE | mask::PKEY_INDEX | mask::PORT | mask::ACCESS_FLAGS;
         self.modify(queue, "a queue pair to INIT", attr, set)
     }
 
     /// Connects a queue pair that has been initialised; `psn` is the first packet that it sends.
-    pub(super) fn connect(&self, queue: usize, remote: &Remote, psn: u32, patience: Patience) -> Result<(), WireError> {
-        let attr = QpAttr {
+    pub(super) fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError> {
+        let mut receiving = QpAttr {
             qp_state: READY_TO_RECEIVE,
             path_mtu: c_uint::from(remote.mtu),
             dest_qp_num: remote.qpn,
             rq_psn: remote.psn,
-            max_dest_rd_atomic: 1,
-            min_rnr_timer: 12,
             ah_attr: self.address(remote.way),
             ..QpAttr::default()
         };
-        let set = mask::STATE
-            | mask::AV
-            | mask::PATH_MTU
-            | mask::DEST_QPN
-            | mask::RQ_PSN
-            | mask::MAX_DEST_RD_ATOMIC
-            | mask::MIN_RNR_TIMER;
-        self.modify(queue, "a queue pair to RTR", attr, set)?;
-        let attr = QpAttr {
-            qp_state: READY_TO_SEND,
-            timeout: patience.timeout,
-            retry_cnt: patience.retries,
-            rnr_retry: 7,
-            sq_psn: psn,
-            max_rd_atomic: 1,
-            ..QpAttr::default()
-        };
-        let set =
-            mask::STATE | mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::SQ_PSN | mask::MAX_QP_RD_ATOMIC;
-        self.modify(queue, "a queue pair to RTS", attr, set)
+        let mut sending = QpAttr { qp_state: READY_TO_SEND, sq_psn: psn, ..QpAttr::default() };
+        let mut set =
+            (mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN, mask::STATE | mask::SQ_PSN);
+        if let Service::Reliable(patience) = self.service {
+            (receiving.max_dest_rd_atomic, receiving.min_rnr_timer) = (1, 12);
+            (sending.timeout, sending.retry_cnt) = (patience.timeout, patience.retries);
+            (sending.rnr_retry, sending.max_rd_atomic) = (7, 1);
+            set.0 |= mask::MAX_DEST_RD_ATOMIC | mask::MIN_RNR_TIMER;
+            set.1 |= mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC;
+        }
+        self.modify(queue, "a queue pair to RTR", receiving, set.0)?;
+        self.modify(queue, "a queue pair to RTS", sending, set.1)
     }
 
-    /// Gives a connected queue pair with nothing outstanding another way: RTS, SQD, address vector, RTS.
+    /// Gives a connected queue pair with nothing outstanding another way: by its source port where driver and hardware can do that,
+    /// by RTS, SQD, address vector, RTS elsewhere.
     pub(super) fn redirect(&self, queue: usize, way: Way) -> Result<(), WireError> {
+        if let Some(mlx5) = self.mlx5 {
+            let port = super::source_port(way.flow_label);
+            // SAFETY: the queue pair is this device's, which is one of that driver.
+            let said = unsafe { (mlx5.modify_qp_udp_sport)(self.queues[queue], port) };
+            if said == 0 {
+                return Ok(());
+            }
+        }
         let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
         self.modify(queue, "a queue pair to SQD", to(DRAINED), mask::STATE)?;
         let attr = QpAttr { ah_attr: self.address(way), ..to(DRAINED) };
@@ -436,17 +507,16 @@ impl Device {
         moved
     }
 
-    /// Posts a write of own memory from `from` on to an address of the other end; `None`: the queue takes no more.
-    pub(super) fn post_write(
-        &mut self,
-        queue: usize,
-        number: u64,
-        (from, bytes): (u64, u32),
-        (remote_addr, rkey): (u64, u32),
-        notice: Option<u32>,
-    ) -> Option<()> {
+    /// Posts bytes of own memory from `from` on; `None`: the queue takes no more. The number is not 0, and has not the bit of
+    /// receives.
+    pub(super) fn post(&mut self, queue: usize, number: u64, (from, bytes): (u64, u32), what: Post) -> Option<()> {
         let end = from.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
         assert!(end.is_some(), "{bytes} B from {from} on are not within the memory");
+        let (opcode, (remote_addr, rkey, notice)) = match what {
+            Post::Write { to, key, notice: None } => (WRITE, (to, key, 0)),
+            Post::Write { to, key, notice: Some(notice) } => (WRITE_WITH_IMMEDIATE, (to, key, notice)),
+            Post::Message => (SEND, (0, 0, 0)),
+        };
         // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library keeps
         // copies of them.
         unsafe {
@@ -456,9 +526,9 @@ impl Device {
                 next: ptr::null_mut(),
                 sg_list: &mut sge,
                 num_sge: 1,
-                opcode: if notice.is_some() { WRITE_WITH_IMMEDIATE } else { WRITE },
+                opcode,
                 send_flags: SIGNALED,
-                imm_data: notice.unwrap_or(0).to_be(),
+                imm_data: notice.to_be(),
                 remote_addr,
                 rkey,
                 rest: [0; 9],
@@ -475,6 +545,26 @@ impl Device {
         let mut bad = ptr::null_mut();
         // SAFETY: the queue pair is this device's; the request lives until the call returns.
         check("a receive", unsafe { ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad) })
+    }
+
+    /// Posts a receive of a message into own memory.
+    pub(super) fn post_receive_into(
+        &mut self,
+        queue: usize,
+        number: u64,
+        (at, bytes): (u64, u32),
+    ) -> Result<(), WireError> {
+        let end = at.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
+        assert!(end.is_some(), "{bytes} B from {at} on are not within the memory");
+        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library keeps
+        // copies of them.
+        let said = unsafe {
+            let mut sge = Sge { addr: self.memory.at as u64 + at, length: bytes, lkey: (*self.mr).lkey };
+            let mut wr = RecvWr { wr_id: RECEIVE | number, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
+            let mut bad = ptr::null_mut();
+            ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad)
+        };
+        check("a receive", said)
     }
 
     /// Takes what the completion queue says.
@@ -494,7 +584,10 @@ impl Device {
                     (None, 0) if wc.opcode == RECEIVED_IMMEDIATE => {
                         Told::Arrived { qpn: wc.qp_num, notice: u32::from_be(wc.imm_data) }
                     }
-                    (_, 0) => Told::Withdrawn,
+                    (None, number) if number & RECEIVE != 0 && wc.opcode == RECEIVED => {
+                        Told::Received { qpn: wc.qp_num, number: number ^ RECEIVE, bytes: wc.byte_len }
+                    }
+                    (_, number) if number == 0 || number & RECEIVE != 0 => Told::Withdrawn,
                     (error, number) => Told::Sent { qpn: wc.qp_num, number, error },
                 });
             }
@@ -511,27 +604,15 @@ impl Device {
         check("arming the completion queue", unsafe { ((*self.context).ops.req_notify_cq)(self.cq, 0) })
     }
 
-    /// Waits for an event, or until one of the sockets can be read, for so long at most.
-    pub(super) fn wait(&self, sockets: &[BorrowedFd<'_>], timeout: Duration) -> Result<(), WireError> {
-        // SAFETY: the channel is open as long as this device.
-        let channel = unsafe { BorrowedFd::borrow_raw((*self.channel).fd) };
-        let all = std::iter::once(&channel).chain(sockets);
-        let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(failed("waiting for completions", error.into())),
-        }
-        if fds[0].revents().contains(PollFlags::IN) {
-            let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
-            // SAFETY: there is an event, so this does not block; each is acknowledged once.
-            unsafe {
-                if (self.functions.get_cq_event)(self.channel, &mut cq, &mut unused) == 0 {
-                    (self.functions.ack_cq_events)(cq, 1);
-                }
+    /// Takes the event that there is.
+    fn take_event(&self) {
+        let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: there is an event, so this does not block; each is acknowledged once.
+        unsafe {
+            if (self.functions.get_cq_event)(self.channel, &mut cq, &mut unused) == 0 {
+                (self.functions.ack_cq_events)(cq, 1);
             }
         }
-        Ok(())
     }
 
     /// What the number of an error means.
@@ -539,6 +620,25 @@ impl Device {
         // SAFETY: the library returns a constant text, for unknown numbers too.
         unsafe { CStr::from_ptr((self.functions.wc_status_str)(error)).to_string_lossy().into_owned() }
     }
+}
+
+/// Waits for an event of one of the devices, or until one of the sockets can be read, for so long at most.
+pub(super) fn wait(devices: &[&Device], sockets: &[BorrowedFd<'_>], timeout: Duration) -> Result<(), WireError> {
+    // SAFETY: channels are open as long as their devices.
+    let channels: Vec<_> =
+        devices.iter().map(|device| unsafe { BorrowedFd::borrow_raw((*device.channel).fd) }).collect();
+    let mut fds: Vec<PollFd<'_>> = channels.iter().chain(sockets).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(failed("waiting for completions", error.into())),
+    }
+    devices
+        .iter()
+        .zip(&fds)
+        .filter(|(_, fd)| fd.revents().contains(PollFlags::IN))
+        .for_each(|(device, _)| device.take_event());
+    Ok(())
 }
 
 fn gid_bytes(gid: [u64; 2]) -> [u8; 16] {
