@@ -444,8 +444,8 @@ class Wire(Part):
     Default: 1.
     """
 
-    datapath: Literal["udp", "verbs"] | None = None
-    """What carries packets. Takes one of "udp" "verbs". Default from: ours. Default: "udp"."""
+    datapath: Literal["udp", "verbs", "uc"] | None = None
+    """What carries packets. Takes one of "udp" "verbs" "uc". Default from: ours. Default: "udp"."""
 
     early_loss: str | None = None
     """
