@@ -257,6 +257,7 @@ fn what_cannot_be_built_is_said_in_one_message() {
     up("hopper-testbed", &[], &["Gbps", "1000 Mbit/s"]);
     up("hopper-testbed-small", &["--set", "topology.hosts_per_leaf=5000"], &["10000 hosts"]);
     said(&beds.run(&["testbed", "up", "--name", "a/b"]), 2, &["a/b", "letters"]);
+    said(&beds.run(&["testbed", "up", "--set", "wire.datapath=uc"]), 2, &["[wire]", "datapath", "\"udp\""]);
     said(&beds.run(&["testbed", "status", "--name", "nobody"]), 2, &["nobody", "testbed up"]);
     said(&beds.run(&["paths", "--to", "nowhere"]), 2, &["--to", "nowhere", "10.0.0.2:7000"]);
     said(&beds.run(&["paths", "--to", "127.0.0.1:65530"]), 2, &["65535"]);

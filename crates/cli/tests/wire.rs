@@ -55,7 +55,9 @@ fn what_cannot_be_is_said_in_one_message() {
     said(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath verbs"]);
     // Which of them depends on the machine: no library, no device, or none of this name.
     for command in [&["send", "--to", "127.0.0.1:9"][..], &["serve", "--at", "127.0.0.1:0"]] {
-        said(&[command, &["--datapath", "verbs", "--device", "no-such-device"]].concat(), &["RDMA"]);
+        for datapath in ["verbs", "uc"] {
+            said(&[command, &["--datapath", datapath, "--device", "no-such-device"]].concat(), &["RDMA"]);
+        }
     }
     said(&["send", "nosuch.toml", "--to", "127.0.0.1:9"], &["nosuch"]);
     said(&["serve", "--at", "127.0.0.1:65535"], &["65535"]);

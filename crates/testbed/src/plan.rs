@@ -4,7 +4,7 @@ use crate::TestbedError;
 use anabranch_endpoint::header::DATA_HEADER;
 use anabranch_sim::Setup;
 use anabranch_topology::{LinkClass, NodeKind, Topology};
-use anabranch_wire::WireParameters;
+use anabranch_wire::{DatapathKind, WireParameters};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
@@ -130,6 +130,11 @@ impl Plan {
     /// # Errors
     /// [`TestbedError::Unbuildable`] where namespaces cannot be that.
     pub fn of_setup(setup: &Setup, wire: &WireParameters) -> Result<Self, TestbedError> {
+        if wire.datapath != DatapathKind::Udp {
+            let message =
+                "[wire]: datapath: found queue pairs, expected \"udp\": endpoints of a testbed talk over sockets";
+            return Err(TestbedError::Input(message.into()));
+        }
         let payload = wire.payload_of(&setup.transport);
         let payload = payload.map_err(|error| TestbedError::Input(format!("[wire]: {error}")))?;
         let mtu = payload + DATA_HEADER as u64 + IP_AND_UDP;

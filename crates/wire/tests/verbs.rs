@@ -309,6 +309,8 @@ fn ends_of_two_datapaths_are_told_apart() {
     with_library("ends_of_two_datapaths_are_told_apart", "", || {
         let mut uc = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
         let at = uc.datapath().at().unwrap();
+        let (told, heard) = mpsc::channel();
+        uc.datapath().on_trouble(move |why| told.send(why.to_string()).unwrap());
         thread::scope(|scope| {
             let sender = scope.spawn(move || {
                 let chunks = ChunkSettings::new(HostParameters::named("hopper").unwrap());
@@ -321,7 +323,7 @@ fn ends_of_two_datapaths_are_told_apart() {
             }
             let said = sender.join().unwrap();
             assert!(said.contains("refuses"), "{said}");
-            let why = uc.datapath().last_error().unwrap();
+            let why = heard.recv().unwrap();
             assert!(why.contains("sends with the datapath verbs, and this end serves uc"), "{why}");
         });
     });

@@ -94,7 +94,8 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let at = address(&arguments.at, "--at")?;
     let endpoint = Endpoint::new(settings);
     if scenario.wire.datapath == DatapathKind::Uc {
-        let path = open_uc(Some(at), options, &scenario, &endpoint, labels)?;
+        let mut path = open_uc(Some(at), options, &scenario, &endpoint, labels)?;
+        path.on_trouble(note);
         let at = path.at().unwrap_or(at);
         note(&format!("listening at {at} with {}", path.device()));
         return serve_over(Driver::new(endpoint, path), at, arguments);

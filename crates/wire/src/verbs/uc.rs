@@ -50,7 +50,8 @@ pub struct UcPath {
     draws: Stream,
     buffer: Vec<u8>,
     refused: u64,
-    last_error: Option<String>,
+    /// Hears why somebody was sent away or a peer is of no more use.
+    tell: Box<dyn FnMut(&str)>,
 }
 
 /// A peer: a device of its own with memory for what comes and goes, so that nothing of it is left when it is forgotten.
@@ -203,7 +204,7 @@ impl UcPath {
             draws: Stream::keyed(seed, std::process::id().into(), "first packets"),
             buffer: vec![0; LONGEST],
             refused: 0,
-            last_error: None,
+            tell: Box::new(|_| {}),
         })
     }
 
@@ -222,9 +223,9 @@ impl UcPath {
         self.refused
     }
 
-    /// Why the last of those who called has been sent away.
-    pub fn last_error(&self) -> Option<&str> {
-        self.last_error.as_deref()
+    /// Tells `hear` from now on why somebody was sent away, or a peer is of no more use.
+    pub fn on_trouble(&mut self, hear: impl FnMut(&str) + 'static) {
+        self.tell = Box::new(hear);
     }
 
     /// A free number.
@@ -283,7 +284,7 @@ impl UcPath {
             let full = self.callers.len() >= MOST_CALLERS;
             match Control::new(stream, self.settings.give_up) {
                 Ok(control) if !full => self.callers.push((control, Instant::now())),
-                _ => self.last_error = Some(format!("{from} called while too many others did")),
+                _ => (self.tell)(&format!("{from} called while too many others did")),
             }
         }
         let mut at = 0;
@@ -294,7 +295,7 @@ impl UcPath {
                 Ok(Some(frame)) => {
                     let (control, _) = self.callers.swap_remove(at);
                     if let Err(error) = self.welcome(control, frame) {
-                        self.last_error = Some(error.to_string());
+                        (self.tell)(&error.to_string());
                     }
                 }
                 // Whoever says nothing, or nonsense, is none of ours.
@@ -316,7 +317,7 @@ impl UcPath {
                             .and_then(|()| link.control.send(&ready));
                         if let Err(error) = done {
                             link.broken = true;
-                            self.last_error = Some(error.to_string());
+                            (self.tell)(&error.to_string());
                         }
                     }
                     // It has gone, or does not speak as we do.
