@@ -71,7 +71,9 @@ def wish(path, settings, patience=3.0):
 
     fd = os.open(path, os.O_RDWR)
     try:
-        number = max(word(WISH), word(ANSWERED)) + 1
+        answered = word(ANSWERED)
+        number = max(word(WISH), answered) + 1
+        os.pwrite(fd, struct.pack("<Q", answered), WISH)  # no wish while it is written
         os.pwrite(fd, text.ljust(TEXT, b"\0"), WISHED)
         os.pwrite(fd, struct.pack("<Q", number), WISH)
         until = time.monotonic() + patience

@@ -365,6 +365,10 @@ impl Page {
             .flat_map(|word| self.get(place::WISHED + 8 * word).to_le_bytes())
             .take_while(|byte| *byte != 0)
             .collect();
+        // Another wish may have been written meanwhile.
+        if self.get(place::WISH) != number {
+            return None;
+        }
         Some(Wish { number, text: String::from_utf8_lossy(&bytes).into_owned() })
     }
 
@@ -501,7 +505,10 @@ pub fn wish(path: &Path, settings: &str, patience: Duration) -> io::Result<Strin
     };
     let mut text_bytes = [0; TEXT];
     text_bytes[..settings.len()].copy_from_slice(settings.as_bytes());
-    let number = word(place::WISH)?.max(word(place::ANSWERED)?) + 1;
+    let answered = word(place::ANSWERED)?;
+    let number = word(place::WISH)?.max(answered) + 1;
+    // While it is written there is no wish: one that nobody has answered would be read with these words.
+    file.write_all_at(&answered.to_le_bytes(), place::WISH as u64)?;
     file.write_all_at(&text_bytes, place::WISHED as u64)?;
     file.write_all_at(&number.to_le_bytes(), place::WISH as u64)?;
     let looks = (patience.as_millis() / 5).max(1);

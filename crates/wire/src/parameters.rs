@@ -15,6 +15,8 @@ pub const MOST_PAYLOAD: u64 = 8900;
 const LEAST_PAYLOAD: u64 = 64;
 /// Labels of an endpoint: as many sockets.
 pub const MOST_LABELS: u32 = 256;
+/// Measurement periods that SMaRTT and DCTCP wait for acknowledgements after QuickAdapt, where the scenario says nothing.
+const QUICK_ADAPT_PATIENCE: f64 = 10.0;
 /// Bytes of the largest chunk: a receiver holds two messages of sixteen.
 const MOST_CHUNK: u64 = 30_000_000;
 /// Packets of the longest run.
@@ -178,6 +180,11 @@ impl WireParameters {
             TransportParameters::Uet(t) => {
                 (t.uet.mtu, t.uet.header, t.uet.early_loss) = (payload, header, self.early_loss);
                 (t.uet.rto, t.uet.rto_rule, t.uet.min_rto) = (Auto::Auto, RtoRule::Measured, self.least_timeout);
+                for patience in [&mut t.cc.smartt.quick_adapt_patience, &mut t.cc.dctcp.quick_adapt_patience] {
+                    if *patience == Never::Never {
+                        *patience = Never::Value(QUICK_ADAPT_PATIENCE);
+                    }
+                }
             }
             TransportParameters::Roce(t) => {
                 let least = self.least_timeout;

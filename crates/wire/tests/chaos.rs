@@ -40,6 +40,9 @@ fn transport(draws: &mut Stream, mtu: u64) -> TransportParameters {
         _ => Never::Value(Time::from_us(20)),
     };
     uet.uet.ack_every = 1 + draws.below(8) as u32;
+    // As on a real network (`WireParameters::transport`).
+    uet.cc.smartt.quick_adapt_patience = Never::Value(10.0);
+    uet.cc.dctcp.quick_adapt_patience = Never::Value(10.0);
     // Without any, a slow link stays full of the heads of trimmed packets for ever.
     let control = ["dctcp", "smartt", "nscc"][draws.below(3) as usize];
     uet.uet.set("congestion_control", &Raw::Text(control.into())).unwrap();
@@ -170,6 +173,12 @@ fn try_seeds(seeds: std::ops::Range<u64>) {
 #[test]
 fn five_hundred_seeds() {
     try_seeds(0..500);
+}
+
+/// SMaRTT over a path that trims packets of 64 B to 56 B: full of heads, it carries nothing that is acknowledged.
+#[test]
+fn a_path_of_heads_alone() {
+    try_seeds(1359..1360);
 }
 
 #[test]

@@ -22,6 +22,7 @@ class Dctcp(Part):
         "fast_increase_gain": "fast_increase_gain",
         "increase": "increase",
         "quick_adapt": "quick_adapt",
+        "quick_adapt_patience": "quick_adapt_patience",
         "quick_adapt_period": "quick_adapt_period",
     }
 
@@ -81,6 +82,13 @@ class Dctcp(Part):
     """
     Whether QuickAdapt sets the window after trims and timeouts. Takes true or false. Default from: Spritz
     §IV-C. Default: true.
+    """
+
+    quick_adapt_patience: Literal["never"] | float | None = None
+    """
+    Such periods after QuickAdapt from which on losses count again though not as many bytes have been
+    acknowledged as were in flight; on a path that carries nothing but heads none ever are. On real networks
+    10. Takes "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
     """
 
     quick_adapt_period: float | None = None
@@ -185,6 +193,7 @@ class Smartt(Part):
         "multiplicative_decrease": "multiplicative_decrease",
         "multiplicative_increase": "multiplicative_increase",
         "quick_adapt": "quick_adapt",
+        "quick_adapt_patience": "quick_adapt_patience",
         "quick_adapt_period": "quick_adapt_period",
         "target_rtt": "target_rtt",
     }
@@ -250,6 +259,13 @@ class Smartt(Part):
     """
     Whether QuickAdapt sets the window after trims and timeouts. Takes true or false. Default from:
     specification 7.5. Default: true.
+    """
+
+    quick_adapt_patience: Literal["never"] | float | None = None
+    """
+    Such periods after QuickAdapt from which on losses count again though not as many bytes have been
+    acknowledged as were in flight; on a path that carries nothing but heads none ever are. On real networks
+    10. Takes "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
     """
 
     quick_adapt_period: float | None = None

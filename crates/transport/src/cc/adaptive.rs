@@ -13,6 +13,8 @@ pub(super) struct AdaptiveConfig {
     pub(super) quick_adapt: bool,
     /// Measurement period in base RTTs.
     pub(super) period: f64,
+    /// Periods after which losses count again, whatever was acknowledged; `None`: never.
+    pub(super) patience: Option<f64>,
     /// Whether FastIncrease is on.
     pub(super) fast_increase: bool,
     /// Growth per acknowledged byte.
@@ -38,6 +40,8 @@ pub(super) struct Adaptive {
     /// Of the bytes in flight at the last QuickAdapt, how many were, and how many are now, through.
     to_ignore: u64,
     ignored: u64,
+    /// When losses count again, whatever was acknowledged.
+    ignore_until: Time,
     /// End of the period; zero before the first acknowledgement.
     period_end: Time,
     period: Time,
@@ -59,6 +63,7 @@ impl Adaptive {
             acked: 0,
             to_ignore: 0,
             ignored: 0,
+            ignore_until: Time::MAX,
             period_end: Time::ZERO,
             period: super::scaled(base_rtt, config.period),
             good: 0,
@@ -125,6 +130,9 @@ impl Adaptive {
     /// A packet of `loss.bytes` did not get through; `credit` bytes of it did.
     pub(super) fn on_loss(&mut self, config: &AdaptiveConfig, loss: &CcLoss, credit: u64) {
         self.acked += credit;
+        if self.ignoring() && loss.now >= self.ignore_until {
+            self.to_ignore = 0;
+        }
         if !self.ignoring() {
             self.cwnd -= loss.bytes as f64;
             self.clamp(config);
@@ -144,6 +152,8 @@ impl Adaptive {
             self.cwnd = achieved as f64;
             self.clamp(config);
             (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
+            let until = |periods| now + super::scaled(self.period, periods);
+            self.ignore_until = config.patience.map_or(Time::MAX, until);
         }
     }
 

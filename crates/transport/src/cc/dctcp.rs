@@ -11,7 +11,7 @@ use super::{
     adaptive::{Adaptive, AdaptiveConfig},
 };
 use crate::uet::Network;
-use anabranch_settings::{SetError, choices, parameters};
+use anabranch_settings::{Never, SetError, choices, parameters};
 use anabranch_units::Time;
 
 choices! {
@@ -36,6 +36,9 @@ parameters! {
         quick_adapt: bool = true, source "Spritz §IV-C";
         /// Measurement period of QuickAdapt in base RTTs.
         quick_adapt_period: f64 = 1.5, source "specification 7.4";
+        /// Such periods after QuickAdapt from which on losses count again though not as many bytes have been acknowledged as
+        /// were in flight; on a path that carries nothing but heads none ever are. On real networks 10.
+        quick_adapt_patience: Never<f64> = Never::Never, source "ours: the sources wait for ever";
         /// Whether FastIncrease grows the window on an idle path.
         fast_increase: bool = true, source "Spritz §IV-C";
         /// Bytes that FastIncrease adds per acknowledged byte.
@@ -59,6 +62,9 @@ impl DctcpParameters {
         section.factor("increase", self.increase)?;
         section.share("decrease", self.decrease)?;
         section.positive("quick_adapt_period", self.quick_adapt_period)?;
+        if let Never::Value(periods) = self.quick_adapt_patience {
+            section.positive("quick_adapt_patience", periods)?;
+        }
         section.factor("fast_increase_gain", self.fast_increase_gain)?;
         section.share("ecn_threshold", self.ecn_threshold)?;
         section.share("ewma_gain", self.ewma_gain)
@@ -83,6 +89,10 @@ impl DctcpConfig {
                 sizes,
                 quick_adapt: parameters.quick_adapt,
                 period: parameters.quick_adapt_period,
+                patience: match parameters.quick_adapt_patience {
+                    Never::Value(periods) => Some(periods),
+                    Never::Never => None,
+                },
                 fast_increase: parameters.fast_increase,
                 fast_increase_gain: parameters.fast_increase_gain,
                 fast_increase_delay: parameters.fast_increase_delay,
