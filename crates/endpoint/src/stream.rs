@@ -14,9 +14,24 @@ pub(crate) struct Message {
     /// The PSN of its first packet.
     first: u64,
     packets: u64,
+    /// How it begins: a few bytes, of a packet at most, that need not lie where the others do.
+    pub(crate) head: Bytes,
     pub(crate) bytes: Bytes,
     pub(crate) checksum: u32,
     pub(crate) delivered: Delivered,
+}
+
+impl Message {
+    pub(crate) fn len(&self) -> u64 {
+        (self.head.len() + self.bytes.len()) as u64
+    }
+
+    /// Its bytes between two places: those of its head, and those that follow.
+    pub(crate) fn part(&self, from: usize, to: usize) -> (&[u8], Bytes) {
+        let head = self.head.len();
+        let of_head = &self.head[from.min(head)..to.min(head)];
+        (of_head, self.bytes.slice(from.saturating_sub(head)..to.saturating_sub(head)))
+    }
 }
 
 /// What the endpoint keeps of a stream that it sends.
@@ -67,15 +82,16 @@ impl Outgoing {
     }
 
     /// Appends a message, at `now`; returns its number.
-    pub(crate) fn push(&mut self, bytes: Bytes, now: Time, checksum: bool) -> u32 {
-        let packets = (bytes.len() as u64).div_ceil(self.mtu).max(1);
+    pub(crate) fn push(&mut self, head: Bytes, bytes: Bytes, now: Time, checksum: bool) -> u32 {
+        let length = (head.len() + bytes.len()) as u64;
+        let packets = length.div_ceil(self.mtu).max(1);
         let (number, first) = (self.next_message, self.packets);
-        let checksum = if checksum { crc32fast::hash(&bytes) } else { 0 };
-        self.held += bytes.len() as u64;
+        let checksum = if checksum { checksum_of(&head, &bytes) } else { 0 };
+        self.held += length;
         self.packets += packets;
         self.next_message += 1;
         let delivered = Delivered { queued: now, ..Delivered::default() };
-        self.messages.push_back(Message { number, first, packets, bytes, checksum, delivered });
+        self.messages.push_back(Message { number, first, packets, head, bytes, checksum, delivered });
         number
     }
 
@@ -101,7 +117,7 @@ impl Outgoing {
             return false;
         };
         let message = &self.messages[at];
-        (psn - message.first + 1) * self.mtu <= message.bytes.len() as u64
+        (psn - message.first + 1) * self.mtu <= message.len()
     }
 
     /// A packet leaves over a label, of which there are `labels`; `switches` are the stream's changes of path, this one's included.
@@ -135,14 +151,28 @@ impl Outgoing {
     pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<(u32, Delivered)> {
         self.messages.front().filter(|message| message.first + message.packets <= cumulative)?;
         let message = self.messages.pop_front()?;
-        self.held -= message.bytes.len() as u64;
+        self.held -= message.len();
         Some((message.number, message.delivered))
+    }
+
+    /// Messages that lie with their owner lie here from now on.
+    pub(crate) fn own(&mut self) {
+        for message in &mut self.messages {
+            message.bytes = Bytes::copy_from_slice(&message.bytes);
+        }
     }
 
     /// Whether every message is acknowledged.
     pub(crate) fn is_idle(&self) -> bool {
         self.messages.is_empty()
     }
+}
+
+fn checksum_of(head: &[u8], bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(head);
+    hasher.update(bytes);
+    hasher.finalize()
 }
 
 /// A message that is being put together.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::node::Memory;
+use anabranch_endpoint::Bytes;
 
 /// Memory of the host that NCCL owns and keeps until its request is done or its communicator closed.
 #[derive(Debug)]
@@ -22,12 +23,36 @@ impl HostMemory {
     }
 }
 
+/// Bytes from which on it costs less to lend them than to copy them.
+const WORTH_LENDING: usize = 2048;
+
+/// Memory of NCCL's on its way to the network.
+struct Lent {
+    at: *const u8,
+    bytes: usize,
+}
+
+// SAFETY: it is read alone, and NCCL writes to it only when the node has given it back.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: as many bytes are there until the request is done or its communicator closed (`HostMemory::new`), before which the node
+        // gives them back (`Memory::lend`).
+        unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
+    }
+}
+
 impl Memory for HostMemory {
-    fn append_to(&self, out: &mut Vec<u8>, from: u64, bytes: usize) {
-        if bytes > 0 {
-            // SAFETY: the node reads no further than the size of the message that NCCL named with this pointer.
-            out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.0.add(from as usize), bytes) });
+    fn lend(&self, from: u64, bytes: usize) -> Bytes {
+        if bytes == 0 {
+            return Bytes::new();
         }
+        // SAFETY: the node reads no further than the size of the message that NCCL named with this pointer.
+        let lent = Lent { at: unsafe { self.0.add(from as usize) }, bytes };
+        if bytes < WORTH_LENDING { Bytes::copy_from_slice(lent.as_ref()) } else { Bytes::from_owner(lent) }
     }
 
     fn write(&mut self, to: u64, bytes: &[u8]) {

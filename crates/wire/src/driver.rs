@@ -58,6 +58,21 @@ impl<D: Datapath> Driver<D> {
         (&mut self.endpoint, now)
     }
 
+    /// Messages of a stream that lie with their owner and have still to go, or to go again, are copied: the owner wants the memory
+    /// back ([`Endpoint::own`]).
+    pub fn own(&mut self, peer: u32, stream: u32) {
+        self.endpoint.own(peer, stream);
+        self.own_unsent();
+    }
+
+    /// The same for datagrams that the datapath has not taken yet, whatever becomes of their streams.
+    pub fn own_unsent(&mut self) {
+        for at in &self.order[self.sent..self.made] {
+            let payload = &mut self.batch[usize::from(*at)].0.payload;
+            *payload = Bytes::copy_from_slice(payload);
+        }
+    }
+
     /// The datapath.
     pub fn datapath(&mut self) -> &mut D {
         &mut self.datapath

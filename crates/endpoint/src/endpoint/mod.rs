@@ -274,21 +274,38 @@ impl Endpoint {
     /// # Errors
     /// Where there is no such peer, the message is too large for it, or too much waits already.
     pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u32, SendError> {
+        self.send_headed(now, peer, stream, Bytes::new(), bytes)
+    }
+
+    /// The same, where a message begins with a few bytes, of a packet at most, that do not lie where the others do.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::send`], and where the head is longer than a packet.
+    pub fn send_headed(
+        &mut self,
+        now: Time,
+        peer: u32,
+        stream: u32,
+        head: Bytes,
+        bytes: Bytes,
+    ) -> Result<u32, SendError> {
+        let length = (head.len() + bytes.len()) as u64;
         let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut).ok_or(SendError::NoPeer)?;
         if stream == CALIBRATION {
             return Err(SendError::NoPeer);
         }
-        if bytes.len() as u64 > known.most_message.min(self.settings.most_message) {
-            return Err(SendError::TooLarge(known.most_message.min(self.settings.most_message)));
+        let most = known.most_message.min(self.settings.most_message);
+        if length > most || head.len() as u64 > self.settings.mtu() {
+            return Err(SendError::TooLarge(most));
         }
         let flows = &self.flows;
         let held: u64 = known.streams.values().map(|slot| flows[*slot as usize].of.held).sum();
         let held = held + known.waiting.iter().map(|outgoing| outgoing.held).sum::<u64>();
-        if held + bytes.len() as u64 > self.settings.most_held {
+        if held + length > self.settings.most_held {
             return Err(SendError::Full);
         }
         if let Some(&slot) = known.streams.get(&stream) {
-            let number = self.flows[slot as usize].of.push(bytes, now, self.settings.checksum);
+            let number = self.flows[slot as usize].of.push(head, bytes, now, self.settings.checksum);
             self.offer(slot, now);
             return Ok(number);
         }
@@ -299,7 +316,7 @@ impl Endpoint {
                 known.waiting.len() - 1
             }
         };
-        let number = known.waiting[at].push(bytes, now, self.settings.checksum);
+        let number = known.waiting[at].push(head, bytes, now, self.settings.checksum);
         match known.phase {
             Phase::Open => self.open_waiting(peer, now),
             Phase::Greeted => {
@@ -310,6 +327,16 @@ impl Endpoint {
             Phase::Greeting | Phase::Calibrating => {}
         }
         Ok(number)
+    }
+
+    /// Messages of a stream that were given by reference ([`Bytes::from_owner`]) and are not acknowledged are copied: their owner wants
+    /// the memory back.
+    pub fn own(&mut self, peer: u32, stream: u32) {
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        known.waiting.iter_mut().filter(|of| of.stream == stream).for_each(Outgoing::own);
+        if let Some(slot) = known.streams.get(&stream) {
+            self.flows[*slot as usize].of.own();
+        }
     }
 
     /// Takes leave of a peer; whatever is under way is lost.

@@ -124,21 +124,22 @@ impl Line<Outgoing> for WireLine<'_> {
         let mut size = 0;
         if let Some((message, index)) = flow.find(psn) {
             let from = (u64::from(index) * mtu) as usize;
-            let to = (from + mtu as usize).min(message.bytes.len());
+            let to = (from + mtu as usize).min(message.len() as usize);
             let data = Data {
                 stream,
                 payload: (to - from) as u16,
                 psn,
                 tag: packet.tag,
                 message: message.number,
-                length: message.bytes.len() as u64,
+                length: message.len(),
                 index,
                 checksum: message.checksum,
                 stamp: start,
                 ack_request: packet.ack_request,
             };
             header::data(self.out, connection, &data);
-            let payload = message.bytes.slice(from..to);
+            let (head, payload) = message.part(from, to);
+            self.out.extend_from_slice(head);
             let again = packet.segment.retransmission;
             self.counters.packets += 1;
             self.counters.retransmitted += u64::from(again);

@@ -216,6 +216,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Where there is none.
     pub fn close_sender(&mut self, id: Id) -> Result<(), Failure> {
         let sender = self.senders.remove(id).ok_or_else(|| unknown("a sender"))?;
+        // What is still on its way is NCCL's memory.
+        self.driver.own(sender.peer, sender.channel as u32 + 1);
         for request in sender.open {
             self.requests.remove(request);
         }

@@ -501,6 +501,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Whatever has to do with a peer fails.
     fn fails(&mut self, peer: PeerId, failure: &Failure) {
+        // Whoever hears of it may take its memory back.
+        self.driver.own_unsent();
         self.peers.remove(&peer);
         self.talkative.remove(&peer);
         let mut first = failure.clone();

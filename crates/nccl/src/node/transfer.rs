@@ -4,7 +4,7 @@ use super::{Failure, Grant, Node, Ours, Sender};
 use crate::{
     abi::{Code, MOST_RECEIVES, MOST_REQUESTS},
     ids::Id,
-    message::{Control, Entry, PIECE_HEADER, PieceHeader},
+    message::{Control, Entry, PieceHeader},
 };
 use anabranch_endpoint::{Bytes, SendError};
 use anabranch_units::Time;
@@ -17,8 +17,9 @@ const RESTS: Time = Time::from_us(1);
 
 /// Memory that messages are read from and written to.
 pub trait Memory {
-    /// Appends so many bytes from a place on.
-    fn append_to(&self, out: &mut Vec<u8>, from: u64, bytes: usize);
+    /// So many bytes from a place on, where they lie or copied. The node gives back all that it has of them before it says that their
+    /// request is done, or closes their sender.
+    fn lend(&self, from: u64, bytes: usize) -> Bytes;
     /// Copies bytes to a place; never more than were granted.
     fn write(&mut self, to: u64, bytes: &[u8]);
 }
@@ -163,6 +164,8 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
                 if *flying > 0 || !all_sent {
                     return sender.fate.check().map(|()| None);
                 }
+                // Of what has been acknowledged a copy to be sent again may wait for room.
+                self.driver.own_unsent();
                 (done.sizes[0], done.count) = (*size, 1);
                 &mut sender.open
             }
@@ -203,11 +206,11 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
                     offset: *sent,
                     size: *size,
                 };
-                piece(&header, memory, bytes as usize)
+                (Bytes::copy_from_slice(&header.write()), memory.lend(header.offset, bytes as usize))
             });
             let stream = sender.channel as u32 + 1;
             let pushed = match piece {
-                Some(piece) => self.driver.endpoint().0.send(now, sender.peer, stream, piece),
+                Some((head, piece)) => self.driver.endpoint().0.send_headed(now, sender.peer, stream, head, piece),
                 None => Err(SendError::Full),
             };
             match pushed {
@@ -255,10 +258,13 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
 
     /// The receiver says that everything before the receive `completed` has arrived.
     pub(super) fn complete_send(&mut self, request: Id, completed: u32) {
-        if let Some(Request::Send { number, flying, all_sent, .. }) = self.requests.get_mut(request)
+        if let Some(Request::Send { sender, number, flying, all_sent, .. }) = self.requests.get_mut(request)
             && (completed.wrapping_sub(*number) as i32) > 0
         {
             (*flying, *all_sent) = (0, true);
+            if let Some(sender) = self.senders.get(*sender) {
+                self.driver.own(sender.peer, sender.channel as u32 + 1);
+            }
         }
     }
 
@@ -328,12 +334,4 @@ impl Sender {
         }
         Some((number, index as u32, entry.size))
     }
-}
-
-/// A piece with its header, as the endpoint takes it.
-fn piece<M: super::Memory>(header: &PieceHeader, memory: &M, bytes: usize) -> Bytes {
-    let mut piece = Vec::with_capacity(PIECE_HEADER + bytes);
-    piece.extend_from_slice(&header.write());
-    memory.append_to(&mut piece, header.offset, bytes);
-    piece.into()
 }

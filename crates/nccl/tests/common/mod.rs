@@ -1,7 +1,7 @@
 //! Two nodes on a network in memory.
 #![allow(dead_code, unreachable_pub)]
 
-use anabranch_endpoint::{Endpoint, Settings};
+use anabranch_endpoint::{Bytes as Message, Endpoint, Settings};
 use anabranch_settings::Never;
 use anabranch_transport::{
     TransportParameters,
@@ -13,27 +13,64 @@ use anabranch_wire::{
     memory::{Link, Memory as Network, MemoryPath},
 };
 use nccl_net_anabranch::{Buffer, Connecting, Done, Failure, Memory, Node, handle::Handle, ids::Id};
-use std::{cell::RefCell, net::SocketAddr, rc::Rc};
+use std::{
+    cell::RefCell,
+    net::SocketAddr,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-/// Memory that both the test and the node hold; a write or read beyond its end panics.
+/// Memory that both the test and the node hold; a write or read beyond its end panics, and so does whoever holds it last while part
+/// of it is lent.
 #[derive(Clone, Debug)]
-pub struct Shared(pub Rc<RefCell<Vec<u8>>>);
+pub struct Shared {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    lent: Arc<AtomicUsize>,
+}
+
+/// A part of it on its way to the network.
+struct Lent(Vec<u8>, Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let lent = self.lent.load(Ordering::Relaxed);
+        let is_taken_back = Rc::strong_count(&self.bytes) == 1 && lent > 0;
+        assert!(!is_taken_back || std::thread::panicking(), "{lent} pieces of memory that is gone are still on their way");
+    }
+}
 
 impl Shared {
     pub fn of(bytes: Vec<u8>) -> Self {
-        Shared(Rc::new(RefCell::new(bytes)))
+        Shared { bytes: Rc::new(RefCell::new(bytes)), lent: Arc::default() }
     }
     pub fn bytes(&self) -> Vec<u8> {
-        self.0.borrow().clone()
+        self.bytes.borrow().clone()
     }
 }
 
 impl Memory for Shared {
-    fn append_to(&self, out: &mut Vec<u8>, from: u64, bytes: usize) {
-        out.extend_from_slice(&self.0.borrow()[from as usize..][..bytes]);
+    fn lend(&self, from: u64, bytes: usize) -> Message {
+        self.lent.fetch_add(1, Ordering::Relaxed);
+        let part = self.bytes.borrow()[from as usize..][..bytes].to_vec();
+        Message::from_owner(Lent(part, Arc::clone(&self.lent)))
     }
     fn write(&mut self, to: u64, bytes: &[u8]) {
-        self.0.borrow_mut()[to as usize..][..bytes.len()].copy_from_slice(bytes);
+        self.bytes.borrow_mut()[to as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 }
 
