@@ -50,7 +50,10 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let lent = self.lent.load(Ordering::Relaxed);
         let is_taken_back = Rc::strong_count(&self.bytes) == 1 && lent > 0;
-        assert!(!is_taken_back || std::thread::panicking(), "{lent} pieces of memory that is gone are still on their way");
+        assert!(
+            !is_taken_back || std::thread::panicking(),
+            "{lent} pieces of memory that is gone are still on their way"
+        );
     }
 }
 
