@@ -16,7 +16,8 @@ use anabranch_wire::{
 use std::{
     env,
     ffi::OsStr,
-    net::SocketAddr,
+    io::Write,
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::Command,
     sync::{
@@ -325,6 +326,56 @@ fn ends_of_two_datapaths_are_told_apart() {
             assert!(said.contains("refuses"), "{said}");
             let why = heard.recv().unwrap();
             assert!(why.contains("sends with the datapath verbs, and this end serves uc"), "{why}");
+        });
+    });
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn strangers_take_nothing_from_unreliable_peers() {
+    with_library("strangers_take_nothing_from_unreliable_peers", "", || {
+        let (tell, address) = mpsc::channel();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let stop = &stop;
+            let server = scope.spawn(move || {
+                let mut driver = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
+                tell.send(driver.datapath().at().unwrap()).unwrap();
+                let mut all = Vec::new();
+                let look = &mut |received: Option<&Received>| {
+                    all.extend(received.copied());
+                    !stop.load(Ordering::Relaxed)
+                };
+                transfer::serve(&mut driver, false, look).unwrap();
+                all
+            });
+            let to = address.recv().unwrap();
+            // Some say nothing, some nonsense, one something that only a peer may say, one that its datagrams are 4 GB long.
+            let mut hello = vec![9];
+            hello.extend(b"ABCV\x00\x01");
+            hello.extend([0; 16]);
+            hello.push(3);
+            hello.extend(8u32.to_be_bytes());
+            hello.extend(u32::MAX.to_be_bytes());
+            let said: [&[u8]; 5] = [b"", b"", b"GET / HTTP/1.1\r\n\r\n", &[8], &hello];
+            let strangers: Vec<TcpStream> = said
+                .iter()
+                .map(|said| {
+                    let mut stranger = TcpStream::connect(to).unwrap();
+                    stranger.write_all(said).unwrap();
+                    stranger
+                })
+                .collect();
+            // One more after the other than there may be at once (four).
+            for number in 0..6 {
+                let mut fill = |bytes: &mut [u8]| bytes.fill(number);
+                let sent = transfer::send(&mut uc_driver("reps", None), to, 200_000, &mut fill, &mut |_, _| true);
+                assert_eq!(sent.unwrap().record.summary.bytes, 200_000);
+            }
+            stop.store(true, Ordering::Relaxed);
+            let all = server.join().unwrap();
+            assert!(all.len() == 6 && all.iter().all(|received| received.summary == received.sent), "{all:?}");
+            drop(strangers);
         });
     });
 }

@@ -27,10 +27,12 @@ const RECEIVES: u32 = 2048;
 const RECEIVES_OF_LABEL: (u32, u32) = (32, 256);
 /// Labels of a datapath: as many queue pairs for each peer.
 const MOST_LABELS: u32 = 256;
-/// Bytes of the longest datagram.
-const LONGEST: usize = 1 << 16;
+/// Bytes of the longest datagram: more than our largest packet, and no more than what memory of a stranger may cost.
+const LONGEST: usize = 1 << 14;
 /// How long a peer that is forgotten waits for what is on its way to it.
 const PARTING: Duration = Duration::from_millis(500);
+/// How long callers wait at most while datagrams keep coming.
+const LOOK: Duration = Duration::from_millis(1);
 /// Callers that have not said yet who they are.
 const MOST_CALLERS: usize = 16;
 
@@ -45,6 +47,8 @@ pub struct UcPath {
     most_peers: u32,
     listener: Option<TcpListener>,
     callers: Vec<(Control, Instant)>,
+    /// When callers and peers were last heard.
+    answered: Instant,
     links: Vec<Option<Link>>,
     turn: usize,
     draws: Stream,
@@ -199,6 +203,7 @@ impl UcPath {
             most_peers,
             listener,
             callers: Vec::new(),
+            answered: Instant::now(),
             links: Vec::new(),
             turn: 0,
             draws: Stream::keyed(seed, std::process::id().into(), "first packets"),
@@ -280,6 +285,7 @@ impl UcPath {
 
     /// Hears those who call, and those of the peers who have something to say besides datagrams.
     fn answer(&mut self) {
+        self.answered = Instant::now();
         while let Some(Ok((stream, from))) = self.listener.as_ref().map(TcpListener::accept) {
             let full = self.callers.len() >= MOST_CALLERS;
             match Control::new(stream, self.settings.give_up) {
@@ -424,7 +430,9 @@ impl Datapath for UcPath {
     }
 
     fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
-        self.answer();
+        if self.answered.elapsed() >= LOOK {
+            self.answer();
+        }
         let (count, mut received) = (self.links.len(), 0);
         self.turn = (self.turn + 1) % count.max(1);
         for index in 0..count {
