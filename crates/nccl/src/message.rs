@@ -173,9 +173,16 @@ impl Control {
         out
     }
 
-    /// Reads it; `None`: it is none.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
+    /// Reads what was said at once, one word after the other; `None`: that makes no sense.
+    pub fn read(bytes: &[u8]) -> Option<Vec<Self>> {
+        let (mut reader, mut said) = (Reader(bytes), Vec::with_capacity(1));
+        while said.is_empty() || !reader.0.is_empty() {
+            said.push(Self::read_one(&mut reader)?);
+        }
+        Some(said)
+    }
+
+    fn read_one(reader: &mut Reader<'_>) -> Option<Self> {
         let (kind, connection) = (reader.one()?, reader.four()?);
         let control = match kind {
             1 => Control::Connect { connection, key: reader.eight()? },
@@ -209,7 +216,7 @@ impl Control {
             7 if connection == 0 => Control::Ping,
             _ => return None,
         };
-        reader.0.is_empty().then_some(control)
+        Some(control)
     }
 }
 
@@ -256,7 +263,9 @@ mod tests {
         ];
         for control in all {
             let bytes = control.write();
-            assert_eq!(Control::read(&bytes), Some(control));
+            let twice = [&bytes[..], &bytes].concat();
+            assert_eq!(Control::read(&twice), Some(vec![control.clone(), control.clone()]));
+            assert_eq!(Control::read(&bytes), Some(vec![control]));
             assert_eq!(Control::read(&bytes[..bytes.len() - 1]), None, "cut short");
             assert_eq!(Control::read(&[&bytes[..], &[0]].concat()), None, "too long");
         }
@@ -274,8 +283,8 @@ mod tests {
             if let Some(first) = bytes.first_mut() {
                 *first = kind;
             }
-            if let Some(control) = Control::read(&bytes) {
-                assert_eq!(control.write(), bytes);
+            if let Some(said) = Control::read(&bytes) {
+                assert_eq!(said.iter().flat_map(Control::write).collect::<Vec<u8>>(), bytes);
             }
         }
     }

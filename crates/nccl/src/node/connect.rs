@@ -115,7 +115,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
         let Some(Waiting { peer, connection, fate }) = of.waiting.pop_front() else { return Ok(None) };
         let is_well = fate.is_well();
-        let receiver = Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, open: Vec::new(), fate };
+        let receiver =
+            Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, granted: 0, open: Vec::new(), fate };
         let id = self.receivers.insert(receiver).ok_or_else(|| Failure::new(Code::System, "too many receivers"))?;
         if is_well {
             self.theirs.insert((peer, connection), id);

@@ -14,7 +14,7 @@ use crate::{
     ids::{Id, Slots},
     message::{Control, End, Entry, PIECE_HEADER},
 };
-use anabranch_endpoint::{Bytes, Event, PathCounts, SendError, Why};
+use anabranch_endpoint::{Event, PathCounts, SendError, Why};
 use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_units::Time;
@@ -90,7 +90,7 @@ impl Fate {
 #[derive(Debug, Default)]
 struct Peer {
     /// What could not be said yet.
-    unsaid: VecDeque<Bytes>,
+    unsaid: VecDeque<Vec<u8>>,
     /// When anything was last said over stream 0.
     said_at: Time,
     /// Streams to it, from stream 1 on.
@@ -187,9 +187,10 @@ struct Grant {
 struct Receiver {
     peer: PeerId,
     connection: u32,
-    /// Receives that are not complete, the first of which has the number `completed`.
+    /// Receives that are not complete, the first of which has the number `completed`. The sender knows of those before `granted`.
     waiting: VecDeque<Id>,
     completed: u32,
+    granted: u32,
     /// Requests that NCCL has not heard of again.
     open: Vec<Id>,
     fate: Fate,
@@ -209,8 +210,9 @@ pub struct Node<D, M> {
     draws: Stream,
     give_up: Time,
     most_held: u64,
-    /// Bytes of a piece, which with its header fills whole packets.
+    /// Bytes of a piece, which with its header fills whole packets, and of a packet.
     piece: u64,
+    mtu: u64,
     peers: BTreeMap<PeerId, Peer>,
     listeners: Slots<Listener>,
     attempts: Slots<Attempt>,
@@ -246,6 +248,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             // Some room is kept for what is said over stream 0.
             most_held: most_held - most_held / 8,
             piece,
+            mtu,
             peers: BTreeMap::new(),
             listeners: Slots::default(),
             attempts: Slots::default(),
@@ -379,7 +382,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Queues something for a peer's stream 0.
     fn say(&mut self, peer: PeerId, control: &Control) {
         if let Some(known) = self.peers.get_mut(&peer) {
-            known.unsaid.push_back(control.write().into());
+            known.unsaid.push_back(control.write());
             self.talkative.insert(peer);
         }
     }
@@ -389,12 +392,20 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let mut some = false;
         for peer in std::mem::take(&mut self.talkative) {
             let Some(known) = self.peers.get_mut(&peer) else { continue };
-            while let Some(bytes) = known.unsaid.front() {
-                match self.driver.endpoint().0.send(now, peer, 0, bytes.clone()) {
+            while !known.unsaid.is_empty() {
+                // As much as a packet holds is said at once.
+                let mut said: Vec<u8> = Vec::new();
+                let fits = |all: &mut usize, next: &Vec<u8>| {
+                    *all += next.len();
+                    Some(*all).filter(|all| *all as u64 <= self.mtu || *all == next.len())
+                };
+                let count = known.unsaid.iter().scan(0, fits).count();
+                known.unsaid.iter().take(count).for_each(|one| said.extend_from_slice(one));
+                match self.driver.endpoint().0.send(now, peer, 0, said.into()) {
                     Ok(_) => {
                         some = true;
                         known.said_at = now;
-                        known.unsaid.pop_front();
+                        known.unsaid.drain(..count);
                     }
                     Err(SendError::Full) => {
                         self.talkative.insert(peer);
@@ -438,7 +449,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             Event::Received { peer, stream, bytes, .. } => {
                 self.peers.entry(peer).or_default();
                 let understood = match stream {
-                    0 => Control::read(&bytes).is_some_and(|control| self.on_control(peer, control)),
+                    0 => Control::read(&bytes)
+                        .is_some_and(|said| said.into_iter().all(|control| self.on_control(peer, control))),
                     _ => self.on_piece(peer, &bytes),
                 };
                 if !understood {

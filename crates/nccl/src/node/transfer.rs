@@ -58,6 +58,9 @@ pub(super) struct Part<M> {
     received: u64,
 }
 
+/// Receives whose sender knows of fewer than this many more is told at once; else of as many together, a packet for all of them.
+const GRANTS_AT_ONCE: u32 = 4;
+
 /// What NCCL waits for.
 #[derive(Debug)]
 pub(super) enum Request<M> {
@@ -120,20 +123,35 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         if receiver.open.len() >= MOST_REQUESTS {
             return Err(Failure::internal(format!("more than {MOST_REQUESTS} receives at once")));
         }
-        let entries = buffers.iter().map(|buffer| Entry { size: buffer.size, tag: buffer.tag }).collect();
         let left = buffers.len();
         let parts = buffers.into_iter().map(|buffer| Part { buffer, size: None, received: 0 }).collect();
         let request = self
             .requests
             .insert(Request::Receive { receiver: id, parts, left })
             .ok_or_else(|| Failure::internal("too many requests"))?;
-        let number = receiver.completed.wrapping_add(receiver.waiting.len() as u32);
         receiver.waiting.push_back(request);
         receiver.open.push(request);
-        let (peer, connection) = (receiver.peer, receiver.connection);
-        self.say(peer, &Control::Grant { connection, number, entries });
+        self.grant(id);
         self.work_sending()?;
         Ok(request)
+    }
+
+    /// Tells a sender of receives, if it has few left or there are several to be told of.
+    fn grant(&mut self, id: Id) {
+        let Some(receiver) = self.receivers.get_mut(id) else { return };
+        let known = receiver.granted.wrapping_sub(receiver.completed);
+        let unknown = receiver.waiting.len() as u32 - known;
+        if unknown == 0 || known >= GRANTS_AT_ONCE && unknown < GRANTS_AT_ONCE {
+            return;
+        }
+        let (peer, connection, first) = (receiver.peer, receiver.connection, receiver.granted);
+        receiver.granted = first.wrapping_add(unknown);
+        let requests: Vec<Id> = receiver.waiting.iter().skip(known as usize).copied().collect();
+        for (number, request) in requests.into_iter().enumerate() {
+            let Some(Request::Receive { parts, .. }) = self.requests.get_mut(request) else { continue };
+            let entries = parts.iter().map(|of| Entry { size: of.buffer.size, tag: of.buffer.tag }).collect();
+            self.say(peer, &Control::Grant { connection, number: first.wrapping_add(number as u32), entries });
+        }
     }
 
     /// Whether a request is done; then it is gone. Works for it, unless that was done a moment ago.
@@ -308,6 +326,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         if *left == 0 && ahead == 0 {
             receiver.waiting.pop_front();
             receiver.completed = receiver.completed.wrapping_add(1);
+            self.grant(id);
         }
         true
     }
