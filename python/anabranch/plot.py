@@ -11,6 +11,7 @@ rows that it shows, and both can be saved.
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -81,7 +82,8 @@ def slowdown_by_size(results: Results, *, quantile: float = 0.99, bins: int = 12
             })  # fmt: skip
         own = [row for row in rows if row["label"] == label]
         axes.plot([row["to_bytes"] for row in own], [row["slowdown"] for row in own], marker="o", label=label)
-    axes.set(xscale="log", yscale="log", xlabel="flow size (bytes)", ylabel=f"slowdown, {_percent(quantile)}")
+    axes.set(xscale="log", yscale="log", xlabel="flow size", ylabel=f"slowdown, {_percent(quantile)}")
+    _size_ticks(axes.xaxis)
     _plain_ticks(axes.yaxis)
     _legend(axes)
     return Figure(axes, rows)
@@ -102,6 +104,7 @@ def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: A
     axes.set(xscale="log", xlabel=name.replace("_", " "), ylabel="share of flows above" if tail else "share of flows")
     if tail:
         axes.set_yscale("log")
+        _plain_ticks(axes.yaxis)
     else:
         axes.set_ylim(0, 1.02)
     _plain_ticks(axes.xaxis)
@@ -270,7 +273,11 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _legend(axes: Axes) -> None:
-    if len(axes.get_legend_handles_labels()[0]) > 1:
+    """Beside the lines where there are few, above them where it would hide some."""
+    lines = len(axes.get_legend_handles_labels()[0])
+    if lines > 4:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=2, borderaxespad=0)
+    elif lines > 1:
         axes.legend()
 
 
@@ -283,19 +290,31 @@ def _percent(quantile: float) -> str:
 
 
 def _plain_ticks(axis: Any) -> None:
-    """`2` rather than `2 x 10^0` where a logarithmic axis spans little."""
+    """`2` and `1000` rather than powers of ten on a logarithmic axis, and numbers between the powers where it spans little."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     low, high = sorted(axis.get_view_interval())
-    if low <= 0 or high / low >= 100 or high >= 1e5:
+    if low < 1e-4 or high >= 1e5:
         return
     axis.set_major_formatter("{x:g}")
     if high / low < 4:
         axis.set_major_locator(MaxNLocator(5))
         axis.set_minor_locator(NullLocator())
-    else:
-        axis.set_minor_locator(LogLocator(subs=(2, 5)))
+    elif high / low < 100:
+        axis.set_minor_locator(LogLocator(subs=(2, 3, 5) if high / low < 15 else (2, 5)))
         axis.set_minor_formatter("{x:g}")
+
+
+def _size_ticks(axis: Any) -> None:
+    """`10 kB` rather than `10^4`."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    def name(bytes: float, _: object) -> str:
+        power = min(int(math.log10(max(bytes, 1)) + 1e-9) // 3, 4)
+        return f"{bytes / 1000**power:g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+    axis.set_major_formatter(FuncFormatter(name))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _labelled(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import anabranch as ab
+from anabranch import _native
 
 
 def command(*words: str, cwd: Path) -> str:
@@ -21,17 +22,32 @@ def command(*words: str, cwd: Path) -> str:
     return done.stdout
 
 
+def same_from_both(name: str, threads: int, changes: dict[str, str], folder: Path) -> None:
+    """The run by the command and from Python: fingerprint, summary, rows as CSV."""
+    settings = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
+    words = ["run", name, *settings, "--threads", str(threads), "--out", "there", "--format", "json"]
+    said = json.loads(command(*words, cwd=folder))
+    own = ab.run(ab.Scenario(name).with_(changes), threads=threads, out=folder / "here")
+    assert own.fingerprint == said["fingerprint"]
+    differing = {"wall_s", "packet_hops_per_s", "peak_rss_bytes"}
+    ours = json.loads((folder / "here" / "summary.json").read_text())
+    assert {k: v for k, v in ours.items() if k not in differing} == {k: v for k, v in said.items() if k not in differing}
+    for table in ["flows.csv", "links.csv"]:
+        assert (folder / "here" / table).read_bytes() == (folder / "there" / table).read_bytes()
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", ["tiny", "incast", "first-run", "permutation-roce"])
 def test_the_command_and_python_give_the_same(name: str, threads: int, tmp_path: Path) -> None:
-    said = json.loads(command("run", name, "--threads", str(threads), "--out", "there", "--format", "json", cwd=tmp_path))
-    own = ab.run(name, threads=threads, out=tmp_path / "here")
-    assert own.fingerprint == said["fingerprint"]
-    differing = {"wall_s", "packet_hops_per_s", "peak_rss_bytes"}
-    ours = json.loads((tmp_path / "here" / "summary.json").read_text())
-    assert {k: v for k, v in ours.items() if k not in differing} == {k: v for k, v in said.items() if k not in differing}
-    for table in ["flows.csv", "links.csv"]:
-        assert (tmp_path / "here" / table).read_bytes() == (tmp_path / "there" / table).read_bytes()
+    same_from_both(name, threads, {}, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", [name for name, _ in _native.ready_made()])
+def test_the_command_and_python_give_the_same_for_every_ready_made_scenario(name: str, threads: int, tmp_path: Path) -> None:
+    """The first microseconds of each, since some take minutes."""
+    same_from_both(name, threads, {"run.until": "30us"}, tmp_path)
 
 
 def test_every_number_of_the_summary_is_typed(tmp_path: Path) -> None:

@@ -128,30 +128,15 @@ impl Filling {
         }
     }
 
-    /// Cells one after the other, the kind looked at once. Whether all fit.
-    fn extend<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) -> bool {
-        match self {
-            Filling::Integer(cells, nulls) => {
-                for value in values {
-                    match value {
-                        Value::Integer(value) if value <= i64::MAX as u64 => {
-                            nulls.push(cells.len(), true);
-                            cells.push(value as i64);
-                        }
-                        Value::Empty => {
-                            nulls.push(cells.len(), false);
-                            cells.push(0);
-                        }
-                        _ => return false,
-                    }
-                }
-                true
-            }
-            other => {
-                let mut values = values;
-                values.all(|value| other.push(&value))
-            }
+    /// Cells of a run one after the other. Whether all fit.
+    fn extend(&mut self, column: &anabranch_report::Column, context: &Context<'_>, rows: &[At]) -> bool {
+        let mut rest = rows;
+        if let Filling::Integer(cells, nulls) = self
+            && nulls.valid.is_none()
+        {
+            rest = &rows[(column.integers)(context, rows, cells)..];
         }
+        rest.iter().all(|at| self.push(&(column.get)(context, *at)))
     }
 
     /// A cell; what does not fit the kind, or 64 signed bits, is a mistake of ours.
@@ -238,7 +223,7 @@ impl Table {
         // Some rows at a time, so that they are still in the cache for the next column.
         for rows in rows.chunks(ROWS_AT_A_TIME) {
             for (column, filling) in declared.columns.iter().zip(&mut filled) {
-                if !filling.extend(rows.iter().map(|at| (column.get)(context, *at))) {
+                if !filling.extend(column, context, rows) {
                     return Err(error::unexpected(format!("a value does not fit in column {}", column.name)));
                 }
             }

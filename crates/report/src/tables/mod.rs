@@ -109,6 +109,24 @@ pub struct Column {
     pub optional: bool,
     /// A cell.
     pub get: for<'r> fn(&Context<'r>, At) -> Value<'r>,
+    /// Cells of an [`Kind::Integer`] column that are not empty, one after the other into a list: how many went in, all of
+    /// them unless one is empty or no whole number of 63 bits.
+    pub integers: for<'r> fn(&Context<'r>, &[At], &mut Vec<i64>) -> usize,
+}
+
+/// What `integers` of a [`Column`] does, made for each `get` so that no cell goes through a [`Value`] in memory.
+pub(crate) fn integers<'r>(
+    get: impl Fn(&Context<'r>, At) -> Value<'r>,
+    context: &Context<'r>,
+    rows: &[At],
+    to: &mut Vec<i64>,
+) -> usize {
+    let before = to.len();
+    to.extend(rows.iter().map_while(|at| match get(context, *at) {
+        Value::Integer(value) => i64::try_from(value).ok(),
+        _ => None,
+    }));
+    to.len() - before
 }
 
 /// One table's declaration.
