@@ -1,5 +1,5 @@
 """
-What the package costs, in processor time, as ratios on one machine.
+What the package costs, as ratios on one machine: processor time, and instructions (valgrind) where the difference is small.
 
     python python/measure.py [NAME ...]     # import, overhead, frames, sweep, dask
 """
@@ -33,20 +33,28 @@ def own(call: Callable[[], object]) -> float:
     return time.process_time() - before
 
 
+def instructions(*words: str, cwd: str) -> int:
+    """Instructions of a command, which other work on the machine does not change."""
+    counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words]
+    said = subprocess.run(counted, cwd=cwd, check=True, capture_output=True, text=True).stderr
+    return int(said.partition("Collected : ")[2].split()[0])
+
+
 def overhead(folder: str) -> None:
-    """The same run by the command and from Python, tables written by both; the least of three."""
+    """The same run by the command and from Python, tables written by both."""
     command = [sys.executable, "-m", "anabranch"]
-    code = "import anabranch as ab, sys; ab.run('permutation-1024', threads=1, out=sys.argv[1], progress=lambda p: None)"
-    rust, python = [], []
-    for turn in range(3):
-        run = of_children(*command, "run", "permutation-1024", "--threads", "1", "--out", f"r{turn}", cwd=folder)
-        # The command draws a page as well, which Python does not.
-        rust.append(run - of_children(*command, "report", f"r{turn}", cwd=folder))
-        python.append(of_children(sys.executable, "-c", code, f"p{turn}", cwd=folder))
-    # The command of the package starts an interpreter too, and so does `report`: what starts it once is added back.
-    start = min(of_children(*command, "--version", cwd=folder) for _ in range(3))
-    ours, theirs = min(python) - start, min(rust)
-    print(f"overhead: a run by the command {theirs:.2f} s, from Python {ours:.2f} s: {100 * (ours / theirs - 1):+.1f} %")
+    code = """
+import anabranch as ab
+ab.run(ab.Scenario('permutation-128').with_({'workload.0.size': '16MiB'}), threads=1, out='python', progress=lambda p: None)
+"""
+    words = ["run", "permutation-128", "--set", "workload.0.size=16MiB", "--threads", "1", "--out", "command"]
+    run = instructions(*command, *words, cwd=folder)
+    # The command draws a page as well, which Python does not; that and what starts an interpreter is taken off.
+    page = instructions(*command, "report", "command", cwd=folder)
+    start = instructions(*command, "--version", cwd=folder)
+    python = instructions(sys.executable, "-c", code, cwd=folder)
+    ours, theirs = python - start, run - page
+    print(f"overhead: a run by the command {theirs / 1e6:.0f} million instructions, from Python {ours / 1e6:.0f}: {100 * (ours / theirs - 1):+.1f} %")
 
 
 def frames(folder: str) -> None:
