@@ -34,7 +34,9 @@ fn a_ring_is_correct_and_has_its_rows() {
     let text = std::fs::read_to_string(rows).expect("rows");
     // Two rounds, two channels, three ranks, four steps of one chunk, both ends; and the line of names.
     assert_eq!(text.lines().count(), 1 + 2 * 2 * 3 * 4 * 2);
-    assert!(text.starts_with("round,rank,channel,peer,direction,step,bytes,start_ns,end_ns\n"));
+    assert!(text.starts_with(
+        "round,rank,channel,peer,direction,step,bytes,start_ns,end_ns,packets,retransmitted,moves,paths\n"
+    ));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{Folder, code, json, stderr};
+use common::{AT_200_MBPS, Folder, code, json, stderr, stdout};
 use serde_json::Value;
 use std::{
     process::{Child, Output, Stdio},
@@ -34,18 +34,7 @@ spines = {spines}
 hosts_per_leaf = {hosts_per_leaf}
 link_rate = "200Mbps"
 {cables}
-[fabric]
-queue_limit = "300kB"
-ecn_kmin = "60kB"
-ecn_kmax = "180kB"
-trimming = false
-[transport]
-mtu = "4096B"
-header = "98B"
-congestion_control = "dctcp"
-window = "131072B"
-ack_every = 1
-[load_balancer]
+{AT_200_MBPS}[load_balancer]
 scheme = "reps"
 [wire]
 labels = 16
@@ -180,6 +169,165 @@ fn one_path_is_one_spine() {
         // Two rounds of 4 MiB; on other spines there may be the answers to the other direction, 98 B for each 4096.
         assert!(bytes[3] > 2 << 22, "{leaf}: {bytes:?}");
         assert!(bytes[..3].iter().sum::<u64>() < (2 << 22) / 20, "{leaf}: {bytes:?}");
+    }
+}
+
+/// Names of this user's testbeds that stand, where the folder is the user's home.
+fn standing_in(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(&folder.0).expect("a folder").flatten();
+    let testbeds = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("anabranch-testbeds"));
+    let files = testbeds.flat_map(|entry| std::fs::read_dir(entry.path()).expect("a folder").flatten());
+    files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Waits for something that must come to pass.
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// However a job ends, its testbed goes with it, and so do its ranks and its files.
+#[test]
+fn a_job_that_is_ended_leaves_no_testbed() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let folder = Folder::new("collective-ended");
+    folder.file("net.toml", &network(1, 2, &[]));
+    let words = ["collective", "ring", "--ranks", "2", "--bytes", "64MiB", "--rounds", "100", "--testbed", "net.toml"];
+    let probe = ["testbed", "up", "--fabric", "net.toml", "--name", &format!("probe-{}", std::process::id())];
+    let up = folder.run(&probe);
+    if skipped(&up) {
+        return;
+    }
+    folder.run(&["testbed", "down", "--name", probe[5]]);
+    let ranks = || {
+        // Ranks are children of none of ours where `nsenter` has gone: they are known by their variable.
+        let mark = format!("ANABRANCH_CONFIG={}", folder.0.display());
+        let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+        processes
+            .filter(|of| has(&std::fs::read(of.path().join("environ")).unwrap_or_default(), mark.as_bytes()))
+            .count()
+    };
+    for signal in ["-INT", "-TERM", "-KILL"] {
+        let mut command = folder.command(&words);
+        command.env("TMPDIR", &folder.0).env_remove("XDG_RUNTIME_DIR").stdout(Stdio::null()).stderr(Stdio::null());
+        let mut job = command.spawn().expect("the command");
+        until("two ranks", || ranks() >= 2);
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!standing_in(&folder).is_empty(), "a testbed stands");
+        let killed = std::process::Command::new("kill").args([signal, &job.id().to_string()]).status();
+        assert!(killed.expect("kill").success());
+        let status = job.wait().expect("its end");
+        if signal == "-INT" {
+            assert_eq!(status.code(), Some(130));
+        }
+        until(signal, || standing_in(&folder).is_empty() && ranks() == 0);
+    }
+}
+
+fn has(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|window| window == word)
+}
+
+/// A rank at a host of a testbed that is killed: the others find out, and close.
+#[test]
+fn a_rank_at_a_host_is_killed() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let folder = Folder::new("collective-killed");
+    folder.file("net.toml", &network(2, 2, &[]));
+    let words = ["collective", "ring", "--ranks", "3", "--bytes", "16MiB", "--rounds", "3", "--kill", "1@300ms"];
+    let words = [&words[..], &["--testbed", "net.toml", "--set", "wire.give_up=2s", "--format", "json"]].concat();
+    let output = folder.run(&words);
+    if skipped(&output) {
+        return;
+    }
+    let outcome = json(&output);
+    assert_eq!(outcome["closed"], 2, "{outcome}");
+    let failures = outcome["failures"].as_array().expect("a list");
+    assert_eq!(failures.len(), 2, "{outcome}");
+    for failure in failures {
+        assert_ne!(failure["rank"], 1);
+        assert!(failure["why"].as_str().is_some_and(|why| why.contains("ncclRemoteError")), "{failure}");
+        assert!(failure["after_ns"].as_u64() < Some(10_000_000_000), "{failure}");
+    }
+}
+
+/// `testbed run` with a workload of kind `nccl` beside flows of endpoints: a row per message, the bus bandwidth in the summary; the
+/// scheme of the command line holds and not that of a variable.
+#[test]
+fn a_workload_of_ranks_gives_rows_like_any_other() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let folder = Folder::new("collective-workload");
+    let job = "[[workload]]\nkind = \"nccl\"\nranks = 4\nsize = \"1MiB\"\nrounds = 2\nchannels = 1\nabi = \"v9\"\n\
+               start = \"100ms\"\n[run]\ntime_limit = \"60s\"\n";
+    folder.file("net.toml", &(network(2, 4, &[]) + job));
+    let words = ["testbed", "run", "net.toml", "--out", "out", "--format", "json"];
+    let output = folder.command(&words).env("ANABRANCH_SCHEME", "nonsense").output().expect("the command");
+    if skipped(&output) {
+        return;
+    }
+    let summary = json(&output);
+    let of = &summary["collectives"][0];
+    assert_eq!((&of["workload"], &of["collective"], &of["abi"]), (&"nccl".into(), &"ring".into(), &9.into()), "{of}");
+    assert_eq!((of["ranks"].as_u64(), of["rounds"].as_u64()), (Some(4), Some(2)));
+    // NCCL's factor of a ring of four is 2 (n - 1) / n = 1.5.
+    let (seconds, bandwidth) = (of["median_round_s"].as_f64().unwrap(), of["bus_bandwidth_bps"].as_f64().unwrap());
+    assert!((bandwidth * seconds / (1.5 * 8.0 * f64::from(1 << 20)) - 1.0).abs() < 1e-9 && bandwidth < 200e6, "{of}");
+    // Four flows of 1 MB; six messages of 256 KiB a rank and round.
+    assert_eq!(summary["workloads"]["permutation"]["flows"]["finished"], 4, "{summary}");
+    let flows = &summary["workloads"]["nccl"]["flows"];
+    assert_eq!((flows["total"].as_u64(), flows["finished"].as_u64()), (Some(48), Some(48)), "{summary}");
+    let rows = std::fs::read_to_string(folder.0.join("out/flows.csv")).expect("rows");
+    let mut rows = rows.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = rows.next().expect("a header");
+    let at = |name: &str| header.iter().position(|column| *column == name).expect("a column");
+    let (mut count, mut hosts) = (0, std::collections::BTreeSet::new());
+    for row in rows.filter(|row| row[at("workload")] == "nccl") {
+        let number = |name: &str| row[at(name)].parse::<u64>().unwrap_or_else(|_| panic!("{name}: {row:?}"));
+        assert_eq!((number("size_bytes"), row[at("status")]), (256 << 10, "finished"));
+        assert!(number("start_ps") >= 100_000_000_000, "ranks begin at 100 ms: {row:?}");
+        // Links carry 200 Mbit/s, and a few packets at once.
+        assert!(number("fct_rx_ps") <= number("fct_ack_ps") && number("fct_ack_ps") > 9_000_000_000, "{row:?}");
+        assert!(number("retransmitted_packets") < 64, "{row:?}");
+        hosts.insert((number("src"), number("dst")));
+        count += 1;
+    }
+    // Hosts 0 and 1 are at one leaf, 2 and 3 at the other.
+    assert_eq!((count, hosts), (48, [(0, 2), (2, 1), (1, 3), (3, 0)].into()));
+}
+
+/// What a simulation cannot do, and what cannot be loaded, is said with its place.
+#[test]
+fn a_workload_of_ranks_is_refused_where_it_cannot_run() {
+    let folder = Folder::new("collective-refused");
+    folder.file("net.toml", "[topology]\nkind = \"leaf-spine\"\n[[workload]]\nkind = \"nccl\"\nranks = 2\n");
+    for words in [&["run", "net.toml"][..], &["check", "net.toml"], &["compare", "net.toml", "--schemes", "ecmp,reps"]]
+    {
+        let output = folder.run(words);
+        let said = stderr(&output);
+        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {said}");
+        for word in ["net.toml", "found \"nccl\"", "testbed run", "collective"] {
+            assert!(said.contains(word), "{words:?}: {said}");
+        }
+    }
+    for (key, wrong, word) in [
+        ("collective", "\"rings\"", "`ring`"),
+        ("abi", "\"v7\"", "\"v8\""),
+        ("element", "\"floats\"", "`float`"),
+        ("rank", "3", "`ranks`"),
+    ] {
+        let set = format!("workload.0.{key}={wrong}");
+        let output = folder.run(&["check", "net.toml", "--set", &set]);
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+    folder.file("bed.toml", &network(1, 2, &[]).replace("kind = \"permutation\"\nsize", "kind = \"nccl\"\nsize"));
+    let output = folder.run(&["testbed", "run", "bed.toml", "--set", "workload.0.plugin=no.so"]);
+    if !skipped(&output) {
+        let said = stderr(&output);
+        assert!(code(&output) == 2 && said.contains("no.so") && said.contains("shared object"), "{said}");
     }
 }
 

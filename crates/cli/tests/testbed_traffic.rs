@@ -6,7 +6,7 @@
 mod common;
 
 use anabranch_lb::registry::HOST_SCHEMES;
-use common::{Folder, code, stderr};
+use common::{AT_200_MBPS, Folder, code, stderr};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -27,17 +27,7 @@ leaves = 2
 spines = 2
 hosts_per_leaf = 1
 link_rate = "200Mbps"
-[fabric]
-queue_limit = "300kB"
-ecn_kmin = "60kB"
-ecn_kmax = "180kB"
-trimming = false
-[transport]
-mtu = "4096B"
-header = "98B"
-congestion_control = "dctcp"
-window = "131072B"
-ack_every = 1
+PORTS
 [load_balancer]
 scheme = "reps"
 # What is sent while a queue at which marking begins (60 kB, 14 packets) drains at a tenth of the rate; a full one (300 kB). A share
@@ -88,7 +78,7 @@ fn scenario(folder: &Folder, bytes: u64, fault: Option<&str>) {
     folder.file("flow.csv", &format!("src,dst,size_bytes,start_ps\n0,1,{bytes},0\n"));
     let strikes = FAULTS.iter().find(|(name, _)| Some(*name) == fault);
     let strikes = strikes.map_or_else(String::new, |(_, what)| format!("[[fault]]\nat = \"500ms\"\n{what}\n"));
-    folder.file("two.toml", &format!("{TWO}{strikes}"));
+    folder.file("two.toml", &format!("{}{strikes}", TWO.replace("PORTS", AT_200_MBPS)));
 }
 
 /// Runs a flow with a fault; `None` with a word where there can be no testbed here, which is an error in continuous integration.

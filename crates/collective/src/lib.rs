@@ -3,7 +3,8 @@
 //! element of the result ([`run`]). What messages cost is measured in [`bench`].
 
 pub mod bench;
-pub mod plan;
 pub mod plugin;
 pub mod rank;
 pub mod run;
+
+pub use anabranch_workload::plan;

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use libloading::{Library, Symbol};
+pub use nccl_net_anabranch::Went;
 use nccl_net_anabranch::abi::{
     Code, Config, HANDLE_BYTES, LOG_WARN, NetV8, NetV9, NetV10, NetV11, NetV12, OPTIONAL_COMPLETION, PTR_HOST,
     PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12,
@@ -94,12 +95,17 @@ pub struct Opaque(*mut c_void);
 /// The handle of a listener.
 pub type Handle = [u8; HANDLE_BYTES];
 
+/// Tells how the message of a sender went of which `test` spoke last.
+type TellWent = unsafe extern "C" fn(*mut c_void, *mut Went) -> c_int;
+
 /// A loaded plugin.
 #[derive(Debug)]
 pub struct Plugin {
     net: Net,
     context: *mut c_void,
     version: u32,
+    /// What ours exports besides, and others do not.
+    went: Option<TellWent>,
     // Unloaded last.
     _library: Library,
 }
@@ -140,7 +146,9 @@ impl Plugin {
             let symbol = format!("ncclNetPlugin_v{}", wanted[0]);
             return Err(PluginError::Version { path: path.into(), symbol });
         };
-        let mut plugin = Plugin { net, context: ptr::null_mut(), version, _library: library };
+        // SAFETY: only our plugin has a function of this name, which is of this type; it is called while the library is loaded.
+        let went = unsafe { library.get::<TellWent>(b"anabranchWent\0") }.ok().map(|went| *went);
+        let mut plugin = Plugin { net, context: ptr::null_mut(), version, went, _library: library };
         plugin.init()?;
         Ok(plugin)
     }
@@ -361,6 +369,13 @@ impl Plugin {
         // SAFETY: see `devices`.
         check("test", with!(self.net, net => unsafe { (net.test)(request.0, &mut done, sizes.as_mut_ptr()) }))?;
         Ok((done != 0).then_some(sizes[0].max(0) as usize))
+    }
+
+    /// How the message of a sender went of which [`Plugin::test`] spoke last, where the plugin tells.
+    pub fn went(&self, sender: Opaque) -> Option<Went> {
+        let mut went = Went::default();
+        // SAFETY: see `load`.
+        (unsafe { self.went?(sender.0, &mut went) } == Code::Success as c_int).then_some(went)
     }
 
     /// Closes a listener.

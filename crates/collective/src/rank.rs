@@ -5,7 +5,7 @@
 
 use crate::{
     plan::{self, Arrived, Kind, Step, What},
-    plugin::{Handle, Opaque, Plugin, PluginError},
+    plugin::{Handle, Opaque, Plugin, PluginError, Went},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -13,6 +13,7 @@ use std::{
     ffi::c_int,
     io::{BufRead, Write},
     path::PathBuf,
+    sync::mpsc::channel,
     time::{Duration, Instant},
 };
 
@@ -87,6 +88,30 @@ pub struct Row {
     pub start_ns: u64,
     /// See `start_ns`.
     pub end_ns: u64,
+    /// How a sent one went over the network, where the plugin tells.
+    pub went: Option<Carried>,
+}
+
+/// How a message went over the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Packets, those that were sent again included.
+    pub packets: u64,
+    /// Of them those that were sent again.
+    pub retransmitted: u64,
+    /// Packets that timed out.
+    pub timeouts: u64,
+    /// Packets that went another way than the one before them.
+    pub moves: u64,
+    /// Paths that it took.
+    pub paths: u32,
+}
+
+impl From<Went> for Carried {
+    fn from(went: Went) -> Self {
+        let Went { packets, retransmitted, timeouts, moves, paths } = went;
+        Carried { packets, retransmitted, timeouts, moves, paths: paths.iter().map(|word| word.count_ones()).sum() }
+    }
 }
 
 /// What a parent says.
@@ -109,6 +134,8 @@ pub enum Report {
     Listening {
         /// Where.
         places: Vec<Place>,
+        /// Its process, by the number that it has outside of the namespaces that it may live in.
+        process: i32,
         /// The plugin's version, and the name and speed in Mbit/s of its first device.
         net: (u32, String, i32),
     },
@@ -116,6 +143,8 @@ pub enum Report {
     Connected,
     /// A collective is over.
     Done {
+        /// When it began, in nanoseconds of the machine's monotonic clock.
+        began_ns: u64,
         /// How long it took.
         nanoseconds: u64,
         /// Elements that are not what they must be.
@@ -188,14 +217,21 @@ struct Rank {
     devices: c_int,
 }
 
-/// Serves a parent until it says that it is over, or goes.
+/// Serves a parent until it says that it is over. A parent that goes ends this process, whatever it does.
 ///
 /// # Errors
-/// Where the parent cannot be heard or told.
-pub fn serve(orders: impl BufRead, mut reports: impl Write) -> std::io::Result<()> {
+/// Where the parent cannot be told, or says what makes no sense.
+pub fn serve(orders: impl BufRead + Send + 'static, mut reports: impl Write) -> std::io::Result<()> {
     let mut rank: Option<Rank> = None;
-    for line in orders.lines() {
-        let line = line?;
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in orders.lines().map_while(Result::ok) {
+            // Whoever listens has ended.
+            let _ = sender.send(line);
+        }
+        std::process::exit(1);
+    });
+    for line in lines {
         let began = Instant::now();
         let order: Order = serde_json::from_str(&line).map_err(std::io::Error::other)?;
         let is_end = matches!(order, Order::End);
@@ -222,6 +258,18 @@ pub fn serve(orders: impl BufRead, mut reports: impl Write) -> std::io::Result<(
 
 fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The machine's monotonic clock, which all ranks of a machine share.
+pub fn clock_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// This process: /proc is that of the outermost namespaces.
+fn process() -> i32 {
+    let known = std::fs::read_link("/proc/self").ok().and_then(|link| link.to_string_lossy().parse().ok());
+    known.unwrap_or_else(|| rustix::process::getpid().as_raw_nonzero().get())
 }
 
 fn follow(rank: &mut Option<Rank>, order: Order) -> Result<Report, Stop> {
@@ -269,7 +317,7 @@ impl Rank {
         }
         let size = job.bytes * if kind.is_beside() { 2 } else { 1 };
         let rank = Rank { plugin, kind, buffer: vec![0; size], channels, listeners, devices, job };
-        Ok((rank, Report::Listening { places, net }))
+        Ok((rank, Report::Listening { places, process: process(), net }))
     }
 
     fn connect(&mut self, places: &[Place]) -> Result<(), Stop> {
@@ -341,6 +389,7 @@ impl Rank {
             channel.senders.values_mut().chain(channel.receivers.values_mut()).for_each(|line| line.posted = 0);
         }
         let mut rows = Vec::new();
+        let began_ns = clock_ns();
         let (began, mut idle, mut last) = (Instant::now(), 0, Instant::now());
         while !self.channels.iter().all(|channel| channel.done.iter().all(|done| *done)) {
             let mut moved = false;
@@ -363,7 +412,7 @@ impl Rank {
             }
         }
         let nanoseconds = nanoseconds(began);
-        Ok(Report::Done { nanoseconds, wrong: self.wrong(), rows })
+        Ok(Report::Done { began_ns, nanoseconds, wrong: self.wrong(), rows })
     }
 
     /// Posts what may be posted; whether anything was.
@@ -408,9 +457,11 @@ impl Rank {
         let Rank { plugin, job, buffer, channels, .. } = self;
         let Channel { program, done, senders, receivers } = &mut channels[number];
         let mut moved = false;
-        let row = |peer: usize, sent: bool, step: usize, start_ns: u64| {
+        let row = |peer: usize, sent: Option<Opaque>, step: usize, start_ns: u64| {
             let bytes = program[step].bytes.len();
-            Row { rank: job.rank, channel: number, peer, sent, step, bytes, start_ns, end_ns: nanoseconds(began) }
+            let (rank, end_ns) = (job.rank, nanoseconds(began));
+            let went = sent.and_then(|sender| plugin.went(sender)).map(Carried::from);
+            Row { rank, channel: number, peer, sent: sent.is_some(), step, bytes, start_ns, end_ns, went }
         };
         for (peer, line) in senders {
             while let Some(&(step, Some(request), _, start)) = line.open.front()
@@ -421,7 +472,7 @@ impl Rank {
                 done[step] = true;
                 moved = true;
                 if job.rows {
-                    rows.push(row(*peer, true, step, start));
+                    rows.push(row(*peer, Some(line.communicator), step, start));
                 }
             }
         }
@@ -433,7 +484,7 @@ impl Rank {
                     moved = true;
                     line.open[0].1 = None;
                     if job.rows {
-                        rows.push(row(*peer, false, step, start));
+                        rows.push(row(*peer, None, step, start));
                     }
                 }
                 if !program[step].after.iter().all(|before| done[*before]) {

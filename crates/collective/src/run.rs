@@ -9,15 +9,21 @@ use serde::Serialize;
 use std::{
     ffi::OsString,
     io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 /// How long all ranks may say nothing before the job is ended.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How often somebody looks whether the job is to be stopped.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What happens to a rank while a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +45,8 @@ pub struct Settings {
     pub places: Vec<Vec<OsString>>,
     /// Variables that it has besides ours.
     pub variables: Vec<(String, String)>,
+    /// Variables of ours that it does not have.
+    pub without: Vec<String>,
     /// The plugin.
     pub plugin: PathBuf,
     /// Version of the interface; `None`: the newest.
@@ -66,6 +74,9 @@ pub struct Settings {
 pub struct Round {
     /// Time of the slowest rank.
     pub nanoseconds: u64,
+    /// When each rank began, by the machine's monotonic clock.
+    #[serde(skip)]
+    pub began_ns: Vec<u64>,
     /// Messages, where they were wanted.
     #[serde(skip)]
     pub rows: Vec<Row>,
@@ -130,11 +141,17 @@ pub enum JobError {
     /// Nobody says anything.
     #[error("no rank has said anything for {} s", PATIENCE.as_secs())]
     Silent,
+    /// Somebody wanted it to stop.
+    #[error("interrupted")]
+    Stopped,
 }
 
 /// A job under way.
-struct Running {
+struct Running<'a> {
+    stop: &'a AtomicBool,
     ranks: Vec<(Child, ChildStdin)>,
+    /// What ranks say that they are: what was started may be a program that has started them.
+    processes: Vec<Option<Pid>>,
     readers: Vec<JoinHandle<()>>,
     reports: Receiver<(usize, Option<Report>)>,
     failures: Vec<(usize, String, u64)>,
@@ -144,8 +161,9 @@ struct Running {
     resume: Option<(Instant, usize)>,
 }
 
-impl Drop for Running {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
+        (0..self.ranks.len()).filter(|rank| !self.gone[*rank]).for_each(|rank| self.signal(rank, Signal::KILL));
         for (child, _) in &mut self.ranks {
             // One that has ended already is none the worse for it.
             let _ = child.kill();
@@ -155,12 +173,12 @@ impl Drop for Running {
     }
 }
 
-/// Runs a job.
+/// Runs a job until it is over or `stop` is set; `each` hears of every round that counts.
 ///
 /// # Errors
-/// Where a rank fails though nothing happens to any, or an element is wrong.
-pub fn run(settings: &Settings) -> Result<Outcome, JobError> {
-    let mut job = Running::start(settings)?;
+/// Where a rank fails though nothing happens to any, an element is wrong, or it was stopped. No rank is left.
+pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round)) -> Result<Outcome, JobError> {
+    let mut job = Running::start(settings, stop)?;
     let all = settings.ranks;
     for rank in 0..all {
         let begin = Order::Begin(Job {
@@ -178,8 +196,9 @@ pub fn run(settings: &Settings) -> Result<Outcome, JobError> {
     }
     let (mut listening, mut net) = (vec![Vec::new(); all], (0, String::new(), 0));
     for (rank, report) in job.collect(settings)? {
-        if let Report::Listening { places, net: of } = report {
+        if let Report::Listening { places, process, net: of } = report {
             listening[rank] = places;
+            job.processes[rank] = Pid::from_raw(process);
             net = if rank == 0 { of } else { net };
         }
     }
@@ -200,18 +219,20 @@ pub fn run(settings: &Settings) -> Result<Outcome, JobError> {
         if !job.failures.is_empty() {
             break;
         }
-        let mut of = Round { nanoseconds: 0, rows: Vec::new() };
+        let mut of = Round { nanoseconds: 0, began_ns: Vec::new(), rows: Vec::new() };
         for (rank, report) in reports {
-            if let Report::Done { nanoseconds, wrong, rows } = report {
+            if let Report::Done { began_ns, nanoseconds, wrong, rows } = report {
                 if wrong > 0 {
                     return Err(JobError::Wrong { rank, wrong });
                 }
                 of.nanoseconds = of.nanoseconds.max(nanoseconds);
+                of.began_ns.push(began_ns);
                 of.rows.extend(rows);
             }
         }
         // The first one finds the way.
         if round > 0 {
+            each(&of);
             rounds.push(of);
         }
     }
@@ -222,8 +243,8 @@ pub fn run(settings: &Settings) -> Result<Outcome, JobError> {
     Ok(Outcome { abi: net.0, device: (net.1, net.2), rounds, failures, closed })
 }
 
-impl Running {
-    fn start(settings: &Settings) -> Result<Self, JobError> {
+impl<'a> Running<'a> {
+    fn start(settings: &Settings, stop: &'a AtomicBool) -> Result<Self, JobError> {
         let (sender, reports) = channel();
         let (mut ranks, mut readers) = (Vec::new(), Vec::new());
         for rank in 0..settings.ranks {
@@ -234,11 +255,17 @@ impl Running {
             let (program, arguments) = words
                 .split_first()
                 .ok_or_else(|| failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no command")))?;
-            let mut child = Command::new(program)
+            let mut command = Command::new(program);
+            for name in &settings.without {
+                command.env_remove(name);
+            }
+            let mut child = command
                 .args(arguments)
                 .envs(settings.variables.iter().cloned())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
+                // What ends us from a terminal is ours to pass on.
+                .process_group(0)
                 .spawn()
                 .map_err(failed)?;
             let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
@@ -258,8 +285,11 @@ impl Running {
             }));
         }
         let none = vec![false; settings.ranks];
+        let processes = vec![None; settings.ranks];
         Ok(Running {
+            stop,
             ranks,
+            processes,
             readers,
             reports,
             failures: Vec::new(),
@@ -279,7 +309,8 @@ impl Running {
     }
 
     fn signal(&self, rank: usize, signal: Signal) {
-        if let Some(pid) = Pid::from_raw(self.ranks[rank].0.id() as i32) {
+        let started = Pid::from_raw(self.ranks[rank].0.id() as i32);
+        if let Some(pid) = self.processes[rank].or(started) {
             // One that is gone needs no signal.
             let _ = kill_process(pid, signal);
         }
@@ -311,8 +342,11 @@ impl Running {
         let mut wanted: Vec<bool> = self.gone.iter().map(|gone| !gone).collect();
         let mut last = Instant::now();
         while wanted.iter().any(|wanted| *wanted) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(JobError::Stopped);
+            }
             let next = self.happen().map_or(PATIENCE, |at| at.saturating_duration_since(Instant::now()));
-            let (rank, report) = match self.reports.recv_timeout(next.min(Duration::from_secs(1))) {
+            let (rank, report) = match self.reports.recv_timeout(next.min(LOOK)) {
                 Ok(report) => report,
                 Err(RecvTimeoutError::Timeout) if last.elapsed() < PATIENCE => continue,
                 Err(_) => return Err(JobError::Silent),

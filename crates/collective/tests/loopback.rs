@@ -6,7 +6,10 @@ use anabranch_collective::{
     rank::{self, Element},
     run::{self, JobError, Mishap, Outcome, Settings},
 };
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
+
+/// Nobody stops these jobs.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The shared object, which cargo builds beside the tests.
 fn plugin() -> PathBuf {
@@ -26,6 +29,7 @@ fn settings(kind: Kind, ranks: usize) -> Settings {
             set("ANABRANCH_RATE", "2Gbps"),
             set("ANABRANCH_GIVE_UP", "3s"),
         ],
+        without: Vec::new(),
         plugin: plugin(),
         abi: None,
         kind,
@@ -41,7 +45,7 @@ fn settings(kind: Kind, ranks: usize) -> Settings {
 
 fn fine(settings: &Settings) -> Outcome {
     let what = format!("{} of {} ranks, abi {:?}", settings.kind.name(), settings.ranks, settings.abi);
-    let outcome = run::run(settings).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let outcome = run::run(settings, &NEVER, &mut |_| ()).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!((outcome.closed, outcome.failures.len()), (settings.ranks, 0), "{what}");
     outcome
 }
@@ -71,6 +75,14 @@ fn rows_of_messages() {
     assert_eq!((rows.len(), sent.len()), (2 * 24, 24));
     assert_eq!(sent.iter().map(|row| row.bytes).sum::<usize>(), 3 * 4 * (1 << 20));
     assert!(rows.iter().all(|row| row.start_ns <= row.end_ns && row.end_ns <= outcome.rounds[0].nanoseconds));
+    assert_eq!(outcome.rounds[0].began_ns.len(), 3);
+    // What went over the network, said by its sender: half a MiB is eight packets at least, over no more than four paths.
+    for row in rows {
+        assert_eq!(row.went.is_some(), row.sent);
+        let Some(went) = row.went else { continue };
+        assert!(went.packets >= 8 + went.retransmitted && went.retransmitted >= went.timeouts, "{went:?}");
+        assert!((1..=4).contains(&went.paths) && (went.moves == 0 || went.paths > 1), "{went:?}");
+    }
 }
 
 /// A rank that is killed in the midst of a round, which takes half a second at 2 Gbit/s at least: the others are told within
@@ -78,7 +90,7 @@ fn rows_of_messages() {
 fn a_rank_is_killed() {
     let mishap = Mishap { rank: 1, after: Duration::from_millis(100), pause: None };
     let of = Settings { mishap: Some(mishap), rounds: 1, bytes: 3 << 25, ..settings(Kind::Ring, 3) };
-    let outcome = run::run(&of).expect("an outcome");
+    let outcome = run::run(&of, &NEVER, &mut |_| ()).expect("an outcome");
     let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
     ranks.sort_unstable();
     assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
@@ -103,7 +115,7 @@ fn ranks_of_another_packet_size() {
     let mut of = settings(Kind::Pairs, 2);
     // Two that are started alike differ by their process number.
     of.command.push("own-mtu".into());
-    match run::run(&of) {
+    match run::run(&of, &NEVER, &mut |_| ()) {
         Err(JobError::Failed { why, .. }) => assert!(why.contains("ncclInvalidUsage"), "{why}"),
         other => panic!("{other:?}"),
     }
@@ -129,7 +141,7 @@ fn main() {
                 std::env::set_var("ANABRANCH_MTU", mtu);
             }
         }
-        return rank::serve(std::io::stdin().lock(), std::io::stdout()).expect("a parent");
+        return rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout()).expect("a parent");
     }
     let tests: &[(&str, fn())] = &[
         ("every_collective", every_collective),

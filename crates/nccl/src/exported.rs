@@ -2,9 +2,15 @@
 
 #![allow(unsafe_code)]
 
-use crate::{abi::Code, page::Slot, process};
+use crate::{
+    abi::Code,
+    ids::{Id, Kind},
+    node::Went,
+    page::Slot,
+    process,
+};
 use std::{
-    ffi::{CStr, c_char, c_int},
+    ffi::{CStr, c_char, c_int, c_void},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -44,4 +50,27 @@ pub unsafe extern "C" fn anabranchSet(settings: *const c_char) -> c_int {
         Err(failure) => failure.code,
     }));
     set.unwrap_or(Code::Internal) as c_int
+}
+
+/// Writes how the message of a sender went of which `test` said last that it was sent. Returns one of NCCL's result codes.
+///
+/// # Safety
+/// `went` points to a [`Went`], or is null.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn anabranchWent(sender: *mut c_void, went: *mut Went) -> c_int {
+    let Some((device, id)) = Id::of_pointer(sender, Kind::Sender) else { return Code::Internal as c_int };
+    if went.is_null() {
+        return Code::Argument as c_int;
+    }
+    let told = catch_unwind(AssertUnwindSafe(|| process::with(|process| process.opened(device)?.node()?.went(id))));
+    match told {
+        Ok(Ok(told)) => {
+            // SAFETY: the caller's.
+            unsafe { went.write(told) };
+            Code::Success as c_int
+        }
+        Ok(Err(failure)) => failure.code as c_int,
+        Err(_) => Code::Internal as c_int,
+    }
 }

@@ -24,6 +24,6 @@ mod process;
 mod thread;
 mod variables;
 
-pub use exported::{anabranchPaths, anabranchSet};
-pub use node::{Buffer, Connecting, Done, Failure, MOST_CONNECTIONS, Memory, Node, Watched};
+pub use exported::{anabranchPaths, anabranchSet, anabranchWent};
+pub use node::{Buffer, Connecting, Done, Failure, MOST_CONNECTIONS, Memory, Node, Watched, Went};
 pub use variables::{VARIABLES, Variable};

@@ -247,7 +247,7 @@ impl RunResult {
 }
 
 /// What only a run of real packets has to tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OnWire {
     /// What carried them.
     pub datapath: String,
@@ -257,6 +257,29 @@ pub struct OnWire {
     pub disturbed: bool,
     /// What the machine lacked.
     pub missing: Vec<String>,
+    /// Collectives that ranks ran.
+    pub collectives: Vec<Collective>,
+}
+
+/// A collective that ranks ran over a network plugin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collective {
+    /// Its workload.
+    pub workload: String,
+    /// What it is called.
+    pub collective: String,
+    /// Ranks.
+    pub ranks: usize,
+    /// Bytes of each rank's buffer.
+    pub bytes: u64,
+    /// Version of the plugin's interface; `None`: it did not come to its end.
+    pub abi: Option<u32>,
+    /// Rounds that were done.
+    pub rounds: usize,
+    /// The median round, each the time of its slowest rank, in seconds; `None`: there was none.
+    pub median_round_s: Option<f64>,
+    /// What that is over each rank's link, in bits per second, by NCCL's factor.
+    pub bus_bandwidth_bps: Option<f64>,
 }
 
 /// All results of a run.

@@ -46,7 +46,8 @@ pub use statistics::{
     slowdown, standard_deviation,
 };
 pub use summary::{
-    BalanceSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, SizeRange, Summary,
+    BalanceSummary, CollectiveSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary,
+    SizeRange, Summary,
 };
 pub use sweep::{
     Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, is_whole, report_sweep,

@@ -5,7 +5,7 @@ use crate::{
     meta::{FctKind, RunMeta, past_warmup},
     statistics::{Distribution, quantile},
 };
-use anabranch_outcome::{Balance, Conservation, Counters, FlowRow, LinkRow, RunResult};
+use anabranch_outcome::{Balance, Collective, Conservation, Counters, FlowRow, LinkRow, RunResult};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,9 +91,41 @@ pub struct Summary {
     /// Whether that was so long that the results say more of the machine than of the load balancer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,
+    /// Collectives that ranks ran over a network plugin; absent where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collectives: Vec<CollectiveSummary>,
     /// Links that are offered more than they can carry.
     #[serde(default)]
     pub offered_load: Vec<OfferedLoad>,
+}
+
+/// A collective of real ranks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CollectiveSummary {
+    /// Its workload.
+    pub workload: String,
+    /// What it is called.
+    pub collective: String,
+    /// Ranks.
+    pub ranks: usize,
+    /// Bytes of each rank's buffer.
+    pub bytes: u64,
+    /// Version of NCCL's interface; `None` where it did not come to its end.
+    pub abi: Option<u32>,
+    /// Rounds that were done.
+    pub rounds: usize,
+    /// The median round, each the time of its slowest rank, in seconds.
+    pub median_round_s: Option<f64>,
+    /// Bits per second over each rank's link, by NCCL's factor.
+    pub bus_bandwidth_bps: Option<f64>,
+}
+
+impl From<&Collective> for CollectiveSummary {
+    fn from(of: &Collective) -> Self {
+        let Collective { workload, collective, ranks, bytes, abi, rounds, median_round_s, bus_bandwidth_bps } =
+            of.clone();
+        CollectiveSummary { workload, collective, ranks, bytes, abi, rounds, median_round_s, bus_bandwidth_bps }
+    }
 }
 
 /// Most unfinished flows that a summary names; the others are counted, and every one is in the flow table.
@@ -222,6 +254,7 @@ impl Summary {
             datapath: result.on_wire.as_ref().map(|wire| wire.datapath.clone()),
             longest_pause_s: result.on_wire.as_ref().map(|wire| wire.longest_pause.as_seconds()),
             disturbed: result.on_wire.as_ref().is_some_and(|wire| wire.disturbed),
+            collectives: result.on_wire.iter().flat_map(|wire| &wire.collectives).map(Into::into).collect(),
             arrivals_from_s: starts().min().map(Time::as_seconds),
             arrivals_to_s: starts().max().map(Time::as_seconds),
             window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),

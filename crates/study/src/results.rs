@@ -187,7 +187,10 @@ pub(crate) fn simulate(
         };
         let result = match scenario.carrier {
             Some(carrier) => carrier(scenario, &setup, &mut progress),
-            None => anabranch_sim::run(&setup, threads, &mut progress),
+            None => {
+                scenario.check_simulated()?;
+                anabranch_sim::run(&setup, threads, &mut progress)
+            }
         };
         let result = result.map_err(|error| broken(scenario, threads, error))?;
         Ok((setup, result, hold.unwrap_or_else(Hold::take)))

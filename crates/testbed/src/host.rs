@@ -45,6 +45,10 @@ pub(crate) enum Report {
     Acknowledged { flow: u32, at: Time, counted: Box<Delivered> },
     /// It cannot go on.
     Failed(String),
+    /// A round of a collective is over.
+    Round(Box<anabranch_collective::run::Round>),
+    /// A collective is.
+    Over(Box<Result<anabranch_collective::run::Outcome, anabranch_collective::run::JobError>>),
     /// It has ended.
     Done { counters: Counters, longest_pause: Time },
 }

@@ -14,6 +14,7 @@ mod error;
 mod fabric;
 mod host;
 mod inherited;
+mod jobs;
 pub mod paths;
 mod plan;
 #[doc(hidden)]
@@ -26,6 +27,7 @@ mod triggers;
 
 pub use error::TestbedError;
 pub use fabric::{Fabric, Missing, PortCount};
+pub use jobs::Launch;
 pub use plan::{Cable, End, LEAST_RATE, MOST_HOSTS, MOST_RATE, MOST_SWITCHES, Marking, Node, Plan, Queue, Role};
 pub use programs::{command, find};
 pub use run::run;

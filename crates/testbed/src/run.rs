@@ -3,6 +3,7 @@
 use crate::{
     Fabric, Plan, PortCount, Role, TestbedError,
     host::{Host, Order, Report},
+    jobs::{self, Jobs, Launch},
     paths::{self, Asked},
     triggers::Triggers,
 };
@@ -18,6 +19,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
     sync::{
         Arc,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     time::{Duration, Instant},
@@ -40,13 +42,15 @@ fn wrong(error: &TestbedError) -> SimError {
     SimError::Setup(error.to_string())
 }
 
-/// Runs `setup` on namespaces as `wire` says. The caller lives in namespaces of its own ([`crate::space`]).
+/// Runs `setup` on namespaces as `wire` says; `launch` says how ranks of collectives are started. The caller lives in namespaces of
+/// its own ([`crate::space`]).
 ///
 /// # Errors
 /// [`SimError::Setup`] of what a testbed cannot be or do, [`SimError::Stalled`] where an end loses another.
 pub fn run(
     setup: &Setup,
     wire: &WireParameters,
+    launch: &Launch<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<RunResult, SimError> {
     let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
@@ -54,6 +58,8 @@ pub fn run(
     let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
     let mut run = Run::new(setup, wire, &fabric)?;
     let ways = run.ways(wire)?;
+    let ranks = jobs::settings(&setup.flows, &fabric, launch)?;
+    let stop = AtomicBool::new(false);
     let (sender, reports) = channel();
     let hosts: Vec<Option<Host>> = run.hosts.iter_mut().map(Option::take).collect();
     std::thread::scope(|scope| {
@@ -66,10 +72,28 @@ pub fn run(
                 scope.spawn(move || host.live(number, &receiver, &sender));
             }
         }
+        let mut begins = Vec::new();
+        for (number, settings) in ranks.iter().enumerate() {
+            let (begin, receiver) = channel();
+            begins.push(begin);
+            let (sender, stop) = (sender.clone(), &stop);
+            scope.spawn(move || jobs::live(number, settings, &receiver, &sender, stop));
+        }
         drop(sender);
+        let _stops = Stops(&stop);
+        let jobs = Jobs::new(&setup.flows, begins);
         // Dropped on any return, the orders end their threads.
-        run.drive(ways, orders, &reports, progress)
+        run.drive(ways, orders, jobs, &reports, progress)
     })
+}
+
+/// Ends the collectives that still run when it goes.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What only simulations can do.
@@ -102,12 +126,18 @@ struct Run<'a> {
     outcomes: Vec<FlowOutcome>,
     faults: Vec<Fault>,
     finished: u64,
+    /// Flows that ranks of collectives send.
+    of_ranks: BTreeSet<usize>,
+    /// What was counted of them.
+    counted: Counters,
 }
 
 impl<'a> Run<'a> {
     fn new(setup: &'a Setup, wire: &WireParameters, fabric: &'a Fabric) -> Result<Self, SimError> {
         let (plan, flows) = (fabric.plan(), &setup.flows.flows);
-        let used: BTreeSet<u32> = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect();
+        let of_ranks = jobs::own_flows(&setup.flows);
+        let of_hosts = flows.iter().enumerate().filter(|(number, _)| !of_ranks.contains(number));
+        let used: BTreeSet<u32> = of_hosts.flat_map(|(_, flow)| [flow.src, flow.dst]).collect();
         let at: Vec<SocketAddr> = (0..setup.topology.hosts as usize)
             .map(|host| SocketAddrV4::new(plan.nodes[host].address, PORT).into())
             .collect();
@@ -157,7 +187,14 @@ impl<'a> Run<'a> {
         };
         let mut faults = setup.faults.clone();
         faults.sort_by_key(|fault| std::cmp::Reverse(fault.at));
-        Ok(Run { setup, fabric, hosts, at, clock, outcomes: vec![nothing; flows.len()], faults, finished: 0 })
+        let (outcomes, counted) = (vec![nothing; flows.len()], Counters::default());
+        Ok(Run { setup, fabric, hosts, at, clock, outcomes, faults, finished: 0, of_ranks, counted })
+    }
+
+    /// Ends of the flows that hosts send.
+    fn of_hosts(&self) -> impl Iterator<Item = (u32, u32)> {
+        let flows = self.setup.flows.flows.iter().enumerate();
+        flows.filter(|(number, _)| !self.of_ranks.contains(number)).map(|(_, flow)| (flow.src, flow.dst))
     }
 
     fn elapsed(&self) -> Time {
@@ -166,7 +203,7 @@ impl<'a> Run<'a> {
 
     /// Whom each host sends to, and over which labels.
     fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, SimError> {
-        let pairs: BTreeSet<(u32, u32)> = self.setup.flows.flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+        let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
         let mut ways = vec![Vec::new(); self.at.len()];
         for (from, to) in pairs {
             let labels = labels(wire, self.fabric, from, to).map_err(|error| wrong(&error))?;
@@ -180,11 +217,12 @@ impl<'a> Run<'a> {
         mut self,
         ways: Vec<Ways>,
         orders: Vec<Sender<Order>>,
+        mut jobs: Jobs<'_>,
         reports: &Receiver<(usize, Report)>,
         progress: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<RunResult, SimError> {
         let flows = &self.setup.flows.flows;
-        let living = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect::<BTreeSet<_>>().len();
+        let living = self.of_hosts().flat_map(|(src, dst)| [src, dst]).collect::<BTreeSet<_>>().len();
         self.wait_for_all(reports, living)?;
         let senders: Vec<usize> = (0..ways.len()).filter(|host| !ways[*host].is_empty()).collect();
         for (host, others) in ways.into_iter().enumerate().filter(|(_, others)| !others.is_empty()) {
@@ -193,6 +231,7 @@ impl<'a> Run<'a> {
         self.wait_for_all(reports, senders.len())?;
         let before = self.fabric.counters().map_err(|error| wrong(&error))?;
         let zero = self.elapsed();
+        jobs.begin_clock();
         let mut triggers = Triggers::new(&self.setup.flows);
         let mut told = Instant::now();
         let mut interrupted = false;
@@ -201,6 +240,7 @@ impl<'a> Run<'a> {
             let struck = now >= self.setup.limits.time_limit && self.finished < flows.len() as u64;
             // The receiver's word, which may start others, may come after the sender's.
             let idle = triggers.next().is_none()
+                && jobs.are_over()
                 && self
                     .outcomes
                     .iter()
@@ -209,6 +249,7 @@ impl<'a> Run<'a> {
                 break struck;
             }
             self.break_what_is_due(now)?;
+            jobs.begin(now);
             for flow in triggers.starting(now) {
                 let Some(of) = flows.get(flow as usize) else { continue };
                 let order = Order::Start { flow, to: self.at[of.dst as usize], bytes: of.size };
@@ -216,12 +257,19 @@ impl<'a> Run<'a> {
                 // Until its host says when, so that it counts as begun.
                 self.outcomes[flow as usize].started = Some(now);
             }
-            let due = [triggers.next(), self.faults.last().map(|fault| fault.at)].into_iter().flatten().min();
+            let due = [triggers.next(), jobs.next(), self.faults.last().map(|fault| fault.at)];
+            let due = due.into_iter().flatten().min();
             let wait = due.map_or(TELL, |at| {
                 Duration::from_nanos(at.saturating_sub(self.elapsed().saturating_sub(zero)).ps() / 1000)
             });
-            if let Ok((_, report)) = reports.recv_timeout(wait.min(TELL)) {
-                self.take(report, zero, &mut triggers)?;
+            if let Ok((number, report)) = reports.recv_timeout(wait.min(TELL)) {
+                match report {
+                    Report::Round(round) => {
+                        self.finished += jobs.take_round(number, &round, &mut self.outcomes, &mut self.counted);
+                    }
+                    Report::Over(result) => jobs.take_end(number, *result)?,
+                    report => self.take(report, zero, &mut triggers)?,
+                }
             }
             if told.elapsed() >= TELL {
                 told = Instant::now();
@@ -231,7 +279,7 @@ impl<'a> Run<'a> {
         };
         let took = self.elapsed().saturating_sub(zero);
         orders.iter().for_each(|order| drop(order.send(Order::Stop)));
-        let (mut counted, mut longest_pause, mut ended) = (Counters::default(), Time::ZERO, 0);
+        let (mut counted, mut longest_pause, mut ended) = (self.counted, Time::ZERO, 0);
         while ended < living {
             match reports.recv_timeout(PATIENCE) {
                 Ok((_, Report::Done { counters, longest_pause: pause })) => {
@@ -252,6 +300,7 @@ impl<'a> Run<'a> {
             longest_pause,
             disturbed: longest_pause > UNDISTURBED,
             missing,
+            collectives: jobs.results(),
         };
         let setup = self.setup;
         let output = self.output(links, took, &counted, struck, interrupted);
@@ -296,7 +345,7 @@ impl<'a> Run<'a> {
                 triggers.activate(self.setup.flows.flows[flow as usize].on_sent, at.saturating_sub(zero));
             }
             Report::Failed(why) => return Err(SimError::Stalled(why)),
-            Report::Ready | Report::Done { .. } => {}
+            Report::Ready | Report::Done { .. } | Report::Round(_) | Report::Over(_) => {}
         }
         Ok(())
     }

@@ -10,6 +10,9 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// A folder of named namespaces, in memory, that nobody outside sees and that goes with whoever lives here.
+pub const PRIVATE: &str = "/run/netns";
+
 /// Says to a process that it lives in namespaces of its own.
 const INSIDE: &str = "ANABRANCH_TESTBED_INSIDE";
 
@@ -89,7 +92,7 @@ pub fn is_inside() -> bool {
 /// # Errors
 /// Where it cannot be mounted.
 pub fn settle() -> Result<(), TestbedError> {
-    let folder = Path::new("/run/netns");
+    let folder = Path::new(PRIVATE);
     let over = if folder.is_dir() { folder } else { Path::new("/run") };
     mount(Some("tmpfs"), over, Some("tmpfs"), MsFlags::empty(), None::<&str>)
         .and_then(

@@ -23,7 +23,7 @@ use std::{
         process::CommandExt,
     },
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{ChildStdin, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -69,6 +69,8 @@ struct Order {
     folder: PathBuf,
     privileges: Privileges,
     plan: Plan,
+    /// It ends when nobody holds the other end of its standard input any more.
+    tied: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -127,11 +129,62 @@ fn try_lock_in(folder: &Path, name: &str) -> Result<Option<File>, TestbedError> 
     }
 }
 
+/// Endings of the files of a testbed in its user's folder: what is known of it, what else belongs to it, its lock.
+const FILES: [&str; 3] = ["json", "toml", "lock"];
+
+fn remove_files(folder: &Path, name: &str) {
+    for ending in FILES {
+        let _ = fs::remove_file(folder.join(format!("{name}.{ending}")));
+    }
+}
+
+/// A testbed that goes with the process that made it, however that ends.
+#[derive(Debug)]
+pub struct Tied {
+    standing: Standing,
+    /// A text that lies in a file for as long.
+    pub text_at: PathBuf,
+    _tie: Option<ChildStdin>,
+}
+
+impl std::ops::Deref for Tied {
+    type Target = Standing;
+
+    fn deref(&self) -> &Standing {
+        &self.standing
+    }
+}
+
+impl Drop for Tied {
+    fn drop(&mut self) {
+        // Its holder ends by itself where it cannot be ended.
+        let _ = self.standing.down();
+    }
+}
+
+/// Builds a testbed that goes with this process, and writes `text` to a file that goes with it too.
+///
+/// # Errors
+/// As [`up`].
+pub fn up_tied(name: &str, plan: &Plan, text: &str) -> Result<Tied, TestbedError> {
+    let (standing, tie) = build_apart(name, plan, true)?;
+    let text_at = folder()?.join(format!("{name}.toml"));
+    let tied = Tied { standing, text_at, _tie: tie };
+    let failed = |error| TestbedError::system(format!("writing {}", tied.text_at.display()), error);
+    fs::write(&tied.text_at, text).map_err(failed)?;
+    Ok(tied)
+}
+
 /// Builds a testbed that stands until it is taken down or its holder is killed.
 ///
 /// # Errors
 /// Where one of that name stands, or it cannot be built; nothing is left then.
 pub fn up(name: &str, plan: &Plan) -> Result<Standing, TestbedError> {
+    build_apart(name, plan, false).map(|(standing, _)| standing)
+}
+
+/// Starts the holder of a testbed; with the end of its standard input that we have.
+fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(Standing, Option<ChildStdin>), TestbedError> {
     check_name(name)?;
     ["ip", "tc"].into_iter().try_for_each(|program| programs::command(program).map(drop))?;
     if try_lock(name)?.is_none() {
@@ -146,10 +199,11 @@ pub fn up(name: &str, plan: &Plan) -> Result<Standing, TestbedError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| TestbedError::system("running `unshare`", error))?;
     // Inside, who made a user namespace is root of it and would look elsewhere.
-    let order = Order { name: name.into(), folder: folder()?, privileges, plan: plan.clone() };
-    if let Some(stdin) = child.stdin.take() {
+    let order = Order { name: name.into(), folder: folder()?, privileges, plan: plan.clone(), tied };
+    let mut tie = child.stdin.take();
+    if let Some(stdin) = &mut tie {
         // Why it did not read to the end stands in its answer.
-        let _ = serde_json::to_writer(stdin, &order);
+        let _ = writeln!(stdin, "{}", serde_json::to_string(&order).unwrap_or_default());
     }
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
@@ -159,7 +213,7 @@ pub fn up(name: &str, plan: &Plan) -> Result<Standing, TestbedError> {
     let path = folder()?.join(format!("{name}.json"));
     let text = serde_json::to_string(&standing).unwrap_or_default();
     fs::write(&path, text).map_err(|error| TestbedError::system(format!("writing {}", path.display()), error))?;
-    Ok(standing)
+    Ok((standing, tie.filter(|_| tied)))
 }
 
 fn read_answer<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, TestbedError> {
@@ -183,6 +237,14 @@ fn read_input<T: for<'a> Deserialize<'a>>() -> Result<T, TestbedError> {
     serde_json::from_str(&text).map_err(|error| TestbedError::Input(format!("what to do: {error}")))
 }
 
+/// What is to be built, a line.
+fn read_order() -> Result<Order, TestbedError> {
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| TestbedError::system("reading what to do", error))?;
+    serde_json::from_str(&line).map_err(|error| TestbedError::Input(format!("what to do: {error}")))
+}
+
 /// What the holder does: builds what standard input says, tells standard output, and stays until it is killed.
 pub fn hold() {
     let built = build();
@@ -204,13 +266,22 @@ pub fn hold() {
 }
 
 fn build() -> Result<(Standing, Fabric, File), TestbedError> {
-    let Order { name, folder, privileges, plan } = read_input()?;
+    let Order { name, folder, privileges, plan, tied } = read_order()?;
     let began = Instant::now();
     // Its own number as those outside see it: /proc is still theirs.
     let holder = fs::read_link("/proc/self").ok().and_then(|link| link.to_string_lossy().parse().ok());
     let holder = holder.ok_or_else(|| TestbedError::Input("/proc is not mounted".into()))?;
     let lock = try_lock_in(&folder, &name)?;
     let lock = lock.ok_or_else(|| TestbedError::Input(format!("a testbed `{name}` is being made already")))?;
+    if tied {
+        let (folder, name) = (folder.clone(), name.clone());
+        std::thread::spawn(move || {
+            // Nothing more is said; it ends when its maker does.
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            remove_files(&folder, &name);
+            std::process::exit(0);
+        });
+    }
     space::settle()?;
     let fabric = Fabric::build(plan)?;
     let standing = Standing {
@@ -261,8 +332,7 @@ pub fn list() -> Result<Vec<Standing>, TestbedError> {
         match try_lock(&name)? {
             // Its holder was killed.
             Some(_lock) => {
-                let _ = fs::remove_file(&path);
-                let _ = fs::remove_file(path.with_extension("lock"));
+                remove_files(&folder, &name);
             }
             None => found.extend(fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok())),
         }
@@ -284,9 +354,7 @@ impl Standing {
         let began = Instant::now();
         loop {
             if let Some(_lock) = try_lock(&self.name)? {
-                let folder = folder()?;
-                let _ = fs::remove_file(folder.join(format!("{}.json", self.name)));
-                let _ = fs::remove_file(folder.join(format!("{}.lock", self.name)));
+                remove_files(&folder()?, &self.name);
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {

@@ -1,8 +1,8 @@
 //! Puts the flows of all workloads together: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, FlowSet, GeneratedAs, HostView, ReadFile, Start, TriggerId, WorkloadError, WorkloadInfo,
-    WorkloadParameters,
+    FileFailure, Flow, FlowSet, GeneratedAs, HostView, NcclJob, ReadFile, Start, TriggerId, WorkloadError,
+    WorkloadInfo, WorkloadParameters,
     view::{Context, FLOW_MEMORY, NO_CLASS, Traffic},
 };
 use anabranch_random::{Stream, mix, name_key};
@@ -15,7 +15,7 @@ const MAX_TRIGGERS: usize = 1 << 30;
 pub const MOST_WORKLOADS: usize = 1 << 16;
 
 /// What a list of workloads generates.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Generated {
     /// The flows, triggers and workloads.
     pub flows: FlowSet,
@@ -170,6 +170,8 @@ impl Merge {
             trigger
         }));
         self.made.failures.extend(traffic.failures);
+        let job = traffic.job.map(|job| NcclJob { workload: workload_of[0], first: first_flow as u32, ..job });
+        self.made.flows.jobs.extend(job);
         self.split(all, sent_as, seed)
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod collective;
 pub(crate) mod file;
 pub(crate) mod incast;
 pub(crate) mod microbenchmark;
+pub(crate) mod nccl;
 pub(crate) mod permutation;
 pub(crate) mod poisson;
 pub(crate) mod training_rounds;

@@ -23,6 +23,7 @@ pub use kinds::{
     file::FileParameters,
     incast::IncastParameters,
     microbenchmark::{Background, MicrobenchmarkParameters, Part},
+    nccl::{Abi, Element, Message, NcclJob, NcclParameters, plan},
     permutation::PermutationParameters,
     poisson::{LoadReference, PoissonParameters},
     training_rounds::{Exchange, TrainingRoundsParameters},
@@ -127,7 +128,7 @@ pub struct WorkloadInfo {
 }
 
 /// Everything that will be sent. Flows with a start time are sorted by (start, src, dst) within the whole set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSet {
     /// The flows.
     pub flows: Vec<Flow>,
@@ -135,4 +136,6 @@ pub struct FlowSet {
     pub triggers: Vec<Trigger>,
     /// The workloads.
     pub workloads: Vec<WorkloadInfo>,
+    /// Collectives that ranks run by themselves, for which some flows stand.
+    pub jobs: Vec<NcclJob>,
 }

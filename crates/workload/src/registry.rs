@@ -120,6 +120,7 @@ kinds! {
     collective Collective CollectiveParameters,
     training_rounds TrainingRounds TrainingRoundsParameters,
     file File FileParameters,
+    nccl Nccl NcclParameters,
 }
 
 parameters! {

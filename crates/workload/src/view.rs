@@ -1,6 +1,6 @@
 //! What a workload knows of the network, and how its flows are labelled.
 
-use crate::{FileFailure, Flow, Trigger, WorkloadError};
+use crate::{FileFailure, Flow, NcclJob, Trigger, WorkloadError};
 use anabranch_random::name_key;
 use anabranch_settings::choices;
 use anabranch_units::Rate;
@@ -188,6 +188,8 @@ pub(crate) struct Traffic {
     /// Named parts of the flows; entry 0, if any, stands for the workload's own.
     pub(crate) labels: Vec<Label>,
     pub(crate) failures: Vec<FileFailure>,
+    /// The collective whose messages the flows are; its workload and first flow are not set yet.
+    pub(crate) job: Option<NcclJob>,
 }
 
 impl Traffic {

@@ -7,6 +7,7 @@ use crate::{
     commands::nccl,
     failure::Failure,
     printing::{count, note, print, print_json, table},
+    progress::INTERRUPTED,
 };
 use anabranch_collective::{
     plan::{KINDS, Kind},
@@ -64,7 +65,7 @@ pub(crate) struct Collective {
     /// Builds the network of a scenario of namespaces and runs each rank at a host of it, with the scenario's [load_balancer],
     /// [transport] and [wire]; variables win over them
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "SCENARIO", conflicts_with = "kill")]
+    #[arg(long, value_name = "SCENARIO")]
     testbed: Option<String>,
     /// Overrides a key of that scenario, for example load_balancer.scheme=ecmp
     #[cfg(target_os = "linux")]
@@ -72,7 +73,7 @@ pub(crate) struct Collective {
     set: Vec<String>,
     /// Runs each rank at a host of a testbed that stands (`anabranch testbed up`)
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["testbed", "kill"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "testbed")]
     at: Option<String>,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
@@ -128,6 +129,7 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         command: vec![exe.display().to_string(), "collective-rank".into()],
         places: Vec::new(),
         variables: Vec::new(),
+        without: Vec::new(),
         plugin: nccl::plugin(arguments.plugin.as_deref())?,
         abi: arguments.abi.as_ref().and_then(|abi| abi[1..].parse().ok()),
         kind: arguments.kind,
@@ -153,7 +155,8 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         (settings.places, settings.variables) = (ground.places(ranks)?, ground.variables());
     }
     note(&format!("{} processes with {}", ranks, settings.plugin.display()));
-    let outcome = run::run(&settings).map_err(|error| match error {
+    let outcome = run::run(&settings, &INTERRUPTED, &mut |_| ()).map_err(|error| match error {
+        JobError::Stopped => Failure::Interrupted,
         JobError::Failed { .. } | JobError::Rank { .. } => Failure::input(error.to_string()),
         JobError::Wrong { .. } | JobError::Silent => Failure::Broken(error.to_string()),
     })?;
@@ -175,11 +178,19 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
 }
 
 fn csv<'a>(rows: impl Iterator<Item = (usize, &'a Row)>) -> String {
-    let mut text = String::from("round,rank,channel,peer,direction,step,bytes,start_ns,end_ns\n");
+    let mut text = String::from(
+        "round,rank,channel,peer,direction,step,bytes,start_ns,end_ns,packets,retransmitted,moves,paths\n",
+    );
     for (round, row) in rows {
-        let Row { rank, channel, peer, sent, step, bytes, start_ns, end_ns } = row;
+        let Row { rank, channel, peer, sent, step, bytes, start_ns, end_ns, went } = row;
+        // Whoever receives does not know.
+        let went = went.map_or_else(
+            || ",,,".into(),
+            |went| format!("{},{},{},{}", went.packets, went.retransmitted, went.moves, went.paths),
+        );
         let direction = if *sent { "send" } else { "receive" };
-        let line = writeln!(text, "{round},{rank},{channel},{peer},{direction},{step},{bytes},{start_ns},{end_ns}");
+        let line =
+            writeln!(text, "{round},{rank},{channel},{peer},{direction},{step},{bytes},{start_ns},{end_ns},{went}");
         debug_assert!(line.is_ok(), "writing to a string");
     }
     text
@@ -244,5 +255,6 @@ fn say(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], format: Forma
 
 /// A rank of `anabranch collective`.
 pub(crate) fn serve() -> Result<(), Failure> {
-    rank::serve(std::io::stdin().lock(), std::io::stdout()).map_err(|error| Failure::Broken(error.to_string()))
+    rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
+        .map_err(|error| Failure::Broken(error.to_string()))
 }

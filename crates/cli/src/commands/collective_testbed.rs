@@ -4,26 +4,22 @@ use super::collective::Uplink;
 use crate::{arguments::ScenarioArguments, commands::load, failure::Failure};
 use anabranch_testbed::{
     Plan, PortCount, Role,
-    standing::{self, Action, Standing},
+    standing::{self, Action, Standing, Tied},
 };
-use std::{ffi::OsString, fs, path::PathBuf};
+use std::ffi::OsString;
 
-/// A testbed that ranks run on; one that was made for them goes with it.
-pub(super) struct Ground {
-    standing: Standing,
-    /// The scenario with its defaults, which ranks read.
-    configuration: Option<PathBuf>,
-    before: Vec<PortCount>,
+/// A testbed that ranks run on.
+enum Kind {
+    /// Made for them: it goes with this process, and with it the scenario with its defaults, which ranks read.
+    Made(Tied),
+    /// One that stands.
+    Found(Standing),
 }
 
-impl Drop for Ground {
-    fn drop(&mut self) {
-        if let Some(path) = &self.configuration {
-            // Both were made for this job; who holds them else ends with this process' user.
-            let _ = fs::remove_file(path);
-            let _ = self.standing.down();
-        }
-    }
+/// A testbed that ranks run on, and what its ports had carried before.
+pub(super) struct Ground {
+    kind: Kind,
+    before: Vec<PortCount>,
 }
 
 impl Ground {
@@ -33,26 +29,30 @@ impl Ground {
         let scenario = load(&arguments)?;
         let plan = Plan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
         let name = format!("collective-{}", std::process::id());
-        let path = std::env::temp_dir().join(format!("anabranch-{name}.toml"));
-        let standing = standing::up(&name, &plan)?;
-        let ground = Ground { standing, configuration: Some(path.clone()), before: Vec::new() };
-        fs::write(&path, scenario.to_toml()).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
-        ground.counted()
+        let made = standing::up_tied(&name, &plan, &scenario.to_toml())?;
+        Ground { kind: Kind::Made(made), before: Vec::new() }.counted()
     }
 
     /// Uses one that stands.
     pub(super) fn find(name: &str) -> Result<Self, Failure> {
-        Ground { standing: standing::find(name)?, configuration: None, before: Vec::new() }.counted()
+        Ground { kind: Kind::Found(standing::find(name)?), before: Vec::new() }.counted()
+    }
+
+    fn standing(&self) -> &Standing {
+        match &self.kind {
+            Kind::Made(made) => made,
+            Kind::Found(standing) => standing,
+        }
     }
 
     fn counted(mut self) -> Result<Self, Failure> {
-        self.before = self.standing.act(Action::Count)?;
+        self.before = self.standing().act(Action::Count)?;
         Ok(self)
     }
 
     /// Hosts for so many ranks: neighbours in a ring stand at different leaves, so that their messages cross a spine.
     fn hosts(&self, ranks: usize) -> Result<Vec<&str>, Failure> {
-        let plan = &self.standing.plan;
+        let plan = &self.standing().plan;
         let leaf_of =
             |host: usize| plan.cables.iter().find(|cable| cable.lower.node == host).map(|cable| cable.upper.node);
         let mut hosts: Vec<(usize, usize, usize)> = Vec::new();
@@ -71,7 +71,7 @@ impl Ground {
     /// What stands before the command of each rank.
     pub(super) fn places(&self, ranks: usize) -> Result<Vec<Vec<OsString>>, Failure> {
         let place = |host: &str| {
-            let command = self.standing.exec(host, &[])?;
+            let command = self.standing().exec(host, &[])?;
             let words = std::iter::once(command.get_program()).chain(command.get_args());
             Ok(words.map(OsString::from).collect())
         };
@@ -81,14 +81,18 @@ impl Ground {
     /// What ranks are told besides what the user says.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let given = |name: &str| std::env::var_os(name).is_some();
-        let path = self.configuration.as_ref().filter(|_| !given("ANABRANCH_CONFIG"));
-        path.map(|path| ("ANABRANCH_CONFIG".to_string(), path.display().to_string())).into_iter().collect()
+        match &self.kind {
+            Kind::Made(made) if !given("ANABRANCH_CONFIG") => {
+                vec![("ANABRANCH_CONFIG".to_string(), made.text_at.display().to_string())]
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// What has left leaves for spines since it was built or found.
     pub(super) fn uplinks(&self) -> Result<Vec<Uplink>, Failure> {
-        let plan = &self.standing.plan;
-        let after = self.standing.act(Action::Count)?;
+        let plan = &self.standing().plan;
+        let after = self.standing().act(Action::Count)?;
         let role = |node: usize| &plan.nodes[node].role;
         let ports = plan.ports().zip(after.iter().zip(&self.before));
         let upwards = ports.filter(|((end, other), _)| *role(end.node) == Role::Leaf && *role(*other) == Role::Spine);

@@ -8,7 +8,7 @@ use crate::{
     progress::Watch,
     table::Table,
 };
-use anabranch_report::{FlowSummary, Summary};
+use anabranch_report::{CollectiveSummary, FlowSummary, Summary};
 use anabranch_study::{
     Observer,
     compare::take_directory,
@@ -107,7 +107,26 @@ fn text(summary: &Summary) -> String {
         ),
         _ => simulated(summary),
     };
-    out + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
+    out + &collectives(summary) + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
+}
+
+/// What ranks ran over a network plugin.
+fn collectives(summary: &Summary) -> String {
+    if summary.collectives.is_empty() {
+        return String::new();
+    }
+    let row = |of: &CollectiveSummary| {
+        let number = |value: Option<f64>, scale: f64| value.map_or("-".into(), |value| format!("{:.1}", value * scale));
+        vec![
+            of.workload.clone(),
+            format!("{}, {} ranks, {} B each", of.collective, of.ranks, count(of.bytes)),
+            of.rounds.to_string(),
+            number(of.median_round_s, 1e3),
+            number(of.bus_bandwidth_bps, 1e-6),
+        ]
+    };
+    let header = ["workload", "collective", "rounds", "median round (ms)", "bus bandwidth (Mbit/s)"];
+    format!("\n{}", Table::new(&header, summary.collectives.iter().map(row).collect()).draw())
 }
 
 fn simulated(summary: &Summary) -> String {

@@ -6,6 +6,22 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+/// Ports and endpoints of testbeds with links of 200 Mbit/s: queues of 12 ms that mark from 60 kB on, windows of less than half of one.
+#[allow(dead_code)]
+pub(crate) const AT_200_MBPS: &str = r#"
+[fabric]
+queue_limit = "300kB"
+ecn_kmin = "60kB"
+ecn_kmax = "180kB"
+trimming = false
+[transport]
+mtu = "4096B"
+header = "98B"
+congestion_control = "dctcp"
+window = "131072B"
+ack_every = 1
+"#;
+
 /// A directory of this test's own, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf);
 

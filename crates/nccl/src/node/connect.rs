@@ -1,6 +1,6 @@
 //! How connections come and go.
 
-use super::{Attempt, Failure, Fate, Listener, MOST_CONNECTIONS, Memory, Node, Ours, Receiver, Sender, Waiting};
+use super::{Attempt, Failure, Fate, Listener, MOST_CONNECTIONS, Memory, Node, Ours, Receiver, Sender, Waiting, Went};
 use crate::{
     abi::Code,
     handle::Handle,
@@ -166,6 +166,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             queue: VecDeque::new(),
             open: Vec::new(),
             flying: 0,
+            went: Went::default(),
             fate: Fate::default(),
             is_attached: true,
         };

@@ -7,7 +7,7 @@ mod connect;
 mod transfer;
 
 pub use connect::Connecting;
-pub use transfer::{Buffer, Done, Memory};
+pub use transfer::{Buffer, Done, Memory, Went};
 
 use crate::{
     abi::Code,
@@ -170,6 +170,8 @@ struct Sender {
     open: Vec<Id>,
     /// Bytes of pieces that are not acknowledged.
     flying: u64,
+    /// How the message went of which NCCL heard last.
+    went: Went,
     fate: Fate,
     /// The peer counts it among its connections.
     is_attached: bool,
@@ -440,9 +442,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn on_event(&mut self, event: Event) {
         match event {
             Event::Open { .. } => {}
-            Event::Sent { peer, stream, message, .. } => {
+            Event::Sent { peer, stream, message, delivered } => {
                 if stream > 0 {
-                    self.acknowledged(peer, stream as usize - 1, message);
+                    self.acknowledged(peer, stream as usize - 1, message, &delivered);
                 }
             }
             Event::Lost { peer, why } => self.lost(peer, why),

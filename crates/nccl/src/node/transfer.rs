@@ -6,7 +6,7 @@ use crate::{
     ids::Id,
     message::{Control, Entry, PieceHeader},
 };
-use anabranch_endpoint::{Bytes, SendError};
+use anabranch_endpoint::{Bytes, Delivered, SendError};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, PeerId};
 
@@ -49,6 +49,33 @@ impl Done {
     }
 }
 
+/// How a message went that was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Went {
+    /// Packets, those that were sent again included.
+    pub packets: u64,
+    /// Of them those that were sent again.
+    pub retransmitted: u64,
+    /// Packets that timed out.
+    pub timeouts: u64,
+    /// Packets that went another way than the one before them.
+    pub moves: u64,
+    /// The paths that it took, a bit for each.
+    pub paths: [u64; 4],
+}
+
+impl Went {
+    fn add(&mut self, piece: &Delivered) {
+        self.packets += piece.packets;
+        self.retransmitted += piece.retransmitted;
+        self.timeouts += piece.timeouts;
+        self.moves += piece.path_switches;
+        let used = piece.per_label.iter().enumerate().filter(|(_, packets)| **packets > 0);
+        used.for_each(|(label, _)| self.paths[label / 64 % 4] |= 1 << (label % 64));
+    }
+}
+
 /// A buffer that is being filled.
 #[derive(Debug)]
 pub(super) struct Part<M> {
@@ -64,8 +91,22 @@ const GRANTS_AT_ONCE: u32 = 4;
 /// What NCCL waits for.
 #[derive(Debug)]
 pub(super) enum Request<M> {
-    Send { sender: Id, memory: M, number: u32, index: u32, size: u64, sent: u64, flying: u32, all_sent: bool },
-    Receive { receiver: Id, parts: Vec<Part<M>>, left: usize },
+    Send {
+        sender: Id,
+        memory: M,
+        number: u32,
+        index: u32,
+        size: u64,
+        sent: u64,
+        flying: u32,
+        all_sent: bool,
+        went: Went,
+    },
+    Receive {
+        receiver: Id,
+        parts: Vec<Part<M>>,
+        left: usize,
+    },
 }
 
 fn unknown(what: &str) -> Failure {
@@ -98,7 +139,8 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
             self.work()?;
             return Err(Failure::new(Code::Usage, message));
         }
-        let request = Request::Send { sender: id, memory, number, index, size, sent: 0, flying: 0, all_sent: false };
+        let (sent, flying, all_sent, went) = (0, 0, false, Went::default());
+        let request = Request::Send { sender: id, memory, number, index, size, sent, flying, all_sent, went };
         let request = self.requests.insert(request).ok_or_else(|| Failure::internal("too many requests"))?;
         if let Some(sender) = self.senders.get_mut(id) {
             sender.open.push(request);
@@ -174,10 +216,18 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         self.finished(request)
     }
 
+    /// How the message of a sender went of which [`Node::test`] spoke last.
+    ///
+    /// # Errors
+    /// Where there is no such sender.
+    pub fn went(&self, id: Id) -> Result<Went, Failure> {
+        self.senders.get(id).map(|sender| sender.went).ok_or_else(|| unknown("a sender"))
+    }
+
     fn finished(&mut self, id: Id) -> Result<Option<Done>, Failure> {
         let mut done = Done { sizes: [0; MOST_RECEIVES], count: 0 };
         let open = match self.requests.get(id).ok_or_else(|| unknown("a request"))? {
-            Request::Send { sender, size, flying, all_sent, .. } => {
+            Request::Send { sender, size, flying, all_sent, went, .. } => {
                 let sender = self.senders.get_mut(*sender).ok_or_else(|| unknown("a request of a sender"))?;
                 if *flying > 0 || !all_sent {
                     return sender.fate.check().map(|()| None);
@@ -185,6 +235,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
                 // Of what has been acknowledged a copy to be sent again may wait for room.
                 self.driver.own_unsent();
                 (done.sizes[0], done.count) = (*size, 1);
+                sender.went = *went;
                 &mut sender.open
             }
             Request::Receive { receiver, parts, left } => {
@@ -261,14 +312,15 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
     }
 
     /// A message of one of our streams has been acknowledged.
-    pub(super) fn acknowledged(&mut self, peer: PeerId, channel: usize, message: u32) {
+    pub(super) fn acknowledged(&mut self, peer: PeerId, channel: usize, message: u32, delivered: &Delivered) {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         let Some(of) = known.streams.get_mut(channel) else { return };
         let Some((_, id, bytes)) = of.flying.front().copied().filter(|(number, ..)| *number == message) else { return };
         of.flying.pop_front();
         known.flying -= bytes;
-        let Some(Request::Send { sender, flying, .. }) = self.requests.get_mut(id) else { return };
+        let Some(Request::Send { sender, flying, went, .. }) = self.requests.get_mut(id) else { return };
         *flying = flying.saturating_sub(1);
+        went.add(delivered);
         if let Some(sender) = self.senders.get_mut(*sender) {
             sender.flying = sender.flying.saturating_sub(bytes);
         }

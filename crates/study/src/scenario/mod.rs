@@ -38,7 +38,7 @@ use anabranch_units::{Rate, Time};
 use anabranch_wire::WireParameters;
 use files::Folder;
 use memory::Budget;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Table;
 use topology::TopologySection;
 
@@ -211,6 +211,11 @@ impl Scenario {
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Scenario { seed, ..self.clone() }
+    }
+
+    /// A path that it names: a relative one is relative to its folder.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.absolute(path).into()
     }
 
     /// From now on its files are read once for the hashes of all the scenarios made from it: one study, one state of them.
@@ -390,10 +395,27 @@ impl Scenario {
         if self.carrier.is_some() {
             return Ok(());
         }
+        self.check_simulated()?;
         anabranch_sim::check(setup, &mut || true).map_err(|error| match error {
             SimError::Setup(message) => self.setup_error(&message),
             other => ScenarioError::new(other.to_string()),
         })
+    }
+
+    /// Refuses what no simulation can do.
+    pub(crate) fn check_simulated(&self) -> Result<(), ScenarioError> {
+        let real = |workload: &Workload| matches!(workload.kind, anabranch_workload::WorkloadParameters::Nccl(_));
+        let Some(number) = self.workloads.iter().position(real) else { return Ok(()) };
+        let at = workload::place(&self.tree, number, Some("kind"));
+        let message = format!(
+            "[[workload]] {}: `kind`: found \"nccl\", whose ranks are processes that load a plugin: a simulation has no hosts that \
+             could run them",
+            number + 1
+        );
+        Err(ScenarioError::new(message).maybe_at(at).help(
+            "`anabranch testbed run` runs it on network namespaces; the kinds \"collective\" and \"all-to-all\" send the same \
+             shapes in a simulation",
+        ))
     }
 
     /// Where a key stands, or its section where it is not given.

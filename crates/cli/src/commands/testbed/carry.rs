@@ -2,12 +2,17 @@
 
 use crate::{
     arguments::{Compare, Run, ScenarioArguments},
-    commands::{compare::compare_scenario, load, run::run_scenario},
+    commands::{compare::compare_scenario, load, nccl, run::run_scenario},
     failure::Failure,
 };
+use anabranch_collective::{rank::Element, run::Settings};
+use anabranch_settings::Auto;
 use anabranch_sim::{Progress, Setup, SimError, outcome::RunResult};
 use anabranch_study::scenario::Scenario;
 use anabranch_testbed::{Plan, space};
+use anabranch_workload::{self as workload, NcclJob};
+use nccl_net_anabranch::VARIABLES;
+use std::{fs, path::Path};
 
 /// What carries the packets.
 fn carry(
@@ -15,7 +20,53 @@ fn carry(
     setup: &Setup,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<RunResult, SimError> {
-    anabranch_testbed::run(setup, &scenario.wire, progress)
+    let launch = |job: &NcclJob| launch(scenario, job);
+    anabranch_testbed::run(setup, &scenario.wire, &launch, progress)
+}
+
+/// What ranks of a collective are started with.
+fn launch(scenario: &Scenario, job: &NcclJob) -> Result<Settings, String> {
+    let parameters = &job.parameters;
+    let plugin = match parameters.plugin.as_str() {
+        "" => nccl::plugin(None).map_err(|failure| failure.message())?,
+        given => scenario.path(given),
+    };
+    if !plugin.is_file() {
+        return Err(format!("workload.plugin: found \"{}\", expected a shared object that is there", plugin.display()));
+    }
+    // Seen in these namespaces alone, and gone with them.
+    let configuration = Path::new(space::PRIVATE).join("anabranch.toml");
+    fs::write(&configuration, scenario.to_toml()).map_err(|error| format!("{}: {error}", configuration.display()))?;
+    let exe = std::env::current_exe().map_err(|error| error.to_string())?;
+    let set = |name: &str, value: String| (name.to_string(), value);
+    Ok(Settings {
+        command: vec![exe.display().to_string(), "collective-rank".into()],
+        places: Vec::new(),
+        variables: vec![set("ANABRANCH_CONFIG", configuration.display().to_string())],
+        // The scenario says everything.
+        without: VARIABLES
+            .iter()
+            .map(|variable| variable.name)
+            .chain(["NCCL_SOCKET_IFNAME"])
+            .map(String::from)
+            .collect(),
+        plugin,
+        abi: match parameters.abi {
+            Auto::Auto => None,
+            Auto::Value(abi) => Some(abi.number()),
+        },
+        kind: parameters.collective,
+        ranks: job.hosts.len(),
+        bytes: parameters.size.0 as usize,
+        channels: parameters.channels as usize,
+        rounds: parameters.rounds as usize,
+        element: match parameters.element {
+            workload::Element::Float => Element::Float,
+            workload::Element::Int => Element::Int,
+        },
+        rows: true,
+        mishap: None,
+    })
 }
 
 /// The scenario, in a process that lives in namespaces of its own: the first time it comes here it goes there and begins anew.

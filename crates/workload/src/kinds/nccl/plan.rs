@@ -106,33 +106,39 @@ fn block(bytes: &Range<usize>, rank: usize, ranks: usize) -> Range<usize> {
     bytes.start + rank * size..bytes.start + (rank + 1) * size
 }
 
-struct Program(Vec<Step>);
+struct Operations(Vec<(What, Range<usize>)>);
 
-impl Program {
-    fn push(&mut self, what: What, bytes: Range<usize>) {
+impl Operations {
+    fn send(&mut self, to: usize, bytes: Range<usize>) {
+        self.0.extend(chunks(bytes).map(|chunk| (What::Send(to), chunk)));
+    }
+
+    fn receive(&mut self, from: usize, arrived: Arrived, bytes: Range<usize>) {
+        self.0.extend(chunks(bytes).map(|chunk| (What::Receive(from, arrived), chunk)));
+    }
+}
+
+/// The program of a rank for one channel's share `bytes` of a buffer of `all` bytes: its operations, each with those that must be
+/// done before.
+pub fn program(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for (what, bytes) in operations(kind, rank, ranks, bytes, all) {
         let overlaps = |step: &Step| {
             let reads = |what: &What| matches!(what, What::Send(_));
             // Two that only read do not disturb each other.
             let disturbs = !(reads(&what) && reads(&step.what));
             disturbs && step.bytes.start < bytes.end && bytes.start < step.bytes.end
         };
-        let after = self.0.iter().enumerate().filter(|(_, step)| overlaps(step)).map(|(at, _)| at).collect();
-        self.0.push(Step { what, bytes, after });
+        let after = steps.iter().enumerate().filter(|(_, step)| overlaps(step)).map(|(at, _)| at).collect();
+        steps.push(Step { what, bytes, after });
     }
-
-    fn send(&mut self, to: usize, bytes: Range<usize>) {
-        chunks(bytes).for_each(|chunk| self.push(What::Send(to), chunk));
-    }
-
-    fn receive(&mut self, from: usize, arrived: Arrived, bytes: Range<usize>) {
-        chunks(bytes).for_each(|chunk| self.push(What::Receive(from, arrived), chunk));
-    }
+    steps
 }
 
-/// The program of a rank for one channel's share `bytes` of a buffer of `all` bytes. Where a collective has a second buffer
-/// beside the first, its bytes follow the first's.
-pub fn program(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<Step> {
-    let mut program = Program(Vec::new());
+/// What a rank sends and receives, in order, of one channel's share `bytes` of a buffer of `all` bytes. Where a collective has a
+/// second buffer beside the first, its bytes follow the first's.
+pub fn operations(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<(What, Range<usize>)> {
+    let mut program = Operations(Vec::new());
     let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
     let segment = |number: usize| part(&bytes, number % ranks, ranks);
     let mut around = |arrived: Arrived, first: usize| {
