@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::abi::{LOG_INFO, LOG_NET, LOG_TRACE, LOG_WARN, Logger};
+use anabranch_random::name_key;
 use std::{
     ffi::{CString, c_int},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -32,11 +33,11 @@ impl Level {
 struct Log {
     logger: Option<Logger>,
     most: Level,
-    /// What was said last, which is not said twice in a row.
-    last: String,
+    /// What was said last, which is not said twice in a row: a hash of it, since nobody gives memory back when the library goes.
+    last: u64,
 }
 
-static LOG: Mutex<Log> = Mutex::new(Log { logger: None, most: Level::Info, last: String::new() });
+static LOG: Mutex<Log> = Mutex::new(Log { logger: None, most: Level::Info, last: 0 });
 
 fn log() -> MutexGuard<'static, Log> {
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,8 +56,9 @@ pub(crate) fn at_most(level: Level) {
 /// Says a line.
 pub(crate) fn say(level: Level, message: &str) {
     let mut log = log();
-    let Some(logger) = log.logger.filter(|_| level <= log.most && log.last != message) else { return };
-    log.last = message.into();
+    let hash = name_key(message);
+    let Some(logger) = log.logger.filter(|_| level <= log.most && log.last != hash) else { return };
+    log.last = hash;
     drop(log);
     // A NUL in a message would be a mistake of ours, and no reason to say nothing.
     let Ok(line) = CString::new(format!("NET/Anabranch: {}", message.replace('\0', " "))) else { return };

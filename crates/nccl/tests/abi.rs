@@ -96,6 +96,48 @@ fn no_room_for_the_page() {
     }
 }
 
+/// A request that waits is asked for again within a microsecond of the last work: no system call.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn quick_looks_make_no_system_call() {
+    let output = Command::new(program("quiet_looks"))
+        .arg(plugin())
+        .args(["12", "1"])
+        .envs([("ANABRANCH_TEST_QUIET", "1"), ("ANABRANCH_STATS", "off"), ("ANABRANCH_IFNAME", "=lo")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(77) => eprintln!("no filters of system calls here"),
+        code => assert_eq!(code, Some(0), "{said}"),
+    }
+    eprintln!("{said}");
+}
+
+/// No byte is read or written where it must not be, and none of ours is left: every entry of the oldest and the newest version.
+#[test]
+#[ignore = "valgrind: a minute"]
+fn no_wrong_byte_and_no_leak() {
+    let program = program("under_valgrind");
+    for version in ["8", "12"] {
+        let flags = ["--quiet", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite,indirect"];
+        let output = Command::new("valgrind")
+            .args(flags)
+            .args([
+                "--errors-for-leak-kinds=definite,indirect",
+                "--keep-debuginfo=yes",
+                "--child-silent-after-fork=yes",
+            ])
+            .arg(&program)
+            .arg(plugin())
+            .args([version, "2"])
+            .envs([("ANABRANCH_IFNAME", "=lo"), ("ANABRANCH_PATHS", "4"), ("ANABRANCH_TEST_SLOW", "1")])
+            .output()
+            .expect("valgrind");
+        assert!(output.status.success(), "version {version}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 #[ignore = "a gibibyte over the loopback interface, twice: a minute"]
 fn a_gibibyte_is_a_message() {

@@ -197,8 +197,13 @@ fn section_parts(name: &str) -> Vec<Part> {
 /// Every table with parameters, each once, with all of them.
 pub fn reference() -> Vec<Part> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads];
-    let entries = kinds.into_iter().flat_map(catalogue).filter(|entry| entry.sort != "fabric profile");
-    let things = entries.flat_map(|entry| thing_parts(&entry.name));
+    // What schemes and others share is a name (`nccl`): each is told with its like.
+    let things = kinds.into_iter().flat_map(|kind| {
+        let of_schemes = matches!(kind, Kind::Schemes);
+        let entries = catalogue(kind).into_iter().filter(|entry| entry.sort != "fabric profile");
+        let parts = entries.flat_map(|entry| thing_parts(&entry.name));
+        parts.filter(move |part| part.table.starts_with("[load_balancer") == of_schemes).collect::<Vec<_>>()
+    });
     let mut parts: Vec<Part> = Vec::new();
     for part in things.chain(SECTIONS.iter().flat_map(|name| [thing_parts(name), section_parts(name)].concat())) {
         if !part.parameters.is_empty() && !parts.iter().any(|known| known.table == part.table) {

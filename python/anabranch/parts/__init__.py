@@ -14,6 +14,7 @@ from .workload import (
     Collective,
     Incast,
     Microbenchmark,
+    Nccl,
     Permutation,
     Poisson,
     TrainingRounds,
@@ -76,7 +77,7 @@ ALIASES = ["ecmp", "ops", "rps", "packet-random", "rr", "rr-host", "reps", "bitm
 HOST_SCHEMES = ["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "spritz-scout", "spritz-spray", "spritz-coarse"]
 SWITCH_SCHEMES = ["ecmp", "ev-index", "ar", "drill", "letflow", "conga", "conweave", "rr", "random", "source-guided", "coarse-guided", "minimal", "valiant", "ugal"]
 TopologyKind = LeafSpine | FatTree | Dragonfly | SlimFly | TopologyFile
-WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | AllToAll | Collective | TrainingRounds | WorkloadFile
+WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | AllToAll | Collective | TrainingRounds | WorkloadFile | Nccl
 TransportKind = Uet | Roce
 
 __all__ = [
@@ -113,6 +114,7 @@ __all__ = [
     "Microbenchmark",
     "Minimal",
     "Mixed",
+    "Nccl",
     "Nscc",
     "Ops",
     "Permutation",

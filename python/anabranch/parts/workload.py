@@ -1025,3 +1025,138 @@ class WorkloadFile(Part):
     the others. Takes "auto" or one of "ps" "ns" "us" "ms" "s". Default from: specification 14.1, 14.3, 14.5.
     Default: "auto".
     """
+
+
+class Nccl(Part):
+    """A collective of real processes over NCCL's network plugin: on testbeds alone."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "nccl"
+    _keys: ClassVar[dict[str, str]] = {
+        "abi": "abi",
+        "channels": "channels",
+        "class_": "class",
+        "collective": "collective",
+        "element": "element",
+        "hosts": "hosts",
+        "load_balancer": "load_balancer",
+        "max_flows": "max_flows",
+        "measured": "measured",
+        "name": "name",
+        "plugin": "plugin",
+        "ranks": "ranks",
+        "rounds": "rounds",
+        "size": "size",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+    }
+
+    abi: Literal["auto"] | Literal["v8", "v9", "v10", "v11", "v12"] | None = None
+    """
+    Version of NCCL's interface; auto: the newest that the plugin has. Takes "auto" or one of "v8" "v9" "v10"
+    "v11" "v12". Default from: ours. Default: "auto".
+    """
+
+    channels: int | None = None
+    """
+    Channels, each of which does a share over connections of its own. Takes a whole number, zero or more.
+    Default from: ours. Default: 2.
+    """
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    collective: Literal["ring", "tree", "reduce-scatter", "all-gather", "all-to-all", "pairs"] | None = None
+    """
+    The collective: ring and tree are all-reduces; in pairs each rank sends to the next. Takes one of "ring"
+    "tree" "reduce-scatter" "all-gather" "all-to-all" "pairs". Default from: ours. Default: "ring".
+    """
+
+    element: Literal["float", "int"] | None = None
+    """What buffers hold. Takes one of "float" "int". Default from: ours. Default: "float"."""
+
+    hosts: list[int] | None = None
+    """
+    The host of each rank, by number; empty: neighbours in a ring stand at different leaves. Takes a list,
+    each a whole number, zero or more. Default from: ours. Default: [].
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
+    ours.
+    """
+
+    max_flows: int | None = None
+    """
+    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
+    ours: about 2 GB. Default: 20000000.
+    """
+
+    measured: bool | None = None
+    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    plugin: str | None = None
+    """
+    The plugin, a shared object; a relative path is relative to the scenario's folder. Left out: that beside
+    the command. Takes text. Default from: ours.
+    """
+
+    ranks: Literal["all"] | int | None = None
+    """
+    Number of ranks, each a process at a host. Takes "all" or a number of hosts, 2 or more. Default from:
+    ours. Default: "all".
+    """
+
+    rounds: int | None = None
+    """
+    Rounds that count, after one that does not. Takes a whole number, zero or more. Default from: ours.
+    Default: 5.
+    """
+
+    size: str | None = None
+    """
+    Bytes of each rank's buffer: whole words of 4 B, at most 4GiB. Takes a size such as "4MiB" (B, kB, KiB,
+    MB, MiB, GB, GiB, TB, TiB). Default from: ours. Default: "4MiB".
+    """
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
+    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    When ranks are started. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "0us".
+    """

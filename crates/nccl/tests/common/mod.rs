@@ -104,13 +104,13 @@ pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
     }
 }
 
-pub struct Pair {
+pub struct Pair<M = Shared> {
     pub network: Network,
-    pub nodes: [TestNode; 2],
+    pub nodes: [Node<MemoryPath, M>; 2],
 }
 
-impl Pair {
-    pub fn new(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
+impl<M: Memory> Pair<M> {
+    pub fn of(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
         let network = Network::new(seed, settings[0].labels, link.clone());
         let mut host = 0;
         let nodes = settings.map(|settings| {
@@ -119,12 +119,6 @@ impl Pair {
             Node::new(Driver::new(Endpoint::new(settings), path))
         });
         Pair { network, nodes }
-    }
-
-    /// A fast network without faults.
-    pub fn usual(seed: u64) -> Self {
-        let link = Link::new(Rate::gbps(10), Time::from_us(5));
-        Pair::new(seed, &link, [settings(seed, 1000, 4), settings(seed + 1, 1000, 4)])
     }
 
     /// A listener of a host, and its handle.
@@ -178,16 +172,28 @@ impl Pair {
         ends
     }
 
+    /// Until a request is done or has failed.
+    pub fn finish(&mut self, host: usize, request: Id) -> Result<Done, Failure> {
+        self.until("a request", |pair| pair.nodes[host].test(request).transpose())
+    }
+}
+
+impl Pair {
+    pub fn new(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
+        Pair::of(seed, link, settings)
+    }
+
+    /// A fast network without faults.
+    pub fn usual(seed: u64) -> Self {
+        let link = Link::new(Rate::gbps(10), Time::from_us(5));
+        Pair::new(seed, &link, [settings(seed, 1000, 4), settings(seed + 1, 1000, 4)])
+    }
+
     /// A receive of one buffer.
     pub fn receive(&mut self, host: usize, receiver: Id, size: usize, tag: i32) -> (Id, Shared) {
         let memory = Shared::of(vec![0; size]);
         let buffer = Buffer { memory: memory.clone(), size: size as u64, tag };
         (self.nodes[host].receive(receiver, vec![buffer]).unwrap(), memory)
-    }
-
-    /// Until a request is done or has failed.
-    pub fn finish(&mut self, host: usize, request: Id) -> Result<Done, Failure> {
-        self.until("a request", |pair| pair.nodes[host].test(request).transpose())
     }
 
     /// Sends a message as soon as there is room.

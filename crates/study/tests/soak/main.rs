@@ -179,7 +179,9 @@ fn everything_is_drawn() {
     }
     let hosts = HOST_SCHEMES.iter().map(|about| format!("host {}", about.name));
     let switches = SWITCH_SCHEMES.iter().map(|about| format!("switch {}", about.name));
-    let workloads = WORKLOAD_KINDS.iter().map(|about| format!("[[workload]] kind {}", about.name));
+    // Ranks of `nccl` are no matter of simulations.
+    let simulated = WORKLOAD_KINDS.iter().filter(|about| about.name != "nccl");
+    let workloads = simulated.map(|about| format!("[[workload]] kind {}", about.name));
     let topologies = TOPOLOGY_KINDS.iter().map(|kind| format!("[topology] kind {}", kind.name));
     let controls = TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| control.name));
     let controls = controls.map(|name| format!("[transport] congestion_control {name}"));
