@@ -9,7 +9,7 @@ use common::{Pair, settings};
 use nccl_net_anabranch::{Buffer, Memory};
 use std::{cell::Cell, rc::Rc};
 
-const NOTHING: [u8; 256 << 10] = [0; 256 << 10];
+static NOTHING: [u8; 256 << 10] = [0; 256 << 10];
 
 /// Memory without bytes: what is written must begin where the last ended.
 #[derive(Clone, Debug, Default)]

@@ -66,8 +66,8 @@ pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
     };
     FlowSet {
         flows: list.iter().enumerate().map(flow).collect(),
-        triggers: vec![],
         workloads: vec![WorkloadInfo { name: "test".into(), measured: true, load_balancer: 0 }],
+        ..FlowSet::default()
     }
 }
 
