@@ -389,13 +389,13 @@ impl Rank {
             channel.senders.values_mut().chain(channel.receivers.values_mut()).for_each(|line| line.posted = 0);
         }
         let mut rows = Vec::new();
-        let began_ns = clock_ns();
-        let (began, mut idle, mut last) = (Instant::now(), 0, Instant::now());
+        // All times of a round are by the one clock that ranks share: nothing is received before it was sent.
+        let (began_ns, mut idle, mut last) = (clock_ns(), 0, Instant::now());
         while !self.channels.iter().all(|channel| channel.done.iter().all(|done| *done)) {
             let mut moved = false;
             for channel in 0..self.channels.len() {
-                moved |= self.post(channel, began)?;
-                moved |= self.look(channel, began, &mut rows)?;
+                moved |= self.post(channel, began_ns)?;
+                moved |= self.look(channel, began_ns, &mut rows)?;
             }
             if moved {
                 (idle, last) = (0, Instant::now());
@@ -411,12 +411,12 @@ impl Rank {
                 }
             }
         }
-        let nanoseconds = nanoseconds(began);
+        let nanoseconds = clock_ns().saturating_sub(began_ns);
         Ok(Report::Done { began_ns, nanoseconds, wrong: self.wrong(), rows })
     }
 
     /// Posts what may be posted; whether anything was.
-    fn post(&mut self, number: usize, began: Instant) -> Result<bool, Stop> {
+    fn post(&mut self, number: usize, began_ns: u64) -> Result<bool, Stop> {
         let (plugin, buffer) = (&self.plugin, &self.buffer);
         let Channel { program, done, senders, receivers } = &mut self.channels[number];
         let mut moved = false;
@@ -425,11 +425,12 @@ impl Rank {
                 && let Some(&step) = line.steps.get(line.posted)
                 && program[step].after.iter().all(|before| done[*before])
             {
+                let at = clock_ns().saturating_sub(began_ns);
                 // SAFETY: the buffer stays where it is, and a step that changes these bytes waits until this one is done.
                 let request =
                     unsafe { plugin.send(line.communicator, &buffer[program[step].bytes.clone()], TAG, line.memory)? };
                 let Some(request) = request else { break };
-                line.open.push_back((step, Some(request), 0, nanoseconds(began)));
+                line.open.push_back((step, Some(request), 0, at));
                 line.posted += 1;
                 moved = true;
             }
@@ -441,10 +442,11 @@ impl Rank {
                 let slot = line.posted % DEPTH;
                 let size = program[step].bytes.len();
                 let bytes = &mut line.slots[slot * plan::CHUNK..][..size];
+                let at = clock_ns().saturating_sub(began_ns);
                 // SAFETY: the slots stay where they are, and one is used again when its message has been applied.
                 let request = unsafe { plugin.receive(line.communicator, bytes, TAG, line.memory)? };
                 let Some(request) = request else { break };
-                line.open.push_back((step, Some(request), slot, nanoseconds(began)));
+                line.open.push_back((step, Some(request), slot, at));
                 line.posted += 1;
                 moved = true;
             }
@@ -453,13 +455,13 @@ impl Rank {
     }
 
     /// Looks what is done, and does what follows from it; whether anything was.
-    fn look(&mut self, number: usize, began: Instant, rows: &mut Vec<Row>) -> Result<bool, Stop> {
+    fn look(&mut self, number: usize, began_ns: u64, rows: &mut Vec<Row>) -> Result<bool, Stop> {
         let Rank { plugin, job, buffer, channels, .. } = self;
         let Channel { program, done, senders, receivers } = &mut channels[number];
         let mut moved = false;
         let row = |peer: usize, sent: Option<Opaque>, step: usize, start_ns: u64| {
             let bytes = program[step].bytes.len();
-            let (rank, end_ns) = (job.rank, nanoseconds(began));
+            let (rank, end_ns) = (job.rank, clock_ns().saturating_sub(began_ns));
             let went = sent.and_then(|sender| plugin.went(sender)).map(Carried::from);
             Row { rank, channel: number, peer, sent: sent.is_some(), step, bytes, start_ns, end_ns, went }
         };
