@@ -85,7 +85,7 @@ pub(super) struct Part<M> {
     received: u64,
 }
 
-/// Receives whose sender knows of fewer than this many more is told at once; else of as many together, a packet for all of them.
+/// A sender that knows of fewer receives than this is told of more at once; another when there are as many to be told of, by one packet.
 const GRANTS_AT_ONCE: u32 = 4;
 
 /// What NCCL waits for.

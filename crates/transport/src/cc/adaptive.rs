@@ -3,6 +3,7 @@
 //! without mark or delay grows the window by a share of each packet.
 
 use super::{CcAck, CcLoss, Sizes};
+use anabranch_settings::Never;
 use anabranch_units::Time;
 
 /// The constants of both.
@@ -13,8 +14,8 @@ pub(super) struct AdaptiveConfig {
     pub(super) quick_adapt: bool,
     /// Measurement period in base RTTs.
     pub(super) period: f64,
-    /// Periods after which losses count again, whatever was acknowledged; `None`: never.
-    pub(super) patience: Option<f64>,
+    /// Periods after which losses count again, whatever was acknowledged.
+    pub(super) patience: Never<f64>,
     /// Whether FastIncrease is on.
     pub(super) fast_increase: bool,
     /// Growth per acknowledged byte.
@@ -152,8 +153,10 @@ impl Adaptive {
             self.cwnd = achieved as f64;
             self.clamp(config);
             (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
-            let until = |periods| now + super::scaled(self.period, periods);
-            self.ignore_until = config.patience.map_or(Time::MAX, until);
+            self.ignore_until = match config.patience {
+                Never::Value(periods) => now + super::scaled(self.period, periods),
+                Never::Never => Time::MAX,
+            };
         }
     }
 

@@ -90,10 +90,7 @@ impl SmarttConfig {
                 sizes,
                 quick_adapt: parameters.quick_adapt,
                 period: parameters.quick_adapt_period,
-                patience: match parameters.quick_adapt_patience {
-                    Never::Value(periods) => Some(periods),
-                    Never::Never => None,
-                },
+                patience: parameters.quick_adapt_patience,
                 fast_increase: parameters.fast_increase,
                 fast_increase_gain: parameters.fast_increase_gain,
                 fast_increase_delay: parameters.fast_increase_delay,
