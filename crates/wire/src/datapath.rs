@@ -93,6 +93,14 @@ pub enum WireError {
         /// How many there are.
         labels: u32,
     },
+    /// Nobody is there, where queue pairs are to be connected.
+    #[error("no answer from {at}: {source}")]
+    NoAnswer {
+        /// Where.
+        at: SocketAddr,
+        /// What the operating system says.
+        source: io::Error,
+    },
     /// What RDMA verbs need is not there.
     #[error("{0}")]
     Verbs(String),

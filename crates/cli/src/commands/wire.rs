@@ -12,7 +12,7 @@ use anabranch_random::Stream;
 use anabranch_study::{library, scenario::Scenario};
 use anabranch_units::Time;
 use anabranch_wire::{
-    Datapath, DatapathKind, Driver,
+    Datapath, DatapathKind, Driver, WireError,
     transfer::{self, Received, Sent, TransferError},
     udp::UdpPath,
     verbs::UcPath,
@@ -167,7 +167,13 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let (name, labels) = (settings.scheme.name(), settings.labels);
     let endpoint = Endpoint::new(settings);
     let sent = if scenario.wire.datapath == DatapathKind::Uc {
-        let path = open_uc(None, options, &scenario, &endpoint, labels)?;
+        let mut path = open_uc(None, options, &scenario, &endpoint, labels)?;
+        path.reach(to).map_err(|error| match error {
+            WireError::NoAnswer { .. } => {
+                Failure::input(format!("{error}; does `anabranch serve --datapath uc` run there?"))
+            }
+            other => Failure::input(other.to_string()),
+        })?;
         send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?
     } else {
         send_over(Driver::new(endpoint, open(any, labels)?), to, scenario.seed, arguments.bytes.0)?

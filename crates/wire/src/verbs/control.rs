@@ -159,6 +159,10 @@ pub(super) struct Control {
     bytes: Vec<u8>,
     /// Frames that came while another was waited for.
     waiting: VecDeque<Frame>,
+    /// What has been posted and is not on its way yet.
+    unsent: Vec<u8>,
+    /// Whether calls of the socket wait now.
+    waits: bool,
     give_up: Duration,
 }
 
@@ -169,7 +173,8 @@ impl Control {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(give_up.max(Duration::from_millis(1))))?;
         let peer = stream.peer_addr()?;
-        Ok(Control { stream, peer, bytes: Vec::new(), waiting: VecDeque::new(), give_up })
+        let (bytes, waiting, unsent) = (Vec::new(), VecDeque::new(), Vec::new());
+        Ok(Control { stream, peer, bytes, waiting, unsent, waits: true, give_up })
     }
 
     /// Own address.
@@ -185,9 +190,37 @@ impl Control {
         WireError::System { what: format!("{what} {}", self.peer), source: error }
     }
 
+    fn wait_or_not(&mut self, waits: bool) -> io::Result<()> {
+        if self.waits != waits {
+            self.stream.set_nonblocking(!waits)?;
+            self.waits = waits;
+        }
+        Ok(())
+    }
+
     pub(super) fn send(&mut self, frame: &Frame) -> Result<(), WireError> {
-        self.stream.set_nonblocking(false).map_err(|error| self.failed("telling", error))?;
-        self.stream.write_all(&frame.write()).map_err(|error| self.failed("telling", error))
+        let sent = self.wait_or_not(true).and_then(|()| self.stream.write_all(&frame.write()));
+        sent.map_err(|error| self.failed("telling", error))
+    }
+
+    /// Sends a frame, or as much of it as goes without waiting; the rest goes with [`flush`](Control::flush).
+    pub(super) fn post(&mut self, frame: &Frame) -> Result<(), WireError> {
+        self.unsent.extend_from_slice(&frame.write());
+        self.flush()
+    }
+
+    /// Sends what has been posted, as far as it goes without waiting.
+    pub(super) fn flush(&mut self) -> Result<(), WireError> {
+        while !self.unsent.is_empty() {
+            match self.wait_or_not(false).and_then(|()| self.stream.write(&self.unsent)) {
+                Ok(0) => return Err(self.failed("telling", io::ErrorKind::WriteZero.into())),
+                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed("telling", error)),
+            }
+        }
+        Ok(())
     }
 
     /// The next frame that is there; `None`: none yet.
@@ -238,7 +271,7 @@ impl Control {
             }
             let mut buffer = [0; 512];
             let timeout = (!patience.is_zero()).then_some(patience);
-            let prepared = self.stream.set_nonblocking(timeout.is_none()).and_then(|()| match timeout {
+            let prepared = self.wait_or_not(timeout.is_some()).and_then(|()| match timeout {
                 Some(timeout) => self.stream.set_read_timeout(Some(timeout)),
                 None => Ok(()),
             });
@@ -317,6 +350,29 @@ mod tests {
         }
         assert_eq!(rest[..5], all()[..5]);
         assert_eq!(rest[5], all()[6]);
+    }
+
+    #[test]
+    fn what_is_posted_never_waits_for_whoever_does_not_read() {
+        let (mut one, mut other) = pair();
+        let frame = Frame::Queue { queue: 1, qpn: 2, psn: 3, label: 4 };
+        socket2::SockRef::from(&one.stream).set_send_buffer_size(4096).unwrap();
+        socket2::SockRef::from(&other.stream).set_recv_buffer_size(4096).unwrap();
+        let began = Instant::now();
+        // More than what these sockets hold.
+        let posted = 3000;
+        (0..posted).for_each(|_| one.post(&frame).unwrap());
+        assert!(!one.unsent.is_empty(), "{} B went", posted * 17);
+        let mut read = 0;
+        while read < posted {
+            one.flush().unwrap();
+            while let Some(found) = other.poll().unwrap() {
+                assert_eq!(found, frame);
+                read += 1;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30));
+        }
+        assert!(one.unsent.is_empty() && other.poll().unwrap().is_none());
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct VerbsSettings {
     pub retries: u8,
     /// How long the other end may say nothing when it is asked.
     pub give_up: Duration,
+    /// How long an end that goes waits for what hardware has still to send, where it is not acknowledged.
+    pub parting: Duration,
 }
 
 impl Default for VerbsSettings {
@@ -51,6 +53,7 @@ impl Default for VerbsSettings {
             timeout: 16,
             retries: 6,
             give_up: Duration::from_secs(10),
+            parting: Duration::from_millis(500),
         }
     }
 }

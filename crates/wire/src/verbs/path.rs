@@ -138,7 +138,7 @@ impl VerbsPath {
     }
 
     fn way(&self, peer: PeerId, label: Label) -> Way {
-        Way { gid: self.peers[peer as usize].gid, flow_label: label }
+        Way { gid: self.peers[peer as usize].gid, flow_label: label, class: 0 }
     }
 
     /// Connects a queue pair at its beginning to one of the peer's.
@@ -255,7 +255,7 @@ impl ChunkPath for VerbsPath {
         let left = until.saturating_sub(self.now());
         if left > Time::ZERO {
             let sockets: Vec<_> = self.peers.iter().map(|peer| peer.control.fd()).collect();
-            sys::wait(&[&self.device], &sockets, super::duration(left))?;
+            sys::wait(&[&self.device], &sockets, &[], super::duration(left))?;
         }
         Ok(())
     }

@@ -214,7 +214,7 @@ impl Receiver {
                 began.get_or_insert_with(Instant::now);
             }
             if !self.read(settings)? && !arrived {
-                sys::wait(&[&self.device], &[self.control.fd()], LOOK)?;
+                sys::wait(&[&self.device], &[self.control.fd()], &[], LOOK)?;
             }
         }
     }
@@ -242,7 +242,8 @@ impl Receiver {
         for _ in 0..RECEIVES {
             self.device.post_receive(place)?;
         }
-        let remote = Remote { qpn, psn, mtu: self.mtu, way: Way { gid: self.gid, flow_label: label } };
+        let way = Way { gid: self.gid, flow_label: label, class: 0 };
+        let remote = Remote { qpn, psn, mtu: self.mtu, way };
         self.device.connect(place, &remote, own_psn)?;
         self.control.send(&Frame::Ready { queue, qpn: own, psn: own_psn })
     }

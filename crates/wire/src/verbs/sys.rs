@@ -11,9 +11,11 @@ use super::abi::{
 };
 use crate::WireError;
 use libloading::Library;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
+};
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc},
     ffi::{CStr, c_char, c_int, c_uint, c_void},
     io,
     os::fd::BorrowedFd,
@@ -209,6 +211,8 @@ pub(super) struct Way {
     pub(super) gid: [u8; 16],
     /// 20 bits, of which the hardware makes the source port.
     pub(super) flow_label: u32,
+    /// The traffic class of its packets: DSCP and marks.
+    pub(super) class: u8,
 }
 
 /// The other end of a connection.
@@ -264,26 +268,34 @@ pub(super) enum Told {
     Withdrawn,
 }
 
-/// Memory that hardware reads and writes, page by page.
+/// Memory that hardware reads and writes: pages of their own. A process that is forked does not have them, so that hardware and this
+/// process go on to use the same ones.
 struct Memory {
     at: *mut u8,
-    layout: Layout,
+    bytes: usize,
 }
 
 impl Memory {
     fn new(bytes: usize) -> Result<Self, WireError> {
-        let too_much = || failed(format!("{bytes} B of memory"), io::ErrorKind::OutOfMemory.into());
-        let layout = Layout::from_size_align(bytes.max(1), 4096).map_err(|_| too_much())?;
-        // SAFETY: the size is not zero.
-        let at = unsafe { alloc_zeroed(layout) };
-        if at.is_null() { Err(too_much()) } else { Ok(Memory { at, layout }) }
+        let refused = |error: rustix::io::Errno| failed(format!("{bytes} B of memory"), error.into());
+        let bytes = bytes.max(1);
+        // SAFETY: new pages, which nobody else knows, given back once.
+        unsafe {
+            let at = mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+                .map_err(refused)?;
+            let memory = Memory { at: at.cast(), bytes };
+            #[cfg(target_os = "linux")]
+            rustix::mm::madvise(at, bytes, rustix::mm::Advice::LinuxDontFork).map_err(refused)?;
+            Ok(memory)
+        }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and no longer registered: a device drops its registration first.
-        unsafe { dealloc(self.at, self.layout) }
+        // SAFETY: mapped with this length, and no longer registered: a device drops its registration first. What cannot be given back
+        // stays until the process ends.
+        let _ = unsafe { munmap(self.at.cast(), self.bytes) };
     }
 }
 
@@ -302,6 +314,9 @@ pub(super) struct Device {
     /// Of a device of NVIDIA's driver.
     mlx5: Option<&'static Mlx5>,
 }
+
+// SAFETY: libibverbs lets any thread use what another has made, and whoever has the device has it alone.
+unsafe impl Send for Device {}
 
 impl Device {
     /// Opens a device by name.
@@ -349,7 +364,7 @@ impl Device {
             let depth = c_int::try_from(completions).unwrap_or(c_int::MAX);
             let cq = (f.create_cq)(device.context, depth, ptr::null_mut(), device.channel, 0);
             device.cq = there(&format!("a completion queue of {depth}"), cq)?;
-            let (at, bytes) = (device.memory.at.cast(), device.memory.layout.size());
+            let (at, bytes) = (device.memory.at.cast(), device.memory.bytes);
             let mr = (f.reg_mr)(device.pd, at, bytes, LOCAL_WRITE | device.others_write());
             device.mr = there(&format!("registering {bytes} B (see `ulimit -l`)"), mr)?;
         }
@@ -394,7 +409,7 @@ impl Device {
     }
 
     fn bytes(&self) -> usize {
-        self.memory.layout.size()
+        self.memory.bytes
     }
 
     /// Writes to its memory.
@@ -444,7 +459,7 @@ impl Device {
             flow_label: way.flow_label,
             sgid_index: self.gid_index,
             hop_limit: 64,
-            traffic_class: 0,
+            traffic_class: way.class,
         };
         AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
     }
@@ -622,12 +637,19 @@ impl Device {
     }
 }
 
-/// Waits for an event of one of the devices, or until one of the sockets can be read, for so long at most.
-pub(super) fn wait(devices: &[&Device], sockets: &[BorrowedFd<'_>], timeout: Duration) -> Result<(), WireError> {
+/// Waits for an event of one of the devices, until one of the sockets can be read, or one of the `calling` is connected, for so long at
+/// most.
+pub(super) fn wait(
+    devices: &[&Device],
+    sockets: &[BorrowedFd<'_>],
+    calling: &[BorrowedFd<'_>],
+    timeout: Duration,
+) -> Result<(), WireError> {
     // SAFETY: channels are open as long as their devices.
     let channels: Vec<_> =
         devices.iter().map(|device| unsafe { BorrowedFd::borrow_raw((*device.channel).fd) }).collect();
     let mut fds: Vec<PollFd<'_>> = channels.iter().chain(sockets).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    fds.extend(calling.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)));
     let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
     match poll(&mut fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -683,7 +705,7 @@ mod tests {
     #[test]
     fn memory_is_written_and_read_within_bounds() {
         let memory = Memory::new(10_000).unwrap();
-        assert_eq!((memory.at as usize % 4096, memory.layout.size()), (0, 10_000));
+        assert_eq!((memory.at as usize % 4096, memory.bytes), (0, 10_000));
         assert!(Memory::new(usize::MAX).is_err());
     }
 }

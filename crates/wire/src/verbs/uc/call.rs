@@ -1,0 +1,121 @@
+//! Calling a peer over TCP, which nobody waits for.
+
+use super::{Own, link::Greeting};
+use crate::{
+    WireError,
+    verbs::{
+        control::{Control, Frame},
+        gid,
+        sys::{Device, Service},
+    },
+};
+use socket2::{Domain, Socket, Type};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpStream},
+    os::fd::{AsFd, BorrowedFd},
+    time::Instant,
+};
+
+/// A peer that has been called.
+pub(super) struct Call {
+    pub(super) at: SocketAddr,
+    since: Instant,
+    stage: Stage,
+}
+
+/// How far a call is.
+enum Stage {
+    /// TCP connects.
+    Connecting(TcpStream),
+    /// We have said who we are.
+    Greeting(Control),
+}
+
+/// What has become of a call.
+pub(super) enum Step {
+    /// Nothing yet.
+    Waits(Call),
+    /// The other end has answered.
+    Welcomed(Control, Greeting),
+}
+
+fn no_answer(at: SocketAddr, source: io::Error) -> WireError {
+    WireError::NoAnswer { at, source }
+}
+
+impl Call {
+    /// Begins to call, from an own address where one is given.
+    pub(super) fn begin(at: SocketAddr, from: Option<IpAddr>) -> Result<Self, WireError> {
+        let begun = || {
+            let socket = Socket::new(Domain::for_address(at), Type::STREAM, None)?;
+            socket.set_nonblocking(true)?;
+            if let Some(from) = from.filter(|from| !from.is_unspecified()) {
+                socket.bind(&SocketAddr::new(from, 0).into())?;
+            }
+            match socket.connect(&at.into()) {
+                Err(error) if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => Err(error),
+                _ => Ok(TcpStream::from(socket)),
+            }
+        };
+        let stream = begun().map_err(|source| no_answer(at, source))?;
+        Ok(Call { at, since: Instant::now(), stage: Stage::Connecting(stream) })
+    }
+
+    /// Goes on as far as it goes without waiting.
+    pub(super) fn go_on(self, own: &Own) -> Result<Step, WireError> {
+        let Call { at, since, stage } = self;
+        let is_late = since.elapsed() >= own.settings.give_up;
+        let waits = |stage| Ok(Step::Waits(Call { at, since, stage }));
+        let mut control = match stage {
+            Stage::Greeting(control) => control,
+            Stage::Connecting(stream) => {
+                if let Some(error) = stream.take_error().unwrap_or_else(Some) {
+                    return Err(no_answer(at, error));
+                }
+                match stream.peer_addr() {
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::NotConnected && !is_late => {
+                        return waits(Stage::Connecting(stream));
+                    }
+                    Err(_) => return Err(no_answer(at, io::ErrorKind::TimedOut.into())),
+                }
+                let mut control = Control::new(stream, own.settings.give_up).map_err(|error| no_answer(at, error))?;
+                let Greeting { gid, mtu, labels, largest } = own.greeting(control.local().map(|at| at.ip()))?;
+                control.post(&Frame::HelloDatagrams { gid, mtu, labels, largest })?;
+                control
+            }
+        };
+        control.flush()?;
+        match control.poll()? {
+            Some(Frame::WelcomeDatagrams { gid, mtu, labels, largest }) => {
+                let theirs = Greeting { gid, mtu, labels, largest };
+                if theirs.makes_sense() {
+                    return Ok(Step::Welcomed(control, theirs));
+                }
+                Err(WireError::Verbs(format!("{at} has {labels} labels and datagrams of {largest} B")))
+            }
+            Some(Frame::Refused) => Err(WireError::Verbs(format!("{at} refuses; its own output says why"))),
+            Some(_) => Err(WireError::Verbs(format!("{at} does not speak as this version does"))),
+            None if is_late => Err(WireError::Verbs(format!("{at} does not answer"))),
+            None => waits(Stage::Greeting(control)),
+        }
+    }
+
+    /// What can be waited for: its socket, and whether that is still connecting.
+    pub(super) fn fd(&self) -> (BorrowedFd<'_>, bool) {
+        match &self.stage {
+            Stage::Connecting(stream) => (stream.as_fd(), true),
+            Stage::Greeting(control) => (control.fd(), false),
+        }
+    }
+}
+
+impl Own {
+    /// What this end says of itself over the address that packets will leave by.
+    fn greeting(&self, local: Option<IpAddr>) -> Result<Greeting, WireError> {
+        let index = gid::choose(&self.name, self.settings.gid_index, local)?;
+        let device = Device::open(&self.name, index, 4096, 16, Service::Unreliable)?;
+        Ok(Greeting { gid: device.gid()?, mtu: device.mtu()?, labels: self.labels, largest: self.largest })
+    }
+}

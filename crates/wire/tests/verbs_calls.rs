@@ -1,0 +1,210 @@
+//! How peers of unreliable queue pairs are called: nobody waits for whom, and who cannot be reached is said. Over the libibverbs of
+//! tests/fake_verbs.c; needs a C compiler and Debian's libibverbs-dev.
+
+mod fake;
+
+use anabranch_units::Time;
+use anabranch_wire::{
+    Datapath, Inbound, Outbound, PeerId, WireError,
+    verbs::{UcPath, VerbsSettings},
+};
+use fake::with_library;
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a call may take that does not wait: queue pairs and their memory are made within it.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+fn open(listens: bool, give_up: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
+    let settings = VerbsSettings { gid_index: Some(0), give_up, ..VerbsSettings::default() };
+    let at: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut path = UcPath::open(listens.then_some(at), settings, (4, 8), 1000, 3).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&told);
+    path.on_trouble(move |why| hears.lock().unwrap().push(why.to_string()));
+    (path, told)
+}
+
+fn within<T>(most: Duration, what: &str, body: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let done = body();
+    assert!(began.elapsed() < most, "{what} took {:?}", began.elapsed());
+    done
+}
+
+fn datagram(peer: PeerId, label: u32, payload: &[u8]) -> Outbound<'_> {
+    Outbound { peer, label, ecn: false, head: b"head", payload }
+}
+
+/// What arrives within a while.
+fn receive(path: &mut UcPath) -> Vec<(PeerId, u32, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut take = |of: Inbound<'_>| all.push((of.peer, of.label, of.bytes.to_vec()));
+    within(AT_ONCE, "receive", || path.receive(64, &mut take)).unwrap();
+    all
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn both_ends_go_on_bit_by_bit() {
+    with_library("both_ends_go_on_bit_by_bit", "", || {
+        let give_up = Duration::from_secs(10);
+        let ((mut one, _), (mut other, _)) = (open(true, give_up), open(true, give_up));
+        let peer = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
+        // One thread drives both: whoever waited would wait for ever.
+        let (began, mut sent) = (Instant::now(), 0);
+        let arrived = loop {
+            assert!(began.elapsed() < Duration::from_secs(5));
+            sent += within(AT_ONCE, "send", || one.send(&[datagram(peer, 2, b"payload")])).unwrap();
+            assert_eq!(receive(&mut one), []);
+            let arrived = receive(&mut other);
+            if !arrived.is_empty() {
+                break arrived;
+            }
+        };
+        // What was sent before is lost, as if the network had.
+        assert!(one.refused() > 0 && one.refused() < sent as u64, "{} of {sent}", one.refused());
+        let (back, label, bytes) = arrived[0].clone();
+        assert_eq!((label, &bytes[..]), (2, &b"headpayload"[..]));
+        assert_eq!(one.peer(other.at().unwrap(), &[]).unwrap(), peer, "the same peer");
+        // The answer goes over the same queue pairs.
+        assert_eq!(other.send(&[datagram(back, 3, b"answer")]).unwrap(), 1);
+        let answer = loop {
+            assert!(began.elapsed() < Duration::from_secs(5));
+            if let Some(answer) = receive(&mut one).pop() {
+                break answer;
+            }
+        };
+        assert_eq!(answer, (peer, 3, b"headanswer".to_vec()));
+        // A peer that is forgotten is a stranger, and its number free, at once.
+        within(AT_ONCE, "release", || one.release(peer));
+        assert_eq!(one.peer_at(peer), None);
+        let again = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
+        assert_eq!(again, peer);
+    });
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn whoever_does_not_answer_keeps_nobody_waiting() {
+    with_library("whoever_does_not_answer_keeps_nobody_waiting", "", || {
+        let give_up = Duration::from_millis(700);
+        // One takes the call and says nothing; one does not even take it: its list of callers is full.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        full.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        full.listen(0).unwrap();
+        let full_at = full.local_addr().unwrap().as_socket().unwrap();
+        let _before = TcpStream::connect(full_at).unwrap();
+        for (at, why) in [(silent.local_addr().unwrap(), "does not answer"), (full_at, "no answer from")] {
+            let (mut path, told) = open(true, give_up);
+            let began = Instant::now();
+            let peer = within(AT_ONCE, "peer", || path.peer(at, &[])).unwrap();
+            while began.elapsed() < 2 * give_up {
+                assert_eq!(within(AT_ONCE, "send", || path.send(&[datagram(peer, 0, b"x")])).unwrap(), 1);
+                assert_eq!(receive(&mut path), []);
+                let until = path.now() + Time::from_ms(5);
+                within(AT_ONCE, "wait", || path.wait(until)).unwrap();
+                let said = told.lock().unwrap().clone();
+                assert!(said.is_empty() || began.elapsed() >= give_up, "{said:?}");
+            }
+            let said = told.lock().unwrap().clone();
+            assert_eq!(said.len(), 1, "told once: {said:?}");
+            assert!(said[0].contains(why) && said[0].contains(&at.to_string()), "{said:?}");
+            assert_eq!(path.peer_at(peer), Some(at), "its owner forgets it");
+            path.release(peer);
+            assert_eq!(path.peer_at(peer), None);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn who_cannot_be_reached_is_said_to_whoever_waits() {
+    with_library("who_cannot_be_reached_is_said_to_whoever_waits", "", || {
+        let (mut path, _) = open(false, Duration::from_millis(700));
+        let nobody = {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.local_addr().unwrap()
+        };
+        let error = within(AT_ONCE, "reach", || path.reach(nobody)).unwrap_err();
+        assert!(matches!(error, WireError::NoAnswer { at, .. } if at == nobody), "{error}");
+        // Others answer with the word that they cannot, with another version's welcome, and with nonsense.
+        let mut welcome = vec![10];
+        welcome.extend(b"ABCV\x00\x02");
+        welcome.extend([0; 25]);
+        let cases: [(&[u8], &str); 3] =
+            [(&[8], "refuses"), (&welcome, "does not speak as this version does"), (b"HTTP/1.1 400", "does not speak")];
+        for (says, word) in cases {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let at = listener.local_addr().unwrap();
+            let says = says.to_vec();
+            let other = thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut hello = [0; 32];
+                stream.read_exact(&mut hello).unwrap();
+                stream.write_all(&says).unwrap();
+                // Until the caller has gone.
+                let _ = stream.read(&mut hello);
+            });
+            let error = path.reach(at).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains(&at.to_string()), "{error}");
+            other.join().unwrap();
+        }
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let error = path.reach(silent.local_addr().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("does not answer"), "{error}");
+        // Nothing of them is left.
+        let (mut other, _) = open(true, Duration::from_secs(5));
+        let at = other.at().unwrap();
+        let serves = thread::spawn(move || {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_secs(2) {
+                other.wait(other.now() + Time::from_ms(10)).unwrap();
+            }
+        });
+        assert_eq!(path.reach(at).unwrap(), 0, "the first number again");
+        serves.join().unwrap();
+    });
+}
+
+/// More callers than may be heard at once, some of which say nothing.
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn callers_wait_for_each_other_and_not_for_strangers() {
+    with_library("callers_wait_for_each_other_and_not_for_strangers", "", || {
+        let (mut path, _) = open(true, Duration::from_secs(20));
+        let at = path.at().unwrap();
+        let _strangers: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(at).unwrap()).collect();
+        let (mut caller, _) = open(false, Duration::from_secs(20));
+        let (began, peer) = (Instant::now(), caller.peer(at, &[]).unwrap());
+        while receive(&mut path).is_empty() {
+            // A second until strangers make room.
+            assert!(began.elapsed() < Duration::from_secs(5));
+            caller.send(&[datagram(peer, 0, b"x")]).unwrap();
+            receive(&mut caller);
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Eight more, where there may be eight peers in all: the ninth is sent away.
+        let mut callers: Vec<_> = (0..8).map(|_| open(false, Duration::from_secs(20))).collect();
+        let began = Instant::now();
+        for (caller, _) in &mut callers {
+            caller.peer(at, &[]).unwrap();
+        }
+        let refused = loop {
+            assert!(began.elapsed() < Duration::from_secs(5));
+            receive(&mut path);
+            callers.iter_mut().for_each(|(caller, _)| drop(receive(caller)));
+            let told: Vec<String> = callers.iter().flat_map(|(_, told)| told.lock().unwrap().clone()).collect();
+            if !told.is_empty() {
+                break told;
+            }
+        };
+        assert!(refused.len() == 1 && refused[0].contains("refuses"), "{refused:?}");
+    });
+}
