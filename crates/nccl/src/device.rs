@@ -1,6 +1,10 @@
-//! Devices: the network interfaces of this machine, of which each is one (a rail).
+//! Devices: the network interfaces of this machine, of which each is one (a rail), some with an RDMA device of theirs.
 
-use crate::variables::Interfaces;
+use crate::{
+    handle::Carrier,
+    variables::{Carriers, Interfaces},
+};
+use anabranch_wire::verbs::{self, RdmaDevice};
 use std::{
     fs,
     net::IpAddr,
@@ -23,10 +27,38 @@ pub(crate) struct Device {
     pub(crate) index: u32,
     /// Where it hangs in `/sys`; `None`: it is virtual.
     pub(crate) pci_path: Option<PathBuf>,
-    /// Mbit/s.
-    pub(crate) speed: u32,
+    /// Mbit/s, where it says so.
+    pub(crate) speed: Option<u32>,
     /// Bytes of its largest packet, from the IP header on.
     pub(crate) mtu: u64,
+    /// Its RDMA device, where that carries its packets.
+    pub(crate) rdma: Option<RdmaDevice>,
+}
+
+impl Device {
+    /// What NCCL is told that it is called.
+    pub(crate) fn title(&self) -> &str {
+        self.rdma.as_ref().map_or(&self.name, |rdma| &rdma.name)
+    }
+
+    /// Mbit/s.
+    pub(crate) fn speed(&self) -> u32 {
+        self.speed.unwrap_or(USUAL_SPEED)
+    }
+
+    /// What carries its packets.
+    pub(crate) fn carrier(&self) -> Carrier {
+        if self.rdma.is_some() { Carrier::Verbs } else { Carrier::Udp }
+    }
+
+    /// Bytes of a packet that are ours: header and payload.
+    pub(crate) fn room(&self) -> u64 {
+        match &self.rdma {
+            Some(rdma) => rdma.mtu,
+            // IP and UDP.
+            None => self.mtu.saturating_sub(if self.ip.is_ipv6() { 48 } else { 28 }),
+        }
+    }
 }
 
 /// An interface with an address, as the system names it.
@@ -38,18 +70,62 @@ struct Found {
     is_loopback: bool,
 }
 
-/// The interfaces that are wanted, each with one address: IPv4 before IPv6.
+/// The interfaces that are wanted, each with one address: IPv4 before IPv6; and remarks for people.
 ///
 /// # Errors
-/// Where there are none, for people.
-pub(crate) fn find(wanted: &Interfaces) -> Result<Vec<Device>, String> {
+/// Where there are none, or not what is to carry their packets, for people.
+pub(crate) fn find(wanted: &Interfaces, carriers: Carriers) -> Result<(Vec<Device>, Vec<String>), String> {
     let all = if_addrs::get_if_addrs().map_err(|error| format!("cannot list network interfaces: {error}"))?;
     let found = all.into_iter().filter(|interface| interface.is_oper_up() && !interface.is_link_local()).map(|of| {
         let (ip, is_loopback) = (of.ip(), of.is_loopback());
         Found { name: of.name, ip, index: of.index.unwrap_or(0), is_loopback }
     });
     let chosen = choose(found.collect(), wanted)?;
-    Ok(chosen.into_iter().map(|found| look(found, Path::new("/sys/class/net"))).collect())
+    let found = chosen.into_iter().map(|found| look(found, Path::new("/sys/class/net"))).collect();
+    let rdma = |device: &Device| Some(verbs::look(&verbs::of_interface(&device.name)?, device.ip));
+    equip(found, wanted, carriers, |device| rdma(device).map(|found| found.map_err(|error| error.to_string())))
+}
+
+/// Gives interfaces the RDMA devices that `rdma` finds, as far as they are wanted.
+fn equip(
+    found: Vec<Device>,
+    wanted: &Interfaces,
+    carriers: Carriers,
+    rdma: impl Fn(&Device) -> Option<Result<RdmaDevice, String>>,
+) -> Result<(Vec<Device>, Vec<String>), String> {
+    if carriers == Carriers::Udp {
+        return Ok((found, Vec::new()));
+    }
+    let all: Vec<String> = found.iter().map(|device| device.name.clone()).collect();
+    let wrong = |why: String| format!("ANABRANCH_DATAPATH=verbs: {why}; allowed are udp, verbs and auto");
+    let (mut devices, mut remarks) = (Vec::new(), Vec::new());
+    for mut device in found {
+        let name = device.name.clone();
+        match (rdma(&device), carriers) {
+            (Some(Ok(rdma)), _) => {
+                device.speed = device.speed.or(rdma.speed);
+                device.rdma = Some(rdma);
+                devices.push(device);
+            }
+            (Some(Err(why)), Carriers::Auto) => {
+                remarks.push(format!("{name} is used with UDP, since its RDMA device cannot be: {why}"));
+                devices.push(device);
+            }
+            (None, Carriers::Auto) => devices.push(device),
+            (Some(Err(why)), _) => return Err(wrong(format!("{name}: {why}"))),
+            (None, _) if wanted.names() => {
+                return Err(wrong(format!("{name} has no RDMA device with a RoCEv2 address")));
+            }
+            (None, _) => remarks.push(format!("{name} is not used: it has no RDMA device with a RoCEv2 address")),
+        }
+    }
+    if devices.is_empty() {
+        return Err(wrong(format!(
+            "none of the interfaces {} has an RDMA device with a RoCEv2 address",
+            all.join(", ")
+        )));
+    }
+    Ok((devices, remarks))
 }
 
 /// Those of the interfaces found that are wanted.
@@ -86,11 +162,12 @@ fn look(found: Found, sys: &Path) -> Device {
     let mtu = number("mtu").and_then(|mtu| u64::try_from(mtu).ok());
     Device {
         pci_path: fs::canonicalize(folder.join("device")).ok(),
-        speed: speed.unwrap_or(USUAL_SPEED),
+        speed,
         mtu: mtu.unwrap_or(USUAL_MTU),
         name,
         ip,
         index,
+        rdma: None,
     }
 }
 
@@ -141,6 +218,42 @@ mod tests {
     #[test]
     fn what_sys_does_not_say_is_usual() {
         let device = look(found().remove(0), Path::new("/no/such/folder"));
-        assert_eq!((device.speed, device.mtu, device.pci_path), (10_000, 1500, None));
+        assert_eq!((device.speed(), device.mtu, &device.pci_path), (10_000, 1500, &None));
+        // 20 B IPv4 or 40 B IPv6, 8 B UDP.
+        assert_eq!(device.room(), 1472);
+        assert_eq!(Device { ip: "2001:db8::1".parse().unwrap(), ..device }.room(), 1452);
+    }
+
+    fn equipped(text: &str, carriers: Carriers) -> Result<(Vec<Device>, Vec<String>), String> {
+        let interfaces = if text.is_empty() { Interfaces::default() } else { Interfaces::read(text).unwrap() };
+        let found = choose(found(), &interfaces)?.into_iter().map(|found| look(found, Path::new("/no/such/folder")));
+        equip(found.collect(), &interfaces, carriers, |device| match device.name.as_str() {
+            "eth1" => Some(Ok(RdmaDevice { name: "mlx5_1".into(), mtu: 4096, guid: 7, speed: Some(100_000) })),
+            "docker0" => Some(Err("no libibverbs".into())),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn interfaces_have_the_devices_that_are_wanted() {
+        let titles = |(all, _): &(Vec<Device>, Vec<String>)| -> Vec<String> {
+            all.iter().map(|device| format!("{} {}", device.title(), device.carrier())).collect()
+        };
+        let udp = equipped("", Carriers::Udp).unwrap();
+        assert_eq!((titles(&udp), udp.1.len()), (vec!["eth0 udp".to_string(), "eth1 udp".into()], 0));
+        let auto = equipped("eth,docker", Carriers::Auto).unwrap();
+        assert_eq!(titles(&auto), ["eth0 udp", "mlx5_1 verbs", "docker0 udp"]);
+        assert!(auto.1.len() == 1 && auto.1[0].contains("docker0") && auto.1[0].contains("no libibverbs"), "{auto:?}");
+        assert_eq!((auto.0[1].speed(), auto.0[1].room(), auto.0[0].speed()), (100_000, 4096, 10_000));
+        // Whoever names no interface gets those that have one.
+        let verbs = equipped("", Carriers::Verbs).unwrap();
+        assert_eq!(titles(&verbs), ["mlx5_1 verbs"]);
+        assert!(verbs.1.len() == 1 && verbs.1[0].contains("eth0 is not used"), "{verbs:?}");
+        for (text, word) in
+            [("eth", "eth0 has no RDMA device"), ("=docker0", "docker0: no libibverbs"), ("^eth1,docker", "none of")]
+        {
+            let error = equipped(text, Carriers::Verbs).unwrap_err();
+            assert!(error.contains(word) && error.contains("udp, verbs and auto"), "{error}");
+        }
     }
 }

@@ -14,11 +14,13 @@ use crate::{
     ids::{Id, Kind},
     log::{self, Level},
     node::{Buffer, Connecting, Failure, MOST_CONNECTIONS},
+    path::Path,
     process::{self, Process, Rail},
 };
-use anabranch_wire::Datapath;
+use anabranch_wire::{Datapath, Driver};
 use std::{
     ffi::{c_int, c_void},
+    net::SocketAddr,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr, slice,
 };
@@ -132,12 +134,12 @@ fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
     PropertiesV9 {
         name: rail.name.as_ptr(),
         pci_path: rail.pci_path.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
-        guid: u64::from(rail.device.index),
+        guid: rail.device.rdma.as_ref().map_or(u64::from(rail.device.index), |rdma| rdma.guid),
         ptr_support: PTR_HOST,
         reg_is_global: 0,
         force_flush: 0,
-        speed: rail.device.speed as c_int,
-        port: 0,
+        speed: rail.device.speed() as c_int,
+        port: c_int::from(rail.device.rdma.is_some()),
         latency: 0.0,
         max_comms: MOST_CONNECTIONS as c_int,
         max_recvs: MOST_RECEIVES as c_int,
@@ -219,6 +221,10 @@ unsafe extern "C" fn get_properties_v12(device: c_int, out: *mut PropertiesV12) 
 
 // ---- connections ----
 
+fn own_address(driver: &mut Driver<Path>) -> Result<SocketAddr, Failure> {
+    driver.datapath().at().ok_or_else(|| Failure::new(Code::System, "the listener has no address any more"))
+}
+
 /// # Safety
 /// `handle` points to 128 bytes, `out` to a pointer, both NCCL's to be written to; or they are null.
 unsafe fn begin_listen(
@@ -235,8 +241,8 @@ unsafe fn begin_listen(
     let (id, key) = node.listen()?;
     let driver = node.driver();
     let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
-    let at = driver.datapath().at();
-    let written = Handle { at, labels: labels as u16, payload: payload as u16, key }.write();
+    let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
+    let written = Handle { carrier, at, labels: labels as u16, payload: payload as u16, key }.write();
     if let Err(failure) = process.begins() {
         node.close_listener(id)?;
         return Err(failure);
@@ -284,7 +290,15 @@ unsafe fn go_on_connecting(
     let attempt = attempt.filter(|(of, _)| c_int::from(*of) == device).map(|(_, id)| id);
     let mut opened = process.open(device)?;
     let node = opened.node()?;
-    if read.at.is_ipv4() != node.driver().datapath().at().is_ipv4() {
+    let ours = node.driver().datapath().carrier();
+    if read.carrier != ours {
+        let message = format!(
+            "the rank at {} sends with {} and we with {ours}: give both the same ANABRANCH_DATAPATH, or udp where one has no RDMA device",
+            read.at, read.carrier
+        );
+        return Err(Failure::new(Code::Usage, message));
+    }
+    if read.at.is_ipv4() != own_address(node.driver())?.is_ipv4() {
         let message = format!("{} cannot be reached from {}", read.at, process.rail(device)?.device.ip);
         return Err(Failure::new(Code::Usage, message));
     }

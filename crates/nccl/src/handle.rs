@@ -4,10 +4,10 @@
 //! |---|---|
 //! | 0 | the word `ANABRNCH` |
 //! | 8 | version, 1 |
-//! | 9 | datapath: 1 UDP |
+//! | 9 | datapath: 1 UDP, 2 verbs (unreliable queue pairs) |
 //! | 10 | labels (2 bytes) |
 //! | 12 | payload of a full packet (2) |
-//! | 14 | first port (2) |
+//! | 14 | first port; with verbs the TCP port of the listener (2) |
 //! | 16 | key of the listener (8) |
 //! | 24 | 4 or 6, of the address |
 //! | 25 | zero (7) |
@@ -17,19 +17,41 @@
 //! | 120 | of the sender: its attempt to connect (8) |
 
 use crate::abi::HANDLE_BYTES;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
 
 const MAGIC: &[u8; 8] = b"ANABRNCH";
 const VERSION: u8 = 1;
-const UDP: u8 = 1;
 const CHECKSUM: usize = 116;
 /// Where a sender keeps which attempt of its own this is.
 pub const SCRATCH: usize = 120;
 
+/// What carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP sockets.
+    Udp = 1,
+    /// Unreliable queue pairs of an RDMA device.
+    Verbs = 2,
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Carrier::Udp => "udp",
+            Carrier::Verbs => "verbs",
+        })
+    }
+}
+
 /// Where a listener is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// The address of its label 0.
+    /// What carries its packets.
+    pub carrier: Carrier,
+    /// The address of its label 0, or that at which it is called.
     pub at: SocketAddr,
     /// Its labels.
     pub labels: u16,
@@ -44,7 +66,7 @@ impl Handle {
     pub fn write(&self) -> [u8; HANDLE_BYTES] {
         let mut bytes = [0; HANDLE_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
-        (bytes[8], bytes[9]) = (VERSION, UDP);
+        (bytes[8], bytes[9]) = (VERSION, self.carrier as u8);
         bytes[10..12].copy_from_slice(&self.labels.to_be_bytes());
         bytes[12..14].copy_from_slice(&self.payload.to_be_bytes());
         bytes[14..16].copy_from_slice(&self.at.port().to_be_bytes());
@@ -82,9 +104,11 @@ impl Handle {
                 bytes[8]
             ));
         }
-        if bytes[9] != UDP {
-            return Err("the other rank sends by another kind of network than UDP".into());
-        }
+        let carrier = match bytes[9] {
+            1 => Carrier::Udp,
+            2 => Carrier::Verbs,
+            other => return Err(format!("the other rank sends by a kind of network that we do not know ({other})")),
+        };
         let two = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let mut key = [0; 8];
         key.copy_from_slice(&bytes[16..24]);
@@ -96,7 +120,7 @@ impl Handle {
             other => return Err(format!("the other rank's handle has an address of kind {other}")),
         };
         let key = u64::from_be_bytes(key);
-        Ok(Handle { at: SocketAddr::new(ip, two(14)), labels: two(10), payload: two(12), key })
+        Ok(Handle { carrier, at: SocketAddr::new(ip, two(14)), labels: two(10), payload: two(12), key })
     }
 }
 
@@ -105,7 +129,13 @@ mod tests {
     use super::*;
 
     fn handle(at: &str) -> Handle {
-        Handle { at: at.parse().unwrap(), labels: 8, payload: 1416, key: 0x0102_0304_0506_0708 }
+        Handle {
+            carrier: Carrier::Verbs,
+            at: at.parse().unwrap(),
+            labels: 8,
+            payload: 1416,
+            key: 0x0102_0304_0506_0708,
+        }
     }
 
     #[test]
@@ -116,6 +146,15 @@ mod tests {
         let bytes = handle("10.1.2.3:40000").write();
         assert_eq!(bytes[12..16], [0x05, 0x88, 0x9c, 0x40], "1416 and 40000");
         assert_eq!(bytes[32..36], [10, 1, 2, 3]);
+        let with = |kind: u8| {
+            let mut bytes = bytes;
+            bytes[9] = kind;
+            let sum = crc32fast::hash(&bytes[..CHECKSUM]);
+            bytes[CHECKSUM..SCRATCH].copy_from_slice(&sum.to_be_bytes());
+            Handle::read(&bytes).map(|handle| handle.carrier)
+        };
+        assert_eq!((with(1), with(2)), (Ok(Carrier::Udp), Ok(Carrier::Verbs)));
+        assert!(with(3).unwrap_err().contains("(3)"));
     }
 
     #[test]

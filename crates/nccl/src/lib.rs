@@ -20,6 +20,7 @@ mod log;
 pub mod message;
 mod node;
 pub mod page;
+mod path;
 mod process;
 mod thread;
 mod variables;

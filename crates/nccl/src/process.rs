@@ -11,12 +11,17 @@ use crate::{
     log::{self, Level},
     node::{Failure, Node, Watched},
     page::{Page, Slot, State},
-    variables::{self, Configuration, MOST_PEERS, seconds},
+    path::Path,
+    variables::{self, Configuration, MOST_PEERS, MOST_VERBS_PEERS, seconds},
 };
 use anabranch_endpoint::Endpoint;
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
-use anabranch_wire::{Datapath, Driver, udp::UdpPath};
+use anabranch_wire::{
+    Datapath, Driver,
+    udp::UdpPath,
+    verbs::{UcPath, VerbsSettings},
+};
 use std::{
     collections::hash_map::RandomState,
     ffi::CString,
@@ -34,14 +39,16 @@ use std::{
 
 /// How long the last communicator that closes waits for its peers to hear of it.
 const LINGERS: Time = Time::from_us(100_000);
+/// And until an RDMA device has sent what was posted.
+const PARTING: Duration = Duration::from_millis(100);
 
 /// How often the statistics page is written while something happens, and while nothing does.
 const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 /// Of the time no more than one part of so many goes into it.
 const WRITES_SHARE: u32 = 50;
 
-/// A node over sockets.
-pub(crate) type UdpNode = Node<UdpPath, HostMemory>;
+/// A device's node.
+pub(crate) type DeviceNode = Node<Path, HostMemory>;
 
 /// A device, with its node while it is in use.
 #[derive(Debug)]
@@ -49,7 +56,7 @@ pub(crate) struct Rail {
     pub(crate) device: Device,
     pub(crate) name: CString,
     pub(crate) pci_path: Option<CString>,
-    node: Mutex<Option<UdpNode>>,
+    node: Mutex<Option<DeviceNode>>,
 }
 
 /// What a process has of us.
@@ -126,7 +133,8 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let configuration = Configuration::read(all).map_err(usage)?;
     log::at_most(configuration.level);
-    let devices = device::find(&configuration.interfaces).map_err(usage)?;
+    let (devices, remarks) = device::find(&configuration.interfaces, configuration.carriers).map_err(usage)?;
+    remarks.iter().for_each(|remark| log::say(Level::Info, remark));
     let process = Arc::new(Process::new(configuration, devices)?);
     *PROCESS.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&process));
     fork::own();
@@ -160,7 +168,7 @@ impl Process {
             .map(|device| {
                 let pci_path =
                     device.pci_path.as_ref().map(|path| c_string(path.as_os_str().as_bytes())).transpose()?;
-                Ok(Rail { name: c_string(device.name.as_bytes())?, pci_path, device, node: Mutex::new(None) })
+                Ok(Rail { name: c_string(device.title().as_bytes())?, pci_path, device, node: Mutex::new(None) })
             })
             .collect::<Result<_, Failure>>()?;
         let (page, page_at) = make_page(&configuration).unzip();
@@ -176,9 +184,10 @@ impl Process {
             .rails
             .iter()
             .map(|rail| {
-                let Device { name, ip, speed, mtu, .. } = &rail.device;
-                let payload = configuration.payload(*mtu, ip.is_ipv6());
-                format!("{name} ({ip}, {speed} Mbit/s, packets of {payload} B)")
+                let Device { name, ip, rdma, .. } = &rail.device;
+                let (speed, payload) = (rail.device.speed(), configuration.payload(rail.device.room()));
+                let by = rdma.as_ref().map_or_else(String::new, |rdma| format!(", queue pairs of {}", rdma.name));
+                format!("{name} ({ip}, {speed} Mbit/s, packets of {payload} B{by})")
             })
             .collect();
         let page = self.page_at.as_ref().map_or_else(|| "nowhere".into(), |path| path.display().to_string());
@@ -194,8 +203,8 @@ impl Process {
         )
     }
 
-    /// NCCL says of which class its traffic is: a byte, or less than zero where it does not care. All connections of a device have
-    /// the one that was said last.
+    /// NCCL says of which class its traffic is: a byte, or less than zero where it does not care. Over UDP all connections of a device
+    /// have the one that was said last, over verbs those that begin from then on.
     pub(crate) fn classify(&self, class: i32) {
         if let Ok(class) = u8::try_from(class) {
             self.class.store(class, Ordering::Relaxed);
@@ -214,7 +223,7 @@ impl Process {
     /// A node by the number of its device, opened if it is not.
     ///
     /// # Errors
-    /// Where sockets cannot be opened.
+    /// Where sockets or an RDMA device cannot be opened.
     pub(crate) fn open(&self, device: i32) -> Result<Opened<'_>, Failure> {
         let rail = self.rail(device)?;
         let mut node = rail.lock()?;
@@ -251,17 +260,34 @@ impl Process {
         }
     }
 
-    fn make_node(&self, device: &Device) -> Result<UdpNode, Failure> {
+    fn make_node(&self, device: &Device) -> Result<DeviceNode, Failure> {
         // What connections are called must differ from one start to the next.
         let seed = RandomState::new().hash_one(&device.name);
         let settings = self
             .configuration
-            .settings(device.speed, device.mtu, device.ip.is_ipv6(), seed)
+            .settings(device.speed(), device.room(), device.carrier(), seed)
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
         let settings = anabranch_endpoint::Settings { scheme: self.scheme().clone(), ..settings };
-        let path = UdpPath::open(SocketAddr::new(device.ip, 0), settings.labels, MOST_PEERS)
-            .map_err(|error| Failure::new(Code::System, format!("{}: {error}", device.name)))?;
-        Ok(Node::new(Driver::new(Endpoint::new(settings), path)))
+        let (at, labels, give_up) = (SocketAddr::new(device.ip, 0), settings.labels, settings.give_up);
+        let endpoint = Endpoint::new(settings);
+        let path = match &device.rdma {
+            None => UdpPath::open(at, labels, MOST_PEERS).map(Path::Udp),
+            Some(rdma) => {
+                let verbs = VerbsSettings {
+                    device: Some(rdma.name.clone()),
+                    give_up: Duration::from_nanos(give_up.ps() / 1000),
+                    parting: PARTING,
+                    ..VerbsSettings::default()
+                };
+                let most = (labels, MOST_VERBS_PEERS);
+                UcPath::open(Some(at), verbs, most, endpoint.longest_datagram(), seed).map(|mut path| {
+                    path.on_trouble(|why| log::say(Level::Warn, why));
+                    Path::Verbs(path)
+                })
+            }
+        };
+        let path = path.map_err(|error| Failure::new(Code::System, format!("{}: {error}", device.name)))?;
+        Ok(Node::new(Driver::new(endpoint, path)))
     }
 
     /// One communicator more, for which a thread helps out.
@@ -443,21 +469,21 @@ fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
 }
 
 impl Rail {
-    fn lock(&self) -> Result<MutexGuard<'_, Option<UdpNode>>, Failure> {
+    fn lock(&self) -> Result<MutexGuard<'_, Option<DeviceNode>>, Failure> {
         // Whoever panicked in there has left it in no state to go on with.
         self.node.lock().map_err(|_| Failure::internal(""))
     }
 }
 
 /// A node in use.
-pub(crate) struct Opened<'a>(MutexGuard<'a, Option<UdpNode>>);
+pub(crate) struct Opened<'a>(MutexGuard<'a, Option<DeviceNode>>);
 
 impl Opened<'_> {
     /// The node.
     ///
     /// # Errors
     /// None, once it is opened.
-    pub(crate) fn node(&mut self) -> Result<&mut UdpNode, Failure> {
+    pub(crate) fn node(&mut self) -> Result<&mut DeviceNode, Failure> {
         self.0.as_mut().ok_or_else(|| Failure::internal("a node that is not open"))
     }
 
@@ -475,7 +501,7 @@ impl Opened<'_> {
 }
 
 /// Waits until everything that was said has been heard, but not for long.
-fn linger(node: &mut UdpNode) {
+fn linger(node: &mut DeviceNode) {
     let until = node.driver().datapath().now() + LINGERS;
     while !node.is_quiet() && node.driver().datapath().now() < until {
         let Ok(next) = node.work() else { return };

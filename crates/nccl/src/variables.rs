@@ -1,12 +1,13 @@
 //! What users set: environment variables, named and read like NCCL's own, and the sections of a scenario that a real network
 //! reads. `anabranch explain nccl` prints [`VARIABLES`].
 
-use crate::log::Level;
+use crate::{handle::Carrier, log::Level};
+use anabranch_endpoint::header::DATA_HEADER;
 use anabranch_lb::registry::{self, HostParameters, SwitchParameters};
 use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::{TRANSPORTS, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
-use anabranch_wire::{MOST_PAYLOAD, WireParameters};
+use anabranch_wire::{DatapathKind, MOST_PAYLOAD, WireParameters};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -35,9 +36,15 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "ANABRANCH_PATHS",
-        meaning: "Paths of a connection: as many UDP ports in a row at each end (wire.labels)",
+        meaning: "Paths of a connection: as many UDP ports in a row at each end, or queue pairs (wire.labels)",
         expected: "a whole number from 1 to 256",
         default: "8",
+    },
+    Variable {
+        name: "ANABRANCH_DATAPATH",
+        meaning: "What carries packets: UDP sockets, unreliable queue pairs (UC) of the interfaces' RDMA devices, or these where a device is and libibverbs opens it, UDP elsewhere; the same at both ends of a connection",
+        expected: "udp, verbs or auto",
+        default: "udp",
     },
     Variable {
         name: "ANABRANCH_IFNAME",
@@ -48,8 +55,8 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_MTU",
         meaning: "Payload of a full packet, the same in all ranks (wire.payload)",
-        expected: "bytes from 64B to 8900B, without headers: 84 B less than the network carries, over IPv6 104 B",
-        default: "what the interface carries, at most 8900B",
+        expected: "bytes from 64B to 8900B, without headers: 84 B less than the network carries, over IPv6 104 B; with verbs 56 B less than the path MTU",
+        default: "what the interface or its RDMA device carries, at most 8900B",
     },
     Variable {
         name: "ANABRANCH_RATE",
@@ -136,6 +143,11 @@ impl Interfaces {
         self.named(name) != self.except && !(self.is_default && is_loopback)
     }
 
+    /// Whether somebody has said which, and not which not.
+    pub(crate) fn names(&self) -> bool {
+        !self.except
+    }
+
     pub(crate) fn is_default(&self) -> bool {
         self.is_default
     }
@@ -148,9 +160,34 @@ impl Interfaces {
     }
 }
 
+/// What is to carry packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carriers {
+    Udp,
+    Verbs,
+    /// Verbs where they can, UDP elsewhere.
+    Auto,
+}
+
+impl Carriers {
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "udp" => Ok(Carriers::Udp),
+            "verbs" => Ok(Carriers::Verbs),
+            "auto" => Ok(Carriers::Auto),
+            other => {
+                let near = nearest(other, ["udp", "verbs", "auto"]);
+                let hint = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+                Err(format!("ANABRANCH_DATAPATH: found `{other}`, expected udp, verbs or auto{hint}"))
+            }
+        }
+    }
+}
+
 /// What holds for this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
+    pub(crate) carriers: Carriers,
     pub(crate) interfaces: Interfaces,
     pub(crate) scheme: HostParameters,
     pub(crate) transport: TransportParameters,
@@ -218,6 +255,18 @@ impl Configuration {
             Some(text) => Interfaces::read(text).map_err(|error| format!("ANABRANCH_IFNAME: {error}"))?,
             None => Interfaces::default(),
         };
+        let carriers = match (given("ANABRANCH_DATAPATH"), wire.datapath) {
+            (Some(text), _) => Carriers::read(text)?,
+            (None, DatapathKind::Udp) => Carriers::Udp,
+            (None, DatapathKind::Uc) => Carriers::Verbs,
+            (None, DatapathKind::Verbs) => {
+                return Err(
+                    "wire.datapath: found `verbs`, whose reliable queue pairs carry whole chunks and not packets: \
+                            ANABRANCH_DATAPATH=verbs takes unreliable ones (`uc`)"
+                        .into(),
+                );
+            }
+        };
         let level = match given("ANABRANCH_DEBUG").map(str::to_uppercase).as_deref() {
             None | Some("INFO") => Level::Info,
             Some("WARN") => Level::Warn,
@@ -228,17 +277,14 @@ impl Configuration {
             Some("off") => None,
             folder => Some(PathBuf::from(folder.unwrap_or(crate::page::FOLDER))),
         };
-        Ok(Configuration { interfaces, scheme, transport, wire, stats, level })
+        Ok(Configuration { carriers, interfaces, scheme, transport, wire, stats, level })
     }
 
-    /// Payload bytes of a full packet of an interface that carries packets of `mtu` bytes.
-    pub(crate) fn payload(&self, mtu: u64, is_ipv6: bool) -> u64 {
+    /// Payload bytes of a full packet where a packet has room for so many bytes of header and payload.
+    pub(crate) fn payload(&self, room: u64) -> u64 {
         match self.wire.payload {
             Auto::Value(payload) => payload.0,
-            Auto::Auto => {
-                let headers = anabranch_endpoint::header::DATA_HEADER as u64 + if is_ipv6 { 48 } else { 28 };
-                mtu.saturating_sub(headers).clamp(64, MOST_PAYLOAD)
-            }
+            Auto::Auto => room.saturating_sub(DATA_HEADER as u64).clamp(64, MOST_PAYLOAD),
         }
     }
 
@@ -249,12 +295,13 @@ impl Configuration {
     pub(crate) fn settings(
         &self,
         speed: u32,
-        mtu: u64,
-        is_ipv6: bool,
+        room: u64,
+        carrier: Carrier,
         seed: u64,
     ) -> Result<anabranch_endpoint::Settings, SetError> {
         let mut wire = self.wire.clone();
-        wire.payload = Auto::Value(Bytes(self.payload(mtu, is_ipv6)));
+        wire.payload = Auto::Value(Bytes(self.payload(room)));
+        wire.datapath = if carrier == Carrier::Verbs { DatapathKind::Uc } else { DatapathKind::Udp };
         let rate = Rate(u64::from(speed) * 1_000_000);
         let settings = wire.settings(&self.transport, self.scheme.clone(), rate, seed)?;
         Ok(anabranch_endpoint::Settings {
@@ -270,6 +317,8 @@ impl Configuration {
 const MOST_STREAMS: usize = 4096;
 /// Other ranks that a device talks to.
 pub(crate) const MOST_PEERS: u32 = 16_384;
+/// The same with verbs, where each has memory and queue pairs of its own, and again where both call each other.
+pub(crate) const MOST_VERBS_PEERS: u32 = 1024;
 
 fn raw(value: &toml::Value) -> Option<Raw> {
     Some(match value {
@@ -458,7 +507,7 @@ mod tests {
         assert_eq!((set.wire.rate, set.wire.give_up), (Auto::Value(Rate::gbps(25)), Time::from_us(3_000_000)));
         let TransportParameters::Uet(uet) = &set.transport else { panic!("uet") };
         assert_eq!((uet.uet.ack_every, uet.uet.congestion_control.write()), (4, Raw::Text("smartt".into())));
-        let settings = set.settings(40_000, 9000, false, 1).unwrap();
+        let settings = set.settings(40_000, 8972, Carrier::Udp, 1).unwrap();
         assert_eq!((settings.mtu(), settings.rate, settings.labels), (1400, Rate::gbps(25), 16));
     }
 
@@ -466,9 +515,12 @@ mod tests {
     fn packets_fit_the_interface() {
         let usual = read(&[]).unwrap();
         // 56 B of ours, 8 B UDP, 20 B IPv4 or 40 B IPv6.
-        assert_eq!([usual.payload(1500, false), usual.payload(1500, true)], [1416, 1396]);
-        assert_eq!([usual.payload(65_536, false), usual.payload(9000, false)], [8900, 8900]);
-        let settings = usual.settings(40_000, 1500, false, 1).unwrap();
+        assert_eq!([usual.payload(1472), usual.payload(1452)], [1416, 1396]);
+        assert_eq!([usual.payload(65_508), usual.payload(8972)], [8900, 8900]);
+        // The path MTU of an RDMA device with Ethernet's 1500 B, of which Ethernet, IPv4, UDP, transport header and CRC are no part.
+        let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1).unwrap();
+        assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (968, 58, false));
+        let settings = usual.settings(40_000, 1472, Carrier::Udp, 1).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (1416, Rate::gbps(40)), "40,000 Mbit/s");
     }
 
@@ -484,6 +536,12 @@ mod tests {
         refused(&[("ANABRANCH_PATHS", "many")], &["ANABRANCH_PATHS", "many", "a whole number"]);
         refused(&[("ANABRANCH_MTU", "9000B")], &["payload", "8900B"]);
         refused(&[("ANABRANCH_RATE", "25")], &["ANABRANCH_RATE", "25", "Gbps"]);
+        refused(
+            &[("ANABRANCH_DATAPATH", "verb")],
+            &["ANABRANCH_DATAPATH", "udp, verbs or auto", "did you mean `verbs`?"],
+        );
+        refused(&[("ANABRANCH_DATAPATH", "rdma")], &["ANABRANCH_DATAPATH", "`rdma`", "udp, verbs or auto"]);
+        refused(&[("ANABRANCH_SET", "wire.datapath=verbs")], &["wire.datapath", "whole chunks", "`uc`"]);
         refused(&[("ANABRANCH_DEBUG", "loud")], &["ANABRANCH_DEBUG", "LOUD", "WARN, INFO or TRACE"]);
         refused(&[("ANABRANCH_SET", "wire.lables=3")], &["ANABRANCH_SET", "did you mean `labels`?"]);
         refused(&[("ANABRANCH_SET", "topology.hosts=3")], &["ANABRANCH_SET", "topology.hosts", "wire"]);
@@ -491,6 +549,15 @@ mod tests {
         refused(&[("ANABRANCH_CONFIG", "/no/such/file")], &["ANABRANCH_CONFIG=/no/such/file"]);
         refused(&[("ANABRANCH_CONGESTION_CONTROL", "cubic")], &["ANABRANCH_CONGESTION_CONTROL", "cubic", "dctcp"]);
         refused(&[("ANABRANCH_IFNAME", "^")], &["ANABRANCH_IFNAME"]);
+    }
+
+    #[test]
+    fn datapaths_are_those_of_the_variable_or_of_the_scenario() {
+        let carriers = |all: &[(&str, &str)]| read(all).unwrap().carriers;
+        assert_eq!((carriers(&[]), carriers(&[("ANABRANCH_DATAPATH", "auto")])), (Carriers::Udp, Carriers::Auto));
+        let scenario = ("ANABRANCH_SET", "wire.datapath=uc");
+        assert_eq!(carriers(&[scenario]), Carriers::Verbs);
+        assert_eq!(carriers(&[scenario, ("ANABRANCH_DATAPATH", "udp")]), Carriers::Udp, "variables win");
     }
 
     #[test]

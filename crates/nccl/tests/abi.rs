@@ -1,5 +1,8 @@
 //! The shared object as NCCL sees it, through a C program that knows the binary interface and nothing of us.
 
+#[path = "../../wire/tests/fake/mod.rs"]
+mod fake;
+
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -39,9 +42,9 @@ fn run(program: &Path, version: u32, times: u32, variables: &[(&str, &str)]) -> 
     let output = Command::new(program)
         .arg(plugin())
         .args([version.to_string(), times.to_string()])
-        .envs(variables.iter().copied())
         .env("ANABRANCH_IFNAME", "=lo")
         .env("ANABRANCH_PATHS", "4")
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -61,6 +64,21 @@ fn every_entry_of_every_version() {
 fn a_hundred_times_loaded_and_nothing_is_left() {
     let program = program("a_hundred_times");
     [10, 12].into_iter().for_each(|version| load_run_unload(&program, version, 100));
+}
+
+/// The same over queue pairs, of which nothing is left either. Only version 10 says a class for each connection; the program's is 3.
+#[test]
+#[ignore = "needs libibverbs-dev"]
+fn every_entry_over_verbs() {
+    let (machine, program) = (fake::Machine::with_library("entries"), program("over_verbs"));
+    let variables = machine.variables();
+    let mut variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+    variables.extend([("ANABRANCH_TEST_RDMA", "1"), ("ANABRANCH_TEST_LOUD", "1")]);
+    for (version, times) in [(8, 1), (9, 1), (10, 40), (11, 1), (12, 40)] {
+        let class = if version == 10 { "3" } else { "0" };
+        let said = run(&program, version, times, &[&variables[..], &[("FAKE_CLASS", class)]].concat());
+        assert!(said.contains("packets of 968 B, queue pairs of fake0"), "{said}");
+    }
 }
 
 /// Where the statistics page has no place, all else works, and it is said once; where there is to be none, nothing is said.

@@ -1,6 +1,7 @@
 /* Loads the plugin as NCCL does and calls every entry of every version. The tables are declared here anew, from the facts
    of the binary interface alone, so that a mistake in the plugin's own types cannot hide. One process, one device: the loopback
-   interface; sender and receiver are both ours. Ends with 0, or says which line failed. */
+   interface; sender and receiver are both ours. With ANABRANCH_TEST_RDMA it has an RDMA device, that of
+   crates/wire/tests/fake_verbs.c. Ends with 0, or says which line failed. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -97,12 +98,14 @@ static void properties(int dev) {
   int size = sizes[version - 8];
   for (int i = size; i < (int)sizeof block; i++) MUST(block[i] == 0x5a); /* nothing beyond its end */
 #define AT(type, offset) (*(type *)(block + (offset)))
-  MUST(strcmp(AT(const char *, 0), "lo") == 0);
+  int rdma = getenv("ANABRANCH_TEST_RDMA") != NULL;
+  MUST(strcmp(AT(const char *, 0), rdma ? "fake0" : "lo") == 0);
+  if (rdma) MUST(AT(uint64_t, 16) == 0x0011223344556677);
   MUST(AT(const char *, 8) == NULL); /* virtual */
   MUST(AT(int, 24) == 1);            /* host pointers */
   int shift = version >= 9 ? 4 : 0;
   if (version >= 9) MUST(AT(int, 32) == 0);
-  MUST(AT(int, 32 + shift) == 10000);
+  MUST(AT(int, 32 + shift) == (rdma ? 25000 : 10000) && AT(int, 36 + shift) == rdma);
   MUST(AT(int, 44 + shift) >= 1024);
   MUST(AT(int, 48 + shift) == 8);
   MUST(AT(int, 52 + shift) == 0 && AT(int, 56 + shift) == 0);
@@ -395,8 +398,14 @@ static int pages(void) {
   return count;
 }
 
-/* Threads, descriptors, mappings of the plugin or of shared memory. */
+/* Threads, descriptors, mappings of the plugin or of shared memory, what there is of an RDMA device. */
 static void left(int *counts) {
+  counts[3] = 0;
+  if (getenv("ANABRANCH_TEST_RDMA")) {
+    void *verbs = dlopen("libibverbs.so.1", RTLD_NOW);
+    MUST(verbs && dlsym(verbs, "fake_left"));
+    counts[3] = ((int (*)(void))dlsym(verbs, "fake_left"))();
+  }
   counts[0] = entries_of("/proc/self/task");
   counts[1] = entries_of("/proc/self/fd");
   counts[2] = 0;
@@ -415,11 +424,13 @@ int main(int argc, char **argv) {
   MUST(argc == 4);
   version = atoi(argv[2]);
   if (getenv("ANABRANCH_TEST_SLOW")) patience = 300;
-  int before[3], after[3];
+  int before[4], after[4];
+  /* libibverbs stays, with what it has begun */
+  if (getenv("ANABRANCH_TEST_RDMA")) once(argv[1], 1);
   left(before);
   for (int i = 0; i < atoi(argv[3]); i++) once(argv[1], i);
   left(after);
   MUST(after[2] == 0 && pages() == 0);
-  MUST(before[0] == after[0] && before[1] == after[1]);
+  MUST(before[0] == after[0] && before[1] == after[1] && after[3] == 0);
   return 0;
 }

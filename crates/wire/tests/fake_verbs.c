@@ -1,6 +1,8 @@
-// A libibverbs of one process: queue pairs between whoever has loaded it, with a rate per flow label. Built against the real
-// header, so that it holds our bindings to its layout. One label turns slow or dead under way (FAKE_FAULT=slow, dead): the one
-// that carries a write when FAULT_AT bytes have gone. FAKE_FAULT=lossy loses every LOSTth message of unreliable queue pairs.
+// A libibverbs of the tests' own: queue pairs between whoever has loaded it in a process, with a rate per flow label. Built against
+// the real header, so that it holds our bindings to its layout. One label turns slow or dead under way (FAKE_FAULT=slow, dead): the
+// one that carries a write when FAULT_AT bytes have gone. FAKE_FAULT=lossy loses every LOSTth message of unreliable queue pairs.
+// Messages of unreliable queue pairs go to other processes too, where FAKE_NETWORK is the same word in all of them. FAKE_DEVICES
+// says how many devices there are (1), FAKE_CLASS which traffic class address vectors must have.
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -8,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #undef ibv_query_port
 #undef ibv_reg_mr
 
-#define QPS 4096
+#define QPS 4096 // of a process; the upper twelve bits of their numbers are its own
 #define POSTS 4096
 #define ENTRIES 8192
 #define FAULT_AT 8000000
@@ -22,6 +26,9 @@
 #define GIVE_UP 100000000
 #define LOST 53
 #define RECEIVES 256
+#define LONGEST 20000
+#define MOST_DEVICES 4
+#define PATIENCE 1000000
 
 static void must(int holds, const char *what) {
     if (!holds) {
@@ -35,14 +42,18 @@ struct receive { uint64_t number; struct ibv_sge sge; };
 // Receives of a reliable queue pair have no memory and are counted; those of an unreliable one wait in order.
 struct qp { struct ibv_qp qp; int state, receives, outstanding; uint32_t dest, rq_psn, sq_psn, label; struct receive ready[RECEIVES]; unsigned first; };
 struct post { int used; struct qp *qp; struct ibv_send_wr wr; struct ibv_sge sge; uint64_t due; int dead; };
+// A message to another process, and what follows it.
+struct message { uint32_t to, from, psn; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;
 static struct qp *qps[QPS];
 static struct ibv_mr *mrs[QPS];
 static struct post posts[POSTS];
 static uint64_t free_at[1 << 20], gone;
 static uint32_t next_qp = 17, next_key = 1, faulty;
-static int device, started;
+static int devices[MOST_DEVICES], started, top, left, network = -1;
+static uint32_t own;
 
 static uint64_t now(void) {
     struct timespec t;
@@ -61,40 +72,74 @@ static void tell(struct ibv_cq *to, struct ibv_wc wc) {
     }
 }
 
+static struct qp *find(uint32_t number) {
+    return number / QPS == own ? qps[number % QPS] : NULL;
+}
+
 // A message arrives: where a receive is ready that it fits into.
-static void arrive_message(struct post *p) {
+static void arrive_message(struct message m, void *bytes, uint32_t length) {
     static unsigned sent;
     const char *fault = getenv("FAKE_FAULT");
-    struct qp *at = p->qp->dest < QPS ? qps[p->qp->dest] : NULL;
-    if (!at || at->state < IBV_QPS_RTR || at->state == IBV_QPS_ERR || at->dest != p->qp->qp.qp_num || at->rq_psn != p->qp->sq_psn)
-        return;
+    struct qp *at = find(m.to);
+    if (!at || at->state < IBV_QPS_RTR || at->state == IBV_QPS_ERR || at->dest != m.from || at->rq_psn != m.psn) return;
     if (!at->receives || (fault && !strcmp(fault, "lossy") && ++sent % LOST == 0)) return;
     struct receive *r = &at->ready[at->first];
-    must(p->sge.length <= r->sge.length, "a message longer than its receive");
+    must(length <= r->sge.length, "a message longer than its receive");
     at->first = (at->first + 1) % RECEIVES;
     at->receives--;
-    memcpy((void *)r->sge.addr, (void *)p->sge.addr, p->sge.length);
-    tell(at->qp.recv_cq, (struct ibv_wc){.wr_id = r->number, .opcode = IBV_WC_RECV, .byte_len = p->sge.length, .qp_num = at->qp.qp_num});
+    memcpy((void *)r->sge.addr, bytes, length);
+    tell(at->qp.recv_cq, (struct ibv_wc){.wr_id = r->number, .opcode = IBV_WC_RECV, .byte_len = length, .qp_num = at->qp.qp_num});
+}
+
+// The socket of a process: a name that is gone with it.
+static socklen_t name_of(uint32_t process, struct sockaddr_un *to) {
+    *to = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "fake-verbs-%s-%u", getenv("FAKE_NETWORK"), process);
+    return offsetof(struct sockaddr_un, sun_path) + 1 + length;
+}
+
+static void *hear(void *unused) {
+    static char packet[sizeof(struct message) + LONGEST];
+    for (;;) {
+        ssize_t got = recv(network, packet, sizeof packet, 0);
+        if (got < (ssize_t)sizeof(struct message)) continue;
+        struct message m;
+        memcpy(&m, packet, sizeof m);
+        pthread_mutex_lock(&lock);
+        arrive_message(m, packet + sizeof m, got - sizeof m);
+        pthread_mutex_unlock(&lock);
+    }
+    return unused;
+}
+
+// Sends a message; 0: not yet.
+static int send_message(struct post *p) {
+    struct message m = {p->qp->dest, p->qp->qp.qp_num, p->qp->sq_psn};
+    if (m.to / QPS == own) {
+        arrive_message(m, (void *)p->sge.addr, p->sge.length);
+        return 1;
+    }
+    struct sockaddr_un to;
+    struct iovec parts[2] = {{&m, sizeof m}, {(void *)p->sge.addr, p->sge.length}};
+    struct msghdr whole = {.msg_name = &to, .msg_namelen = name_of(m.to / QPS, &to), .msg_iov = parts, .msg_iovlen = 2};
+    // What nobody takes is lost.
+    return network < 0 || sendmsg(network, &whole, MSG_DONTWAIT) >= 0 || errno != EAGAIN || now() - p->due > PATIENCE;
 }
 
 // Memory that a device may use: registered with this key in the same protection domain.
 static void owned(struct qp *qp, struct ibv_sge *sge) {
-    struct ibv_mr *mr = NULL;
-    for (int i = 0; i < QPS; i++)
-        if (mrs[i] && mrs[i]->lkey == sge->lkey) mr = mrs[i];
-    must(mr && mr->pd == qp->qp.pd && sge->addr >= (uint64_t)mr->addr && sge->addr + sge->length <= (uint64_t)mr->addr + mr->length, "memory that is not registered");
+    struct ibv_mr *mr = mrs[(sge->lkey + 1) % QPS];
+    must(mr && mr->lkey == sge->lkey && mr->pd == qp->qp.pd && sge->addr >= (uint64_t)mr->addr && sge->addr + sge->length <= (uint64_t)mr->addr + mr->length, "memory that is not registered");
 }
 
 // A write arrives: into registered memory alone, at a connected queue pair, using up a receive where it has a notice.
 static int arrive(struct post *p) {
-    struct qp *at = p->qp->dest < QPS ? qps[p->qp->dest] : NULL;
+    struct qp *at = find(p->qp->dest);
     if (!at || at->state < IBV_QPS_RTR || at->state == IBV_QPS_ERR || at->dest != p->qp->qp.qp_num || at->rq_psn != p->qp->sq_psn)
         return 0;
-    struct ibv_mr *mr = NULL;
-    for (int i = 0; i < QPS; i++)
-        if (mrs[i] && mrs[i]->rkey == p->wr.wr.rdma.rkey) mr = mrs[i];
+    struct ibv_mr *mr = mrs[p->wr.wr.rdma.rkey % QPS];
     uint64_t to = p->wr.wr.rdma.remote_addr;
-    must(mr && mr->pd == at->qp.pd, "a key that is none");
+    must(mr && mr->rkey == p->wr.wr.rdma.rkey && mr->pd == at->qp.pd, "a key that is none");
     must(to >= (uint64_t)mr->addr && to + p->sge.length <= (uint64_t)mr->addr + mr->length, "a write beyond the memory");
     memcpy((void *)to, (void *)p->sge.addr, p->sge.length);
     if (p->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
@@ -105,30 +150,41 @@ static int arrive(struct post *p) {
     return 1;
 }
 
+static void done_with(struct post *p) {
+    p->used = 0;
+    while (top > 0 && !posts[top - 1].used) top--;
+}
+
 static void *wire(void *unused) {
-    for (;; usleep(20)) {
-        pthread_mutex_lock(&lock);
-        for (struct post *p; ; ) {
-            // The earliest that is due.
-            p = NULL;
-            for (int i = 0; i < POSTS; i++)
-                if (posts[i].used && posts[i].due <= now() && (!p || posts[i].due < p->due)) p = &posts[i];
-            if (!p) break;
-            struct qp *qp = p->qp;
-            int flushed = qp->state == IBV_QPS_ERR, unreliable = qp->qp.qp_type == IBV_QPT_UC;
-            if (unreliable && !flushed && !p->dead) arrive_message(p);
-            int done = !flushed && (unreliable || (!p->dead && arrive(p)));
-            if (!done) qp->state = IBV_QPS_ERR;
-            int status = done ? IBV_WC_SUCCESS : flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
-            qp->outstanding--;
-            p->used = 0;
-            tell(qp->qp.send_cq, (struct ibv_wc){.wr_id = p->wr.wr_id, .status = status,
-                 .opcode = !done ? 0x55 : unreliable ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, .qp_num = qp->qp.qp_num});
-            if (!done)
-                for (int i = 0; i < POSTS; i++)
-                    if (posts[i].used && posts[i].qp == qp) posts[i].due = now();
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        // The earliest.
+        struct post *p = NULL;
+        for (int i = 0; i < top; i++)
+            if (posts[i].used && (!p || posts[i].due < p->due)) p = &posts[i];
+        if (!p) {
+            pthread_cond_wait(&posted, &lock);
+            continue;
         }
-        pthread_mutex_unlock(&lock);
+        struct qp *qp = p->qp;
+        int flushed = qp->state == IBV_QPS_ERR, unreliable = qp->qp.qp_type == IBV_QPT_UC;
+        if (p->due > now() || (unreliable && !flushed && !p->dead && !send_message(p))) {
+            pthread_mutex_unlock(&lock);
+            usleep(20);
+            pthread_mutex_lock(&lock);
+            continue;
+        }
+        int done = !flushed && (unreliable || (!p->dead && arrive(p)));
+        if (!done) qp->state = IBV_QPS_ERR;
+        int status = done ? IBV_WC_SUCCESS : flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
+        qp->outstanding--;
+        uint64_t number = p->wr.wr_id;
+        done_with(p);
+        tell(qp->qp.send_cq, (struct ibv_wc){.wr_id = number, .status = status,
+             .opcode = !done ? 0x55 : unreliable ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, .qp_num = qp->qp.qp_num});
+        if (!done)
+            for (int i = 0; i < top; i++)
+                if (posts[i].used && posts[i].qp == qp) posts[i].due = now();
     }
     return unused;
 }
@@ -143,7 +199,8 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
     must(qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_ERR, "a write before the queue pair is ready");
     int at = 0;
     while (at < POSTS && posts[at].used) at++;
-    must(at < POSTS, "too many writes");
+    must(at < POSTS && wr->sg_list->length <= LONGEST * (q->qp_type == IBV_QPT_UC ? 1 : 1000), "too many writes, or too long ones");
+    if (at >= top) top = at + 1;
     gone += wr->sg_list->length;
     int data = wr->sg_list->length > (q->qp_type == IBV_QPT_UC ? 900 : 50000), strikes = fault && (*fault == 's' || *fault == 'd');
     if (gone > FAULT_AT && !faulty && strikes && data) faulty = qp->label;
@@ -154,6 +211,7 @@ static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_w
     posts[at] = (struct post){1, qp, *wr, *wr->sg_list, dead ? now() + GIVE_UP : start + took + DELAY, dead};
     qp->outstanding++;
     *bad = NULL;
+    pthread_cond_signal(&posted);
     pthread_mutex_unlock(&lock);
     return 0;
 }
@@ -192,28 +250,51 @@ static int req_notify_cq(struct ibv_cq *c, int solicited) {
 }
 
 struct ibv_device **ibv_get_device_list(int *n) {
-    struct ibv_device **list = calloc(2, sizeof *list);
-    list[0] = (struct ibv_device *)&device;
-    if (n) *n = 1;
+    int count = getenv("FAKE_DEVICES") ? atoi(getenv("FAKE_DEVICES")) : 1;
+    must(count <= MOST_DEVICES, "devices");
+    struct ibv_device **list = calloc(count + 1, sizeof *list);
+    for (int i = 0; i < count; i++) list[i] = (struct ibv_device *)&devices[i];
+    if (n) *n = count;
     return list;
 }
 void ibv_free_device_list(struct ibv_device **list) { free(list); }
-const char *ibv_get_device_name(struct ibv_device *d) { return (void *)d == &device ? "fake0" : "?"; }
+const char *ibv_get_device_name(struct ibv_device *d) {
+    static const char *names[] = {"fake0", "fake1", "fake2", "fake3"};
+    return names[(int *)d - devices];
+}
+
+// Threads, and where other processes find this one.
+static void start(void) {
+    pthread_t thread;
+    if (getenv("FAKE_NETWORK")) {
+        network = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_un at;
+        do own = 1 + (getpid() + own) % 4095;
+        while (bind(network, (struct sockaddr *)&at, name_of(own, &at)));
+        pthread_create(&thread, NULL, hear, NULL);
+    }
+    pthread_create(&thread, NULL, wire, NULL);
+}
 
 struct ibv_context *ibv_open_device(struct ibv_device *d) {
     struct ibv_context *c = calloc(1, sizeof *c);
-    pthread_t thread;
+    __atomic_add_fetch(&left, 1, __ATOMIC_SEQ_CST);
     c->device = d;
     c->ops.poll_cq = poll_cq;
     c->ops.req_notify_cq = req_notify_cq;
     c->ops.post_send = post_send;
     c->ops.post_recv = post_recv;
     pthread_mutex_lock(&lock);
-    if (!started++) pthread_create(&thread, NULL, wire, NULL);
+    if (!started++) start();
     pthread_mutex_unlock(&lock);
     return c;
 }
-int ibv_close_device(struct ibv_context *c) { free(c); return 0; }
+static int gone_with(void *what) {
+    __atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST);
+    free(what);
+    return 0;
+}
+int ibv_close_device(struct ibv_context *c) { return gone_with(c); }
 
 int ibv_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port_attr *to) {
     struct ibv_port_attr *attr = (struct ibv_port_attr *)to;
@@ -232,17 +313,20 @@ int ibv_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *c) {
     struct ibv_pd *pd = calloc(1, sizeof *pd);
     pd->context = c;
+    __atomic_add_fetch(&left, 1, __ATOMIC_SEQ_CST);
     return pd;
 }
-int ibv_dealloc_pd(struct ibv_pd *pd) { free(pd); return 0; }
+int ibv_dealloc_pd(struct ibv_pd *pd) { return gone_with(pd); }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t bytes, int access) {
     must(access == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) || access == IBV_ACCESS_LOCAL_WRITE, "access");
     struct ibv_mr *mr = calloc(1, sizeof *mr);
     *mr = (struct ibv_mr){pd->context, pd, at, bytes, 0, 0, 0};
     pthread_mutex_lock(&lock);
-    mr->lkey = next_key++;
-    mr->rkey = next_key++;
+    do mr->lkey = next_key++;
+    while (mrs[(mr->lkey + 1) % QPS]);
+    mr->rkey = mr->lkey + 1;
+    __atomic_add_fetch(&left, 1, __ATOMIC_SEQ_CST);
     mrs[mr->rkey % QPS] = mr;
     pthread_mutex_unlock(&lock);
     return mr;
@@ -251,17 +335,17 @@ int ibv_dereg_mr(struct ibv_mr *mr) {
     pthread_mutex_lock(&lock);
     mrs[mr->rkey % QPS] = NULL;
     pthread_mutex_unlock(&lock);
-    free(mr);
-    return 0;
+    return gone_with(mr);
 }
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c) {
     struct ibv_comp_channel *channel = calloc(1, sizeof *channel);
     channel->context = c;
+    __atomic_add_fetch(&left, 1, __ATOMIC_SEQ_CST);
     channel->fd = eventfd(0, EFD_SEMAPHORE);
     return channel;
 }
-int ibv_destroy_comp_channel(struct ibv_comp_channel *c) { close(c->fd); free(c); return 0; }
+int ibv_destroy_comp_channel(struct ibv_comp_channel *c) { close(c->fd); return gone_with(c); }
 
 static struct ibv_cq *of_channel[QPS];
 struct ibv_cq *ibv_create_cq(struct ibv_context *c, int entries, void *context, struct ibv_comp_channel *channel, int vector) {
@@ -269,9 +353,10 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *c, int entries, void *context, 
     struct cq *cq = calloc(1, sizeof *cq);
     cq->cq = (struct ibv_cq){.context = c, .channel = channel, .cq_context = context, .cqe = entries};
     of_channel[channel->fd % QPS] = &cq->cq;
+    __atomic_add_fetch(&left, 1, __ATOMIC_SEQ_CST);
     return &cq->cq;
 }
-int ibv_destroy_cq(struct ibv_cq *cq) { free(cq); return 0; }
+int ibv_destroy_cq(struct ibv_cq *cq) { return gone_with(cq); }
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context) {
     uint64_t one;
     must(read(channel->fd, &one, 8) == 8, "an event");
@@ -286,19 +371,20 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) {
     struct qp *qp = calloc(1, sizeof *qp);
     qp->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .send_cq = attr->send_cq, .recv_cq = attr->recv_cq, .qp_type = attr->qp_type};
     pthread_mutex_lock(&lock);
-    qp->qp.qp_num = next_qp++;
-    qps[qp->qp.qp_num] = qp;
+    while (qps[next_qp % QPS]) next_qp++;
+    qp->qp.qp_num = own * QPS + next_qp++ % QPS;
+    qps[qp->qp.qp_num % QPS] = qp;
+    __atomic_add_fetch(&left, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&lock);
     return &qp->qp;
 }
 int ibv_destroy_qp(struct ibv_qp *q) {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < POSTS; i++)
-        if (posts[i].qp == (struct qp *)q) posts[i].used = 0;
-    qps[q->qp_num] = NULL;
+        if (posts[i].used && posts[i].qp == (struct qp *)q) posts[i].used = 0;
+    qps[q->qp_num % QPS] = NULL;
     pthread_mutex_unlock(&lock);
-    free(q);
-    return 0;
+    return gone_with(q);
 }
 
 int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
@@ -315,7 +401,8 @@ int ibv_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *a, int mask) {
     }
     if (mask & IBV_QP_AV)
         must(a->ah_attr.is_global && a->ah_attr.port_num == 1 && a->ah_attr.grh.hop_limit == 64 && a->ah_attr.grh.dgid.raw[15] == 15 &&
-             a->ah_attr.grh.flow_label > 0 && a->ah_attr.grh.flow_label < 1 << 20, "an address vector");
+             a->ah_attr.grh.flow_label > 0 && a->ah_attr.grh.flow_label < 1 << 20 &&
+             a->ah_attr.grh.traffic_class == (getenv("FAKE_CLASS") ? atoi(getenv("FAKE_CLASS")) : 0), "an address vector");
     if (to == IBV_QPS_RESET && mask == IBV_QP_STATE) {
         must(qp->outstanding == 0, "a reset with work outstanding");
         qp->receives = 0;
@@ -351,5 +438,8 @@ int fake_relabel(struct ibv_qp *q, uint32_t label) {
     pthread_mutex_unlock(&lock);
     return ready ? 0 : EINVAL;
 }
+
+// What is left of what was made: contexts, domains, memory, channels, completion queues, queue pairs.
+int fake_left(void) { return left; }
 
 const char *ibv_wc_status_str(enum ibv_wc_status status) { return status == IBV_WC_RETRY_EXC_ERR ? "retries exceeded" : "another"; }

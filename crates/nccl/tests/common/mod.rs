@@ -12,7 +12,11 @@ use anabranch_wire::{
     Driver,
     memory::{Link, Memory as Network, MemoryPath},
 };
-use nccl_net_anabranch::{Buffer, Connecting, Done, Failure, Memory, Node, handle::Handle, ids::Id};
+use nccl_net_anabranch::{
+    Buffer, Connecting, Done, Failure, Memory, Node,
+    handle::{Carrier, Handle},
+    ids::Id,
+};
 use std::{
     cell::RefCell,
     net::SocketAddr,
@@ -126,7 +130,7 @@ impl<M: Memory> Pair<M> {
         let (id, key) = self.nodes[host].listen().unwrap();
         let settings = self.nodes[host].driver().endpoint().0.settings();
         let (labels, payload) = (settings.labels as u16, settings.mtu() as u16);
-        (id, Handle { at: address(host), labels, payload, key })
+        (id, Handle { carrier: Carrier::Udp, at: address(host), labels, payload, key })
     }
 
     /// Both work, then the clock moves on; false where it does not.

@@ -15,7 +15,7 @@ pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) ->
     if let Some(index) = wanted {
         return Ok(index);
     }
-    let addresses = addresses(&Path::new("/sys/class/infiniband").join(device).join("ports/1"));
+    let addresses = addresses(&super::look::folder().join(device).join("ports/1"));
     pick(&addresses, local).ok_or_else(|| {
         let message = format!("{device} has no RoCEv2 address: give its network interface an IPv4 address");
         WireError::Verbs(message)
@@ -23,7 +23,7 @@ pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) ->
 }
 
 /// The RoCEv2 addresses of a port, with their places.
-fn addresses(port: &Path) -> Vec<(u8, Ipv6Addr)> {
+pub(super) fn addresses(port: &Path) -> Vec<(u8, Ipv6Addr)> {
     let read = |place: String| fs::read_to_string(port.join(place)).ok();
     let at = |index: u8| {
         let kind = read(format!("gid_attrs/types/{index}"))?;

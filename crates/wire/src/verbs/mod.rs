@@ -8,12 +8,14 @@
 mod abi;
 mod control;
 mod gid;
+mod look;
 mod path;
 mod send;
 mod serve;
 mod sys;
 mod uc;
 
+pub use look::{RdmaDevice, look, of_interface};
 pub use path::VerbsPath;
 pub use send::{VerbsSent, perform, send};
 pub use serve::{Served, serve};

@@ -1,7 +1,27 @@
-//! Tests over a libibverbs of our own, which is built against the real header.
+//! Tests over a libibverbs of our own (../fake_verbs.c), which is built against the real header.
 #![allow(dead_code, unreachable_pub)]
 
-use std::{env, ffi::OsStr, path::Path, process::Command};
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn compile(to: &Path, source: &str, with: &[&OsStr]) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("wire/tests");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-o"]).arg(to).arg(tests.join(source)).args(with);
+    assert!(cc.status().unwrap().success(), "cc and libibverbs-dev are needed");
+}
+
+/// Builds our library in a folder.
+fn build(folder: &Path) -> PathBuf {
+    let library = folder.join("libibverbs.so.1");
+    compile(&library, "fake_verbs.c", &["-Wl,-soname,libibverbs.so.1", "-lpthread"].map(OsStr::new));
+    library
+}
 
 /// Runs a test of this file again in a process that finds our library first, and whose label goes wrong as `fault` says.
 pub fn with_library(name: &str, fault: &str, body: impl FnOnce()) {
@@ -14,15 +34,8 @@ pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) 
         return body();
     }
     let folder = env::temp_dir().join(format!("fake-verbs-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let library = folder.join("libibverbs.so.1");
-    let compile = |to: &Path, source: &str, with: &[&OsStr]| {
-        let mut cc = Command::new("cc");
-        cc.args(["-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-o"]).arg(to).arg(tests.join(source)).args(with);
-        assert!(cc.status().unwrap().success(), "cc and libibverbs-dev are needed");
-    };
-    compile(&library, "fake_verbs.c", &["-Wl,-soname,libibverbs.so.1", "-lpthread"].map(OsStr::new));
+    fs::create_dir_all(&folder).unwrap();
+    let library = build(&folder);
     let mut again = Command::new(env::current_exe().unwrap());
     again.args([name, "--exact", "--ignored", "--nocapture"]).env("LD_LIBRARY_PATH", &folder).env("FAKE_FAULT", fault);
     if !mlx5.is_empty() {
@@ -30,6 +43,59 @@ pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) 
         again.env("FAKE_MLX5", mlx5);
     }
     let again = again.status();
-    std::fs::remove_dir_all(&folder).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
     assert!(again.unwrap().success());
+}
+
+/// A machine whose loopback interface has an RDMA device, as the kernel and libibverbs would say; gone when it is dropped.
+pub struct Machine {
+    pub folder: PathBuf,
+}
+
+impl Machine {
+    /// Without a libibverbs but the system's.
+    pub fn new(name: &str) -> Self {
+        let folder = env::temp_dir().join(format!("fake-machine-{}-{name}", std::process::id()));
+        let device = folder.join("sys/class/infiniband/fake0");
+        for (file, text) in [
+            ("node_guid", "0011:2233:4455:6677"),
+            ("ports/1/rate", "25 Gb/sec (1X EDR)"),
+            ("ports/1/gids/0", "0000:0000:0000:0000:0000:ffff:7f00:0001"),
+            ("ports/1/gid_attrs/types/0", "RoCE v2"),
+            ("ports/1/gid_attrs/ndevs/0", "lo"),
+        ] {
+            let file = device.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, format!("{text}\n")).unwrap();
+        }
+        Machine { folder }
+    }
+
+    /// With ours, over which its processes send to each other.
+    pub fn with_library(name: &str) -> Self {
+        let machine = Self::new(name);
+        build(&machine.folder);
+        machine
+    }
+
+    /// What its processes find in their environment.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let folder = self.folder.display();
+        [
+            ("LD_LIBRARY_PATH", format!("{folder}")),
+            ("SYSFS_PATH", format!("{folder}/sys")),
+            ("FAKE_NETWORK", self.folder.file_name().unwrap().to_string_lossy().into_owned()),
+            ("ANABRANCH_IFNAME", "=lo".into()),
+            ("ANABRANCH_PATHS", "4".into()),
+            ("ANABRANCH_DATAPATH", "verbs".into()),
+        ]
+        .map(|(name, value)| (name.to_string(), value))
+        .to_vec()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
 }

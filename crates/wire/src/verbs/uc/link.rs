@@ -16,6 +16,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Receives of each label, and places of memory of a peer of so many labels.
+pub(super) fn places(labels: u32) -> (u32, u32) {
+    let receives = (RECEIVES / labels).clamp(RECEIVES_OF_LABEL.0, RECEIVES_OF_LABEL.1);
+    (receives, labels * receives + SENDS)
+}
+
 /// What an end says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
@@ -90,9 +96,8 @@ impl Link {
     ) -> Result<(Self, Greeting), WireError> {
         let labels = own.labels.min(theirs.labels);
         let size = own.largest.max(theirs.largest);
-        let receives = (RECEIVES / labels).clamp(RECEIVES_OF_LABEL.0, RECEIVES_OF_LABEL.1);
+        let (receives, places) = places(labels);
         let index = gid::choose(&own.name, own.settings.gid_index, control.local().map(|at| at.ip()))?;
-        let places = labels * receives + SENDS;
         let bytes = places as usize * size as usize;
         let mut device = Device::open(&own.name, index, bytes, places, Service::Unreliable)?;
         let mut make = |_| {

@@ -127,13 +127,13 @@ impl UcPath {
     ) -> Result<Self, WireError> {
         let name = super::device(settings.device.as_deref())?;
         let index = gid::choose(&name, settings.gid_index, at.map(|at| at.ip()))?;
-        // Opened once to see that it can be.
-        Device::open(&name, index, 4096, 16, Service::Unreliable)?.mtu()?;
         if !(1..=MOST_LABELS).contains(&labels) || largest > LONGEST {
             return Err(WireError::Verbs(format!(
                 "{labels} labels and datagrams of {largest} B: from 1 to {MOST_LABELS}, and {LONGEST} B at most"
             )));
         }
+        // Opened once to see that it can be, with the memory of a peer.
+        Device::open(&name, index, link::places(labels).1 as usize * largest, 16, Service::Unreliable)?.mtu()?;
         let listener = match at {
             Some(at) => {
                 let system = |source| WireError::System { what: format!("cannot listen at {at}"), source };
@@ -334,6 +334,10 @@ impl UcPath {
                     (self.tell)(&error.to_string());
                 }
             }
+        }
+        if link.broken && !link.known {
+            // The last words of who has gone already.
+            let _ = link.gather();
         }
         // Whom the owner does not know nobody else would forget: who has gone, or takes our memory and says nothing.
         let is_of_use = link.known || !link.broken && link.age() < self.own.settings.give_up || link.has_arrived();
