@@ -189,17 +189,17 @@ impl End {
         Ok(self.plugin.deregister(sender, memory)?)
     }
 
-    /// Receives `count` messages of as many bytes.
-    fn receive(&self, connection: usize, size: usize, count: u64) -> Result<()> {
-        let mut slots = vec![0u8; DEPTH * size];
+    /// Receives `count` messages of `size` bytes into slots, one after the other.
+    fn receive(&self, connection: usize, slots: &mut [u8], size: usize, count: u64) -> Result<()> {
         let receiver = self.receivers[connection];
-        let memory = self.memory(receiver, &mut slots)?;
+        let memory = self.memory(receiver, slots)?;
         let (mut open, mut posted, mut done) = (std::collections::VecDeque::new(), 0u64, 0);
         while done < count {
             until(true, || {
                 let mut moved = false;
                 while posted < count && open.len() < DEPTH {
-                    let slot = &mut slots[posted as usize % DEPTH * size..][..size];
+                    let at = posted as usize * size % slots.len();
+                    let slot = &mut slots[at..][..size];
                     // SAFETY: the slots stay, and each is used again when its message has come.
                     let Some(request) = (unsafe { self.plugin.receive(receiver, slot, TAG, memory)? }) else { break };
                     open.push_back(request);
@@ -393,9 +393,10 @@ pub fn measure(part: Part, copies: [&Path; 2], bytes: u64) -> Result<Numbers> {
                 Ok(took)
             };
             let receive = |end: End| {
-                end.receive(0, MESSAGE, 2 * DEPTH as u64)?;
+                let mut slots = vec![0u8; DEPTH * MESSAGE];
+                end.receive(0, &mut slots, MESSAGE, 2 * DEPTH as u64)?;
                 barrier.wait();
-                end.receive(0, MESSAGE, count)?;
+                end.receive(0, &mut slots, MESSAGE, count)?;
                 barrier.wait();
                 end.close()
             };
@@ -448,7 +449,7 @@ pub fn measure(part: Part, copies: [&Path; 2], bytes: u64) -> Result<Numbers> {
                     if sends {
                         end.send(connection, &mut vec![7u8; MESSAGE], 1)?;
                     } else {
-                        end.receive(connection, MESSAGE, 1)?;
+                        end.receive(connection, &mut vec![0u8; MESSAGE], MESSAGE, 1)?;
                     }
                     barrier.wait();
                 }

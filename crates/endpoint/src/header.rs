@@ -29,6 +29,7 @@ const ECHOED: u8 = 6;
 const LEFT: u8 = 7;
 
 const ACK_REQUEST: u8 = 1;
+const STEERED: u8 = 2;
 const ECN: u8 = 1;
 const NOTIFICATION: u8 = 2;
 const NACK: u8 = 4;
@@ -86,6 +87,9 @@ pub struct Data {
     pub index: u32,
     /// CRC-32 of that message; 0: it has none.
     pub checksum: u32,
+    /// Where the receiver is to put that message's bytes, in words of its own ([`crate::Place`]); 0: it does not say. A message
+    /// has this or a checksum.
+    pub steering: u64,
     /// When it was sent, by its sender's clock.
     pub stamp: Time,
     /// An answer is wanted at once.
@@ -238,7 +242,7 @@ impl<'a> Packet<'a> {
             }
             DATA => {
                 at_least(DATA_HEADER)?;
-                let data = Data {
+                let mut data = Data {
                     stream: from.u32(),
                     payload: from.u16(),
                     index: u32::from(from.u16()) << 16 | u32::from(from.u16()),
@@ -246,11 +250,15 @@ impl<'a> Packet<'a> {
                     tag: from.u32(),
                     message: from.u32(),
                     checksum: from.u32(),
+                    steering: 0,
                     length: from.u64(),
                     stamp: from.time(),
                     ack_request: flags & ACK_REQUEST != 0,
                 };
-                let _reserved = from.u32();
+                let rest = from.u32();
+                if flags & STEERED != 0 {
+                    data.steering = u64::from(std::mem::take(&mut data.checksum)) << 32 | u64::from(rest);
+                }
                 let payload = &datagram[DATA_HEADER..];
                 if payload.len() > usize::from(data.payload) {
                     return Err(Refused::Length);
@@ -361,7 +369,9 @@ pub fn welcome(out: &mut Vec<u8>, connection: u32, greeting: &Greeting) {
 
 /// Writes the header of a data packet; the payload follows it.
 pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
-    begin(out, DATA, if data.ack_request { ACK_REQUEST } else { 0 }, connection);
+    let is_steered = data.steering != 0;
+    let flags = if data.ack_request { ACK_REQUEST } else { 0 } | if is_steered { STEERED } else { 0 };
+    begin(out, DATA, flags, connection);
     put(out, data.stream.to_be_bytes());
     put(out, data.payload.to_be_bytes());
     put(out, data.index.to_be_bytes());
@@ -369,10 +379,10 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     put(out, [psn[2], psn[3], psn[4], psn[5], psn[6], psn[7]]);
     put(out, data.tag.to_be_bytes());
     put(out, data.message.to_be_bytes());
-    put(out, data.checksum.to_be_bytes());
+    put(out, if is_steered { (data.steering >> 32) as u32 } else { data.checksum }.to_be_bytes());
     put(out, data.length.to_be_bytes());
     put(out, data.stamp.ps().to_be_bytes());
-    put(out, [0; 4]);
+    put(out, (data.steering as u32).to_be_bytes());
 }
 
 /// Writes an answer.
@@ -446,8 +456,10 @@ mod tests {
             prop_assert_eq!(Packet::decode(&out), Ok(Packet::Welcome { connection, greeting }));
 
             let index = (wide[2] % (psn + 1)).min(u64::from(u32::MAX)) as u32;
+            let (checksum, steering) = if flags[3] { (0, wide[0]) } else { (checksum, 0) };
             let header = Data {
-                stream, payload: small % 100, psn, tag, message, length: wide[1], index, checksum, stamp, ack_request: flags[0],
+                stream, payload: small % 100, psn, tag, message, length: wide[1], index, checksum, steering, stamp,
+                ack_request: flags[0],
             };
             data(&mut out, connection, &header);
             prop_assert_eq!(out.len(), DATA_HEADER);

@@ -24,9 +24,9 @@ mod watched;
 
 pub use balancer::Balancer;
 pub use bytes::Bytes;
-pub use endpoint::{Arrival, Counters, Endpoint, Transmit};
+pub use endpoint::{Arrival, Counters, Endpoint, Nowhere, Place, Transmit};
 pub use flow::Flow;
 pub use nic::{Departure, Line, Nic, Transports};
-pub use peer::{Delivered, Event, SendError, Why};
+pub use peer::{Delivered, Event, Placed, SendError, Why};
 pub use settings::Settings;
 pub use watched::PathCounts;

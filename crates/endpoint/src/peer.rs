@@ -156,8 +156,10 @@ pub enum Event {
         stream: u32,
         /// Its number in that stream, from 0.
         message: u32,
-        /// What it says.
+        /// What it says; of one that was placed, how it begins.
         bytes: Vec<u8>,
+        /// Where the rest of it lies, if not here.
+        placed: Option<Placed>,
     },
     /// A message has been acknowledged whole.
     Sent {
@@ -177,6 +179,15 @@ pub enum Event {
         /// Why.
         why: Why,
     },
+}
+
+/// What of a message lies with its owner already ([`crate::Place`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Where it was to be put.
+    pub steering: u64,
+    /// Its bytes that were put there.
+    pub bytes: u64,
 }
 
 /// How a message went.

@@ -5,7 +5,11 @@ use anabranch_units::Time;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-use crate::{header::Data, peer::Delivered, watched::Watched};
+use crate::{
+    header::Data,
+    peer::{Delivered, Placed},
+    watched::Watched,
+};
 
 /// A message on its way out.
 #[derive(Debug)]
@@ -18,6 +22,7 @@ pub(crate) struct Message {
     pub(crate) head: Bytes,
     pub(crate) bytes: Bytes,
     pub(crate) checksum: u32,
+    pub(crate) steering: u64,
     pub(crate) delivered: Delivered,
 }
 
@@ -81,17 +86,17 @@ impl Outgoing {
         }
     }
 
-    /// Appends a message, at `now`; returns its number.
-    pub(crate) fn push(&mut self, head: Bytes, bytes: Bytes, now: Time, checksum: bool) -> u32 {
+    /// Appends a message, at `now`; returns its number. One with a checksum is not steered.
+    pub(crate) fn push(&mut self, head: Bytes, bytes: Bytes, steering: u64, now: Time, checksum: bool) -> u32 {
         let length = (head.len() + bytes.len()) as u64;
         let packets = length.div_ceil(self.mtu).max(1);
         let (number, first) = (self.next_message, self.packets);
-        let checksum = if checksum { checksum_of(&head, &bytes) } else { 0 };
+        let (checksum, steering) = if checksum { (checksum_of(&head, &bytes), 0) } else { (0, steering) };
         self.held += length;
         self.packets += packets;
         self.next_message += 1;
         let delivered = Delivered { queued: now, ..Delivered::default() };
-        self.messages.push_back(Message { number, first, packets, head, bytes, checksum, delivered });
+        self.messages.push_back(Message { number, first, packets, head, bytes, checksum, steering, delivered });
         number
     }
 
@@ -175,17 +180,29 @@ fn checksum_of(head: &[u8], bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// A message that has been put together.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) number: u32,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) placed: Option<Placed>,
+}
+
 /// A message that is being put together.
 #[derive(Debug)]
 struct Assembly {
     /// The PSN of its first packet.
     first: u64,
-    /// Its length, and its bytes as far as the last packet that has come.
+    /// Its length, and its bytes as far as the last packet that has come: of one that is placed, its head.
     length: u64,
     bytes: Vec<u8>,
     missing: u64,
     /// What it should come to; 0: nobody looks.
     checksum: u32,
+    /// Where it is to lie; 0: here, or it does not say.
+    steering: u64,
+    /// The bytes of it that stay here, where the others go to their place as they come.
+    head: Option<usize>,
     /// The checksum so far, and of how many bytes: reckoned while they are at hand, as long as they come in order.
     hasher: crc32fast::Hasher,
     hashed: usize,
@@ -244,33 +261,44 @@ impl Incoming {
         let (ahead, first) = (u64::from(data.message - self.next), data.psn - index);
         let known = self.messages.get(ahead as usize).and_then(Option::as_ref);
         match known {
-            Some(known) => (known.first, known.length, known.checksum) == (first, data.length, data.checksum),
+            Some(known) => {
+                let is = (known.first, known.length, known.checksum, known.steering);
+                is == (first, data.length, data.checksum, data.steering)
+            }
             None if ahead == 0 => first == self.next_first,
             None => first >= self.next_first + ahead,
         }
     }
 
     /// Makes room for the message of a packet that fits; `held` counts the bytes of the peer's messages. False where there
-    /// is none now.
-    pub(crate) fn make_room(&mut self, data: &Data, limits: &Limits, held: &mut u64) -> bool {
+    /// is none now. A message whose `head` bytes alone are kept is placed as it comes.
+    pub(crate) fn make_room(
+        &mut self,
+        data: &Data,
+        limits: &Limits,
+        held: &mut u64,
+        head: impl FnOnce() -> Option<usize>,
+    ) -> bool {
         let Some(ahead) = data.message.checked_sub(self.next) else { return true };
         if self.messages.get(ahead as usize).is_some_and(Option::is_some) {
             return true;
         }
         // The message that others wait for always finds room.
         let most = if ahead == 0 { limits.most_held } else { limits.most_held - limits.most_message };
-        if *held + data.length > most {
+        let head = if data.steering == 0 { None } else { head().map(|head| head.min(limits.mtu as usize)) };
+        let kept = head.map_or(data.length, |head| data.length.min(head as u64));
+        if *held + kept > most {
             return false;
         }
         if self.messages.len() <= ahead as usize {
             self.messages.resize_with(ahead as usize + 1, || None);
         }
-        *held += data.length;
+        *held += kept;
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);
-        let (length, bytes) = (data.length, Vec::with_capacity(data.length as usize));
-        let (hasher, hashed) = (crc32fast::Hasher::new(), 0);
-        let assembly = Assembly { first, length, bytes, missing, checksum: data.checksum, hasher, hashed };
+        let Data { length, checksum, steering, .. } = *data;
+        let (hasher, hashed, bytes) = (crc32fast::Hasher::new(), 0, Vec::with_capacity(kept as usize));
+        let assembly = Assembly { first, length, bytes, missing, checksum, steering, head, hasher, hashed };
         self.messages[ahead as usize] = Some(assembly);
         true
     }
@@ -284,6 +312,7 @@ impl Incoming {
         payload: &[u8],
         ecn: bool,
         mtu: u64,
+        place: impl FnOnce(u64, &[u8]),
     ) -> Option<anabranch_transport::Answer> {
         let before = self.receiver.received_bytes();
         // Of a stream every packet counts as a full one.
@@ -297,7 +326,12 @@ impl Incoming {
         {
             let from = (u64::from(data.index) * mtu) as usize;
             let (to, bytes) = (from + payload.len(), &mut assembly.bytes);
-            if to as u64 <= assembly.length {
+            if let Some(head) = assembly.head {
+                let (kept, rest) = payload.split_at(head.saturating_sub(from).min(payload.len()));
+                bytes.extend_from_slice(kept);
+                place((from + kept.len()) as u64, rest);
+                assembly.missing = assembly.missing.saturating_sub(1);
+            } else if to as u64 <= assembly.length {
                 // Nothing is written twice where packets come in order.
                 if bytes.len() <= from {
                     if assembly.hashed == from && assembly.checksum != 0 {
@@ -315,18 +349,20 @@ impl Incoming {
         answer
     }
 
-    /// The next message in order that is complete: its number, its bytes, and whether their checksum is right.
-    pub(crate) fn take(&mut self, mtu: u64) -> Option<(u32, Vec<u8>, bool)> {
+    /// The next message in order that is complete, and whether its checksum is right.
+    pub(crate) fn take(&mut self, mtu: u64) -> Option<(Taken, bool)> {
         self.messages.front()?.as_ref().filter(|message| message.missing == 0)?;
         let mut message = self.messages.pop_front()??;
         let number = self.next;
         self.next += 1;
-        self.next_first = message.first + (message.bytes.len() as u64).div_ceil(mtu).max(1);
+        self.next_first = message.first + message.length.div_ceil(mtu).max(1);
         let whole = message.checksum == 0 || {
             message.hasher.update(&message.bytes[message.hashed..]);
             message.hasher.finalize() == message.checksum
         };
-        Some((number, message.bytes, whole))
+        let rest = message.length - message.bytes.len() as u64;
+        let placed = message.head.map(|_| Placed { steering: message.steering, bytes: rest });
+        Some((Taken { number, bytes: message.bytes, placed }, whole))
     }
 
     /// Packets and messages that are held, for those who watch memory.

@@ -2,7 +2,7 @@
 //! on talking to others.
 
 use anabranch_endpoint::{
-    Arrival, Endpoint, Event, Settings, Why,
+    Arrival, Endpoint, Event, Place, Placed, Settings, Why,
     header::{self, Data, Greeting, Packet, Probed},
 };
 use anabranch_random::Stream;
@@ -75,6 +75,21 @@ fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     (endpoint, ours, now)
 }
 
+/// Memory for messages that say 1, of which the first bytes are told.
+struct Places(Vec<u8>);
+
+const HEAD: usize = 32;
+
+impl Place for Places {
+    fn head(&mut self, _peer: u32, steering: u64, length: u64) -> Option<usize> {
+        (steering == 1 && length <= self.0.len() as u64).then_some(HEAD)
+    }
+    fn place(&mut self, _peer: u32, _steering: u64, from: u64, bytes: &[u8]) {
+        // Whoever was given room is held to it.
+        self.0[from as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
 /// A number that is small, large or on the edge of something.
 fn number(draws: &mut Stream) -> u64 {
     match draws.below(6) {
@@ -106,6 +121,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
                 length,
                 index,
                 checksum: draws.below(2) as u32,
+                steering: draws.below(3),
                 stamp: time(draws),
                 ack_request: draws.chance(1, 2),
             };
@@ -150,9 +166,10 @@ proptest! {
         let mut draws = Stream::keyed(seed, 0, "hostile");
         let (mut endpoint, ours, mut now) = accepted(if roce { "roce" } else { "uet" });
         let mut out = Vec::new();
+        let mut places = Places(vec![0; 8000]);
         for _ in 0..200 {
             hostile(&mut draws, ours, &mut out);
-            endpoint.handle(now, &arrival(0, now, &out));
+            endpoint.handle_placing(now, &arrival(0, now, &out), &mut places);
             now += Time::from_us(draws.below(50));
             sent(&mut endpoint, &mut now);
             let (bytes, packets) = endpoint.held();
@@ -259,6 +276,7 @@ fn a_checksum_is_looked_at_where_there_is_one() {
             length: 300,
             index: 0,
             checksum,
+            steering: 0,
             stamp: now,
             ack_request: true,
         };
@@ -270,6 +288,50 @@ fn a_checksum_is_looked_at_where_there_is_one() {
         let received = events.iter().any(|event| matches!(event, Event::Received { bytes, .. } if bytes == payload));
         let lost = events.iter().any(|event| matches!(event, Event::Lost { why: Why::Corrupt, .. }));
         assert_eq!((received, lost), (taken, !taken), "{events:?}");
+    }
+}
+
+/// Packets of a message that says where it is to lie are put there as they come, whatever their order and however often, and its head
+/// is told when it is whole. What says something else is kept.
+#[test]
+fn messages_are_put_in_their_place() {
+    let contents: Vec<u8> = (0..3500u32).map(|at| (at % 251) as u8).collect();
+    for (steering, is_placed) in [(1, true), (2, false), (0, false)] {
+        let (mut endpoint, ours, now) = accepted("uet");
+        let (mut places, mut out) = (Places(vec![0; 4000]), Vec::new());
+        while endpoint.poll_event().is_some() {}
+        let before = endpoint.held().0;
+        for index in [3u32, 1, 1, 0, 3, 2] {
+            let payload = contents.chunks(usize::from(MTU)).nth(index as usize).unwrap();
+            let data = Data {
+                stream: 1,
+                payload: payload.len() as u16,
+                psn: u64::from(index),
+                tag: 0,
+                message: 0,
+                length: 3500,
+                index,
+                checksum: 0,
+                steering,
+                stamp: now,
+                ack_request: false,
+            };
+            header::data(&mut out, ours, &data);
+            out.extend_from_slice(payload);
+            assert_eq!(endpoint.poll_event(), None, "packet 2 is the last to come");
+            endpoint.handle_placing(now, &arrival(0, now, &out), &mut places);
+            let held = if is_placed { HEAD as u64 } else { 3500 };
+            assert_eq!(endpoint.held().0 - before, held);
+        }
+        let (bytes, placed) = match is_placed {
+            true => (&contents[..HEAD], Some(Placed { steering, bytes: 3500 - HEAD as u64 })),
+            false => (&contents[..], None),
+        };
+        let told = Event::Received { peer: 0, stream: 1, message: 0, bytes: bytes.to_vec(), placed };
+        assert_eq!(endpoint.poll_event(), Some(told));
+        assert_eq!(endpoint.held().0, before);
+        let lies = if is_placed { &contents[HEAD..] } else { &[0; 3500 - HEAD] };
+        assert_eq!(places.0[HEAD..3500], *lies);
     }
 }
 
@@ -289,6 +351,7 @@ fn answers_that_say_the_same_are_one() {
                 length: 10_000,
                 index,
                 checksum: 0,
+                steering: 0,
                 stamp: *now,
                 ack_request: true,
             };

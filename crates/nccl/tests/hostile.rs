@@ -131,7 +131,9 @@ fn attack(seed: u64) -> [usize; 3] {
             let said = nonsense(&mut draws, stream, known);
             let (endpoint, now) = hostile.endpoint();
             endpoint.connect(now, peer);
-            let _ = endpoint.send(now, peer, stream, said);
+            // Where it is to lie: a connection and a receive that there may be, and its first piece or another.
+            let steering = draws.below(3) << 40 | draws.below(4) << 32 | draws.below(2) << 29 | draws.below(3);
+            let _ = endpoint.send_steered(now, peer, stream, steering, Bytes::new(), said);
         }
         step(&network, &mut nodes, &mut hostile);
         if let Some(id) = attempt {

@@ -1,7 +1,7 @@
 //! What stands between an endpoint and its datapath.
 
 use crate::{Datapath, Outbound, WireError};
-use anabranch_endpoint::{Arrival, Bytes, Endpoint, Transmit};
+use anabranch_endpoint::{Arrival, Bytes, Endpoint, Nowhere, Place, Transmit};
 use anabranch_units::Time;
 
 /// Datagrams that are taken from a datapath before others are sent.
@@ -98,15 +98,16 @@ impl<D: Datapath> Driver<D> {
     /// # Errors
     /// Those of the datapath.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
-        self.rounds(false)
+        self.rounds(false, &mut Nowhere)
     }
 
-    /// The same, but what has to go goes before anybody looks for what has arrived: for whoever has just asked for it.
+    /// The same for an owner who has places for messages. Where `sends_first`, what has to go goes before anybody looks for what has
+    /// arrived: for whoever has just asked for it.
     ///
     /// # Errors
     /// Those of the datapath.
-    pub fn work_sending(&mut self) -> Result<Option<Time>, WireError> {
-        self.rounds(true)
+    pub fn work_placing(&mut self, places: &mut dyn Place, sends_first: bool) -> Result<Option<Time>, WireError> {
+        self.rounds(sends_first, places)
     }
 
     /// Takes what has arrived, and leaves answers to the next call: for whoever waits for just that. Returns how many datagrams
@@ -114,20 +115,20 @@ impl<D: Datapath> Driver<D> {
     ///
     /// # Errors
     /// Those of the datapath.
-    pub fn receive(&mut self) -> Result<usize, WireError> {
+    pub fn receive_placing(&mut self, places: &mut dyn Place) -> Result<usize, WireError> {
         let now = self.look();
-        self.receive_at(now)
+        self.receive_at(now, places)
     }
 
-    fn receive_at(&mut self, now: Time) -> Result<usize, WireError> {
+    fn receive_at(&mut self, now: Time, places: &mut dyn Place) -> Result<usize, WireError> {
         let endpoint = &mut self.endpoint;
         self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
             let crate::Inbound { peer, label, at, ecn, bytes, .. } = inbound;
-            endpoint.handle(now, &Arrival { peer, label, at, ecn, bytes });
+            endpoint.handle_placing(now, &Arrival { peer, label, at, ecn, bytes }, places);
         })
     }
 
-    fn rounds(&mut self, mut sends_first: bool) -> Result<Option<Time>, WireError> {
+    fn rounds(&mut self, mut sends_first: bool, places: &mut dyn Place) -> Result<Option<Time>, WireError> {
         if self.sent == self.made {
             while let Some(peer) = self.endpoint.poll_gone() {
                 self.datapath.release(peer);
@@ -135,7 +136,7 @@ impl<D: Datapath> Driver<D> {
         }
         for _ in 0..ROUNDS_AT_ONCE {
             let now = self.look();
-            let received = if std::mem::take(&mut sends_first) { 0 } else { self.receive_at(now)? };
+            let received = if std::mem::take(&mut sends_first) { 0 } else { self.receive_at(now, places)? };
             self.endpoint.handle_timeout(now);
             let sent = self.transmit(now)?;
             let blocked = self.sent < self.made;

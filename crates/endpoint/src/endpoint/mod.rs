@@ -4,7 +4,7 @@ mod peers;
 mod receive;
 mod transmit;
 
-pub use receive::Arrival;
+pub use receive::{Arrival, Nowhere, Place};
 pub use transmit::Transmit;
 
 use crate::{
@@ -274,18 +274,20 @@ impl Endpoint {
     /// # Errors
     /// Where there is no such peer, the message is too large for it, or too much waits already.
     pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u32, SendError> {
-        self.send_headed(now, peer, stream, Bytes::new(), bytes)
+        self.send_steered(now, peer, stream, 0, Bytes::new(), bytes)
     }
 
-    /// The same, where a message begins with a few bytes, of a packet at most, that do not lie where the others do.
+    /// The same for a message that begins with a few bytes, of a packet at most, that do not lie where the others do, and that says where
+    /// the receiver is to put it: in words that it has agreed on with its owner ([`Place`]), or 0.
     ///
     /// # Errors
     /// As for [`Endpoint::send`], and where the head is longer than a packet.
-    pub fn send_headed(
+    pub fn send_steered(
         &mut self,
         now: Time,
         peer: u32,
         stream: u32,
+        steering: u64,
         head: Bytes,
         bytes: Bytes,
     ) -> Result<u32, SendError> {
@@ -305,7 +307,7 @@ impl Endpoint {
             return Err(SendError::Full);
         }
         if let Some(&slot) = known.streams.get(&stream) {
-            let number = self.flows[slot as usize].of.push(head, bytes, now, self.settings.checksum);
+            let number = self.flows[slot as usize].of.push(head, bytes, steering, now, self.settings.checksum);
             self.offer(slot, now);
             return Ok(number);
         }
@@ -316,7 +318,7 @@ impl Endpoint {
                 known.waiting.len() - 1
             }
         };
-        let number = known.waiting[at].push(head, bytes, now, self.settings.checksum);
+        let number = known.waiting[at].push(head, bytes, steering, now, self.settings.checksum);
         match known.phase {
             Phase::Open => self.open_waiting(peer, now),
             Phase::Greeted => {

@@ -4,7 +4,7 @@ use super::{CALIBRATION, Endpoint, Timer, transmit::Control};
 use crate::{
     header::{self, Data, Packet, Probed},
     peer::{Event, Why},
-    stream::{Incoming, Limits},
+    stream::{Incoming, Limits, Taken},
 };
 use anabranch_transport::Answer;
 use anabranch_units::Time;
@@ -25,9 +25,34 @@ pub struct Arrival<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Puts bytes of messages where they are to lie as they come, whatever their order (direct data placement, as RFC 5041 has it), for
+/// those that say where ([`Endpoint::send_steered`]): they are copied once, and not kept until they are whole.
+pub trait Place {
+    /// How many bytes of the beginning of such a message, of a packet at most, are told with it when it is whole, and the others put in their
+    /// place as they come. `None`: it is kept and told like any other.
+    fn head(&mut self, peer: u32, steering: u64, length: u64) -> Option<usize>;
+    /// Bytes of such a message, from so many on. Each comes once.
+    fn place(&mut self, peer: u32, steering: u64, from: u64, bytes: &[u8]);
+}
+
+/// There is no place for any.
+pub struct Nowhere;
+
+impl Place for Nowhere {
+    fn head(&mut self, _peer: u32, _steering: u64, _length: u64) -> Option<usize> {
+        None
+    }
+    fn place(&mut self, _peer: u32, _steering: u64, _from: u64, _bytes: &[u8]) {}
+}
+
 impl Endpoint {
     /// A datagram has arrived; `now` is when it is dealt with.
     pub fn handle(&mut self, now: Time, arrival: &Arrival<'_>) {
+        self.handle_placing(now, arrival, &mut Nowhere);
+    }
+
+    /// The same for an owner who has places for messages; who has given one asks no more for [`Endpoint::handle`].
+    pub fn handle_placing(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Place) {
         let Ok(packet) = Packet::decode(arrival.bytes) else {
             self.counters.refused += 1;
             return match header::foreign(arrival.bytes) {
@@ -55,7 +80,7 @@ impl Endpoint {
         match packet {
             Packet::Hello(_) => {}
             Packet::Welcome { greeting, .. } => self.on_welcome(now, peer, &greeting),
-            Packet::Data { data, payload, .. } => self.on_data(now, arrival, &data, payload),
+            Packet::Data { data, payload, .. } => self.on_data(now, arrival, &data, payload, places),
             Packet::Answer { stream, answer, stamp, held, .. } => {
                 let rtt = stamp.map(|stamp| now.saturating_sub(stamp).saturating_sub(held));
                 self.on_answer(now, peer, stream, &answer, rtt, arrival.label);
@@ -76,7 +101,14 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn on_data(&mut self, now: Time, arrival: &Arrival<'_>, data: &Data, payload: Option<&[u8]>) {
+    fn on_data(
+        &mut self,
+        now: Time,
+        arrival: &Arrival<'_>,
+        data: &Data,
+        payload: Option<&[u8]>,
+        places: &mut dyn Place,
+    ) {
         let peer = arrival.peer;
         let limits = Limits {
             mtu: self.settings.mtu(),
@@ -105,20 +137,22 @@ impl Endpoint {
                 incoming.receiver().on_header(transport, data.psn, data.tag)
             }
             Some(payload) => {
-                if !incoming.make_room(data, &limits, &mut known.held) {
+                let (steering, length) = (data.steering, data.length);
+                if !incoming.make_room(data, &limits, &mut known.held, || places.head(peer, steering, length)) {
                     self.counters.no_room += 1;
                     return;
                 }
-                incoming.on_data(transport, now, data, payload, arrival.ecn, limits.mtu)
+                let place = |from, bytes: &[u8]| places.place(peer, steering, from, bytes);
+                incoming.on_data(transport, now, data, payload, arrival.ecn, limits.mtu, place)
             }
         };
         let mut corrupt = false;
-        while let Some((message, bytes, whole)) = incoming.take(limits.mtu) {
+        while let Some((Taken { number, bytes, placed }, whole)) = incoming.take(limits.mtu) {
             corrupt |= !whole;
             if !whole {
                 break;
             }
-            self.events.push_back(Event::Received { peer, stream: data.stream, message, bytes });
+            self.events.push_back(Event::Received { peer, stream: data.stream, message: number, bytes, placed });
         }
         if let Some(due) = incoming.receiver().deadline()
             && due < incoming.timer_at

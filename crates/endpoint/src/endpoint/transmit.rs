@@ -134,6 +134,7 @@ impl Line<Outgoing> for WireLine<'_> {
                 length: message.len(),
                 index,
                 checksum: message.checksum,
+                steering: message.steering,
                 stamp: start,
                 ack_request: packet.ack_request,
             };

@@ -4,6 +4,7 @@
 //! Everything that NCCL asks for is queued here and done by [`Node::work`], which never waits.
 
 mod connect;
+mod placing;
 mod transfer;
 
 pub use connect::Connecting;
@@ -19,6 +20,7 @@ use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, PeerId, WireError};
+use placing::Places;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
@@ -343,7 +345,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Takes what has arrived, and leaves answers to the next call.
     fn hear(&mut self) -> Result<(), Failure> {
         self.broken.check()?;
-        self.driver.receive().map_err(|error| self.breaks(&error))?;
+        let Node { driver, theirs, receivers, requests, piece, .. } = self;
+        let heard = driver.receive_placing(&mut Places { theirs, receivers, requests, piece: *piece });
+        heard.map_err(|error| self.breaks(&error))?;
         self.events();
         Ok(())
     }
@@ -360,7 +364,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let now = self.driver.datapath().now();
         self.flush(now);
         for _ in 0..MOST_ROUNDS {
-            let worked = if std::mem::take(&mut sends_first) { self.driver.work_sending() } else { self.driver.work() };
+            let Node { driver, theirs, receivers, requests, piece, .. } = self;
+            let mut places = Places { theirs, receivers, requests, piece: *piece };
+            let worked = driver.work_placing(&mut places, std::mem::take(&mut sends_first));
             let next = worked.map_err(|error| self.breaks(&error))?;
             self.events();
             let now = self.driver.datapath().now();
@@ -448,12 +454,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 }
             }
             Event::Lost { peer, why } => self.lost(peer, why),
-            Event::Received { peer, stream, bytes, .. } => {
+            Event::Received { peer, stream, bytes, placed, .. } => {
                 self.peers.entry(peer).or_default();
                 let understood = match stream {
                     0 => Control::read(&bytes)
                         .is_some_and(|said| said.into_iter().all(|control| self.on_control(peer, control))),
-                    _ => self.on_piece(peer, &bytes),
+                    _ => self.on_piece(peer, &bytes, placed),
                 };
                 if !understood {
                     self.gives_up(peer);

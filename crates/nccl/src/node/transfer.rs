@@ -1,12 +1,12 @@
 //! Messages: granted by the receiver, cut into pieces by the sender, put together in the receiver's own buffers.
 
-use super::{Failure, Grant, Node, Ours, Sender};
+use super::{Failure, Grant, Node, Ours, Sender, placing::Steering};
 use crate::{
     abi::{Code, MOST_RECEIVES, MOST_REQUESTS},
     ids::Id,
-    message::{Control, Entry, PieceHeader},
+    message::{Control, Entry, PIECE_HEADER, PieceHeader},
 };
-use anabranch_endpoint::{Bytes, Delivered, SendError};
+use anabranch_endpoint::{Bytes, Delivered, Placed, SendError};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, PeerId};
 
@@ -79,7 +79,7 @@ impl Went {
 /// A buffer that is being filled.
 #[derive(Debug)]
 pub(super) struct Part<M> {
-    buffer: Buffer<M>,
+    pub(super) buffer: Buffer<M>,
     /// Bytes of its message, once a piece has come.
     size: Option<u64>,
     received: u64,
@@ -275,11 +275,16 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
                     offset: *sent,
                     size: *size,
                 };
-                (Bytes::copy_from_slice(&header.write()), memory.lend(header.offset, bytes as usize))
+                // What is a packet comes whole.
+                let is_packet = bytes + PIECE_HEADER as u64 <= self.mtu;
+                let steering = if is_packet { 0 } else { Steering::of(&header, most) };
+                (steering, Bytes::copy_from_slice(&header.write()), memory.lend(header.offset, bytes as usize))
             });
             let stream = sender.channel as u32 + 1;
             let pushed = match piece {
-                Some((head, piece)) => self.driver.endpoint().0.send_headed(now, sender.peer, stream, head, piece),
+                Some((steering, head, piece)) => {
+                    self.driver.endpoint().0.send_steered(now, sender.peer, stream, steering, head, piece)
+                }
                 None => Err(SendError::Full),
             };
             match pushed {
@@ -351,9 +356,13 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         true
     }
 
-    /// A piece of a message has come; false: it makes no sense.
-    pub(super) fn on_piece(&mut self, peer: PeerId, bytes: &[u8]) -> bool {
+    /// A piece of a message has come, of which some may lie in its place already; false: it makes no sense.
+    pub(super) fn on_piece(&mut self, peer: PeerId, bytes: &[u8], placed: Option<Placed>) -> bool {
         let Some((header, bytes)) = PieceHeader::read(bytes) else { return false };
+        if placed.is_some_and(|placed| placed.steering != Steering::of(&header, self.piece)) {
+            return false;
+        }
+        let arrived = bytes.len() as u64 + placed.map_or(0, |placed| placed.bytes);
         // What we have closed meanwhile is no mistake of theirs.
         let Some(id) = self.theirs.get(&(peer, header.connection)).copied() else { return true };
         let Some(receiver) = self.receivers.get_mut(id) else { return true };
@@ -362,7 +371,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         let Some(Request::Receive { parts, left, .. }) = self.requests.get_mut(request) else { return false };
         let Some(part) = parts.get_mut(header.index as usize) else { return false };
         let PieceHeader { offset, size, .. } = header;
-        let end = offset.checked_add(bytes.len() as u64);
+        let end = offset.checked_add(arrived);
         let begins = part.size.is_none() && offset == 0;
         let continues = part.size == Some(size) && offset == part.received && part.received < size;
         if size > part.buffer.size || end.is_none_or(|end| end > size) || !(begins || continues) {
@@ -370,7 +379,7 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
         }
         part.buffer.memory.write(offset, bytes);
         part.size = Some(size);
-        part.received += bytes.len() as u64;
+        part.received += arrived;
         if part.received == size {
             *left -= 1;
         }
