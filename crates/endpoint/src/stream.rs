@@ -303,28 +303,25 @@ impl Incoming {
         true
     }
 
-    /// Takes a packet that fits and for whose message there is room.
+    /// Takes a packet that fits and for whose message there is room; `arrival` has the payload of a full packet, as which all of a stream
+    /// count.
     pub(crate) fn on_data(
         &mut self,
         transport: &Transport,
         now: Time,
+        arrival: &DataArrival,
         data: &Data,
         payload: &[u8],
-        ecn: bool,
-        mtu: u64,
         place: impl FnOnce(u64, &[u8]),
     ) -> Option<anabranch_transport::Answer> {
         let before = self.receiver.received_bytes();
-        // Of a stream every packet counts as a full one.
-        let arrival =
-            DataArrival { psn: data.psn, payload: mtu as u32, tag: data.tag, ecn, ack_request: data.ack_request };
-        let (answer, _) = self.receiver.on_data(transport, now, &arrival);
+        let (answer, _) = self.receiver.on_data(transport, now, arrival);
         let is_new = self.receiver.received_bytes() > before;
         if is_new
             && let Some(ahead) = data.message.checked_sub(self.next)
             && let Some(Some(assembly)) = self.messages.get_mut(ahead as usize)
         {
-            let from = (u64::from(data.index) * mtu) as usize;
+            let from = data.index as usize * arrival.payload as usize;
             let (to, bytes) = (from + payload.len(), &mut assembly.bytes);
             if let Some(head) = assembly.head {
                 let (kept, rest) = payload.split_at(head.saturating_sub(from).min(payload.len()));

@@ -6,7 +6,7 @@ use crate::{
     peer::{Event, Why},
     stream::{Incoming, Limits, Taken},
 };
-use anabranch_transport::Answer;
+use anabranch_transport::{Answer, uet::DataArrival};
 use anabranch_units::Time;
 use std::cmp::Reverse;
 
@@ -143,7 +143,9 @@ impl Endpoint {
                     return;
                 }
                 let place = |from, bytes: &[u8]| places.place(peer, steering, from, bytes);
-                incoming.on_data(transport, now, data, payload, arrival.ecn, limits.mtu, place)
+                let Data { psn, tag, ack_request, .. } = *data;
+                let arrived = DataArrival { psn, payload: limits.mtu as u32, tag, ecn: arrival.ecn, ack_request };
+                incoming.on_data(transport, now, &arrived, data, payload, place)
             }
         };
         let mut corrupt = false;
