@@ -15,6 +15,7 @@ f.version = ProtoField.uint8("anabranch.version", "Version")
 f.kind = ProtoField.uint8("anabranch.kind", "Kind", base.DEC, kinds)
 f.flags = ProtoField.uint8("anabranch.flags", "Flags", base.HEX)
 f.ack_request = ProtoField.bool("anabranch.ack_request", "Answer at once", 8, nil, 1)
+f.steered = ProtoField.bool("anabranch.steered", "Says where the message is to lie", 8, nil, 2)
 f.ecn = ProtoField.bool("anabranch.ecn", "Marked", 8, nil, 1)
 f.cnp = ProtoField.bool("anabranch.cnp", "Congestion notification", 8, nil, 2)
 f.nack = ProtoField.bool("anabranch.nack", "Came without payload or out of order", 8, nil, 4)
@@ -33,6 +34,7 @@ f.psn = ProtoField.uint64("anabranch.psn", "PSN")
 f.tag = ProtoField.uint32("anabranch.tag", "Path tag", base.HEX)
 f.message = ProtoField.uint32("anabranch.message", "Message")
 f.checksum = ProtoField.uint32("anabranch.checksum", "CRC-32 of the message (0: none)", base.HEX)
+f.steering = ProtoField.uint64("anabranch.steering", "Where the message is to lie", base.HEX)
 f.length = ProtoField.uint64("anabranch.length", "Bytes of the message")
 f.stamp = ProtoField.uint64("anabranch.stamp", "Sent at (ps of its sender's clock)")
 f.payload = ProtoField.bytes("anabranch.payload", "Payload")
@@ -53,7 +55,7 @@ local layouts = {
   greeting,
   greeting,
   { { "stream", 8, 4 }, { "payload_size", 12, 2 }, { "index", 14, 4 }, { "psn", 18, 6 }, { "tag", 24, 4 }, { "message", 28, 4 },
-    { "checksum", 32, 4 }, { "length", 36, 8 }, { "stamp", 44, 8 } },
+    { "length", 36, 8 }, { "stamp", 44, 8 } },
   { { "stream", 8, 4 }, { "tag", 12, 4 }, { "psn", 16, 8 }, { "cumulative", 24, 8 }, { "bitmap", 32, 8 }, { "offset", 40, 4 },
     { "held", 44, 4 }, { "stamp", 48, 8 } },
   { { "stream", 8, 4 }, { "tag", 12, 4 }, { "stamp", 16, 8 } },
@@ -81,6 +83,7 @@ function p.dissector(tvb, pinfo, tree)
   local flags = t:add(f.flags, tvb(2, 1))
   if kind == 3 then
     flags:add(f.ack_request, tvb(2, 1))
+    flags:add(f.steered, tvb(2, 1))
   elseif kind == 4 then
     flags:add(f.ecn, tvb(2, 1))
     flags:add(f.cnp, tvb(2, 1))
@@ -89,6 +92,11 @@ function p.dissector(tvb, pinfo, tree)
   t:add(f.connection, tvb(4, 4))
   for _, field in ipairs(layouts[kind]) do
     t:add(f[field[1]], tvb(field[2], field[3]))
+  end
+  if kind == 3 and math.floor(tvb(2, 1):uint() / 2) % 2 == 1 then
+    t:add(f.steering, tvb(52, 4), UInt64(tvb(52, 4):uint(), tvb(32, 4):uint()))
+  elseif kind == 3 then
+    t:add(f.checksum, tvb(32, 4))
   end
   local info = kinds[kind]
   if kind == 3 then

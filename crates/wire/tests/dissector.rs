@@ -58,6 +58,7 @@ fn wireshark_reads_every_kind() {
         length: 100_000,
         index: 70_000,
         checksum: 0xfeed,
+        steering: 0,
         stamp: Time::from_us(9),
         ack_request: true,
     };
@@ -72,6 +73,7 @@ fn wireshark_reads_every_kind() {
         written(|out| header::welcome(out, 0x22, &greeting)),
         full.clone(),
         full[..header::DATA_HEADER].to_vec(),
+        written(|out| header::data(out, 0x22, &Data { checksum: 0, steering: 0x0102_0304_0506_0708, ..data })),
         written(|out| header::answer(out, 0x22, 5, &answer, Some(Time::from_us(9)), Time::from_ns(55))),
         written(|out| header::probe(out, 0x22, &probe, 500)),
         written(|out| header::echo(out, 0x22, &probe)),
@@ -103,6 +105,8 @@ fn wireshark_reads_every_kind() {
         "size",
         "ecn",
         "nack",
+        "checksum",
+        "steering",
     ];
     let fields = fields.iter().flat_map(|field| ["-e".to_string(), format!("anabranch.{field}")]);
     let output = Command::new("tshark")
@@ -119,18 +123,20 @@ fn wireshark_reads_every_kind() {
     assert!(output.status.success() && !errors.contains("Lua"), "{errors}");
     let lines: Vec<&str> = said.lines().collect();
     let greeted =
-        |kind: u8, to: &str| format!("{kind},{to},1400,70000,0x0123456789abcdef,8,,,,,,,,3000000,,,,,,,Anabranch");
-    let of_data = "3,0x00000022,,,,,5,100,70000,1099511627783,0x0000abcd,3,100000,9000000,,,,,,,Anabranch";
+        |kind: u8, to: &str| format!("{kind},{to},1400,70000,0x0123456789abcdef,8,,,,,,,,3000000,,,,,,,,,Anabranch");
+    let of_data =
+        |more| format!("3,0x00000022,,,,,5,100,70000,1099511627783,0x0000abcd,3,100000,9000000,,,,,,,{more},Anabranch");
     let wanted = [
         greeted(1, "0x00000000"),
         greeted(2, "0x00000022"),
-        of_data.into(),
-        of_data.into(),
-        "4,0x00000022,,55,,,5,,,8,0x00000002,,,9000000,6,0x0000000000000005,1,,1,1,Anabranch".into(),
-        "5,0x00000022,,,,,5,,,,0x00000009,,,4000000,,,,,,,Anabranch".into(),
-        "6,0x00000022,,80,,,5,,,,0x00000009,,,4000000,,,,500,,,Anabranch".into(),
-        "7,0x00000022,,,,,,,,,,,,,,,,,,,Anabranch".into(),
-        ",,,,,,,,,,,,,,,,,,,,UDP".to_string(),
+        of_data("0x0000feed,"),
+        of_data("0x0000feed,"),
+        of_data(",0x0102030405060708"),
+        "4,0x00000022,,55,,,5,,,8,0x00000002,,,9000000,6,0x0000000000000005,1,,1,1,,,Anabranch".into(),
+        "5,0x00000022,,,,,5,,,,0x00000009,,,4000000,,,,,,,,,Anabranch".into(),
+        "6,0x00000022,,80,,,5,,,,0x00000009,,,4000000,,,,500,,,,,Anabranch".into(),
+        "7,0x00000022,,,,,,,,,,,,,,,,,,,,,Anabranch".into(),
+        ",,,,,,,,,,,,,,,,,,,,,,UDP".to_string(),
     ];
     assert_eq!(lines, wanted);
 }
