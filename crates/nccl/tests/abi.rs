@@ -18,6 +18,11 @@ fn plugin() -> PathBuf {
 
 /// The C program, built anew.
 fn program(name: &str) -> PathBuf {
+    program_with(name, &[])
+}
+
+/// The same with further flags.
+fn program_with(name: &str, flags: &[&str]) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/every_entry.c");
     let cc = std::env::var("CC").unwrap_or_else(|_| "cc".into());
@@ -25,6 +30,7 @@ fn program(name: &str) -> PathBuf {
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-o"])
         .arg(&program)
         .arg(&source)
+        .args(flags)
         .arg("-ldl")
         .status()
         .expect("a C compiler");
@@ -153,6 +159,38 @@ fn no_wrong_byte_and_no_leak() {
             .output()
             .expect("valgrind");
         assert!(output.status.success(), "version {version}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// The same by the address sanitiser, which stands between every load and store: all versions. Rust's libraries must have its run time.
+#[test]
+#[ignore = "builds the library anew with the address sanitiser: a minute or more"]
+fn the_address_sanitiser_finds_nothing() {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sanitised");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--profile", "fast", "--package", env!("CARGO_PKG_NAME"), "--target", TARGET, "--target-dir"])
+        .arg(&folder)
+        // A stable compiler takes the flag too, if it is told to.
+        .envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let library = folder.join(TARGET).join("fast/libnccl_net_anabranch.so");
+    let load = |program: &Path, version: u32| {
+        let variables = [("ANABRANCH_IFNAME", "=lo"), ("ANABRANCH_PATHS", "4"), ("ANABRANCH_TEST_SLOW", "1")];
+        let output =
+            Command::new(program).arg(&library).args([version.to_string(), "2".into()]).envs(variables).output();
+        let output = output.unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (loads, said) = load(&program("not_sanitised"), 12);
+    assert!(!loads && said.contains("__asan"), "the library has no sanitiser: {said}");
+    let program = program_with("sanitised_program", &["-fsanitize=address"]);
+    for version in 8..=12 {
+        let (passes, said) = load(&program, version);
+        assert!(passes && !said.contains("ERROR"), "version {version}: {said}");
     }
 }
 
