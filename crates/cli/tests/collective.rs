@@ -40,11 +40,24 @@ fn a_ring_is_correct_and_has_its_rows() {
 }
 
 #[test]
+fn ranks_have_variables_of_their_own() {
+    let pairs = ["collective", "pairs", "--bytes", "4KB", "--rounds", "1", "--ranks", "2", "--each"];
+    said(&[&pairs[..], &["ANABRANCH_SCHEME=reps;hopper"]].concat(), 0, &["all correct"]);
+    // Packets of two sizes: both say so.
+    said(
+        &[&pairs[..], &["ANABRANCH_MTU=1000B;1400B"]].concat(),
+        2,
+        &["ncclInvalidUsage", "give both the same ANABRANCH_MTU"],
+    );
+}
+
+#[test]
 fn what_cannot_be_is_one_message() {
     said(&["collective", "rign"], 2, &["did you mean `ring`?"]);
     said(&["collective", "ring", "--bytes", "3B"], 2, &["--bytes", "4 B"]);
     said(&["collective", "ring", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
     said(&["collective", "ring", "--kill", "4@1s"], 2, &["--kill", "no rank 4"]);
+    said(&["collective", "ring", "--each", "ANABRANCH_IFNAME"], 2, &["--each", "=eth0;=eth1"]);
     said(&["collective", "ring", "--testbed", "hoper-testbed-small"], 2, &["hopper-testbed-small"]);
     said(&["collective", "ring", "--at", "nowhere"], 2, &["nowhere", "testbed up"]);
     said(&["nccl", "install", "/tmp", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);

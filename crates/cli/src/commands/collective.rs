@@ -75,9 +75,19 @@ pub(crate) struct Collective {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "NAME", conflicts_with = "testbed")]
     at: Option<String>,
+    /// Gives ranks a variable of their own, values in turn: ANABRANCH_IFNAME==eth0;=eth1
+    #[arg(long, value_name = "VARIABLE=VALUES", value_parser = each)]
+    each: Vec<Each>,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// A variable with values that ranks have in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Each {
+    name: String,
+    values: Vec<String>,
 }
 
 /// What a port of a leaf towards a spine has carried while a job ran.
@@ -109,6 +119,13 @@ fn mishap(text: &str) -> Result<(usize, Time), String> {
     let expected = || "expected a rank and a time, for example 2@500ms".to_string();
     let (rank, time) = text.split_once('@').ok_or_else(expected)?;
     Ok((rank.parse().map_err(|_| expected())?, time.parse().map_err(|_| expected())?))
+}
+
+fn each(text: &str) -> Result<Each, String> {
+    let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+        "expected a variable and its values with semicolons, for example ANABRANCH_IFNAME==eth0;=eth1".to_string()
+    })?;
+    Ok(Each { name: name.into(), values: values.split(';').map(String::from).collect() })
 }
 
 /// `anabranch collective`.
@@ -153,6 +170,12 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
     #[cfg(target_os = "linux")]
     if let Some(ground) = &ground {
         (settings.places, settings.variables) = (ground.places(ranks)?, ground.variables());
+    }
+    settings.places.resize(ranks, Vec::new());
+    for Each { name, values } in &arguments.each {
+        for (rank, place) in settings.places.iter_mut().enumerate() {
+            place.extend(["env".into(), format!("{name}={}", values[rank % values.len()]).into()]);
+        }
     }
     note(&format!("{} processes with {}", ranks, settings.plugin.display()));
     let outcome = run::run(&settings, &INTERRUPTED, &mut |_| ()).map_err(|error| match error {
