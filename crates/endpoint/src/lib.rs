@@ -27,6 +27,6 @@ pub use bytes::Bytes;
 pub use endpoint::{Arrival, Counters, Endpoint, Nowhere, Place, Transmit};
 pub use flow::Flow;
 pub use nic::{Departure, Line, Nic, Transports};
-pub use peer::{Delivered, Event, Placed, SendError, Why};
+pub use peer::{Delivered, Event, Placed, SendError, SendOptions, Why};
 pub use settings::Settings;
 pub use watched::PathCounts;

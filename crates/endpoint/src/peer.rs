@@ -2,6 +2,7 @@
 
 use crate::{stream::Incoming, stream::Outgoing};
 use anabranch_units::Time;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// Round trips without which nothing is said of a window.
@@ -62,6 +63,8 @@ pub(crate) struct Peer {
     pub(crate) heard_at: Time,
     /// When its pending timer strikes.
     pub(crate) timer_at: Time,
+    /// The traffic class of what is said to it besides messages that have one of their own.
+    pub(crate) class: u8,
 }
 
 impl Peer {
@@ -91,6 +94,7 @@ impl Peer {
             quiet_since: None,
             heard_at: now,
             timer_at: Time::MAX,
+            class: 0,
         }
     }
 
@@ -236,6 +240,17 @@ pub enum Why {
         /// Of ours.
         ours: u16,
     },
+}
+
+/// What a message is besides its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SendOptions {
+    /// The traffic class of its packets, of which the upper six bits count (DSCP).
+    pub class: u8,
+    /// Where the receiver is to put it, in words on which its owner and the message's agree ([`crate::Place`]); 0: it does not say.
+    pub steering: u64,
+    /// How it begins: bytes, of a packet at most, that do not lie where the others do.
+    pub head: Bytes,
 }
 
 /// Why a message cannot be sent.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::{
     header::Data,
-    peer::{Delivered, Placed},
+    peer::{Delivered, Placed, SendOptions},
     watched::Watched,
 };
 
@@ -23,6 +23,7 @@ pub(crate) struct Message {
     pub(crate) bytes: Bytes,
     pub(crate) checksum: u32,
     pub(crate) steering: u64,
+    pub(crate) class: u8,
     pub(crate) delivered: Delivered,
 }
 
@@ -87,7 +88,8 @@ impl Outgoing {
     }
 
     /// Appends a message, at `now`; returns its number. One with a checksum is not steered.
-    pub(crate) fn push(&mut self, head: Bytes, bytes: Bytes, steering: u64, now: Time, checksum: bool) -> u32 {
+    pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time, checksum: bool) -> u32 {
+        let SendOptions { class, steering, head } = options;
         let length = (head.len() + bytes.len()) as u64;
         let packets = length.div_ceil(self.mtu).max(1);
         let (number, first) = (self.next_message, self.packets);
@@ -96,7 +98,7 @@ impl Outgoing {
         self.packets += packets;
         self.next_message += 1;
         let delivered = Delivered { queued: now, ..Delivered::default() };
-        self.messages.push_back(Message { number, first, packets, head, bytes, checksum, steering, delivered });
+        self.messages.push_back(Message { number, first, packets, head, bytes, checksum, steering, class, delivered });
         number
     }
 

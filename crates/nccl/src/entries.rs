@@ -67,9 +67,19 @@ fn named(pointer: Pointer, kind: Kind) -> Result<(u8, Id), Failure> {
     Id::of_pointer(pointer, kind).ok_or_else(|| Failure::internal("NCCL names something that is none of ours"))
 }
 
-fn in_context(process: &Process, context: Pointer) -> Result<(), Failure> {
+/// The traffic class of a context.
+fn in_context(process: &Process, context: Pointer) -> Result<u8, Failure> {
     let (_, id) = named(context, Kind::Context)?;
-    if process.has_context(id) { Ok(()) } else { Err(Failure::internal("NCCL names a context that has ended")) }
+    process.context(id).ok_or_else(|| Failure::internal("NCCL names a context that has ended"))
+}
+
+/// What NCCL says of the class of its traffic: a byte, or less than zero where it does not care; 0 then.
+///
+/// # Safety
+/// `config` is null or one of NCCL's.
+unsafe fn class(config: *const Config) -> u8 {
+    // SAFETY: the caller's.
+    unsafe { config.as_ref() }.and_then(|config| u8::try_from(config.traffic_class).ok()).unwrap_or(0)
 }
 
 // ---- init, devices, properties, finalize ----
@@ -100,8 +110,7 @@ unsafe extern "C" fn init_v11(
         }
         let process = process::init()?;
         // SAFETY: NCCL's, or null.
-        unsafe { classify(&process, config) };
-        let id = process.add_context()?;
+        let id = process.add_context(unsafe { class(config) })?;
         // SAFETY: NCCL's to be written to.
         unsafe { put(context, "the context", id.pointer(Kind::Context, 0)) }
     })
@@ -229,16 +238,16 @@ fn own_address(driver: &mut Driver<Path>) -> Result<SocketAddr, Failure> {
 /// `handle` points to 128 bytes, `out` to a pointer, both NCCL's to be written to; or they are null.
 unsafe fn begin_listen(
     process: &std::sync::Arc<Process>,
-    device: c_int,
+    (device, class): (c_int, u8),
     handle: *mut u8,
     out: Out,
 ) -> Result<(), Failure> {
     if handle.is_null() || out.is_null() {
         return Err(null("the handle or the communicator"));
     }
-    let mut opened = process.open(device)?;
+    let mut opened = process.open(device, class)?;
     let node = opened.node()?;
-    let (id, key) = node.listen()?;
+    let (id, key) = node.listen(class)?;
     let driver = node.driver();
     let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
     let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
@@ -257,15 +266,15 @@ unsafe fn begin_listen(
 
 unsafe extern "C" fn listen(device: c_int, handle: *mut u8, out: Out) -> c_int {
     // SAFETY: as it was called.
-    enter("listen", || unsafe { begin_listen(&process::get()?, device, handle, out) })
+    enter("listen", || unsafe { begin_listen(&process::get()?, (device, 0), handle, out) })
 }
 
 unsafe extern "C" fn listen_v11(context: Pointer, device: c_int, handle: *mut u8, out: Out) -> c_int {
     enter("listen", || {
         let process = process::get()?;
-        in_context(&process, context)?;
+        let class = in_context(&process, context)?;
         // SAFETY: as it was called.
-        unsafe { begin_listen(&process, device, handle, out) }
+        unsafe { begin_listen(&process, (device, class), handle, out) }
     })
 }
 
@@ -273,7 +282,7 @@ unsafe extern "C" fn listen_v11(context: Pointer, device: c_int, handle: *mut u8
 /// As for [`begin_listen`].
 unsafe fn go_on_connecting(
     process: &std::sync::Arc<Process>,
-    device: c_int,
+    (device, class): (c_int, u8),
     handle: *mut u8,
     out: Out,
     device_handle: Out,
@@ -288,7 +297,7 @@ unsafe fn go_on_connecting(
     scratch.copy_from_slice(&bytes[SCRATCH..]);
     let attempt = Id::of_number(u64::from_ne_bytes(scratch), Kind::Attempt);
     let attempt = attempt.filter(|(of, _)| c_int::from(*of) == device).map(|(_, id)| id);
-    let mut opened = process.open(device)?;
+    let mut opened = process.open(device, class)?;
     let node = opened.node()?;
     let ours = node.driver().datapath().carrier();
     if read.carrier != ours {
@@ -302,7 +311,7 @@ unsafe fn go_on_connecting(
         let message = format!("{} cannot be reached from {}", read.at, process.rail(device)?.device.ip);
         return Err(Failure::new(Code::Usage, message));
     }
-    let (scratch, sender) = match node.connect(&read, attempt) {
+    let (scratch, sender) = match node.connect(&read, attempt, class) {
         Ok(Connecting::Wait(id)) => (id.number(Kind::Attempt, device as u8), ptr::null_mut()),
         Ok(Connecting::Done(id)) => {
             process.begins()?;
@@ -327,7 +336,7 @@ unsafe fn go_on_connecting(
 
 unsafe extern "C" fn connect(device: c_int, handle: *mut u8, out: Out, device_handle: Out) -> c_int {
     // SAFETY: as it was called.
-    enter("connect", || unsafe { go_on_connecting(&process::get()?, device, handle, out, device_handle) })
+    enter("connect", || unsafe { go_on_connecting(&process::get()?, (device, 0), handle, out, device_handle) })
 }
 
 unsafe extern "C" fn connect_v10(
@@ -340,20 +349,8 @@ unsafe extern "C" fn connect_v10(
     enter("connect", || {
         let process = process::get()?;
         // SAFETY: as it was called.
-        unsafe {
-            classify(&process, config);
-            go_on_connecting(&process, device, handle, out, device_handle)
-        }
+        unsafe { go_on_connecting(&process, (device, class(config)), handle, out, device_handle) }
     })
-}
-
-/// # Safety
-/// `config` is null or one of NCCL's.
-unsafe fn classify(process: &Process, config: *const Config) {
-    // SAFETY: the caller's.
-    if let Some(config) = unsafe { config.as_ref() } {
-        process.classify(config.traffic_class);
-    }
 }
 
 unsafe extern "C" fn connect_v11(
@@ -365,9 +362,9 @@ unsafe extern "C" fn connect_v11(
 ) -> c_int {
     enter("connect", || {
         let process = process::get()?;
-        in_context(&process, context)?;
+        let class = in_context(&process, context)?;
         // SAFETY: as it was called.
-        unsafe { go_on_connecting(&process, device, handle, out, device_handle) }
+        unsafe { go_on_connecting(&process, (device, class), handle, out, device_handle) }
     })
 }
 

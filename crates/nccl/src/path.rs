@@ -43,9 +43,11 @@ impl Path {
         }
     }
 
-    /// Gives what is sent a traffic class: over UDP all of it, over queue pairs those that are connected from now on.
+    /// Queue pairs that are connected from now on have this traffic class; a datagram has that of its connection.
     pub(crate) fn set_traffic_class(&mut self, class: u8) {
-        either!(self, path => path.set_traffic_class(class));
+        if let Path::Verbs(path) = self {
+            path.set_traffic_class(class);
+        }
     }
 }
 

@@ -30,10 +30,7 @@ use std::{
     net::SocketAddr,
     os::unix::ffi::OsStrExt,
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -65,14 +62,13 @@ pub(crate) struct Process {
     configuration: Configuration,
     pub(crate) rails: Vec<Rail>,
     helper: Helper,
-    contexts: Mutex<Slots<()>>,
+    /// With the traffic class of each.
+    contexts: Mutex<Slots<u8>>,
     /// What steers, which may change while traffic runs.
     scheme: Mutex<HostParameters>,
     page: Mutex<Option<Written>>,
     /// Where it lies.
     page_at: Option<PathBuf>,
-    /// The traffic class that NCCL wants, since version 10; zero: none.
-    class: AtomicU8,
 }
 
 /// The statistics page, and when it is to be written next.
@@ -175,7 +171,7 @@ impl Process {
         let page = Mutex::new(page.map(|page| Written { page, next: Instant::now() }));
         let (helper, contexts) = (Helper::default(), Mutex::default());
         let scheme = Mutex::new(configuration.scheme.clone());
-        Ok(Process { configuration, rails, helper, contexts, scheme, page, page_at, class: AtomicU8::new(0) })
+        Ok(Process { configuration, rails, helper, contexts, scheme, page, page_at })
     }
 
     fn describe(&self) -> String {
@@ -203,14 +199,6 @@ impl Process {
         )
     }
 
-    /// NCCL says of which class its traffic is: a byte, or less than zero where it does not care. Over UDP all connections of a device
-    /// have the one that was said last, over verbs those that begin from then on.
-    pub(crate) fn classify(&self, class: i32) {
-        if let Ok(class) = u8::try_from(class) {
-            self.class.store(class, Ordering::Relaxed);
-        }
-    }
-
     /// A device by its number.
     ///
     /// # Errors
@@ -220,18 +208,18 @@ impl Process {
         rail.ok_or_else(|| Failure::internal(format!("there is no device {device}, but {}", self.rails.len())))
     }
 
-    /// A node by the number of its device, opened if it is not.
+    /// A node by the number of its device, opened if it is not; for a connection of this traffic class.
     ///
     /// # Errors
     /// Where sockets or an RDMA device cannot be opened.
-    pub(crate) fn open(&self, device: i32) -> Result<Opened<'_>, Failure> {
+    pub(crate) fn open(&self, device: i32, class: u8) -> Result<Opened<'_>, Failure> {
         let rail = self.rail(device)?;
         let mut node = rail.lock()?;
         if node.is_none() {
             *node = Some(self.make_node(&rail.device)?);
         }
         if let Some(node) = node.as_mut() {
-            node.driver().datapath().set_traffic_class(self.class.load(Ordering::Relaxed));
+            node.driver().datapath().set_traffic_class(class);
         }
         Ok(Opened(node))
     }
@@ -303,18 +291,18 @@ impl Process {
         self.helper.end();
     }
 
-    /// A further communicator of NCCL's, since version 11.
+    /// A further communicator of NCCL's, since version 11, and the class of its traffic.
     ///
     /// # Errors
     /// Where there are too many.
-    pub(crate) fn add_context(&self) -> Result<Id, Failure> {
+    pub(crate) fn add_context(&self, class: u8) -> Result<Id, Failure> {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        contexts.insert(()).ok_or_else(|| Failure::internal("too many contexts"))
+        contexts.insert(class).ok_or_else(|| Failure::internal("too many contexts"))
     }
 
-    /// Whether there is such a one.
-    pub(crate) fn has_context(&self, id: Id) -> bool {
-        self.contexts.lock().unwrap_or_else(PoisonError::into_inner).get(id).is_some()
+    /// The class of its traffic; `None`: there is no such one.
+    pub(crate) fn context(&self, id: Id) -> Option<u8> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
     }
 
     /// It ends; with the last one everything does.

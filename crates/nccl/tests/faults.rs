@@ -74,13 +74,13 @@ fn handles_that_lead_nowhere() {
     let mut pair = Pair::usual(4);
     let (listener, mut handle) = pair.listen(1);
     handle.payload = 2000;
-    let failure = pair.nodes[0].connect(&handle, None).unwrap_err();
+    let failure = pair.nodes[0].connect(&handle, None, 0).unwrap_err();
     assert_eq!(failure.code, Code::Usage);
     assert!(failure.message.contains("2000 B") && failure.message.contains("ANABRANCH_MTU"), "{failure}");
     handle.payload = 1000;
     pair.nodes[1].close_listener(listener).unwrap();
     let mut attempt = None;
-    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt) {
+    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt, 0) {
         Ok(Connecting::Wait(id)) => {
             attempt = Some(id);
             None
@@ -101,7 +101,7 @@ fn packets_of_another_size_are_told() {
     // As if the handle had been right.
     handle.payload = 1000;
     let mut attempt = None;
-    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt) {
+    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt, 0) {
         Ok(Connecting::Wait(id)) => {
             attempt = Some(id);
             None
@@ -132,7 +132,7 @@ fn closing_early_fails_the_other_end() {
     // A sender that closes before anybody has accepted it.
     let (listener, handle) = pair.listen(0);
     let mut attempt = None;
-    let sender = pair.until("a sender", |pair| match pair.nodes[1].connect(&handle, attempt).unwrap() {
+    let sender = pair.until("a sender", |pair| match pair.nodes[1].connect(&handle, attempt, 0).unwrap() {
         Connecting::Wait(id) => {
             attempt = Some(id);
             None

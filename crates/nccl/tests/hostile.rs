@@ -3,7 +3,7 @@
 
 mod common;
 
-use anabranch_endpoint::{Bytes, Endpoint};
+use anabranch_endpoint::{Bytes, Endpoint, SendOptions};
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::{
@@ -89,7 +89,7 @@ fn connect(
     let (mut attempt, mut sender, mut receiver) = (None, None, None);
     for _ in 0..10_000 {
         if sender.is_none() {
-            match nodes[1].connect(handle, attempt).unwrap() {
+            match nodes[1].connect(handle, attempt, 0).unwrap() {
                 Connecting::Wait(id) => attempt = Some(id),
                 Connecting::Done(id) => sender = Some(id),
             }
@@ -115,9 +115,9 @@ fn attack(seed: u64) -> [usize; 3] {
     let handle = |at, key| Handle { carrier: Carrier::Udp, at, labels: 2, payload: 1000, key };
 
     // A listener for the honest rank and one for the other, and an attempt of ours to connect to that.
-    let (honest, key) = nodes[0].listen().unwrap();
-    let (listener, known) = nodes[0].listen().unwrap();
-    let mut attempt = match nodes[0].connect(&handle(address(2), 5), None).unwrap() {
+    let (honest, key) = nodes[0].listen(0).unwrap();
+    let (listener, known) = nodes[0].listen(0).unwrap();
+    let mut attempt = match nodes[0].connect(&handle(address(2), 5), None, 0).unwrap() {
         Connecting::Wait(id) => Some(id),
         Connecting::Done(_) => panic!("nobody has answered"),
     };
@@ -133,11 +133,11 @@ fn attack(seed: u64) -> [usize; 3] {
             endpoint.connect(now, peer);
             // Where it is to lie: a connection and a receive that there may be, and its first piece or another.
             let steering = draws.below(3) << 40 | draws.below(4) << 32 | draws.below(2) << 29 | draws.below(3);
-            let _ = endpoint.send_steered(now, peer, stream, steering, Bytes::new(), said);
+            let _ = endpoint.send_with(now, peer, stream, SendOptions { steering, ..SendOptions::default() }, said);
         }
         step(&network, &mut nodes, &mut hostile);
         if let Some(id) = attempt {
-            match nodes[0].connect(&handle(address(2), 5), Some(id)) {
+            match nodes[0].connect(&handle(address(2), 5), Some(id), 0) {
                 Ok(Connecting::Wait(_)) => {}
                 Ok(Connecting::Done(sender)) => (attempt, _) = (None, senders.push(sender)),
                 Err(_) => attempt = None,

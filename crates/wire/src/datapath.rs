@@ -46,6 +46,8 @@ pub struct Outbound<'a> {
     pub label: Label,
     /// Whether switches may mark it.
     pub ecn: bool,
+    /// Its traffic class, of which the upper six bits count (DSCP): the lower two are marks. Where the datapath can, and on Linux.
+    pub class: u8,
     /// How it begins: its header.
     pub head: &'a [u8],
     /// What follows, wherever that lies.

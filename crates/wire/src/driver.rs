@@ -168,8 +168,8 @@ impl<D: Datapath> Driver<D> {
                 // What leaves at once has no order but that of each label, and those of a label need one system call. Somebody
                 // waits for data; answers can wait for so long.
                 let key = |at: &u8| {
-                    let Transmit { peer, label, ecn, payload } = &self.batch[usize::from(*at)].0;
-                    (payload.is_empty(), *peer, *label, *ecn, *at)
+                    let Transmit { peer, label, ecn, class, payload } = &self.batch[usize::from(*at)].0;
+                    (payload.is_empty(), *peer, *label, *ecn, *class, *at)
                 };
                 self.order[..self.made].sort_unstable_by_key(key);
             }
@@ -177,11 +177,11 @@ impl<D: Datapath> Driver<D> {
         if self.sent == self.made {
             return Ok(0);
         }
-        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, head: &[], payload: &[] }; MOST_AT_ONCE];
+        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, class: 0, head: &[], payload: &[] }; MOST_AT_ONCE];
         let waiting = &self.order[self.sent..self.made];
         for (place, at) in batch.iter_mut().zip(waiting) {
-            let (Transmit { peer, label, ecn, payload }, head) = &self.batch[usize::from(*at)];
-            *place = Outbound { peer: *peer, label: *label, ecn: *ecn, head, payload };
+            let (Transmit { peer, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];
+            *place = Outbound { peer: *peer, label: *label, ecn: *ecn, class: *class, head, payload };
         }
         let sent = self.datapath.send(&batch[..waiting.len()])?;
         // What has gone holds no message.

@@ -38,7 +38,7 @@ fn within<T>(most: Duration, what: &str, body: impl FnOnce() -> T) -> T {
 }
 
 fn datagram(peer: PeerId, label: u32, payload: &[u8]) -> Outbound<'_> {
-    Outbound { peer, label, ecn: false, head: b"head", payload }
+    Outbound { peer, label, ecn: false, class: 0, head: b"head", payload }
 }
 
 /// What arrives within a while.

@@ -10,7 +10,7 @@ pub use transmit::Transmit;
 use crate::{
     Balancer, Flow, Nic, header,
     pacer::Pacer,
-    peer::{Event, Peer, Phase, SendError, Why},
+    peer::{Event, Peer, Phase, SendError, SendOptions, Why},
     settings::Settings,
     stream::{Incoming, Outgoing},
     watched::PathCounts,
@@ -274,23 +274,23 @@ impl Endpoint {
     /// # Errors
     /// Where there is no such peer, the message is too large for it, or too much waits already.
     pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u32, SendError> {
-        self.send_steered(now, peer, stream, 0, Bytes::new(), bytes)
+        let class = self.peer(peer).map_or(0, |known| known.class);
+        self.send_with(now, peer, stream, SendOptions { class, ..SendOptions::default() }, bytes)
     }
 
-    /// The same for a message that begins with a few bytes, of a packet at most, that do not lie where the others do, and that says where
-    /// the receiver is to put it: in words that it has agreed on with its owner ([`Place`]), or 0.
+    /// The same for a message that is more than its bytes.
     ///
     /// # Errors
     /// As for [`Endpoint::send`], and where the head is longer than a packet.
-    pub fn send_steered(
+    pub fn send_with(
         &mut self,
         now: Time,
         peer: u32,
         stream: u32,
-        steering: u64,
-        head: Bytes,
+        options: SendOptions,
         bytes: Bytes,
     ) -> Result<u32, SendError> {
+        let head = &options.head;
         let length = (head.len() + bytes.len()) as u64;
         let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut).ok_or(SendError::NoPeer)?;
         if stream == CALIBRATION {
@@ -307,7 +307,7 @@ impl Endpoint {
             return Err(SendError::Full);
         }
         if let Some(&slot) = known.streams.get(&stream) {
-            let number = self.flows[slot as usize].of.push(head, bytes, steering, now, self.settings.checksum);
+            let number = self.flows[slot as usize].of.push(options, bytes, now, self.settings.checksum);
             self.offer(slot, now);
             return Ok(number);
         }
@@ -318,7 +318,7 @@ impl Endpoint {
                 known.waiting.len() - 1
             }
         };
-        let number = known.waiting[at].push(head, bytes, steering, now, self.settings.checksum);
+        let number = known.waiting[at].push(options, bytes, now, self.settings.checksum);
         match known.phase {
             Phase::Open => self.open_waiting(peer, now),
             Phase::Greeted => {
@@ -338,6 +338,14 @@ impl Endpoint {
         known.waiting.iter_mut().filter(|of| of.stream == stream).for_each(Outgoing::own);
         if let Some(slot) = known.streams.get(&stream) {
             self.flows[*slot as usize].of.own();
+        }
+    }
+
+    /// Whatever is said to a peer from now on, answers and probes above all, has this traffic class, but for messages that have one of
+    /// their own ([`SendOptions`]).
+    pub fn set_class(&mut self, peer: u32, class: u8) {
+        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+            known.class = class;
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Arrival<'a> {
 }
 
 /// Puts bytes of messages where they are to lie as they come, whatever their order (direct data placement, as RFC 5041 has it), for
-/// those that say where ([`Endpoint::send_steered`]): they are copied once, and not kept until they are whole.
+/// those that say where ([`Endpoint::send_with`]): they are copied once, and not kept until they are whole.
 pub trait Place {
     /// How many bytes of the beginning of such a message, of a packet at most, are told with it when it is whole, and the others put in their
     /// place as they come. `None`: it is kept and told like any other.

@@ -25,6 +25,8 @@ pub struct Transmit {
     pub label: u32,
     /// Whether switches may mark it.
     pub ecn: bool,
+    /// Its traffic class, of which the upper six bits count (DSCP).
+    pub class: u8,
     /// What follows the bytes that were written: part of a message, where it lies.
     pub payload: Bytes,
 }
@@ -89,6 +91,7 @@ struct WireLine<'a> {
 /// A packet whose header has been written.
 struct Sent {
     payload: Bytes,
+    class: u8,
     peer: u32,
     tag: Tag,
     psn: u64,
@@ -145,7 +148,8 @@ impl Line<Outgoing> for WireLine<'_> {
             self.counters.packets += 1;
             self.counters.retransmitted += u64::from(again);
             size = self.out.len() + payload.len();
-            self.sent = Some(Sent { payload, peer: flow.peer, tag: packet.tag, psn, again });
+            let class = message.class;
+            self.sent = Some(Sent { payload, class, peer: flow.peer, tag: packet.tag, psn, again });
         }
         // One datagram at a time: the line is free again later than now, whatever the pacer makes up for.
         self.pacer.occupy(start, size).max(start + Time::from_ps(1))
@@ -200,7 +204,8 @@ impl Endpoint {
         if let Some((peer, label, control)) = self.control.pop_front() {
             self.write(peer, control, now, out);
             self.pacer.occupy(now, out.len());
-            return Some(Transmit { peer, label, ecn: false, payload: Bytes::new() });
+            let class = self.peer(peer).map_or(0, |known| known.class);
+            return Some(Transmit { peer, label, ecn: false, class, payload: Bytes::new() });
         }
         let transports = PerPeer(&self.transports, &self.transport);
         self.nic.promote(&mut self.flows, &transports, now);
@@ -214,7 +219,7 @@ impl Endpoint {
         while let Some(slot) = self.resting.pop() {
             self.arm(slot, now);
         }
-        let (slot, Sent { payload, peer, tag, psn, again }) = served.zip(sent)?;
+        let (slot, Sent { payload, class, peer, tag, psn, again }) = served.zip(sent)?;
         self.arm(slot, now);
         let (label, labels) = (self.label(peer, tag), self.settings.labels);
         let flow = &mut self.flows[slot as usize];
@@ -223,7 +228,7 @@ impl Endpoint {
         if let Some(watched) = &mut flow.of.watched {
             watched.note_sent(now, psn, label, out.len() + payload.len(), again);
         }
-        Some(Transmit { peer, label, ecn: self.settings.ecn, payload })
+        Some(Transmit { peer, label, ecn: self.settings.ecn, class, payload })
     }
 
     pub(super) fn write(&self, peer: u32, control: Control, now: Time, out: &mut Vec<u8>) {

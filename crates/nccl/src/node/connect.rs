@@ -24,29 +24,31 @@ fn unknown(what: &str) -> Failure {
 }
 
 impl<D: Datapath, M: Memory> Node<D, M> {
-    /// Begins to listen; returns the listener and the key of its handle.
+    /// Begins to listen; returns the listener and the key of its handle. What is said to those who connect has this traffic class; 0: no
+    /// other than it had.
     ///
     /// # Errors
     /// Where there are too many.
-    pub fn listen(&mut self) -> Result<(Id, u64), Failure> {
+    pub fn listen(&mut self, class: u8) -> Result<(Id, u64), Failure> {
         let key = self.draws.bits();
-        let listener = Listener { key, waiting: VecDeque::new() };
+        let listener = Listener { key, class, waiting: VecDeque::new() };
         let id = self.listeners.insert(listener).ok_or_else(|| Failure::new(Code::System, "too many listeners"))?;
         Ok((id, key))
     }
 
-    /// Looks for the listener of a handle, or goes on looking with an attempt that was made before.
+    /// Looks for the listener of a handle, or goes on looking with an attempt that was made before. The connection's messages have this
+    /// traffic class; so has whatever else is said to that rank, unless it is 0 or another connection has one later.
     ///
     /// # Errors
     /// Where it cannot be reached, or is another than ours.
-    pub fn connect(&mut self, handle: &Handle, attempt: Option<Id>) -> Result<Connecting, Failure> {
+    pub fn connect(&mut self, handle: &Handle, attempt: Option<Id>, class: u8) -> Result<Connecting, Failure> {
         // A number that is none of ours, or of another listener, is as good as none.
         let known = attempt.filter(|id| {
             self.attempts.get(*id).is_some_and(|attempt| (attempt.at, attempt.key) == (handle.at, handle.key))
         });
         let id = match known {
             Some(id) => id,
-            None => self.begin(handle)?,
+            None => self.begin(handle, class)?,
         };
         self.work()?;
         let Some(attempt) = self.attempts.get_mut(id) else { return Err(unknown("an attempt")) };
@@ -67,7 +69,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         result
     }
 
-    fn begin(&mut self, handle: &Handle) -> Result<Id, Failure> {
+    fn begin(&mut self, handle: &Handle, class: u8) -> Result<Id, Failure> {
         self.broken.check()?;
         let ours = self.driver.endpoint().0.settings().mtu();
         if u64::from(handle.payload) != ours {
@@ -88,6 +90,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             .map_err(|error| Failure::new(Code::System, format!("{}: {error}", handle.at)))?;
         let (endpoint, now) = self.driver.endpoint();
         endpoint.connect(now, peer);
+        if class > 0 {
+            endpoint.set_class(peer, class);
+        }
         let connection = self.next_connection;
         self.next_connection = self.next_connection.wrapping_add(1);
         let attempt = Attempt {
@@ -95,6 +100,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             at: handle.at,
             connection,
             key: handle.key,
+            class,
             sender: None,
             fate: Fate::default(),
             is_attached: true,
@@ -130,6 +136,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let answer = match listener {
             Some((_, listener)) if !full => {
                 listener.waiting.push_back(Waiting { peer, connection, fate: Fate::default() });
+                if listener.class > 0 {
+                    self.driver.endpoint().0.set_class(peer, listener.class);
+                }
                 self.peers.entry(peer).or_default().connections += 1;
                 Control::Connected { connection }
             }
@@ -147,7 +156,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     pub(super) fn on_connected(&mut self, peer: PeerId, connection: u32) -> bool {
         // What we have given up meanwhile is no mistake of theirs.
-        let Some(at) = self.attempt(peer, connection).map(|attempt| attempt.at) else { return true };
+        let Some((at, class)) = self.attempt(peer, connection).map(|attempt| (attempt.at, attempt.class)) else {
+            return true;
+        };
         let Some(known) = self.peers.get_mut(&peer) else { return false };
         // A stream that another connection has left behind keeps its window and its paths.
         let free = known.streams.iter().position(|channel| !channel.used && channel.flying.is_empty());
@@ -160,6 +171,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             peer,
             at,
             connection,
+            class,
             channel,
             grants: VecDeque::new(),
             next: 0,

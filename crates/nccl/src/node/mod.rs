@@ -131,6 +131,7 @@ pub struct Watched {
 #[derive(Debug)]
 struct Listener {
     key: u64,
+    class: u8,
     waiting: VecDeque<Waiting>,
 }
 
@@ -149,6 +150,7 @@ struct Attempt {
     at: SocketAddr,
     connection: u32,
     key: u64,
+    class: u8,
     sender: Option<Id>,
     fate: Fate,
     /// The peer counts it among its connections.
@@ -161,6 +163,8 @@ struct Sender {
     peer: PeerId,
     at: SocketAddr,
     connection: u32,
+    /// The traffic class of its messages.
+    class: u8,
     /// Its place among the peer's streams.
     channel: usize,
     grants: VecDeque<Grant>,

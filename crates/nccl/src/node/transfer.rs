@@ -6,7 +6,7 @@ use crate::{
     ids::Id,
     message::{Control, Entry, PIECE_HEADER, PieceHeader},
 };
-use anabranch_endpoint::{Bytes, Delivered, Placed, SendError};
+use anabranch_endpoint::{Bytes, Delivered, Placed, SendError, SendOptions};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, PeerId};
 
@@ -278,13 +278,12 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
                 // What is a packet comes whole.
                 let is_packet = bytes + PIECE_HEADER as u64 <= self.mtu;
                 let steering = if is_packet { 0 } else { Steering::of(&header, most) };
-                (steering, Bytes::copy_from_slice(&header.write()), memory.lend(header.offset, bytes as usize))
+                let head = Bytes::copy_from_slice(&header.write());
+                (SendOptions { class: sender.class, steering, head }, memory.lend(header.offset, bytes as usize))
             });
             let stream = sender.channel as u32 + 1;
             let pushed = match piece {
-                Some((steering, head, piece)) => {
-                    self.driver.endpoint().0.send_steered(now, sender.peer, stream, steering, head, piece)
-                }
+                Some((options, piece)) => self.driver.endpoint().0.send_with(now, sender.peer, stream, options, piece),
                 None => Err(SendError::Full),
             };
             match pushed {

@@ -127,7 +127,7 @@ impl<M: Memory> Pair<M> {
 
     /// A listener of a host, and its handle.
     pub fn listen(&mut self, host: usize) -> (Id, Handle) {
-        let (id, key) = self.nodes[host].listen().unwrap();
+        let (id, key) = self.nodes[host].listen(0).unwrap();
         let settings = self.nodes[host].driver().endpoint().0.settings();
         let (labels, payload) = (settings.labels as u16, settings.mtu() as u16);
         (id, Handle { carrier: Carrier::Udp, at: address(host), labels, payload, key })
@@ -164,7 +164,7 @@ impl<M: Memory> Pair<M> {
         let (mut attempt, mut sender, mut receiver) = (None, None, None);
         let ends = self.until("a connection", |pair| {
             if sender.is_none() {
-                match pair.nodes[from].connect(&handle, attempt).unwrap() {
+                match pair.nodes[from].connect(&handle, attempt, 0).unwrap() {
                     Connecting::Wait(id) => attempt = Some(id),
                     Connecting::Done(id) => sender = Some(id),
                 }

@@ -51,8 +51,6 @@ pub struct UdpPath {
     /// Whose turn it is to be read first.
     turn: usize,
     lost: u64,
-    /// The upper six bits of the traffic class of what is sent (DSCP).
-    class: u8,
 }
 
 fn system(what: impl Into<String>, source: io::Error) -> WireError {
@@ -116,18 +114,12 @@ impl UdpPath {
             ready: None,
             turn: 0,
             lost: 0,
-            class: 0,
         })
     }
 
     /// The address of label 0.
     pub fn at(&self) -> SocketAddr {
         self.at
-    }
-
-    /// Gives what is sent a traffic class, of which the upper six bits count (DSCP): the lower two are marks. Linux alone.
-    pub fn set_traffic_class(&mut self, class: u8) {
-        self.class = class & 0xfc;
     }
 
     /// Datagrams that the kernel refused to send, as if the network had lost them.
@@ -229,7 +221,7 @@ impl Datapath for UdpPath {
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
-            let Outbound { peer, label, ecn, .. } = *first;
+            let Outbound { peer, label, ecn, class, .. } = *first;
             let base = self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))?;
             let (socket, _) = &self.sockets[label as usize % self.sockets.len()];
             let Some(destination) = address(base, label) else {
@@ -243,13 +235,13 @@ impl Datapath for UdpPath {
             let mut run = 1;
             while let Some(next) = batch.get(sent + run)
                 && run < most
-                && (next.peer, next.label, next.ecn) == (peer, label, ecn)
+                && (next.peer, next.label, next.ecn, next.class) == (peer, label, ecn, class)
                 && next.size() <= size
                 && batch[sent + run - 1].size() == size
             {
                 run += 1;
             }
-            let class = self.class | if ecn { EcnCodepoint::Ect0 as u8 } else { 0 };
+            let class = class & 0xfc | if ecn { EcnCodepoint::Ect0 as u8 } else { 0 };
             match send::send(socket, destination, &batch[sent..sent + run], class) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
@@ -341,7 +333,7 @@ mod tests {
         // The header lies elsewhere than the payload, and is as long in each.
         let outbound = |label, bytes: &'static [u8]| {
             let (head, payload) = bytes.split_at(56);
-            Outbound { peer, label, ecn: true, head, payload }
+            Outbound { peer, label, ecn: true, class: 0, head, payload }
         };
         // Runs of three and of two (the second of which ends with a short one), and a single one.
         let short = &full[..100];
@@ -380,9 +372,8 @@ mod tests {
         let (to, mut from) = (UdpSocket::bind(loopback()).unwrap(), UdpPath::open(loopback(), 1, 8).unwrap());
         setsockopt(&to, IpRecvTos, &true).unwrap();
         let peer = from.peer(to.local_addr().unwrap(), &[0]).unwrap();
-        from.set_traffic_class(187);
         let bytes = vec![7u8; 1200];
-        let outbound = |ecn| Outbound { peer, label: 0, ecn, head: &bytes, payload: &[] };
+        let outbound = |ecn| Outbound { peer, label: 0, ecn, class: 187, head: &bytes, payload: &[] };
         for (batch, byte) in [([outbound(true), outbound(true)], 184 | 2), ([outbound(false), outbound(false)], 184)] {
             assert_eq!(from.send(&batch).unwrap(), 2);
             for _ in 0..2 {
