@@ -7,6 +7,8 @@ import os
 
 import pytest
 
+import survival
+
 
 def wants(*libraries: str) -> pytest.MarkDecorator:
     """Skips, visibly, where a library of an extra is not installed."""
@@ -17,3 +19,9 @@ def wants(*libraries: str) -> pytest.MarkDecorator:
 def skips(why: str | None) -> pytest.MarkDecorator:
     """Skips, visibly, where there is a reason to; not in continuous integration, where all must be tested."""
     return pytest.mark.skipif(why is not None and "ANABRANCH_TEST_ALL" not in os.environ, reason=str(why))
+
+
+@pytest.fixture(scope="session")
+def of_the_command(tmp_path_factory: pytest.TempPathFactory) -> survival.Fingerprints:
+    """What the runs of the sweep that must survive give by `anabranch run`; worked out once."""
+    return survival.of_the_command(tmp_path_factory.mktemp("command"))

@@ -19,13 +19,12 @@ import pytest
 import anabranch as ab
 from anabranch import _native
 
+import survival
 from conftest import wants
+from survival import SCHEMES
 from test_engines import STUDY, all_done_once, environment
 
 pytestmark = wants("distributed")
-
-SCHEMES = ["ecmp", "ops", "prime", "reps"]
-OVER = {"workload.0.size": ["8MiB"]}
 
 
 @pytest.fixture
@@ -40,14 +39,12 @@ def starts(directory: Path) -> Counter[str]:
     return Counter(line.split()[0] for line in (directory / "starts.log").read_text().splitlines())
 
 
-def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path) -> None:
+def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path, of_the_command: survival.Fingerprints) -> None:
     out = tmp_path / "sweep"
     killed: list[int] = []
 
     def kill() -> None:
-        until = time.monotonic() + 100
-        while len(list(out.glob("runs/*"))) < 3 and time.monotonic() < until:
-            time.sleep(0.01)
+        survival.wait_for(3, out)
         worker = next(iter(client.scheduler_info()["workers"]))
         (pid,) = client.run(os.getpid, workers=[worker]).values()
         os.kill(pid, signal.SIGKILL)
@@ -55,45 +52,34 @@ def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path) -> None:
 
     thread = threading.Thread(target=kill)
     thread.start()
-    sweep = ab.sweep("permutation-128", OVER, schemes=SCHEMES, seeds=5, out=out, client=client)
+    with survival.Watched(out):
+        survival.sweep(out, client=client)
     thread.join()
-    assert killed and sweep.missing == 0 and sweep.failed == {} and len(sweep) == 20
+    assert killed
     # One start for each run, and one more for the run that was killed, if one was under way.
-    begun = starts(out)
-    assert len(begun) == 20 and sum(begun.values()) <= 21, begun
-    assert len(list(out.glob("runs/*"))) == 20 and list((out / ".writing").iterdir()) == []
-    row = sweep._rows()[0]
-    scenario = ab.Scenario("permutation-128").with_({"workload.0.size": "8MiB"}, scheme=row["scheme"])
-    assert ab.run(scenario, seed=int(row["seed"])).fingerprint == row["fingerprint"]
-    assert (out / "report.html").exists()
-    # Again: nothing is left to do.
-    ab.sweep("permutation-128", OVER, schemes=SCHEMES, seeds=5, out=out, client=client)
-    assert sum(starts(out).values()) == sum(begun.values())
+    survival.survived(out, of_the_command, killed, most_killed=1)
 
 
-CLIENT = """
+CLIENT = f"""
 import anabranch as ab, sys
 from distributed import Client
 with Client(sys.argv[1]) as client:
-    ab.sweep("permutation-128", {"workload.0.size": ["2MiB"]}, schemes=["ecmp", "ops", "prime", "reps"], seeds=5, out=sys.argv[2], client=client)
+    ab.sweep({survival.SCENARIO!r}, {survival.OVER!r}, schemes={SCHEMES!r}, seeds={survival.SEEDS}, out=sys.argv[2], client=client)
 """
 
 
-def test_a_client_killed_and_started_again(client: Any, tmp_path: Path) -> None:
+def test_a_client_killed_and_started_again(client: Any, tmp_path: Path, of_the_command: survival.Fingerprints) -> None:
     out = tmp_path / "sweep"
     words = [sys.executable, "-c", CLIENT, client.scheduler.address, str(out)]
-    first = subprocess.Popen(words)
-    while len(list(out.glob("runs/*"))) < 3:
-        assert first.poll() is None
-        time.sleep(0.02)
-    first.kill()
-    first.wait()
-    subprocess.run(words, check=True)
-    sweep = ab.load(out)
-    assert isinstance(sweep, ab.Sweep) and sweep.missing == 0 and sweep.failed == {} and len(sweep) == 20
+    with survival.Watched(out):
+        first = subprocess.Popen(words)
+        survival.wait_for(3, out)
+        assert first.poll() is None, "it is in the middle"
+        first.kill()
+        first.wait()
+        subprocess.run(words, check=True)
     # The workers live on: what they had begun when the client died they finish, and nobody begins it again.
-    assert len(starts(out)) == 20 and set(starts(out).values()) == {1}
-    assert list((out / ".writing").iterdir()) == []
+    survival.survived(out, of_the_command)
 
 
 def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path) -> None:

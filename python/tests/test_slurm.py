@@ -6,15 +6,15 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import anabranch as ab
 import slurm
+import survival
 
 from conftest import skips, wants
 from test_engines import STUDY, all_done_once, block, environment
@@ -23,7 +23,6 @@ pytestmark = [
     wants("dask_jobqueue", "distributed"),
     skips(slurm.missing()),
 ]
-SCHEMES = ["ecmp", "ops", "prime", "reps"]
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +39,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         os.environ.update(before)
 
 
-def starts(directory: Path) -> Counter[str]:
-    return Counter(line.split()[0] for line in (directory / "starts.log").read_text().splitlines())
+def workers_of(job: str, client: Any) -> list[int]:
+    """Processes of a job's workers."""
+    names = [name for name, worker in client.cluster.workers.items() if worker.job_id == job]
+    found = client.scheduler_info(n_workers=-1)["workers"].items()
+    addresses = [address for address, worker in found if any(str(worker["name"]).startswith(name) for name in names)]
+    return list(client.run(os.getpid, workers=addresses).values())
 
 
 def jobs() -> list[str]:
@@ -50,16 +53,16 @@ def jobs() -> list[str]:
 
 
 @pytest.mark.parametrize("cancelled", ["one", "all"])
-def test_cancelled_jobs_are_replaced(cancelled: str, cluster: Path, tmp_path: Path) -> None:
+def test_cancelled_jobs_are_replaced(cancelled: str, cluster: Path, tmp_path: Path, of_the_command: survival.Fingerprints) -> None:
     out = tmp_path / "sweep"
-    killed: list[str] = []
+    killed: list[int] = []
 
     def cancel() -> None:
-        until = time.monotonic() + 100
-        while len(list(out.glob("runs/*"))) < 4 and time.monotonic() < until:
-            time.sleep(0.02)
-        killed.extend(jobs()[:1] if cancelled == "one" else jobs())
-        subprocess.run(["scancel", *killed], check=True)
+        survival.wait_for(4, out)
+        chosen = jobs()[:1] if cancelled == "one" else jobs()
+        for job in chosen:
+            killed.extend(workers_of(job, client))
+        subprocess.run(["scancel", *chosen], check=True)
 
     client = ab.slurm(
         jobs=2, memory="1GB", interface="lo", prologue=[f"export PYTHONPATH={Path(ab.__file__).parents[1]}"],
@@ -69,16 +72,15 @@ def test_cancelled_jobs_are_replaced(cancelled: str, cluster: Path, tmp_path: Pa
         client.wait_for_workers(2, timeout=60)
         thread = threading.Thread(target=cancel)
         thread.start()
-        sweep = ab.sweep("permutation-128", {"workload.0.size": ["8MiB"]}, schemes=SCHEMES, seeds=5, out=out, client=client)
+        with survival.Watched(out):
+            survival.sweep(out, client=client)
         thread.join()
     finally:
         client.close()
         if client.cluster is not None:
             client.cluster.close()
-    assert killed and sweep.missing == 0 and sweep.failed == {} and len(sweep) == 20
-    begun = starts(out)
-    assert len(begun) == 20 and sum(begun.values()) <= 20 + len(killed), begun
-    assert list((out / ".writing").iterdir()) == []
+    assert len(killed) == (1 if cancelled == "one" else 2)
+    survival.survived(out, of_the_command, killed, most_killed=len(killed))
 
 
 def test_an_array_does_a_sweep_file(cluster: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import anabranch as ab
+import survival
 
 GRID = {"workload.0.size": ["16KiB", "64KiB"], "topology.link_delay": ["500ns", "1us"]}
 SCHEMES = ["ecmp", "prime"]
@@ -111,61 +112,44 @@ def test_failures_are_kept_and_tried_again_when_asked(tmp_path: Path) -> None:
     assert sweep.failed == {} and starts(out)[str(run)] == 2 and sum(starts(out).values()) == 3
 
 
-CHILD = """
-import anabranch as ab, sys
-ab.sweep("permutation-128", {"workload.0.size": ["8MiB"]}, schemes=["ecmp", "ops", "prime", "reps"], seeds=3, out=sys.argv[1], threads=2)
-"""
-
-
-def child(out: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", CHILD, str(out)])
-
-
-def wait_for(found: int, out: Path) -> None:
-    until = time.monotonic() + 120
-    while len(list(out.glob("runs/*"))) < found:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def test_killed_and_started_again(tmp_path: Path) -> None:
+def test_a_sweep_gives_what_the_command_gives(tmp_path: Path, of_the_command: survival.Fingerprints) -> None:
     out = tmp_path / "sweep"
-    first = child(out)
-    wait_for(2, out)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    done = {path.name for path in out.glob("runs/*")}
-    assert child(out).wait() == 0
-    sweep = ab.load(out)
-    assert sweep.missing == 0 and len(sweep) == 12
+    with survival.Watched(out):
+        survival.sweep(out)
+    survival.survived(out, of_the_command)
+
+
+def test_killed_and_started_again(tmp_path: Path, of_the_command: survival.Fingerprints) -> None:
+    out = tmp_path / "sweep"
+    with survival.Watched(out):
+        first = survival.process(out)
+        survival.wait_for(3, out)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        done = survival.finished(out)
+        assert survival.process(out).wait() == 0
     # Two ran when it was killed; each was begun once more, and what was done was not.
-    begun = starts(out)
-    assert sum(begun.values()) <= 12 + 2 and all(begun[run] == 1 for run in done)
-    assert list((out / ".writing").iterdir()) == []
-    for row in rows(sweep)[:2]:
-        run = ab.run(ab.Scenario("permutation-128").with_({"workload.0.size": "8MiB"}, scheme=str(row["scheme"])), seed=int(str(row["seed"])))
-        assert run.fingerprint == row["fingerprint"]
+    survival.survived(out, of_the_command, killed=[first.pid], most_killed=2)
+    assert all(len(survival.starts(out)[run]) == 1 for run in done)
 
 
-def test_two_processes_in_one_directory_do_each_run_once(tmp_path: Path) -> None:
+def test_two_processes_in_one_directory_do_each_run_once(tmp_path: Path, of_the_command: survival.Fingerprints) -> None:
     out = tmp_path / "sweep"
-    both = [child(out), child(out)]
-    assert [process.wait() for process in both] == [0, 0]
-    assert set(starts(out).values()) == {1} and len(starts(out)) == 12
-    assert ab.load(out).missing == 0
+    with survival.Watched(out):
+        both = [survival.process(out), survival.process(out)]
+        assert [process.wait() for process in both] == [0, 0]
+    survival.survived(out, of_the_command)
+    assert {pid for pids in survival.starts(out).values() for pid in pids} == {process.pid for process in both}, "both had a share"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system: needs root")
-def test_the_disk_is_full_at_the_third_run(tmp_path: Path) -> None:
-    def sweep(out: Path, seeds: int) -> ab.Sweep:
-        return ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp", "ops", "prime", "reps"], seeds=seeds, out=out, threads=1)
-
+def test_the_disk_is_full_at_the_third_run(tmp_path: Path, of_the_command: survival.Fingerprints) -> None:
     def blocks(path: Path) -> int:
         return sum(one.lstat().st_blocks * 512 for one in path.rglob("*"))
 
     # What the store takes with its plan, and each run.
     small = tmp_path / "small"
-    sweep(small, 1)
+    ab.sweep(survival.SCENARIO, survival.OVER, schemes=["ecmp"], seeds=1, out=small)
     run = max(blocks(one) for one in (small / "runs").iterdir())
     plan = (small / "sweep.json").stat().st_size * 5 + 4096
     place = tmp_path / "disk"
@@ -175,24 +159,24 @@ def test_the_disk_is_full_at_the_third_run(tmp_path: Path) -> None:
         pytest.skip("no file system can be mounted here")
     try:
         out = place / "sweep"
-        with pytest.raises(ab.ScenarioError, match="make room") as caught:
-            sweep(out, 5)
-        finished = len(list(out.glob("runs/*")))
-        assert 1 <= finished <= 3 and f"{finished} of 20" in str(caught.value)
-        assert list((out / ".writing").iterdir()) == []
-        subprocess.run(["mount", "-o", "remount,size=64M", place], check=True)
-        whole = sweep(out, 5)
-        assert whole.missing == 0 and whole.failed == {} and len(whole) == 20
-        assert len(starts(out)) == 20 and sum(starts(out).values()) <= 21
-        assert rows(whole)[0]["fingerprint"] == rows(ab.Sweep(small))[0]["fingerprint"]
+        with survival.Watched(out):
+            with pytest.raises(ab.ScenarioError, match="make room") as caught:
+                survival.sweep(out, threads=1)
+            finished = len(survival.finished(out))
+            assert 1 <= finished <= 3 and f"{finished} of 20" in str(caught.value)
+            assert list((out / ".writing").iterdir()) == []
+            subprocess.run(["mount", "-o", "remount,size=64M", place], check=True)
+            survival.sweep(out)
+        # The one that the disk ended.
+        survival.survived(out, of_the_command, killed=[os.getpid()], most_killed=1, disk_full=True)
     finally:
         subprocess.run(["umount", place], check=True)
 
 
 def test_ctrl_c_ends_a_sweep_and_leaves_what_is_done(tmp_path: Path) -> None:
     out = tmp_path / "sweep"
-    process = child(out)
-    wait_for(1, out)
+    process = survival.process(out)
+    survival.wait_for(1, out)
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     assert process.wait() != 0 and time.monotonic() - began < 5

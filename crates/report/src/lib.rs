@@ -53,5 +53,8 @@ pub use sweep::{
     Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, is_whole, report_sweep,
     store_directory,
 };
-pub use tables::{At, Column, Context, Frame, Kind, Label, Member, TABLES, Table, Value, csv_tables, gather};
+pub use tables::{
+    At, Bits, Column, Context, Filling, Frame, Kind, Label, Member, TABLES, Table, Validity, Value, Words, csv_tables,
+    gather,
+};
 pub use view::{viewed_runs, write_view, write_view_into};

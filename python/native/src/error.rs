@@ -44,10 +44,21 @@ pub(crate) fn broken(message: &str) -> PyErr {
 
 /// Why results could not be read or written.
 pub(crate) fn report(error: &ReportError) -> PyErr {
-    match error {
-        ReportError::Drawing { .. } => broken(&error.to_string()),
-        _ => scenario(&ScenarioError::new(error.to_string())),
-    }
+    let (path, message, remedy) = match error {
+        ReportError::Drawing { .. } => return broken(&error.to_string()),
+        ReportError::File { path, source } => (path, source.to_string(), None),
+        ReportError::Content { path, found, remedy } => (path, found.clone(), Some(remedy)),
+        ReportError::NoResults { path } => (path, error.to_string(), None),
+    };
+    Python::attach(|py| {
+        let make = || {
+            let attributes = PyDict::new(py);
+            attributes.set_item("place", path.display().to_string())?;
+            attributes.set_item("remedy", remedy)?;
+            exception(py, "of_command", &message, &attributes)
+        };
+        make().unwrap_or_else(|error: PyErr| error)
+    })
 }
 
 /// Why a run gave no results.

@@ -1,7 +1,7 @@
 //! Results that lie on disk, whoever wrote them.
 
 use crate::{error, table::Table};
-use anabranch_report::{Frame, TABLES};
+use anabranch_report::{Frame, ReportError, TABLES};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -16,9 +16,7 @@ impl Loaded {
     /// `summary.json`.
     fn summary(&self) -> PyResult<String> {
         let path = self.directory.join("summary.json");
-        std::fs::read_to_string(&path).map_err(|e| {
-            error::scenario(&anabranch_study::ScenarioError::new(format!("{} cannot be read: {e}", path.display())))
-        })
+        std::fs::read_to_string(&path).map_err(|source| error::report(&ReportError::File { path, source }))
     }
 
     /// Names of the tables that are there.

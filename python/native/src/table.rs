@@ -1,15 +1,16 @@
 //! Tables as Arrow, from the declarations that CSV and Parquet are written from, through the PyCapsule interface.
 
 use crate::error;
-use anabranch_report::{At, ColumnEntry, Context, Frame, Kind, Table as Declared, Value};
+use anabranch_report::{
+    At, Bits, ColumnEntry, Context, Filling, Frame, Kind, Table as Declared, Validity, Value, Words,
+};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
     RecordBatchIterator, StringArray, ffi_stream::FFI_ArrowArrayStream, types::Int32Type,
 };
-use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
 use pyo3::{prelude::*, types::PyCapsule};
-use rustc_hash::FxHashMap;
 use std::{borrow::Cow, collections::HashMap, ffi::CStr, sync::Arc};
 
 const STREAM: &CStr = c"arrow_array_stream";
@@ -51,150 +52,29 @@ impl Head<'_> {
     }
 }
 
-/// A column while it is filled.
-enum Filling {
-    Integer(Vec<i64>, Nulls),
-    Real(Vec<f64>, Nulls),
-    Text(Words),
-    Flag(BooleanBufferBuilder, Nulls),
-}
-
-/// Which cells hold something; counted only once one does not.
-#[derive(Default)]
-struct Nulls {
-    valid: Option<BooleanBufferBuilder>,
-}
-
-impl Nulls {
-    #[inline(always)]
-    fn push(&mut self, before: usize, filled: bool) {
-        if !filled || self.valid.is_some() {
-            self.push_counted(before, filled);
+/// A filled column as Arrow has it; no cell is copied.
+fn array(filled: Filling<'_>) -> Result<ArrayRef, ArrowError> {
+    let bits = |bits: Bits| BooleanBuffer::new(bits.bytes.into(), 0, bits.len);
+    let nulls = |validity: Validity| validity.bits.map(|valid| NullBuffer::new(bits(valid)));
+    Ok(match filled {
+        Filling::Integer(cells, validity) => Arc::new(Int64Array::try_new(cells.into(), nulls(validity))?),
+        Filling::Real(cells, validity) => Arc::new(Float64Array::try_new(cells.into(), nulls(validity))?),
+        Filling::Flag(cells, validity) => Arc::new(BooleanArray::new(bits(cells), nulls(validity))),
+        Filling::Text(mut words) => {
+            if words.words.is_empty() && !words.keys.is_empty() {
+                words.words.push(String::new());
+            }
+            let keys = Int32Array::try_new(words.keys.into(), nulls(words.validity))?;
+            let words: StringArray = words.words.iter().map(|word| Some(word.as_str())).collect();
+            Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(words))?)
         }
-    }
-    #[cold]
-    fn push_counted(&mut self, before: usize, filled: bool) {
-        if self.valid.is_none() {
-            let mut valid = BooleanBufferBuilder::new(before + 1);
-            valid.append_n(before, true);
-            self.valid = Some(valid);
-        }
-        if let Some(valid) = &mut self.valid {
-            valid.append(filled);
-        }
-    }
-    fn done(self) -> Option<NullBuffer> {
-        self.valid.map(|mut valid| NullBuffer::new(valid.finish()))
-    }
-}
-
-/// Words, each once, and which of them each cell holds.
-#[derive(Default)]
-struct Words {
-    keys: Vec<i32>,
-    places: FxHashMap<String, i32>,
-    words: Vec<String>,
-    last: Option<i32>,
-    nulls: Nulls,
-}
-
-impl Words {
-    fn push(&mut self, word: &str) {
-        // Most cells say what the one above says.
-        let same = self.last.filter(|last| self.words[*last as usize] == word);
-        let key = same.or_else(|| self.places.get(word).copied()).unwrap_or_else(|| {
-            let key = self.words.len() as i32;
-            self.words.push(word.to_string());
-            self.places.insert(word.to_string(), key);
-            key
-        });
-        self.last = Some(key);
-        self.nulls.push(self.keys.len(), true);
-        self.keys.push(key);
-    }
-    fn push_empty(&mut self) {
-        self.nulls.push(self.keys.len(), false);
-        self.keys.push(0);
-    }
-}
-
-impl Filling {
-    fn new(kind: Kind, rows: usize) -> Self {
-        match kind {
-            Kind::Integer => Filling::Integer(Vec::with_capacity(rows), Nulls::default()),
-            Kind::Real => Filling::Real(Vec::with_capacity(rows), Nulls::default()),
-            Kind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
-            Kind::Flag => Filling::Flag(BooleanBufferBuilder::new(rows), Nulls::default()),
-        }
-    }
-
-    /// Cells of a run one after the other. Whether all fit.
-    fn extend(&mut self, column: &anabranch_report::Column, context: &Context<'_>, rows: &[At]) -> bool {
-        let mut rest = rows;
-        if let Filling::Integer(cells, nulls) = self
-            && nulls.valid.is_none()
-        {
-            rest = &rows[(column.integers)(context, rows, cells)..];
-        }
-        rest.iter().all(|at| self.push(&(column.get)(context, *at)))
-    }
-
-    /// A cell; what does not fit the kind, or 64 signed bits, is a mistake of ours.
-    fn push(&mut self, value: &Value<'_>) -> bool {
-        match (self, value) {
-            (Filling::Integer(cells, nulls), Value::Integer(value)) => {
-                let Ok(value) = i64::try_from(*value) else { return false };
-                nulls.push(cells.len(), true);
-                cells.push(value);
-            }
-            (Filling::Integer(cells, nulls), Value::Empty) => {
-                nulls.push(cells.len(), false);
-                cells.push(0);
-            }
-            (Filling::Real(cells, nulls), Value::Real(value)) => {
-                nulls.push(cells.len(), true);
-                cells.push(*value);
-            }
-            (Filling::Real(cells, nulls), Value::Empty) => {
-                nulls.push(cells.len(), false);
-                cells.push(0.0);
-            }
-            (Filling::Text(words), Value::Text(word)) => words.push(word),
-            (Filling::Text(words), Value::Empty) => words.push_empty(),
-            (Filling::Flag(cells, nulls), Value::Flag(value)) => {
-                nulls.push(cells.len(), true);
-                cells.append(*value);
-            }
-            (Filling::Flag(cells, nulls), Value::Empty) => {
-                nulls.push(cells.len(), false);
-                cells.append(false);
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    fn done(self) -> Result<ArrayRef, ArrowError> {
-        Ok(match self {
-            Filling::Integer(cells, nulls) => Arc::new(Int64Array::try_new(cells.into(), nulls.done())?),
-            Filling::Real(cells, nulls) => Arc::new(Float64Array::try_new(cells.into(), nulls.done())?),
-            Filling::Flag(mut cells, nulls) => Arc::new(BooleanArray::new(cells.finish(), nulls.done())),
-            Filling::Text(mut words) => {
-                if words.words.is_empty() && !words.keys.is_empty() {
-                    words.words.push(String::new());
-                }
-                let keys = Int32Array::try_new(words.keys.into(), words.nulls.done())?;
-                let words: StringArray = words.words.iter().map(|word| Some(word.as_str())).collect();
-                Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(words))?)
-            }
-        })
-    }
+    })
 }
 
 impl Table {
-    fn new(heads: &[Head<'_>], columns: Vec<Filling>) -> PyResult<Self> {
+    fn new(heads: &[Head<'_>], columns: Vec<Filling<'_>>) -> PyResult<Self> {
         let schema = Arc::new(Schema::new(heads.iter().map(Head::field).collect::<Vec<_>>()));
-        let columns = columns.into_iter().map(Filling::done).collect::<Result<Vec<_>, _>>();
+        let columns = columns.into_iter().map(array).collect::<Result<Vec<_>, _>>();
         let part = columns.and_then(|columns| RecordBatch::try_new(schema.clone(), columns));
         Ok(Table { schema, parts: vec![part.map_err(error::unexpected)?] })
     }
@@ -218,12 +98,12 @@ impl Table {
             optional: column.optional,
         };
         let heads: Vec<Head<'_>> = declared.columns.iter().map(head).collect();
-        let mut filled: Vec<Filling> =
+        let mut filled: Vec<Filling<'_>> =
             declared.columns.iter().map(|column| Filling::new(column.kind, rows.len())).collect();
         // Some rows at a time, so that they are still in the cache for the next column.
         for rows in rows.chunks(ROWS_AT_A_TIME) {
             for (column, filling) in declared.columns.iter().zip(&mut filled) {
-                if !filling.extend(column, context, rows) {
+                if !(column.fill)(context, rows, filling) {
                     return Err(error::unexpected(format!("a value does not fit in column {}", column.name)));
                 }
             }
@@ -238,7 +118,7 @@ impl Table {
         for column in declared.columns.iter().filter(there) {
             let (name, kind) = (column.name, column.kind);
             let mut filling = Filling::new(kind, frame.rows());
-            let mut push = |value: Value<'_>| filling.push(&value);
+            let mut push = |value| filling.push(value);
             let fits = match kind {
                 Kind::Integer => frame.integers(name).iter().all(|cell| push((*cell).into())),
                 Kind::Real => frame.reals(name).iter().all(|cell| push((*cell).into())),
@@ -271,7 +151,7 @@ impl Table {
                 optional: true,
             })
             .collect();
-        let mut filled: Vec<Filling> = heads.iter().map(|head| Filling::new(head.kind, 0)).collect();
+        let mut filled: Vec<Filling<'_>> = heads.iter().map(|head| Filling::new(head.kind, 0)).collect();
         for record in csv::Reader::from_reader(text.as_bytes()).records() {
             let record = record.map_err(error::unexpected)?;
             for (filling, cell) in filled.iter_mut().zip(&record) {
@@ -280,9 +160,9 @@ impl Table {
                     Filling::Integer(..) => cell.parse().map_or(Value::Empty, Value::Integer),
                     Filling::Real(..) => cell.parse().map_or(Value::Empty, Value::Real),
                     Filling::Flag(..) => Value::Flag(cell == "true"),
-                    Filling::Text(_) => Value::Text(Cow::Borrowed(cell)),
+                    Filling::Text(_) => Value::Text(Cow::Owned(cell.to_string())),
                 };
-                if !filling.push(&value) {
+                if !filling.push(value) {
                     return Err(error::unexpected(format!("`{cell}` does not fit its column")));
                 }
             }
@@ -296,12 +176,9 @@ impl Table {
         let (mut heads, mut filled) = (vec![], vec![]);
         for (name, label) in labels {
             let (kind, filling) = match label {
-                Label::Integer(value) => (Kind::Integer, Filling::Integer(vec![*value; rows], Nulls::default())),
-                Label::Real(value) => (Kind::Real, Filling::Real(vec![*value; rows], Nulls::default())),
-                Label::Text(text) => (
-                    Kind::Text,
-                    Filling::Text(Words { keys: vec![0; rows], words: vec![text.clone()], ..Words::default() }),
-                ),
+                Label::Integer(value) => (Kind::Integer, Filling::Integer(vec![*value; rows], Validity::default())),
+                Label::Real(value) => (Kind::Real, Filling::Real(vec![*value; rows], Validity::default())),
+                Label::Text(text) => (Kind::Text, Filling::Text(Words::all(text, rows))),
             };
             heads.push(Head { name, unit: "", meaning: "says which run a row is of", kind, optional: false });
             filled.push(filling);

@@ -120,7 +120,13 @@ impl SweepPlan {
     /// # Errors
     /// [`ReportError`] where it cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
-        read_json(&dir.join(SWEEP))
+        read_json(&dir.join(SWEEP)).map_err(|error| match error {
+            ReportError::Content { path, found, .. } => {
+                let remedy = "the sweep's command with --replace writes it anew and keeps finished runs".to_string();
+                ReportError::Content { path, found, remedy }
+            }
+            other => other,
+        })
     }
 
     /// Writes the plan into `dir`.

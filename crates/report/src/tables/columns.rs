@@ -1,6 +1,6 @@
 //! The declarations of all tables and their columns.
 
-use super::{At, Column, Context, Kind, Table, Value, integers};
+use super::{At, Column, Context, Kind, Table, Value, filling::fill};
 use crate::meta::past_warmup;
 use anabranch_outcome::{FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow};
 use anabranch_units::Time;
@@ -40,7 +40,7 @@ macro_rules! columns {
             kind: Kind::$kind,
             optional: false $(|| { stringify!($optional); true })?,
             get: $get,
-            integers: |c, rows, to| integers($get, c, rows, to),
+            fill: |c, rows, to| fill($get, c, rows, to),
         },)*]
     };
 }

@@ -2,12 +2,14 @@
 //! `manifest.json` all come from that declaration.
 
 mod columns;
+mod filling;
 mod gather;
 mod parquet;
 mod read;
 mod text;
 
 pub use columns::TABLES;
+pub use filling::{Bits, Filling, Validity, Words};
 pub use gather::{Label, Member, gather};
 pub use read::Frame;
 pub use text::csv_tables;
@@ -109,24 +111,8 @@ pub struct Column {
     pub optional: bool,
     /// A cell.
     pub get: for<'r> fn(&Context<'r>, At) -> Value<'r>,
-    /// Cells of an [`Kind::Integer`] column that are not empty, one after the other into a list: how many went in, all of
-    /// them unless one is empty or no whole number of 63 bits.
-    pub integers: for<'r> fn(&Context<'r>, &[At], &mut Vec<i64>) -> usize,
-}
-
-/// What `integers` of a [`Column`] does, made for each `get` so that no cell goes through a [`Value`] in memory.
-pub(crate) fn integers<'r>(
-    get: impl Fn(&Context<'r>, At) -> Value<'r>,
-    context: &Context<'r>,
-    rows: &[At],
-    to: &mut Vec<i64>,
-) -> usize {
-    let before = to.len();
-    to.extend(rows.iter().map_while(|at| match get(context, *at) {
-        Value::Integer(value) => i64::try_from(value).ok(),
-        _ => None,
-    }));
-    to.len() - before
+    /// Cells one after the other, appended to a column of the same kind. Whether all fit.
+    pub fill: for<'r> fn(&Context<'r>, &[At], &mut Filling<'r>) -> bool,
 }
 
 /// One table's declaration.

@@ -149,16 +149,19 @@ impl Sweep {
     }
 
     /// What else lies in the directory, of which nothing may be lost unasked.
-    fn ask(&self, directory: &Path, replace: bool) -> Result<(), ScenarioError> {
+    fn ask(&self, directory: &Path, replace: bool) -> Result<(), RunError> {
         let name = directory.display();
         for (file, what) in [("summary.json", "a single run"), ("comparison.csv", "a comparison")] {
             if directory.join(file).exists() {
                 let message = format!("{name} holds {what}; a sweep needs a directory of its own");
-                return Err(ScenarioError::new(message).help("give another directory with --out DIR"));
+                return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
             }
         }
-        let Some(there) = SweepPlan::read(directory).map_err(|error| ScenarioError::new(error.to_string()))? else {
-            return Ok(());
+        let there = match SweepPlan::read(directory) {
+            Ok(Some(there)) => there,
+            Ok(None) => return Ok(()),
+            Err(ReportError::Content { .. }) if replace => return Ok(()),
+            Err(error) => return Err(error.into()),
         };
         let keys = |plan: &SweepPlan| plan.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>();
         let same = there.scenario_hash == self.plan.scenario_hash
@@ -171,9 +174,11 @@ impl Sweep {
             let (old, new) = (&there.version, &self.plan.version);
             let message =
                 format!("{name} holds this sweep by version {old}; this is version {new}, which does every run anew");
-            return Err(ScenarioError::new(message).help(
-                "give another directory with --out DIR; or --replace, which replaces the tables and keeps the runs there",
-            ));
+            return Err(ScenarioError::new(message)
+                .help(
+                    "give another directory with --out DIR; or --replace, which replaces the tables and keeps the runs there",
+                )
+                .into());
         }
         let version = match there.version == self.plan.version {
             true => String::new(),
@@ -181,7 +186,8 @@ impl Sweep {
         };
         let message = format!("{name} holds another sweep: {} over {}{version}", there.name, keys(&there).join(", "));
         Err(ScenarioError::new(message)
-            .help("give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs"))
+            .help("give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs")
+            .into())
     }
 
     /// Whatever is wrong with a graph, the traffic or a load balancer shows before anything runs: the first run of

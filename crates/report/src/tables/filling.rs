@@ -1,0 +1,234 @@
+//! Columns in memory as they are filled: cells side by side, words once each, and which cells are empty. What Arrow wants.
+
+use super::{At, Context, Kind, Value};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// A column while it is filled.
+#[derive(Clone, Debug)]
+pub enum Filling<'r> {
+    /// Of [`Kind::Integer`]; 0 where empty.
+    Integer(Vec<i64>, Validity),
+    /// Of [`Kind::Real`]; 0 where empty.
+    Real(Vec<f64>, Validity),
+    /// Of [`Kind::Text`].
+    Text(Words<'r>),
+    /// Of [`Kind::Flag`]; unset where empty.
+    Flag(Bits, Validity),
+}
+
+/// Bits side by side, the first one lowest in its byte.
+#[derive(Clone, Debug, Default)]
+pub struct Bits {
+    /// The bytes that hold them.
+    pub bytes: Vec<u8>,
+    /// How many there are.
+    pub len: usize,
+}
+
+impl Bits {
+    fn with_capacity(bits: usize) -> Self {
+        Bits { bytes: Vec::with_capacity(bits.div_ceil(8)), len: 0 }
+    }
+    fn push(&mut self, set: bool) {
+        if self.len.is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        if let Some(byte) = self.bytes.last_mut() {
+            *byte |= u8::from(set) << (self.len % 8);
+        }
+        self.len += 1;
+    }
+}
+
+/// Which cells hold something; counted only once one does not.
+#[derive(Clone, Debug, Default)]
+pub struct Validity {
+    /// A set bit per cell that holds something; `None` where all do.
+    pub bits: Option<Bits>,
+}
+
+impl Validity {
+    /// Of cells after `before` others: `empty` says of each whether it is.
+    fn extend(&mut self, before: usize, any_empty: bool, empty: impl Iterator<Item = bool>) {
+        if any_empty || self.bits.is_some() {
+            let bits = self.bits.get_or_insert_with(|| {
+                let mut bits = Bits::with_capacity(before);
+                (0..before).for_each(|_| bits.push(true));
+                bits
+            });
+            empty.for_each(|empty| bits.push(!empty));
+        }
+    }
+    fn push(&mut self, before: usize, empty: bool) {
+        self.extend(before, empty, std::iter::once(empty));
+    }
+}
+
+/// Words, each once, and which of them each cell holds.
+#[derive(Clone, Debug, Default)]
+pub struct Words<'r> {
+    /// A place in `words` per cell; 0 where empty.
+    pub keys: Vec<i32>,
+    /// The words, in the order of their first cells.
+    pub words: Vec<String>,
+    /// Which cells hold something.
+    pub validity: Validity,
+    places: FxHashMap<String, i32>,
+    /// The last word and its place: most cells hold the very same as the one above.
+    last: Option<(&'r str, i32)>,
+}
+
+impl<'r> Words<'r> {
+    /// The same word in every one of some cells.
+    pub fn all(word: &str, cells: usize) -> Self {
+        Words { keys: vec![0; cells], words: vec![word.to_string()], ..Words::default() }
+    }
+    fn place(&mut self, word: &str) -> i32 {
+        self.places.get(word).copied().unwrap_or_else(|| {
+            let place = self.words.len() as i32;
+            self.words.push(word.to_string());
+            self.places.insert(word.to_string(), place);
+            place
+        })
+    }
+    #[inline]
+    fn push(&mut self, word: Option<Cow<'r, str>>) {
+        let key = match word {
+            Some(Cow::Borrowed(word)) => match self.last {
+                Some((last, key)) if std::ptr::eq(last, word) || last == word => key,
+                _ => {
+                    let key = self.place(word);
+                    self.last = Some((word, key));
+                    key
+                }
+            },
+            Some(Cow::Owned(word)) => self.place(&word),
+            None => 0,
+        };
+        self.keys.push(key);
+    }
+}
+
+impl<'r> Filling<'r> {
+    /// An empty column with room for `rows` cells.
+    pub fn new(kind: Kind, rows: usize) -> Self {
+        match kind {
+            Kind::Integer => Filling::Integer(Vec::with_capacity(rows), Validity::default()),
+            Kind::Real => Filling::Real(Vec::with_capacity(rows), Validity::default()),
+            Kind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
+            Kind::Flag => Filling::Flag(Bits::with_capacity(rows), Validity::default()),
+        }
+    }
+
+    /// A cell. Whether it is of the column's kind, and a whole number fits 64 signed bits.
+    pub fn push(&mut self, value: Value<'r>) -> bool {
+        let empty = value == Value::Empty;
+        match (self, value) {
+            (Filling::Integer(cells, validity), Value::Integer(value)) => {
+                validity.push(cells.len(), empty);
+                cells.push(value as i64);
+                return value <= i64::MAX as u64;
+            }
+            (Filling::Integer(cells, validity), Value::Empty) => {
+                validity.push(cells.len(), empty);
+                cells.push(0);
+            }
+            (Filling::Real(cells, validity), Value::Real(value)) => {
+                validity.push(cells.len(), empty);
+                cells.push(value);
+            }
+            (Filling::Real(cells, validity), Value::Empty) => {
+                validity.push(cells.len(), empty);
+                cells.push(0.0);
+            }
+            (Filling::Text(words), Value::Text(word)) => {
+                words.validity.push(words.keys.len(), empty);
+                words.push(Some(word));
+            }
+            (Filling::Text(words), Value::Empty) => {
+                words.validity.push(words.keys.len(), empty);
+                words.push(None);
+            }
+            (Filling::Flag(cells, validity), Value::Flag(set)) => {
+                validity.push(cells.len, empty);
+                cells.push(set);
+            }
+            (Filling::Flag(cells, validity), Value::Empty) => {
+                validity.push(cells.len, empty);
+                cells.push(false);
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// What `fill` of a [`Column`](super::Column) does, made for each `get` so that no cell goes through a [`Value`] in memory.
+pub(super) fn fill<'r>(
+    get: impl Fn(&Context<'r>, At) -> Value<'r>,
+    context: &Context<'r>,
+    rows: &[At],
+    to: &mut Filling<'r>,
+) -> bool {
+    let (mut fits, mut empty) = (true, false);
+    let is_empty = |at: &At| matches!(get(context, *at), Value::Empty);
+    match to {
+        Filling::Integer(cells, validity) => {
+            let before = cells.len();
+            cells.extend(rows.iter().map(|at| match get(context, *at) {
+                Value::Integer(value) => {
+                    fits &= value <= i64::MAX as u64;
+                    value as i64
+                }
+                other => {
+                    empty = true;
+                    fits &= matches!(other, Value::Empty);
+                    0
+                }
+            }));
+            validity.extend(before, empty, rows.iter().map(is_empty));
+        }
+        Filling::Real(cells, validity) => {
+            let before = cells.len();
+            cells.extend(rows.iter().map(|at| match get(context, *at) {
+                Value::Real(value) => value,
+                other => {
+                    empty = true;
+                    fits &= matches!(other, Value::Empty);
+                    0.0
+                }
+            }));
+            validity.extend(before, empty, rows.iter().map(is_empty));
+        }
+        Filling::Text(words) => {
+            let before = words.keys.len();
+            for at in rows {
+                match get(context, *at) {
+                    Value::Text(word) => words.push(Some(word)),
+                    other => {
+                        empty = true;
+                        fits &= matches!(other, Value::Empty);
+                        words.push(None);
+                    }
+                }
+            }
+            words.validity.extend(before, empty, rows.iter().map(is_empty));
+        }
+        Filling::Flag(cells, validity) => {
+            let before = cells.len;
+            for at in rows {
+                match get(context, *at) {
+                    Value::Flag(set) => cells.push(set),
+                    other => {
+                        empty = true;
+                        fits &= matches!(other, Value::Empty);
+                        cells.push(false);
+                    }
+                }
+            }
+            validity.extend(before, empty, rows.iter().map(is_empty));
+        }
+    }
+    fits
+}

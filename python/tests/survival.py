@@ -1,0 +1,147 @@
+"""
+A sweep of 4 load balancers and 5 seeds, and what must be true of it whatever happened on the way: 20 results, those of `anabranch run`,
+each published once and whole, and no run begun again but those that were killed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import anabranch as ab
+
+SCENARIO = "permutation-128"
+SIZE = "8MiB"
+OVER = {"workload.0.size": [SIZE]}
+SCHEMES = ["ecmp", "ops", "prime", "reps"]
+SEEDS = 5
+RUNS = len(SCHEMES) * SEEDS
+
+Fingerprints = dict[tuple[str, int], str]
+
+SWEEP = f"""
+import anabranch as ab, sys
+ab.sweep({SCENARIO!r}, {OVER!r}, schemes={SCHEMES!r}, seeds={SEEDS}, out=sys.argv[1], threads=2)
+"""
+"""A process of its own that does it; its argument is the store."""
+
+
+def sweep(out: Path, **more: Any) -> ab.Sweep:
+    return ab.sweep(SCENARIO, OVER, schemes=SCHEMES, seeds=SEEDS, out=out, **more)
+
+
+def process(out: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", SWEEP, str(out)])
+
+
+def of_the_command(folder: Path) -> Fingerprints:
+    """Fingerprints of the same 20 runs by `anabranch run`, load balancer and seed on its command line."""
+
+    def one(run: tuple[str, int]) -> str:
+        scheme, seed = run
+        words = ["--set", f"workload.0.size={SIZE}", "--set", f"load_balancer.scheme={scheme}", "--seed", str(seed)]
+        command = [sys.executable, "-m", "anabranch", "run", SCENARIO, *words, "--threads", "1", "--out", f"{scheme}-{seed}", "--format", "json"]
+        said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+        shutil.rmtree(folder / f"{scheme}-{seed}")
+        return str(json.loads(said)["fingerprint"])
+
+    runs = [(scheme, seed) for scheme in SCHEMES for seed in range(1, SEEDS + 1)]
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(runs, pool.map(one, runs), strict=True))
+
+
+def finished(out: Path) -> dict[str, int]:
+    """The runs that can be seen, and their directories' numbers: what is published again has another one."""
+    return {path.name: path.stat().st_ino for path in out.glob("runs/*")}
+
+
+def wait_for(runs: int, out: Path) -> None:
+    until = time.monotonic() + 120
+    while len(finished(out)) < runs:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def starts(out: Path) -> dict[str, list[int]]:
+    """Who began each run, as the log says that every worker writes before it begins: numbers of processes in their order."""
+    begun = defaultdict(list)
+    for line in (out / "starts.log").read_text().splitlines():
+        run, _, pid, _ = line.split()
+        begun[run].append(int(pid))
+    return dict(begun)
+
+
+class Watched:
+    """While it is open, every run is looked at as soon as it can be seen: it must be whole, and stay the same directory."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.wrong: list[str] = []
+        self.seen: dict[str, int] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._done.set()
+        self._thread.join()
+        self._look()
+        assert self.wrong == [] or kind is not None, self.wrong
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.002):
+            self._look()
+
+    def _look(self) -> None:
+        for run, inode in finished(self.out).items():
+            if run not in self.seen:
+                self.seen[run] = inode
+                self.wrong += half_written(self.out / "runs" / run)
+            elif self.seen[run] != inode:
+                self.wrong.append(f"{run} was published twice")
+
+
+def half_written(run: Path) -> list[str]:
+    """What lacks of a run that can be seen."""
+    try:
+        json.loads((run / "summary.json").read_text())
+        sizes = json.loads((run / "attempt.json").read_text())["files"]
+        found = {name: (run / name).stat().st_size for name in sizes}
+    except (OSError, ValueError, KeyError) as error:
+        return [f"{run.name}: {error!r}"]
+    tables = {"flows.parquet", "links.parquet", "manifest.json"} - set(found)
+    return [f"{run.name} has {found} of {sizes}"] if found != sizes or tables else []
+
+
+def survived(out: Path, reference: Fingerprints, killed: Iterable[int] = (), most_killed: int = 0, disk_full: bool = False) -> None:
+    """20 results, each once, equal to those of the command; only what a process of `killed` had begun was begun again."""
+    done = ab.load(out)
+    assert isinstance(done, ab.Sweep) and done.missing == 0 and done.failed == {} and len(done) == RUNS
+    rows = done._rows()
+    assert {(row["scheme"], int(row["seed"])): row["fingerprint"] for row in rows} == reference
+    begun = starts(out)
+    assert set(finished(out)) == set(begun) == {row["run"] for row in rows} and len(begun) == RUNS
+    assert list((out / ".writing").iterdir()) == [] and (out / "report.html").exists()
+    assert [what for run in begun for what in half_written(out / "runs" / run)] == []
+    # A run is begun once more for each process that died at it, and by nothing else.
+    assert all(set(pids[:-1]) <= set(killed) for pids in begun.values()), (begun, killed)
+    again = sum(map(len, begun.values())) - RUNS
+    assert again <= most_killed, begun
+    # What ended a process counts as an attempt; a full disk has no room to count.
+    assert all(int(row["attempts"]) == (1 if disk_full else len(begun[row["run"]])) for row in rows)
+    # Once more, and nothing is left to do.
+    sweep(out)
+    assert starts(out) == begun
