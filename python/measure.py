@@ -1,7 +1,7 @@
 """
 What the package costs, as ratios on one machine: processor time, and instructions (valgrind) where the difference is small.
 
-    python python/measure.py [NAME ...]     # import, overhead, frames, sweep, dask
+    python python/measure.py [NAME ...]     # import, overhead, frames, sweep, cores, dask
 """
 
 from __future__ import annotations
@@ -86,13 +86,37 @@ def sweep(folder: str) -> None:
 
     first, again = own(lambda: go("thousand")), own(lambda: go("thousand"))
     print(f"sweep: {first:.2f} ms of processor time per run, tables and figures included; again {again:.3f} ms")
-    wall = {}
-    code = "import anabranch as ab, sys; ab.sweep('permutation-1024', {'workload.0.size': ['8MiB']}, schemes=['ecmp'], seeds=8, threads=int(sys.argv[2]), out=sys.argv[1])"
-    for threads in (1, 2):
+
+
+def cores(folder: str) -> None:
+    """
+    Eight equal runs on two cores against one: by a sweep, and by plain processes of the command, which share nothing but the machine.
+    The two by turns; medians of the ratios.
+    """
+    eight = ["permutation-1024", "--set", "workload.0.size=8MiB", "--set", "load_balancer.scheme=ecmp", "--threads", "1"]
+    code = "import anabranch as ab, sys; ab.sweep('permutation-1024', {'workload.0.size': ['8MiB']}, schemes=['ecmp'], seeds=8, threads=int(sys.argv[2]), out=sys.argv[1], progress=False)"
+    turns = iter(range(1000))
+
+    def by_sweep(threads: int) -> None:
+        subprocess.run([sys.executable, "-c", code, f"cores{next(turns)}", str(threads)], cwd=folder, check=True)
+
+    def by_processes(at_once: int) -> None:
+        for seed in range(1, 9, at_once):
+            words = [[sys.executable, "-m", "anabranch", "run", *eight, "--seed", str(seed + more), "--out", f"cores{next(turns)}"] for more in range(at_once)]
+            beside = [subprocess.Popen(one, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for one in words]
+            assert [process.wait() for process in beside] == [0] * at_once
+
+    def taken(call: Callable[[int], None], cores: int) -> float:
         began = time.monotonic()
-        subprocess.run([sys.executable, "-c", code, f"wall{threads}", str(threads)], cwd=folder, check=True)
-        wall[threads] = time.monotonic() - began
-    print(f"sweep: eight runs on one thread {wall[1]:.1f} s, on two {wall[2]:.1f} s: {wall[2] / wall[1]:.2f}")
+        call(cores)
+        return time.monotonic() - began
+
+    ratios: dict[str, list[float]] = {"a sweep": [], "plain processes": []}
+    for _ in range(5):
+        for name, call in [("a sweep", by_sweep), ("plain processes", by_processes)]:
+            ratios[name].append(taken(call, 2) / taken(call, 1))
+    for name, found in ratios.items():
+        print(f"cores: {name} on two of one: {sorted(found)[2]:.3f} ({min(found):.3f} to {max(found):.3f})")
 
 
 def dask(folder: str) -> None:
@@ -120,7 +144,7 @@ def start(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"import": start, "overhead": overhead, "frames": frames, "sweep": sweep, "dask": dask}
+    parts = {"import": start, "overhead": overhead, "frames": frames, "sweep": sweep, "cores": cores, "dask": dask}
     chosen = sys.argv[1:] or list(parts)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as place:

@@ -100,6 +100,7 @@ _WORDS = [
     (r"--over KEY=A,B,\.\.\. or (--over )?KEY=A\.\.B:STEP", 'over={KEY: [A, B, ...]} or over={KEY: "A..B:STEP"}'),
     (r"--over ([\w.-]+)=(\S*?)(?=:?(?:\s|$))", r'over={"\1": "\2"}'),
     (r"--out DIR", "out=DIR"),
+    (r"--paths\b", "pair"),
     (r"--schemes A,B,\.\.\.", "schemes=[A, B, ...]"),
     (r"--zip", 'mode="zip"'),
     (r"--(replace|again)", r"\1=True"),
@@ -108,7 +109,7 @@ _WORDS = [
     (r"--(over|schemes|seeds?|baseline|threads|out)\b", r"\1"),
 ]
 # The argument at fault, by how the message begins, where nothing else says it.
-_BEGINNINGS = {"no scenario `": "scenario", "nothing is called": "name", "the baseline `": "baseline"}
+_BEGINNINGS = {"no scenario `": "scenario", "nothing is called": "name", "the baseline `": "baseline", "nothing to list by `": "kind", "pair:": "pair"}
 _ENDINGS = {"make a sweep": "over", "there are no scenarios": "scenario"}
 # False in the command of the package.
 words_of_python = True

@@ -100,7 +100,7 @@ def _check_slurm(partition: str | None) -> None:
     except subprocess.TimeoutExpired:
         raise ScenarioError("Slurm does not answer: `sinfo` takes longer than 30 s", place="slurm") from None
     if said.returncode != 0:
-        raise ScenarioError(f"Slurm refuses: {said.stderr.strip()}", place="slurm")
+        raise ScenarioError(f"Slurm refuses: {'; '.join(said.stderr.strip().splitlines())}", place="slurm", remedy=remedy)
     known = sorted(set(said.stdout.split()))
     if partition is not None and partition not in known:
         from ._native import nearest

@@ -66,7 +66,7 @@ def test_snakemake(tmp_path: Path) -> None:
     all_done_once(tmp_path / "results" / "study")
 
 
-@pytest.mark.skipif(not has("nextflow"), reason="not installed: nextflow (no package of Debian or PyPI)")
+@pytest.mark.skipif(not has("nextflow"), reason="not installed: nextflow (PyPI has a launcher only, which fetches it from nextflow.io)")
 def test_nextflow(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     (tmp_path / "main.nf").write_text(block("nextflow", "process share"))

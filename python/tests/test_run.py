@@ -86,6 +86,17 @@ def test_load_reads_what_the_command_wrote(tmp_path: Path) -> None:
             ab.load(nothing)
 
 
+def test_damaged_results_say_which_file(tmp_path: Path) -> None:
+    ab.run("tiny", out=tmp_path)
+    for file, ask in [("flows.parquet", lambda run: run.flows), ("summary.json", lambda run: run.summary)]:
+        whole = (tmp_path / file).read_bytes()
+        for damaged in [whole[: len(whole) // 2], b"x"]:
+            (tmp_path / file).write_bytes(damaged)
+            with pytest.raises(ab.ScenarioError) as caught:
+                ask(ab.load(tmp_path))
+            assert caught.value.place == str(tmp_path / file) and "again" in (caught.value.remedy or "")
+
+
 def test_compare_pairs_load_balancers() -> None:
     comparison = ab.compare("tiny", ["ecmp", "prime"], seeds=2, variants={"short": {"load_balancer.prime.p_ecn": 8}})
     assert {scheme for scheme, _ in comparison.runs} == {"ecmp", "prime", "short"}

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,6 +217,8 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     assert said("schemes", "`emcp`", schemes=["emcp"]).nearest == "ecmp"
     said("schemes", "expected a list", schemes="ecmp,prime")
     assert said("baseline", "not among", schemes=["ecmp", "prime"], baseline="prme").nearest == "prime"
+    # What shows only once the graph of a point is built.
+    said('over["topology.radix"]', "an even number", scenario="first-run", over={"topology.radix": [8, 7]})
     said('variants["x"]', "unknown key", variants={"x": {"load_balancer.prime.p_ecm": 8}})
     for seeds in (0, -1, "3", 1.5, True):
         said("seeds", "expected a whole number, 1 or more", seeds=seeds)
@@ -247,6 +250,21 @@ def test_directories_of_something_else_are_refused(tmp_path: Path) -> None:
     (out / "sweep.json").write_text(json.dumps({**plan, "version": "0.0.1"}))
     said("by version 0.0.1; this is version")
     assert ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=out, replace=True).missing == 0
+
+
+def test_a_damaged_plan_is_told_and_written_anew(tmp_path: Path) -> None:
+    def sweep(**more: Any) -> ab.Sweep:
+        return ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=tmp_path, **more)
+
+    begun = len(survival.starts(tmp_path)) if sweep().missing == 0 else 0
+    plan = tmp_path / "sweep.json"
+    for text in ["", "{", '{"name": "x"}', "\x00"]:
+        plan.write_text(text)
+        for call in (sweep, lambda: ab.load(tmp_path).table, lambda: len(ab.load(tmp_path))):
+            with pytest.raises(ab.ScenarioError) as caught:
+                call()
+            assert caught.value.place == str(plan) and "replace=True" in (caught.value.remedy or "")
+    assert sweep(replace=True).missing == 0 and len(survival.starts(tmp_path)) == begun, "the runs stay"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system: needs root")

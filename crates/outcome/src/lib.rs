@@ -25,6 +25,7 @@ pub enum FlowStatus {
 
 impl FlowStatus {
     /// The word in `flows.csv`.
+    #[inline]
     pub fn word(self) -> &'static str {
         match self {
             FlowStatus::Finished => "finished",

@@ -19,6 +19,7 @@ pub enum FctKind {
 
 impl FctKind {
     /// The completion time of `flow`; `None` where it has not finished in this sense.
+    #[inline]
     pub fn fct(self, flow: &FlowRow) -> Option<Time> {
         match self {
             FctKind::Rx => flow.fct_rx,
@@ -26,6 +27,7 @@ impl FctKind {
         }
     }
     /// The completion time of the same flow alone on the network.
+    #[inline]
     pub fn ideal(self, flow: &FlowRow) -> Time {
         match self {
             FctKind::Rx => flow.ideal_rx,
@@ -33,6 +35,7 @@ impl FctKind {
         }
     }
     /// `fct / ideal`, at least 1; `None` for an unfinished flow.
+    #[inline]
     pub fn slowdown(self, flow: &FlowRow) -> Option<f64> {
         self.fct(flow).map(|fct| slowdown(fct.ps(), self.ideal(flow).ps()))
     }
@@ -100,6 +103,7 @@ pub struct RunMeta {
 
 impl RunMeta {
     /// Name of a workload by index; the index itself where it has no name.
+    #[inline]
     pub fn workload(&self, index: u16) -> Cow<'_, str> {
         let known = self.workloads.get(usize::from(index));
         known.map_or_else(|| Cow::Owned(index.to_string()), |workload| Cow::Borrowed(workload.name.as_str()))
@@ -115,12 +119,14 @@ impl RunMeta {
         first.saturating_add(self.warmup)
     }
     /// Whether the workload of `flow` is a measured one.
+    #[inline]
     pub fn is_measured(&self, flow: &FlowRow) -> bool {
         self.workloads.get(usize::from(flow.workload)).is_none_or(|w| w.measured)
     }
 }
 
 /// Whether `flow` started after the warm-up that ends at `counted_from`, or never started (and is missed).
+#[inline]
 pub(crate) fn past_warmup(flow: &FlowRow, counted_from: Time) -> bool {
     flow.start.is_none_or(|start| start >= counted_from) || flow.status == FlowStatus::NotStarted
 }

@@ -23,6 +23,13 @@ impl ScenarioError {
         ScenarioError(Box::new(Parts { message: message.into(), place: None, help: None, code: None }))
     }
 
+    /// The same, said of something: its name goes before the message.
+    #[must_use]
+    pub(crate) fn of(mut self, name: &str) -> Self {
+        self.0.message = format!("{name}: {}", self.0.message);
+        self
+    }
+
     /// Where.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {

@@ -1,7 +1,7 @@
 //! Results that lie on disk, whoever wrote them.
 
 use crate::{error, table::Table};
-use anabranch_report::{Frame, ReportError, TABLES};
+use anabranch_report::{Frame, ReportError, TABLES, read_summary};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -13,9 +13,10 @@ pub(crate) struct Loaded {
 
 #[pymethods]
 impl Loaded {
-    /// `summary.json`.
+    /// `summary.json`, after a look whether it is whole.
     fn summary(&self) -> PyResult<String> {
         let path = self.directory.join("summary.json");
+        read_summary(&self.directory).map_err(|e| error::report(&e))?;
         std::fs::read_to_string(&path).map_err(|source| error::report(&ReportError::File { path, source }))
     }
 

@@ -6,26 +6,32 @@ use anabranch_outcome::{FlowRow, FlowSample, LinkRow, PortSample, RunResult, Sch
 use anabranch_units::Time;
 use std::borrow::Cow;
 
+#[inline]
 fn flow<'r>(c: &Context<'r>, at: At) -> &'r FlowRow {
     &c.result.flows[at.0]
 }
 
+#[inline]
 fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
     &c.result.links[at.0]
 }
 
+#[inline]
 fn text(value: &str) -> Value<'_> {
     Value::Text(Cow::Borrowed(value))
 }
 
+#[inline]
 fn name<'r>(names: &'r [String], index: usize) -> Value<'r> {
     names.get(index).map_or_else(|| Value::Text(Cow::Owned(index.to_string())), |name| text(name))
 }
 
+#[inline]
 fn whole(value: u64) -> Value<'static> {
     Value::Integer(value)
 }
 
+#[inline]
 fn picoseconds(time: Option<Time>) -> Value<'static> {
     time.map(Time::ps).into()
 }

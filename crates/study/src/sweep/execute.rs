@@ -202,20 +202,10 @@ impl Sweep {
                     return Ok(());
                 }
                 let scenario = self.scenario(number)?;
-                check(&scenario, &self.name(number), &mut first, observer).map_err(|e| self.placed(e, number))?;
+                check(&scenario, &self.name(number), &mut first, observer).map_err(|e| e.of(&self.name(number)))?;
             }
         }
         Ok(())
-    }
-
-    /// An error with the point it shows at.
-    fn placed(&self, error: ScenarioError, number: usize) -> ScenarioError {
-        let remedy = error.remedy().map(str::to_string);
-        let placed = ScenarioError::new(format!("{}: {error}", self.name(number)));
-        match remedy {
-            Some(remedy) => placed.help(remedy),
-            None => placed,
-        }
     }
 
     fn write_plan(&self, directory: &Path, store: &Store) -> Result<(), RunError> {

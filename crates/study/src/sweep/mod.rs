@@ -124,7 +124,8 @@ impl Sweep {
         let runs = points.saturating_mul(plan.entries.len()).saturating_mul(plan.seeds.len());
         if runs > MOST_POINTS {
             let parts = format!("{points} points, {} load balancers, {} seeds", plan.entries.len(), plan.seeds.len());
-            return Err(ScenarioError::new(format!("{parts} are {runs} runs; at most {MOST_POINTS} make a sweep")));
+            let message = format!("{parts} are {runs} runs; at most {MOST_POINTS} make a sweep");
+            return Err(ScenarioError::new(message).help("name fewer values, load balancers or seeds"));
         }
         for point in 0..points {
             let here = entries.of(&points_of.scenario(&plan, point)?)?;
