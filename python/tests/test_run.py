@@ -88,12 +88,19 @@ def test_load_reads_what_the_command_wrote(tmp_path: Path) -> None:
 
 def test_damaged_results_say_which_file(tmp_path: Path) -> None:
     ab.run("tiny", out=tmp_path)
-    for file, ask in [("flows.parquet", lambda run: run.flows), ("summary.json", lambda run: run.summary)]:
+
+    def flows() -> object:
+        return ab.load(tmp_path).flows
+
+    def summary() -> object:
+        return ab.load(tmp_path).summary
+
+    for file, ask in [("flows.parquet", flows), ("summary.json", summary)]:
         whole = (tmp_path / file).read_bytes()
         for damaged in [whole[: len(whole) // 2], b"x"]:
             (tmp_path / file).write_bytes(damaged)
             with pytest.raises(ab.ScenarioError) as caught:
-                ask(ab.load(tmp_path))
+                ask()
             assert caught.value.place == str(tmp_path / file) and "again" in (caught.value.remedy or "")
 
 
