@@ -84,7 +84,7 @@ pub struct Record {
 pub struct Report {
     /// Of each order, in the order of the plan; `None`: it was not done.
     pub records: Vec<Option<Record>>,
-    /// Base round trip and noise floor towards each destination.
+    /// Base round trip and noise floor towards each destination; zero for one that was never reached.
     pub round_trips: Vec<(Time, Time)>,
     /// What the endpoint has counted.
     pub counters: Counters,
@@ -184,7 +184,8 @@ struct Performance<'a, D> {
     coming: BTreeMap<(PeerId, u32), Coming>,
     /// Who waits for our word, and has it when that is acknowledged.
     answered: BTreeMap<PeerId, u64>,
-    round_trips: Vec<(Time, Time)>,
+    /// Of those who can be reached.
+    round_trips: Vec<Option<(Time, Time)>>,
     /// Rounds of the plan, in order; the first `over` are done, the next has begun at `began`.
     rounds: Vec<u32>,
     over: usize,
@@ -217,7 +218,7 @@ pub fn perform<D: Datapath>(
         plan,
         conductor,
         gone: vec![false; peers.len()],
-        round_trips: vec![(Time::ZERO, Time::ZERO); peers.len()],
+        round_trips: vec![None; peers.len()],
         peers,
         work: plan.orders.iter().map(|_| Work::default()).collect(),
         pieces: BTreeMap::new(),
@@ -269,7 +270,7 @@ impl<D: Datapath> Performance<'_, D> {
         let records = std::mem::take(&mut self.work).into_iter().map(|work| work.done.then_some(work.record)).collect();
         Ok(Report {
             records,
-            round_trips: self.round_trips,
+            round_trips: self.round_trips.into_iter().map(Option::unwrap_or_default).collect(),
             counters: self.driver.endpoint().0.counters(),
             longest_pause: self.driver.longest_pause(),
         })
@@ -282,7 +283,7 @@ impl<D: Datapath> Performance<'_, D> {
             match event {
                 Event::Open { peer, base_rtt, noise } => {
                     if let Some(at) = self.peers.iter().position(|known| *known == peer) {
-                        self.round_trips[at] = (base_rtt, noise);
+                        self.round_trips[at] = Some((base_rtt, noise));
                     }
                 }
                 Event::Sent { peer, stream, delivered, .. } => self.acknowledged(now, peer, stream, &delivered),
@@ -396,8 +397,7 @@ impl<D: Datapath> Performance<'_, D> {
             let now = self.driver.datapath().now();
             if self.began.is_none() {
                 // Nothing is measured before everybody can be reached.
-                let reached =
-                    self.round_trips.iter().zip(&self.gone).all(|((rtt, _), gone)| *rtt > Time::ZERO || *gone);
+                let reached = self.round_trips.iter().zip(&self.gone).all(|(known, gone)| known.is_some() || *gone);
                 if !reached || !self.conductor.may_begin(round) {
                     return;
                 }

@@ -31,6 +31,8 @@ const MOST_SOCKETS: usize = 256;
 /// What a kernel says of runs that it or the device cannot send.
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
+/// What looks at two clocks take that nobody has interrupted.
+const AT_ONCE: Time = Time::from_us(50);
 /// Tries to find free consecutive ports.
 const TRIES: u32 = 64;
 
@@ -130,6 +132,19 @@ impl UdpPath {
     fn since_opened(&self) -> Time {
         let nanoseconds = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000);
         Time::from_ps(nanoseconds.saturating_mul(1000))
+    }
+
+    /// Our own clock and the wall clock at the same time: whoever is interrupted in between looks again.
+    fn both_clocks(&self) -> (Time, Option<Duration>) {
+        let mut before = self.since_opened();
+        loop {
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+            let now = self.since_opened();
+            if now.saturating_sub(before) < AT_ONCE {
+                return (now, wall);
+            }
+            before = now;
+        }
     }
 
     /// Waits until a socket can be read, for so long at most; which can.
@@ -289,8 +304,7 @@ impl Datapath for UdpPath {
                 }
                 Err(error) => return Err(system("receiving", error)),
             };
-            let now = self.since_opened();
-            let wall = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+            let (now, wall) = self.both_clocks();
             for (meta, buffer) in metas[..filled].iter().zip(&self.buffers) {
                 let mut from = meta.addr;
                 let Some(port) = from.port().checked_sub(label as u16) else { continue };
