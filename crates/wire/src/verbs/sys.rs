@@ -708,4 +708,23 @@ mod tests {
         assert_eq!((memory.at as usize % 4096, memory.bytes), (0, 10_000));
         assert!(Memory::new(usize::MAX).is_err());
     }
+
+    /// Otherwise a process that is forked would leave hardware with pages that this one does not see any more, once it writes.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_process_that_is_forked_has_no_part_in_the_memory() {
+        let memory = Memory::new(100_000).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let address = memory.at as usize;
+        let mut within = false;
+        let flags = maps.lines().find(|line| {
+            if let Some((from, to)) = line.split_once(' ').and_then(|(range, _)| range.split_once('-')) {
+                let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+                within = (number(from)..number(to)).contains(&address);
+            }
+            within && line.starts_with("VmFlags:")
+        });
+        // `dc`: do not copy area on fork (Documentation/filesystems/proc.rst).
+        assert!(flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "dc")), "{flags:?}");
+    }
 }
