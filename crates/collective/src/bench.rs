@@ -7,6 +7,7 @@ use crate::plugin::{Opaque, Plugin, PluginError};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::VecDeque,
     fs,
     net::UdpSocket,
     path::Path,
@@ -163,29 +164,10 @@ impl End {
 
     /// Sends `count` messages over a connection, so many under way.
     fn send(&self, connection: usize, bytes: &mut [u8], count: u64) -> Result<()> {
-        let (sender, mut open, mut posted, mut done) =
-            (self.senders[connection], std::collections::VecDeque::new(), 0, 0);
+        let sender = self.senders[connection];
         let memory = self.memory(sender, bytes)?;
-        while done < count {
-            until(true, || {
-                let mut moved = false;
-                while posted < count && open.len() < DEPTH {
-                    // SAFETY: nobody changes the bytes until all messages are done.
-                    let Some(request) = (unsafe { self.plugin.send(sender, bytes, TAG, memory)? }) else { break };
-                    open.push_back(request);
-                    posted += 1;
-                    moved = true;
-                }
-                while let Some(request) = open.front()
-                    && self.plugin.test(*request)?.is_some()
-                {
-                    open.pop_front();
-                    done += 1;
-                    moved = true;
-                }
-                Ok(moved.then_some(()))
-            })?;
-        }
+        // SAFETY: nobody changes the bytes until all messages are done.
+        self.carry(count, |_| Ok(unsafe { self.plugin.send(sender, bytes, TAG, memory)? }))?;
         Ok(self.plugin.deregister(sender, memory)?)
     }
 
@@ -193,15 +175,22 @@ impl End {
     fn receive(&self, connection: usize, slots: &mut [u8], size: usize, count: u64) -> Result<()> {
         let receiver = self.receivers[connection];
         let memory = self.memory(receiver, slots)?;
-        let (mut open, mut posted, mut done) = (std::collections::VecDeque::new(), 0u64, 0);
+        self.carry(count, |posted| {
+            let at = posted as usize * size % slots.len();
+            // SAFETY: the slots stay, and each is used again when its message has come.
+            Ok(unsafe { self.plugin.receive(receiver, &mut slots[at..][..size], TAG, memory)? })
+        })?;
+        Ok(self.plugin.deregister(receiver, memory)?)
+    }
+
+    /// Posts `count` requests, so many under way, until all are done; who posts hears how many went before.
+    fn carry(&self, count: u64, mut post: impl FnMut(u64) -> Result<Option<Opaque>>) -> Result<()> {
+        let (mut open, mut posted, mut done) = (VecDeque::new(), 0, 0);
         while done < count {
             until(true, || {
                 let mut moved = false;
                 while posted < count && open.len() < DEPTH {
-                    let at = posted as usize * size % slots.len();
-                    let slot = &mut slots[at..][..size];
-                    // SAFETY: the slots stay, and each is used again when its message has come.
-                    let Some(request) = (unsafe { self.plugin.receive(receiver, slot, TAG, memory)? }) else { break };
+                    let Some(request) = post(posted)? else { break };
                     open.push_back(request);
                     posted += 1;
                     moved = true;
@@ -216,7 +205,7 @@ impl End {
                 Ok(moved.then_some(()))
             })?;
         }
-        Ok(self.plugin.deregister(receiver, memory)?)
+        Ok(())
     }
 
     /// Says a word, and waits for one, `count` times; the time of each. Whoever answers waits first. Receives are posted ahead.
@@ -224,10 +213,10 @@ impl End {
         let (mut word, mut slots) = (vec![7u8; WORD], vec![0u8; DEPTH * WORD]);
         let (sender, receiver) = (self.senders[0], self.receivers[0]);
         let (from, to) = (self.memory(sender, &mut word)?, self.memory(receiver, &mut slots)?);
-        let mut waiting = std::collections::VecDeque::new();
+        let mut waiting = VecDeque::new();
         let mut posted = 0;
         let mut times = Vec::with_capacity(count);
-        let mut post = |waiting: &mut std::collections::VecDeque<Opaque>| -> Result<()> {
+        let mut post = |waiting: &mut VecDeque<Opaque>| -> Result<()> {
             if posted < count {
                 let slot = &mut slots[posted % DEPTH * WORD..][..WORD];
                 // SAFETY: the slots stay, and each is used again when its message has come.
@@ -241,7 +230,7 @@ impl End {
         for _ in 0..DEPTH {
             post(&mut waiting)?;
         }
-        let mut sent = std::collections::VecDeque::new();
+        let mut sent = VecDeque::new();
         for _ in 0..count {
             let began = Instant::now();
             for step in [!answers, answers] {

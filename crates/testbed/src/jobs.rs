@@ -59,12 +59,11 @@ pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> R
     let wrong = |error: TestbedError| SimError::Setup(error.to_string());
     let mut all = Vec::new();
     for job in &set.jobs {
-        let ip = programs::find("ip").unwrap_or_else(|| "ip".into());
+        let ip = programs::command("ip").map_err(wrong)?.get_program().to_os_string();
         let place = |host: &u32| -> Vec<OsString> {
             let words = ["netns".into(), "exec".into(), OsString::from(fabric.namespace(*host as usize))];
-            std::iter::once(ip.clone().into_os_string()).chain(words).collect()
+            std::iter::once(ip.clone()).chain(words).collect()
         };
-        programs::command("ip").map_err(wrong)?;
         let places = job.hosts.iter().map(place).collect();
         let settings = launch(job).map_err(SimError::Setup)?;
         all.push(Settings { places, rows: true, ..settings });
