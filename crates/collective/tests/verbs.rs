@@ -244,15 +244,26 @@ fn without_a_device() {
     assert!(log.contains("did you mean `verbs`?") && log.contains("udp, verbs or auto"), "{log}");
 }
 
-/// A library that knows no device although the kernel does.
-fn a_library_without_devices() {
+/// A library that knows no device although the kernel does, and one that may not lock the memory of a peer: of four labels' 256 receives
+/// each and 128 sends, 1,024 B each, 1.2 MB.
+fn devices_that_cannot_be_used() {
     let machine = Machine::with_library("no-device");
+    for (name, value, word) in
+        [("FAKE_DEVICES", "0", "there is no RDMA device"), ("FAKE_LOCKED", "1100000", "ulimit -l")]
+    {
+        let mut variables = machine.variables();
+        variables.push((name.into(), value.into()));
+        let output = again("load", &variables, &[]);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("init: ncclInvalidUsage"), "{log}");
+        assert!(log.contains(word) && log.contains("allowed are udp, verbs and auto"), "{log}");
+        variables.push(("ANABRANCH_DATAPATH".into(), "auto".into()));
+        let output = again("load", &variables, &[]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "lo", "{name}");
+    }
     let mut variables = machine.variables();
-    variables.push(("FAKE_DEVICES".into(), "0".into()));
-    let output = again("load", &variables, &[]);
-    let log = String::from_utf8_lossy(&output.stderr);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("ncclInvalidUsage"), "{log}");
-    assert!(log.contains("there is no RDMA device") && log.contains("allowed are udp, verbs and auto"), "{log}");
+    variables.push(("FAKE_LOCKED".into(), "1200000".into()));
+    assert_eq!(String::from_utf8_lossy(&again("load", &variables, &[]).stdout).trim(), "fake0");
 }
 
 fn load() {
@@ -281,7 +292,7 @@ fn main() {
         ("a_rank_stands_still", true, a_rank_stands_still),
         ("ranks_of_two_datapaths", true, ranks_of_two_datapaths),
         ("who_does_not_answer_keeps_nobody_waiting", true, who_does_not_answer_keeps_nobody_waiting),
-        ("a_library_without_devices", true, a_library_without_devices),
+        ("devices_that_cannot_be_used", true, devices_that_cannot_be_used),
     ];
     // As the usual harness: a word picks tests by their names, options are not ours but for this one.
     let word = arguments.iter().find(|argument| !argument.starts_with('-'));

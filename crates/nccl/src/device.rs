@@ -74,7 +74,7 @@ struct Found {
 ///
 /// # Errors
 /// Where there are none, or not what is to carry their packets, for people.
-pub(crate) fn find(wanted: &Interfaces, carriers: Carriers) -> Result<(Vec<Device>, Vec<String>), String> {
+pub(crate) fn find(wanted: &Interfaces, carriers: Carriers, labels: u32) -> Result<(Vec<Device>, Vec<String>), String> {
     let all = if_addrs::get_if_addrs().map_err(|error| format!("cannot list network interfaces: {error}"))?;
     let found = all.into_iter().filter(|interface| interface.is_oper_up() && !interface.is_link_local()).map(|of| {
         let (ip, is_loopback) = (of.ip(), of.is_loopback());
@@ -82,7 +82,7 @@ pub(crate) fn find(wanted: &Interfaces, carriers: Carriers) -> Result<(Vec<Devic
     });
     let chosen = choose(found.collect(), wanted)?;
     let found = chosen.into_iter().map(|found| look(found, Path::new("/sys/class/net"))).collect();
-    let rdma = |device: &Device| Some(verbs::look(&verbs::of_interface(&device.name)?, device.ip));
+    let rdma = |device: &Device| Some(verbs::look(&verbs::of_interface(&device.name)?, device.ip, labels));
     equip(found, wanted, carriers, |device| rdma(device).map(|found| found.map_err(|error| error.to_string())))
 }
 

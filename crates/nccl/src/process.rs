@@ -129,7 +129,8 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let configuration = Configuration::read(all).map_err(usage)?;
     log::at_most(configuration.level);
-    let (devices, remarks) = device::find(&configuration.interfaces, configuration.carriers).map_err(usage)?;
+    let (devices, remarks) =
+        device::find(&configuration.interfaces, configuration.carriers, configuration.wire.labels).map_err(usage)?;
     remarks.iter().for_each(|remark| log::say(Level::Info, remark));
     let process = Arc::new(Process::new(configuration, devices)?);
     *PROCESS.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&process));

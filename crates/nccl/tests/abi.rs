@@ -142,7 +142,21 @@ fn quick_looks_make_no_system_call() {
 #[test]
 #[ignore = "valgrind: a minute"]
 fn no_wrong_byte_and_no_leak() {
-    let program = program("under_valgrind");
+    valgrind("under_valgrind", &[]);
+}
+
+/// The same over queue pairs.
+#[test]
+#[ignore = "valgrind: a minute; needs libibverbs-dev"]
+fn no_wrong_byte_and_no_leak_over_verbs() {
+    let machine = fake::Machine::with_library("valgrind");
+    let mut variables = machine.variables();
+    variables.push(("ANABRANCH_TEST_RDMA".into(), "1".into()));
+    valgrind("verbs_under_valgrind", &variables);
+}
+
+fn valgrind(name: &str, variables: &[(String, String)]) {
+    let program = program(name);
     for version in ["8", "12"] {
         let flags = ["--quiet", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite,indirect"];
         let output = Command::new("valgrind")
@@ -156,6 +170,7 @@ fn no_wrong_byte_and_no_leak() {
             .arg(plugin())
             .args([version, "2"])
             .envs([("ANABRANCH_IFNAME", "=lo"), ("ANABRANCH_PATHS", "4"), ("ANABRANCH_TEST_SLOW", "1")])
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .output()
             .expect("valgrind");
         assert!(output.status.success(), "version {version}: {}", String::from_utf8_lossy(&output.stderr));

@@ -2,7 +2,7 @@
 // the real header, so that it holds our bindings to its layout. One label turns slow or dead under way (FAKE_FAULT=slow, dead): the
 // one that carries a write when FAULT_AT bytes have gone. FAKE_FAULT=lossy loses every LOSTth message of unreliable queue pairs.
 // Messages of unreliable queue pairs go to other processes too, where FAKE_NETWORK is the same word in all of them. FAKE_DEVICES
-// says how many devices there are (1), FAKE_CLASS which traffic class address vectors must have.
+// says how many devices there are (1), FAKE_CLASS which traffic class address vectors must have, FAKE_LOCKED how many bytes may be registered at once.
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -320,6 +320,10 @@ int ibv_dealloc_pd(struct ibv_pd *pd) { return gone_with(pd); }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t bytes, int access) {
     must(access == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) || access == IBV_ACCESS_LOCAL_WRITE, "access");
+    if (getenv("FAKE_LOCKED") && bytes > (size_t)atol(getenv("FAKE_LOCKED"))) {
+        errno = ENOMEM;
+        return NULL;
+    }
     struct ibv_mr *mr = calloc(1, sizeof *mr);
     *mr = (struct ibv_mr){pd->context, pd, at, bytes, 0, 0, 0};
     pthread_mutex_lock(&lock);

@@ -3,6 +3,7 @@
 use super::{
     gid,
     sys::{Device, Service},
+    uc,
 };
 use crate::WireError;
 use std::{
@@ -48,17 +49,21 @@ fn has(port: &Path, interface: &str) -> bool {
     })
 }
 
-/// Opens a device to see that packets may leave it by an address, and says what it is.
+/// Opens a device to see that packets over so many labels may leave it by an address, and says what it is.
 ///
 /// # Errors
-/// Where libibverbs or the device are missing, its port is no active Ethernet port, or it has no RoCEv2 address.
-pub fn look(name: &str, at: IpAddr) -> Result<RdmaDevice, WireError> {
+/// Where libibverbs or the device are missing, its port is no active Ethernet port, it has no RoCEv2 address, or the memory for a peer
+/// may not be registered.
+pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError> {
     let name = super::device(Some(name))?;
     let index = gid::choose(&name, None, Some(at))?;
     let device = Device::open(&name, index, 4096, 16, Service::Unreliable)?;
     device.gid()?;
     // 1 for 256 B to 5 for 4096 B.
-    let mtu = 128 << device.mtu()?;
+    let mtu: u64 = 128 << device.mtu()?;
+    drop(device);
+    // What a peer takes whose packets are as long as that.
+    Device::open(&name, index, uc::memory(labels, mtu as usize), 16, Service::Unreliable)?;
     let folder = folder().join(&name);
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let guid = u64::from_str_radix(&read("node_guid").trim().replace(':', ""), 16).unwrap_or(0);

@@ -42,6 +42,11 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)
 const MOST_CALLERS: usize = 64;
 const HURRY: Duration = Duration::from_secs(1);
 
+/// Bytes of memory for a peer of so many labels and datagrams of so many bytes.
+pub(super) fn memory(labels: u32, largest: usize) -> usize {
+    link::places(labels).1 as usize * largest
+}
+
 /// What this end brings to every peer.
 struct Own {
     /// The device.
@@ -133,7 +138,7 @@ impl UcPath {
             )));
         }
         // Opened once to see that it can be, with the memory of a peer.
-        Device::open(&name, index, link::places(labels).1 as usize * largest, 16, Service::Unreliable)?.mtu()?;
+        Device::open(&name, index, memory(labels, largest), 16, Service::Unreliable)?.mtu()?;
         let listener = match at {
             Some(at) => {
                 let system = |source| WireError::System { what: format!("cannot listen at {at}"), source };
