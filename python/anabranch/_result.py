@@ -136,14 +136,15 @@ class Comparison:
 
     @property
     def runs(self) -> dict[tuple[str, int], Run]:
-        """Its runs by load balancer (or variant) and seed."""
+        """Its runs by load balancer (or variant) and seed, in the order asked for."""
         found = {}
-        for directory in sorted(self.directory.glob("runs/*/seed*")):
+        for directory in self.directory.glob("runs/*/seed*"):
             if (directory / "summary.json").exists():
                 run = _load_run(directory)
                 run._temporary = self._temporary  # type: ignore[attr-defined]
                 found[(run.summary.scheme, run.summary.seed)] = run
-        return found
+        order = {entry: place for place, entry in enumerate(self._native.entries())}
+        return {key: found[key] for key in sorted(found, key=lambda key: (order.get(key[0], len(order)), key))}
 
     def rows(self, table: str = "flows") -> Table:
         """The rows of all runs, with their load balancer in `entry`; their seed is a column of every table."""

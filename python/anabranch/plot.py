@@ -274,8 +274,13 @@ def _axes(ax: Axes | None) -> Axes:
 
 def _legend(axes: Axes) -> None:
     """Beside the lines where there are few, above them where it would hide some."""
-    lines = len(axes.get_legend_handles_labels()[0])
-    if lines > 4:
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    lines, figure = len(axes.get_legend_handles_labels()[0]), axes.figure
+    if lines > 4 and figure.axes == [axes] and isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
+        # As wide as the figure: above the axes alone it would press them together.
+        figure.legend(loc="outside upper center", ncols=2)
+    elif lines > 4:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=2, borderaxespad=0)
     elif lines > 1:
         axes.legend()

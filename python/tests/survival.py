@@ -81,6 +81,14 @@ def starts(out: Path) -> dict[str, list[int]]:
     return dict(begun)
 
 
+def wait_for_work(pid: int, out: Path) -> None:
+    """Until a process is in the midst of a run."""
+    until = time.monotonic() + 60
+    while all(pids[-1] != pid or run in finished(out) for run, pids in starts(out).items()):
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
 class Watched:
     """While it is open, every run is looked at as soon as it can be seen: it must be whole, and stay the same directory."""
 

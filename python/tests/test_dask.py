@@ -47,6 +47,7 @@ def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path, of_the_comma
         survival.wait_for(3, out)
         worker = next(iter(client.scheduler_info()["workers"]))
         (pid,) = client.run(os.getpid, workers=[worker]).values()
+        survival.wait_for_work(pid, out)
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
 

@@ -76,6 +76,15 @@ def test_rows_say_what_the_frames_say(comparison: ab.Comparison, sweep: ab.Sweep
         assert cell["mean"] == pytest.approx(own["fct_mean"].mean())
 
 
+def test_a_legend_of_many_lines_does_not_press_the_axes(sweep: ab.Sweep) -> None:
+    import matplotlib.style
+
+    with matplotlib.style.context("anabranch.paper"):
+        axes = ab.plot.curves(sweep, key="workload.0.size").axes
+        axes.figure.canvas.draw()
+        assert len(axes.get_lines()) > 4 and axes.get_position().width > 0.75, "of the figure's width"
+
+
 def test_axes_and_styles() -> None:
     import matplotlib.style
     from matplotlib import pyplot

@@ -73,13 +73,13 @@ def test_every_number_of_the_summary_is_typed(tmp_path: Path) -> None:
 
 def test_load_reads_what_the_command_wrote(tmp_path: Path) -> None:
     command("run", "tiny", "--out", "run", cwd=tmp_path)
-    command("compare", "tiny", "--schemes", "ecmp,prime", "--seeds", "2", "--out", "comparison", cwd=tmp_path)
+    command("compare", "tiny", "--schemes", "prime,ecmp", "--seeds", "2", "--out", "comparison", cwd=tmp_path)
     run = ab.load(tmp_path / "run")
     fresh = ab.run("tiny")
     assert run.fingerprint == fresh.fingerprint and run.tables == fresh.tables
     assert run.flows.columns == fresh.flows.columns and len(run.flows) == len(fresh.flows) == 8
     comparison = ab.load(tmp_path / "comparison")
-    assert sorted(comparison.runs) == [("ecmp", 1), ("ecmp", 2), ("prime", 1), ("prime", 2)]
+    assert list(comparison.runs) == [("prime", 1), ("prime", 2), ("ecmp", 1), ("ecmp", 2)], "in the order asked for"
     assert len(comparison.rows()) == 4 * 8
     for nothing in [tmp_path / "none", tmp_path]:
         with pytest.raises(ab.ScenarioError, match="holds no results"):
@@ -106,7 +106,7 @@ def test_damaged_results_say_which_file(tmp_path: Path) -> None:
 
 def test_compare_pairs_load_balancers() -> None:
     comparison = ab.compare("tiny", ["ecmp", "prime"], seeds=2, variants={"short": {"load_balancer.prime.p_ecn": 8}})
-    assert {scheme for scheme, _ in comparison.runs} == {"ecmp", "prime", "short"}
+    assert list(comparison.runs) == [(scheme, seed) for scheme in ("ecmp", "prime", "short") for seed in (1, 2)], "as asked for"
     directory = comparison.directory
     assert directory.exists() and not comparison.failed
     del comparison
@@ -172,6 +172,51 @@ def test_ctrl_c_ends_a_run_within_a_second(name: str, tmp_path: Path) -> None:
     assert time.monotonic() - began < 10, "the process does not wait for what was left behind"
     # What was left behind while it was building holds a lock until its process is gone.
     assert [path.name for path in tmp_path.glob("results/*") if path.name != ".lock"] == []
+
+
+DEADLOCK = """
+name = "ring"
+[topology]
+kind = "file"
+format = "conweave"
+path = "ring.topo"
+[fabric]
+profile = "roce-lossless"
+shared_buffer = "300kB"
+ecn = false
+[transport]
+kind = "roce"
+congestion_control = "none"
+rto = "never"
+[load_balancer]
+scheme = "ops"
+[[workload]]
+kind = "file"
+format = "csv"
+path = "ring.csv"
+"""
+
+
+def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) -> None:
+    """Four switches in a ring whose pause frames wait for each other, as in the test of the command."""
+    ends = [f"{host} {4 + host} 100Gbps 1000ns 0" for host in range(4)] + [f"{4 + i} {4 + (i + 1) % 4} 100Gbps 1000ns 0" for i in range(4)]
+    (tmp_path / "ring.topo").write_text("8 4 8\n4 5 6 7\n" + "".join(f"{line}\n" for line in ends))
+    flows = [f"{i // 24},{(i // 24 + 2) % 4},2000000,0" for i in range(4 * 24)]
+    (tmp_path / "ring.csv").write_text("\n".join(["src,dst,size_bytes,start_ps", *flows, ""]))
+    (tmp_path / "ring.toml").write_text(DEADLOCK)
+
+    def said(scenario: ab.Scenario) -> str:
+        with pytest.raises(ab.BrokenError, match="the simulation stalled") as caught:
+            ab.run(scenario, threads=1, out=tmp_path / "out")
+        assert not list((tmp_path / "out").glob("*.*"))
+        return str(caught.value)
+
+    of_file = said(ab.Scenario(tmp_path / "ring.toml").with_({"fabric.shared_buffer": "290kB"}))
+    assert f"to see it again: anabranch run {tmp_path / 'ring.toml'} --set 'fabric.shared_buffer=" in of_file
+    # What was never a file is told whole.
+    scenario = ab.Scenario.from_toml(DEADLOCK, folder=tmp_path)
+    whole = said(scenario).partition("FILE being\n\n")[2]
+    assert ab.Scenario.from_toml(whole).hash == scenario.hash
 
 
 def test_results_of_others_are_not_replaced(tmp_path: Path) -> None:

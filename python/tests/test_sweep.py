@@ -125,6 +125,7 @@ def test_killed_and_started_again(tmp_path: Path, of_the_command: survival.Finge
     with survival.Watched(out):
         first = survival.process(out)
         survival.wait_for(3, out)
+        survival.wait_for_work(first.pid, out)
         first.send_signal(signal.SIGKILL)
         first.wait()
         done = survival.finished(out)

@@ -231,17 +231,22 @@ fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
     match error {
         SimError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
         SimError::Interrupted => RunError::Interrupted,
-        SimError::Invariant(_) | SimError::Stalled(_) => RunError::Broken(format!(
-            "{error}\n  scenario {} (hash {:016x}), load balancer {}, seed {}, threads {threads}, version {VERSION} ({COMMIT})\n  \
-             to see it again: anabranch run {} --set load_balancer.scheme={} --seed {} --threads {threads}",
-            scenario.name,
-            scenario.hash(),
-            scenario.scheme(),
-            scenario.seed,
-            scenario.origin(),
-            scenario.scheme(),
-            scenario.seed,
-        )),
+        SimError::Invariant(_) | SimError::Stalled(_) => {
+            let (scheme, seed) = (scenario.scheme(), scenario.seed);
+            let again = match scenario.is_at_hand() {
+                true => format!(
+                    "anabranch run {} --set load_balancer.scheme={scheme} --seed {seed} --threads {threads}",
+                    scenario.origin()
+                ),
+                false => format!("anabranch run FILE --threads {threads}, FILE being\n\n{}", scenario.to_toml()),
+            };
+            RunError::Broken(format!(
+                "{error}\n  scenario {} (hash {:016x}), load balancer {scheme}, seed {seed}, threads {threads}, version {VERSION} ({COMMIT})\n  \
+                 to see it again: {again}",
+                scenario.name,
+                scenario.hash(),
+            ))
+        }
     }
 }
 

@@ -33,6 +33,11 @@ impl Comparison {
         Table::of_csv(&text, &Report::columns())
     }
 
+    /// The load balancers and variants with a run, in the order asked for.
+    fn entries(&self) -> Vec<String> {
+        self.report.as_ref().map(|report| report.schemes.clone()).unwrap_or_default()
+    }
+
     /// The metric that tells most, over all flows.
     fn main_metric(&self) -> &'static str {
         self.report.as_ref().map_or("slowdown_p99", |report| report.main_metric_of("all"))

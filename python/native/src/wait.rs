@@ -99,7 +99,7 @@ pub(crate) fn attend<T: Send + 'static>(
     let watch = Arc::new(Watch::default());
     let (sender, receiver) = channel();
     let theirs = watch.clone();
-    std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("anabranch".into())
         .spawn(move || {
             let _ = sender.send(work(&theirs));
@@ -124,6 +124,8 @@ pub(crate) fn attend<T: Send + 'static>(
     loop {
         match next(LOOK) {
             Ok(done) => {
+                // Its memory is free for others once it is gone.
+                let _ = py.detach(|| thread.join());
                 look()?;
                 return Ok(done);
             }

@@ -232,3 +232,38 @@ pub(super) fn fill<'r>(
     }
     fits
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_words_and_what_is_empty() {
+        let mut column = Filling::new(Kind::Text, 5);
+        let owned = |word: &str| Value::Text(Cow::Owned(word.into()));
+        for cell in [Value::Text("a".into()), owned("b"), Value::Empty, owned("a"), Value::Text("b".into())] {
+            assert!(column.push(cell));
+        }
+        assert!(!column.push(Value::Flag(true)), "another kind");
+        let Filling::Text(words) = column else { unreachable!() };
+        assert_eq!((words.words, words.keys), (vec!["a".to_string(), "b".into()], vec![0, 1, 0, 0, 1]));
+        // The third of five is empty: 0b11011.
+        assert_eq!(words.validity.bits.map(|bits| (bits.bytes, bits.len)), Some((vec![0b11011], 5)));
+    }
+
+    #[test]
+    fn whole_numbers_of_64_bits_do_not_fit() {
+        let mut column = Filling::new(Kind::Integer, 2);
+        assert!(column.push(Value::Integer(i64::MAX as u64)));
+        assert!(!column.push(Value::Integer(1 << 63)));
+    }
+
+    #[test]
+    fn bits_go_on_in_the_next_byte() {
+        let mut column = Filling::new(Kind::Flag, 9);
+        assert!((0..9).all(|row| column.push(Value::Flag(row == 0 || row == 8))));
+        let Filling::Flag(bits, validity) = column else { unreachable!() };
+        assert_eq!((bits.bytes, bits.len), (vec![1, 1], 9));
+        assert!(validity.bits.is_none(), "none is empty");
+    }
+}

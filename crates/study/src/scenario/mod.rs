@@ -242,6 +242,12 @@ impl Scenario {
         words.join(" ")
     }
 
+    /// Whether others can read it where it was read from: a file, or a ready-made scenario.
+    pub fn is_at_hand(&self) -> bool {
+        let name = self.tree.root().place.source.name.as_str();
+        name.ends_with(" (ready-made)") || std::path::Path::new(name).is_file()
+    }
+
     /// Where a dotted key stands, if it is given.
     pub fn place(&self, key: &str) -> Option<Place> {
         self.tree.find(key).map(|node| node.place.clone())
