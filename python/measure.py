@@ -1,7 +1,7 @@
 """
 What the package costs, as ratios on one machine: processor time, and instructions (valgrind) where the difference is small.
 
-    python python/measure.py [NAME ...]     # import, overhead, frames, sweep, cores, dask
+    python -P python/measure.py [NAME ...]     # import, overhead, frames, sweep, cores, dask
 """
 
 from __future__ import annotations

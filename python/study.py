@@ -1,7 +1,7 @@
 """
 The study of docs/tuning.md: PRIME's and Hopper's thresholds tuned at two loads and under failed links, judged on seeds of their own.
 
-    python python/study.py [FOLDER]      # some minutes; what is in FOLDER (results/thresholds) is not done again
+    python -P python/study.py [FOLDER]      # some minutes; what is in FOLDER (results/thresholds) is not done again
 """
 
 from __future__ import annotations
