@@ -116,15 +116,17 @@ impl<D: Datapath> Driver<D> {
     /// # Errors
     /// Those of the datapath.
     pub fn receive_placing(&mut self, places: &mut dyn Place) -> Result<usize, WireError> {
-        let now = self.look();
-        self.receive_at(now, places)
+        let mut now = self.look();
+        self.receive_at(&mut now, places)
     }
 
-    fn receive_at(&mut self, now: Time, places: &mut dyn Place) -> Result<usize, WireError> {
+    /// Takes what has arrived; `now` is when that was at the latest, since it may have come after the clock was looked at.
+    fn receive_at(&mut self, now: &mut Time, places: &mut dyn Place) -> Result<usize, WireError> {
         let endpoint = &mut self.endpoint;
         self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
             let crate::Inbound { peer, label, at, ecn, bytes, .. } = inbound;
-            endpoint.handle_placing(now, &Arrival { peer, label, at, ecn, bytes }, places);
+            *now = at.max(*now);
+            endpoint.handle_placing(*now, &Arrival { peer, label, at, ecn, bytes }, places);
         })
     }
 
@@ -135,8 +137,8 @@ impl<D: Datapath> Driver<D> {
             }
         }
         for _ in 0..ROUNDS_AT_ONCE {
-            let now = self.look();
-            let received = if std::mem::take(&mut sends_first) { 0 } else { self.receive_at(now, places)? };
+            let mut now = self.look();
+            let received = if std::mem::take(&mut sends_first) { 0 } else { self.receive_at(&mut now, places)? };
             self.endpoint.handle_timeout(now);
             let sent = self.transmit(now)?;
             let blocked = self.sent < self.made;
