@@ -32,10 +32,7 @@ impl Path {
         }
     }
 
-    /// Where others find it: the address of label 0, or of the listener for those who call.
-    ///
-    /// # Errors
-    /// Where it listens no more.
+    /// Where others find it: the address of label 0, or of the listener for those who call; `None`: it listens no more.
     pub(crate) fn at(&self) -> Option<SocketAddr> {
         match self {
             Path::Udp(path) => Some(path.at()),
