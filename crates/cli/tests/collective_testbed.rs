@@ -325,10 +325,36 @@ fn a_workload_of_ranks_is_refused_where_it_cannot_run() {
         assert!(stderr(&output).contains(word), "{}", stderr(&output));
     }
     folder.file("bed.toml", &network(1, 2, &[]).replace("kind = \"permutation\"\nsize", "kind = \"nccl\"\nsize"));
-    let output = folder.run(&["testbed", "run", "bed.toml", "--set", "workload.0.plugin=no.so"]);
-    if !skipped(&output) {
+    for command in ["run", "compare"] {
+        let output = folder.run(&["testbed", command, "bed.toml", "--plugin", "no.so"]);
         let said = stderr(&output);
-        assert!(code(&output) == 2 && said.contains("no.so") && said.contains("shared object"), "{said}");
+        assert!(code(&output) == 2 && said.contains("--plugin: no.so is not there"), "{said}");
+    }
+}
+
+/// A scenario is data: it names no code, whichever command reads it and however the key comes into it.
+#[test]
+fn a_scenario_names_no_plugin() {
+    let folder = Folder::new("collective-evil");
+    let text = network(1, 2, &[]).replace("kind = \"permutation\"\nsize", "kind = \"nccl\"\nsize");
+    folder.file("bed.toml", &text);
+    folder.file("evil.toml", &text.replace("kind = \"nccl\"", "kind = \"nccl\"\nplugin = \"evil.so\""));
+    folder.file("evil.so", "not code");
+    let set = ["bed.toml", "--set", "workload.0.plugin=evil.so"];
+    for (words, place) in [
+        (&["check", "evil.toml"][..], "evil.toml"),
+        (&["testbed", "run", "evil.toml"], "evil.toml"),
+        (&["testbed", "compare", "evil.toml"], "evil.toml"),
+        (&["testbed", "up", "--fabric", "evil.toml"], "evil.toml"),
+        (&[&["check"], &set[..]].concat(), "--set"),
+        (&[&["testbed", "run"], &set[..]].concat(), "--set"),
+    ] {
+        let output = folder.run(words);
+        let said = stderr(&output);
+        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {said}");
+        for word in [place, "`plugin`", "does not name code", "testbed run SCENARIO --plugin PATH"] {
+            assert!(said.contains(word), "{words:?}: no {word:?} in {said}");
+        }
     }
 }
 

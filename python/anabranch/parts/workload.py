@@ -1043,7 +1043,6 @@ class Nccl(Part):
         "max_flows": "max_flows",
         "measured": "measured",
         "name": "name",
-        "plugin": "plugin",
         "ranks": "ranks",
         "rounds": "rounds",
         "size": "size",
@@ -1105,12 +1104,6 @@ class Nccl(Part):
     """
     Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
-    """
-
-    plugin: str | None = None
-    """
-    The plugin, a shared object; a relative path is relative to the scenario's folder. Left out: that beside
-    the command. Takes text. Default from: ours.
     """
 
     ranks: Literal["all"] | int | None = None

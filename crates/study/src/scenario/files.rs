@@ -77,7 +77,6 @@ pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) ->
     let mut workload = workload.clone();
     match &mut workload.kind {
         WorkloadParameters::File(file) => file.path = files(&file.path),
-        WorkloadParameters::Nccl(job) if !job.plugin.is_empty() => job.plugin = files(&job.plugin),
         WorkloadParameters::Poisson(poisson) if is_path(&poisson.sizes) => poisson.sizes = files(&poisson.sizes),
         _ => {}
     }

@@ -99,6 +99,8 @@ pub struct Scenario {
     pub wire: WireParameters,
     /// What carries its packets; `None`: the simulator. No part of what it is called or hashed.
     pub carrier: Option<Carrier>,
+    /// The network plugin that ranks of collectives load, from the command line alone; `None`: that beside the command.
+    pub plugin: Option<PathBuf>,
     folder: Folder,
     tree: Tree,
     changes: Vec<String>,
@@ -167,6 +169,7 @@ impl Scenario {
             compare,
             wire,
             carrier: None,
+            plugin: None,
             folder: Folder::new(folder),
             changes: tree.changes().to_vec(),
             tree,
@@ -197,6 +200,7 @@ impl Scenario {
         // What is remembered of its files need not be read again.
         other.folder = self.folder.clone();
         other.carrier = self.carrier;
+        other.plugin.clone_from(&self.plugin);
         Ok(other)
     }
 
@@ -207,15 +211,16 @@ impl Scenario {
         Scenario { carrier: Some(carrier), ..self.clone() }
     }
 
+    /// The same, whose collectives load this plugin. Results depend on its content.
+    #[must_use]
+    pub fn with_plugin(&self, plugin: Option<PathBuf>) -> Self {
+        Scenario { plugin, ..self.clone() }
+    }
+
     /// The same with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Scenario { seed, ..self.clone() }
-    }
-
-    /// A path that it names: a relative one is relative to its folder.
-    pub fn path(&self, path: &str) -> PathBuf {
-        self.folder.absolute(path).into()
     }
 
     /// From now on its files are read once for the hashes of all the scenarios made from it: one study, one state of them.
@@ -290,6 +295,10 @@ impl Scenario {
         // It decides whether a run is begun, not what it gives.
         run.remove("memory_limit");
         document.insert("run".into(), run.into());
+        if let Some(plugin) = &self.plugin {
+            let absolute = std::path::absolute(plugin).unwrap_or_else(|_| plugin.clone());
+            document.insert("plugin".into(), self.folder.content(&absolute.to_string_lossy()).into());
+        }
         name_key(&format!("anabranch {VERSION}\n{document}"))
     }
 

@@ -65,6 +65,7 @@ pub(crate) fn read(
         let Some(kind) = section.word("kind", &kinds)? else {
             return Err(section.error(format!("`kind` is missing; allowed are {}", list(&kinds))));
         };
+        refuse_plugin(&section, kind, number)?;
         let mut kind = WorkloadParameters::named(kind).map_err(|error| section.error(error))?;
         let mut common = CommonParameters::default();
         section.fill(&mut Both(kind.parameters_mut(), &mut common), &["kind"])?;
@@ -95,6 +96,14 @@ pub(crate) fn read(
         }
     }
     Ok(read.into_iter().zip(given).map(|((kind, common), name)| Workload { kind, common, name }).collect())
+}
+
+/// Scenarios are data: native code is named on the command line alone.
+fn refuse_plugin(section: &Section<'_>, kind: &str, number: usize) -> Result<(), ScenarioError> {
+    let Some(node) = section.peek("plugin").filter(|_| kind == "nccl") else { return Ok(()) };
+    let message = format!("[[workload]] {}: `plugin`: a scenario does not name code to run", number + 1);
+    let help = "name the plugin on the command line: `anabranch testbed run SCENARIO --plugin PATH`";
+    Err(ScenarioError::new(message).at(node.key.clone()).help(help))
 }
 
 fn load_of(kind: &WorkloadParameters) -> Option<f64> {

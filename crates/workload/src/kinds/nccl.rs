@@ -99,8 +99,6 @@ parameters! {
         element: Element = Element::Float, source "ours";
         /// Version of NCCL's interface; auto: the newest that the plugin has.
         abi: Auto<Abi> = Auto::Auto, source "ours";
-        /// The plugin, a shared object; a relative path is relative to the scenario's folder. Left out: that beside the command.
-        plugin: String = String::new(), source "ours";
         /// When ranks are started.
         start: Time = Time::ZERO, source "ours";
         /// Most flows that may be made: a guard for the memory.

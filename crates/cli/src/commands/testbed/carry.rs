@@ -27,13 +27,7 @@ fn carry(
 /// What ranks of a collective are started with.
 fn launch(scenario: &Scenario, job: &NcclJob) -> Result<Settings, String> {
     let parameters = &job.parameters;
-    let plugin = match parameters.plugin.as_str() {
-        "" => nccl::plugin(None).map_err(|failure| failure.message())?,
-        given => scenario.path(given),
-    };
-    if !plugin.is_file() {
-        return Err(format!("workload.plugin: found \"{}\", expected a shared object that is there", plugin.display()));
-    }
+    let plugin = nccl::plugin(scenario.plugin.as_deref()).map_err(|failure| failure.message())?;
     // Seen in these namespaces alone, and gone with them.
     let configuration = Path::new(space::PRIVATE).join("anabranch.toml");
     fs::write(&configuration, scenario.to_toml()).map_err(|error| format!("{}: {error}", configuration.display()))?;
@@ -70,31 +64,36 @@ fn launch(scenario: &Scenario, job: &NcclJob) -> Result<Settings, String> {
 }
 
 /// The scenario, in a process that lives in namespaces of its own: the first time it comes here it goes there and begins anew.
-fn inside(arguments: &ScenarioArguments) -> Result<Scenario, Failure> {
+fn inside(arguments: &ScenarioArguments, plugin: Option<&Path>) -> Result<Scenario, Failure> {
     if space::is_inside() {
         space::settle()?;
-        return Ok(load(arguments)?.carried_by(carry));
+        return read(arguments, plugin);
     }
-    let scenario = load(arguments)?.carried_by(carry);
+    let scenario = read(arguments, plugin)?;
     // What cannot be built is told here.
     Plan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
     match space::go_inside()? {}
 }
 
+fn read(arguments: &ScenarioArguments, plugin: Option<&Path>) -> Result<Scenario, Failure> {
+    let plugin = plugin.map(|path| nccl::plugin(Some(path))).transpose()?;
+    Ok(load(arguments)?.carried_by(carry).with_plugin(plugin))
+}
+
 /// `anabranch testbed run`.
-pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Run, plugin: Option<&Path>) -> Result<(), Failure> {
     if !arguments.pcap.is_empty() {
         let message =
             "--pcap is for simulations: `anabranch testbed up` and `capture` write what passes a port of a testbed";
         return Err(Failure::input(message));
     }
-    let scenario = inside(&arguments.scenario)?;
+    let scenario = inside(&arguments.scenario, plugin)?;
     run_scenario(arguments, &scenario, &format!("{}-testbed", scenario.stem))
 }
 
 /// `anabranch testbed compare`.
-pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
-    let scenario = inside(&arguments.scenario)?;
+pub(super) fn compare(arguments: &Compare, plugin: Option<&Path>) -> Result<(), Failure> {
+    let scenario = inside(&arguments.scenario, plugin)?;
     // One run at a time: they share the machine.
     compare_scenario(arguments, &scenario, &format!("{}-testbed-compare", scenario.stem), 1)
 }

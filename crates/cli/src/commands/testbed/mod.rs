@@ -33,15 +33,25 @@ enum Command {
     /// Captures what leaves by a port, as pcapng
     Capture(Capture),
     /// Runs one scenario on a testbed of its own, which goes with it
-    Run(crate::arguments::Run),
+    Run(WithPlugin<crate::arguments::Run>),
     /// Runs a scenario with several load balancers on testbeds and compares them
-    Compare(crate::arguments::Compare),
+    Compare(WithPlugin<crate::arguments::Compare>),
     /// Holds a testbed: what `up` starts
     #[command(hide = true)]
     Hold,
     /// Does something inside a testbed
     #[command(hide = true)]
     Act,
+}
+
+/// A command whose collectives load a network plugin.
+#[derive(Debug, Args)]
+struct WithPlugin<A: Args> {
+    #[command(flatten)]
+    command: A,
+    /// The network plugin that workloads of kind `nccl` load, a shared object; unless given, that beside the command
+    #[arg(long, value_name = "PATH")]
+    plugin: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -149,8 +159,8 @@ pub(crate) fn testbed(arguments: Testbed) -> Result<(), Failure> {
         Command::Exec(exec) => stand::exec(&exec),
         Command::Fault(fault) => stand::fault(&fault),
         Command::Capture(capture) => stand::capture(&capture),
-        Command::Run(run) => carry::run(&run),
-        Command::Compare(compare) => carry::compare(&compare),
+        Command::Run(run) => carry::run(&run.command, run.plugin.as_deref()),
+        Command::Compare(compare) => carry::compare(&compare.command, compare.plugin.as_deref()),
         Command::Hold => {
             standing::hold();
             Ok(())
