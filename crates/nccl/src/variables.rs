@@ -8,10 +8,7 @@ use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::{TRANSPORTS, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::{DatapathKind, MOST_PAYLOAD, WireParameters};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// A variable.
 #[derive(Clone, Copy, Debug)]
@@ -334,7 +331,8 @@ fn raw(value: &toml::Value) -> Option<Raw> {
 /// The sections of a file that a real network reads.
 fn read_file(path: &str, said: &mut Vec<Said>) -> Result<(), String> {
     let by = format!("ANABRANCH_CONFIG={path}");
-    let text = fs::read_to_string(Path::new(path)).map_err(|error| format!("{by}: {error}"))?;
+    let text = anabranch_input::read_text(Path::new(path), anabranch_input::MAX_TEXT)
+        .map_err(|error| format!("{by}: {error}"))?;
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         format!("{by}, line {line}: {}", error.message())
@@ -483,6 +481,7 @@ pub(crate) fn seconds(time: Time) -> String {
 mod tests {
     use super::*;
     use anabranch_settings::Setting;
+    use std::fs;
 
     fn read(all: &[(&str, &str)]) -> Result<Configuration, String> {
         Configuration::read(all.iter().map(|(name, value)| ((*name).into(), (*value).into())))

@@ -2,7 +2,7 @@
 
 use crate::{error::ReportError, tables::Table};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 /// Name of the file.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -135,7 +135,7 @@ impl Manifest {
 
 /// Reads a JSON file; `None` where it is not there.
 pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, ReportError> {
-    let text = match fs::read_to_string(path) {
+    let text = match anabranch_input::read_text(path, anabranch_input::MAX_JSON) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ReportError::file(path, error)),

@@ -129,8 +129,8 @@ pub fn load_for_wire(name: Option<&str>, changes: &[String], seed: Option<u64>) 
 /// The tree of a scenario, what it is called in file names, and its folder.
 fn find(name: &str) -> Result<(Tree, String, std::path::PathBuf), ScenarioError> {
     let path = Path::new(name);
-    if path.is_file() {
-        let bytes = std::fs::read(path)
+    if path.exists() && !path.is_dir() {
+        let bytes = anabranch_input::read(path, anabranch_input::MAX_TEXT)
             .map_err(|error| ScenarioError::new(format!("the scenario {name} cannot be read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             if let Some(other) = foreign::named(name, error.as_bytes()) {

@@ -57,7 +57,9 @@ pub fn standing(directory: &Path, key: &str) -> Standing {
     if is_whole(&store_directory(directory, key)) {
         return Standing::Finished;
     }
-    let Ok(text) = fs::read_to_string(failed_file(directory, key)) else { return Standing::Missing };
+    let Ok(text) = anabranch_input::read_text(&failed_file(directory, key), anabranch_input::MAX_TEXT) else {
+        return Standing::Missing;
+    };
     let failed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     Standing::Failed(failed["error"].as_str().unwrap_or_default().to_string())
 }

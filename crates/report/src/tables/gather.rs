@@ -15,7 +15,6 @@ use parquet::{
     },
 };
 use std::{
-    fs::File,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -137,7 +136,8 @@ fn write_table(
     for member in members {
         let path = member.directory.join(format!("{}.parquet", table.name));
         let wrong = |error: ParquetError| Wrong::Reading(ReportError::content(&path, error, WRITE_AGAIN));
-        let file = File::open(&path).map_err(|error| Wrong::Reading(ReportError::file(&path, error)))?;
+        let (file, _) =
+            anabranch_input::open(&path).map_err(|error| Wrong::Reading(ReportError::file(&path, error)))?;
         let reader = SerializedFileReader::new(file).map_err(wrong)?;
         let descriptor = reader.metadata().file_metadata().schema_descr();
         let header: Vec<&str> = descriptor.columns().iter().map(|column| column.name()).collect();

@@ -8,7 +8,7 @@ use parquet::{
     errors::ParquetError,
     file::reader::{FileReader, RowGroupReader, SerializedFileReader},
 };
-use std::{fs::File, path::Path};
+use std::path::Path;
 
 /// The cells of one column; `None` where empty.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +140,8 @@ fn places(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<Place>, Vec<
 
 fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
     let wrong = |error: csv::Error| ReportError::content(path, error, WRITE_AGAIN);
-    let mut reader = csv::Reader::from_path(path).map_err(wrong)?;
+    let mut reader =
+        csv::Reader::from_reader(anabranch_input::open(path).map_err(|error| ReportError::file(path, error))?.0);
     let header = reader.headers().map_err(wrong)?.clone();
     let (places, missing) = places(table, columns, &header.iter().collect::<Vec<_>>());
     let mut cells: Vec<Cells> = places.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
@@ -175,7 +176,7 @@ fn read_parquet(
     after: &mut dyn FnMut(&mut Frame) -> Result<(), ReportError>,
 ) -> Result<Frame, ReportError> {
     let wrong = |error: ParquetError| ReportError::content(path, error, WRITE_AGAIN);
-    let file = File::open(path).map_err(|error| ReportError::file(path, error))?;
+    let (file, _) = anabranch_input::open(path).map_err(|error| ReportError::file(path, error))?;
     let reader = SerializedFileReader::new(file).map_err(wrong)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let header: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();

@@ -25,7 +25,6 @@ use serde_json::{Map, Value, json};
 use series::Series;
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 use trace::Trace;
@@ -101,7 +100,11 @@ pub fn write_view(runs: &[PathBuf], out: &Path) -> Result<(), ReportError> {
         blocks.push(block(dir, &summary)?);
     }
     let page = page::render(&title, &blocks)?;
-    if fs::read(out).is_ok_and(|there| !page::is_view(&there)) {
+    let is_free = match anabranch_input::read(out, anabranch_input::MAX_JSON) {
+        Ok(there) => page::is_view(&there),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if !is_free {
         return Err(ReportError::content(
             out,
             "this file is no view",
@@ -129,7 +132,7 @@ pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportEr
         manifest.files.push(FileEntry::new(VIEW, "the fabric over time, on a page that opens offline", vec![]));
         staging.write_all(MANIFEST, manifest.to_json())?;
     }
-    if let Ok(report) = fs::read_to_string(dir.join("report.html")) {
+    if let Ok(report) = anabranch_input::read_text(&dir.join("report.html"), anabranch_input::MAX_JSON) {
         staging.write_all("report.html", with_link(&report))?;
     }
     staging.publish(&[])?;

@@ -38,7 +38,7 @@ impl Kept {
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let unreadable = |error: io::Error| ScenarioError::new(format!("{}: {error}", path.display()));
-            let text = || fs::read_to_string(&path).map_err(unreadable);
+            let text = || anabranch_input::read_text(&path, anabranch_input::MAX_TEXT).map_err(unreadable);
             if name == COSTS {
                 for line in text()?.lines().skip(1) {
                     let cells: Vec<&str> = line.split(',').collect();

@@ -99,7 +99,7 @@ impl Book {
         let mut files = vec![];
         for path in paths {
             let unreadable = |error| ScenarioError::new(format!("{} cannot be read: {error}", path.display()));
-            let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+            let text = anabranch_input::read_text(&path, anabranch_input::MAX_TEXT).map_err(unreadable)?;
             files.push(SourceFile { name: path.display().to_string(), text });
         }
         Book::read(paper, &files)

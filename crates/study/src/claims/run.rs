@@ -285,7 +285,8 @@ impl Reproduction {
             if shelving.place(run).is_some() {
                 continue;
             }
-            let text = fs::read_to_string(failed_file(directory, run)).unwrap_or_default();
+            let text =
+                anabranch_input::read_text(&failed_file(directory, run), anabranch_input::MAX_TEXT).unwrap_or_default();
             match serde_json::from_str::<FailedRun>(&text) {
                 Ok(why) => failed.push((self.name(number), why.error)),
                 Err(_) => missing += 1,

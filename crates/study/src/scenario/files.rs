@@ -6,6 +6,7 @@ use anabranch_units::Bytes;
 use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
 use std::{
     collections::BTreeMap,
+    io::Read,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -14,13 +15,15 @@ use std::{
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Bytes of the largest file that a run reads; of larger ones no hash is made.
+    max_file: u64,
     /// What stands for a file in a hash, by path, where it is read once for all the runs of a study.
     contents: Option<Arc<Mutex<BTreeMap<String, String>>>>,
 }
 
 impl Folder {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Folder { path: folder.to_path_buf(), contents: None }
+    pub(crate) fn new(folder: &Path, max_file: u64) -> Self {
+        Folder { path: folder.to_path_buf(), max_file, contents: None }
     }
 
     /// From now on, what stands for a file in a hash is read once.
@@ -40,8 +43,9 @@ impl Folder {
     /// The content of a file, text or not, where memory has room for it.
     pub(crate) fn read_bytes(&self, path: &str, budget: &Budget) -> std::io::Result<Vec<u8>> {
         let path = self.path.join(path);
-        budget.check_file(std::fs::metadata(&path)?.len()).map_err(std::io::Error::other)?;
-        std::fs::read(path)
+        let (_, size) = anabranch_input::open(&path)?;
+        budget.check_file(size).map_err(std::io::Error::other)?;
+        anabranch_input::read(&path, size)
     }
 
     /// The path from the root on, so that a printed scenario can be read anywhere.
@@ -61,14 +65,31 @@ impl Folder {
     }
 
     fn read_content(&self, path: &str) -> String {
-        match std::fs::read(self.path.join(path)) {
-            Ok(bytes) => {
-                let hash = bytes.iter().fold(name_key("file"), |state, byte| mix(state ^ u64::from(*byte)));
+        match digest(&self.path.join(path), self.max_file) {
+            Ok((bytes, hash)) => {
                 let ending = Path::new(path).extension().unwrap_or_default().to_string_lossy();
-                format!("a {ending} file of {} bytes, {hash:016x}", bytes.len())
+                format!("a {ending} file of {bytes} bytes, {hash:016x}")
             }
             Err(_) => format!("unreadable {}", self.absolute(path)),
         }
+    }
+}
+
+/// Size and hash of a file's content, which is not held in memory.
+fn digest(path: &Path, max: u64) -> std::io::Result<(u64, u64)> {
+    let (file, size) = anabranch_input::open(path)?;
+    if size > max {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
+    let mut file = file.take(size);
+    let (mut buffer, mut read, mut hash) = (vec![0; 1 << 16], 0, name_key("file"));
+    loop {
+        let bytes = file.read(&mut buffer)?;
+        if bytes == 0 {
+            return Ok((read, hash));
+        }
+        read += bytes as u64;
+        hash = buffer[..bytes].iter().fold(hash, |state, byte| mix(state ^ u64::from(*byte)));
     }
 }
 

@@ -66,6 +66,11 @@ impl Budget {
         )))
     }
 
+    /// Bytes of the largest file that can be read.
+    pub(crate) fn max_file(&self) -> u64 {
+        self.left() / FILE
+    }
+
     /// Whether a file of so many bytes can be read.
     pub(crate) fn check_file(&self, bytes: u64) -> Result<(), String> {
         let needed = bytes.saturating_mul(FILE);

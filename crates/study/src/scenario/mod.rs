@@ -165,12 +165,12 @@ impl Scenario {
             workloads,
             faults,
             measure,
+            folder: Folder::new(folder, Budget::new(&run).max_file()),
             run,
             compare,
             wire,
             carrier: None,
             plugin: None,
-            folder: Folder::new(folder),
             changes: tree.changes().to_vec(),
             tree,
         })

@@ -236,7 +236,7 @@ impl Execution<'_> {
         };
         let failure = |number: &usize| {
             let run = &self.sweep.plan.runs[*number].run;
-            let text = fs::read_to_string(failed_file(self.directory, run)).ok()?;
+            let text = anabranch_input::read_text(&failed_file(self.directory, run), anabranch_input::MAX_TEXT).ok()?;
             let failed: serde_json::Value = serde_json::from_str(&text).ok()?;
             Some((self.sweep.name(*number), failed["error"].as_str().unwrap_or_default().to_string()))
         };
@@ -259,7 +259,8 @@ impl Execution<'_> {
         let text = serde_json::to_string(plan).unwrap_or_default();
         let digest = format!("{:016x}\n", name_key(&format!("{text} {standing}")));
         let (mark, page) = (self.directory.join(".reported"), self.directory.join("report.html"));
-        let there = fs::read_to_string(&mark).is_ok_and(|there| there == digest) && page.exists();
+        let there = anabranch_input::read_text(&mark, anabranch_input::MAX_TEXT).is_ok_and(|there| there == digest)
+            && page.exists();
         if there && self.again != Again::All {
             return Ok(Table::read(self.directory)?.map(|table| (table, page)));
         }

@@ -35,7 +35,7 @@ impl SweepFile {
     /// [`ScenarioError`] where it is a sweep file with a mistake in it.
     pub fn read(path: &Path) -> Result<Option<Self>, ScenarioError> {
         let name = path.display().to_string();
-        let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
+        let Ok(text) = anabranch_input::read_text(path, anabranch_input::MAX_TEXT) else { return Ok(None) };
         let Ok(tree) = Tree::parse(&name, &text) else { return Ok(None) };
         let mut root = Section::of(tree.root(), "the sweep file")?;
         let Some(mut section) = root.table("sweep")? else { return Ok(None) };
@@ -49,7 +49,7 @@ impl SweepFile {
         let scenario: String = section.read("scenario")?.ok_or(no_scenario)?;
         // Relative to the folder of the file, as everywhere.
         let beside = path.parent().unwrap_or(Path::new("")).join(&scenario);
-        let scenario = if beside.is_file() { beside.to_string_lossy().into_owned() } else { scenario };
+        let scenario = if beside.exists() { beside.to_string_lossy().into_owned() } else { scenario };
         let mut axes = Vec::new();
         flatten("", section.take("over").ok_or(no_over)?, &mut axes)?;
         let zip = section.word("mode", &["grid", "zip"])? == Some("zip");

@@ -1,0 +1,167 @@
+//! Input files. Everything that a user names as input is read through this crate: regular files alone, opened without blocking
+//! and read up to a limit, so that no FIFO, device or endless file stops a command.
+
+use std::{
+    fs::{File, FileType, Metadata, OpenOptions},
+    io::{Error, ErrorKind, Read, Result},
+    path::Path,
+};
+
+/// Most bytes of a file that people write: scenarios, sweeps, configurations, claims.
+pub const MAX_TEXT: u64 = 16 << 20;
+
+/// Most bytes of a JSON file or a page among results.
+pub const MAX_JSON: u64 = 1 << 30;
+
+/// Opens a regular file and returns it with its size. Symbolic links are followed.
+///
+/// # Errors
+/// Where it cannot be opened or is no regular file; the message says what it is. It does not name the path.
+pub fn open(path: &Path) -> Result<(File, u64)> {
+    // To open a device can have effects, so its kind is checked first, and again once the file is held.
+    regular(&std::fs::metadata(path)?)?;
+    let file = without_blocking(OpenOptions::new().read(true)).open(path)?;
+    let size = regular(&file.metadata()?)?;
+    Ok((file, size))
+}
+
+/// Returns the content of a regular file of at most `max` bytes.
+///
+/// # Errors
+/// As [`open`], and where the file is larger than `max` or does not have the bytes that its size says.
+pub fn read(path: &Path, max: u64) -> Result<Vec<u8>> {
+    let (file, size) = open(path)?;
+    if size > max {
+        let message = format!("it has {size} B, and at most {max} B of such a file are read");
+        return Err(Error::new(ErrorKind::FileTooLarge, message));
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
+    // One byte more shows a file that grows, or one that the kernel makes up.
+    file.take(size + 1).read_to_end(&mut bytes)?;
+    let found = bytes.len() as u64;
+    if found == size {
+        return Ok(bytes);
+    }
+    let than = if found > size { "more" } else { "less" };
+    let message =
+        format!("it holds {than} than the {size} B of its size: a file of /proc or /sys, or one that changes");
+    Err(Error::new(ErrorKind::InvalidData, message))
+}
+
+/// Returns the content of a regular text file of at most `max` bytes.
+///
+/// # Errors
+/// As [`read`], and where the content is not UTF-8 ([`ErrorKind::InvalidData`]).
+pub fn read_text(path: &Path, max: u64) -> Result<String> {
+    let not_text = |error: std::string::FromUtf8Error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count();
+        Error::new(ErrorKind::InvalidData, format!("it is not text: line {line} is not UTF-8"))
+    };
+    String::from_utf8(read(path, max)?).map_err(not_text)
+}
+
+/// Returns the size of a regular file, and the error of another.
+fn regular(metadata: &Metadata) -> Result<u64> {
+    match kind(metadata.file_type()) {
+        None => Ok(metadata.len()),
+        Some(kind) => Err(Error::new(ErrorKind::InvalidInput, format!("it is {kind}, not a regular file"))),
+    }
+}
+
+#[cfg(unix)]
+fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+}
+
+#[cfg(not(unix))]
+fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// What a file is that is not regular.
+fn kind(kind: FileType) -> Option<&'static str> {
+    if kind.is_file() {
+        return None;
+    }
+    if kind.is_dir() {
+        return Some("a directory");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        let kinds = [
+            (kind.is_fifo(), "a pipe (FIFO)"),
+            (kind.is_char_device(), "a character device"),
+            (kind.is_block_device(), "a block device"),
+            (kind.is_socket(), "a socket"),
+        ];
+        if let Some((_, name)) = kinds.into_iter().find(|(is, _)| *is) {
+            return Some(name);
+        }
+    }
+    Some("a special file")
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::{fs, path::PathBuf, process::Command};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("anabranch-input-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        let folder = Folder::new("kinds");
+        let (fifo, link, socket) = (folder.0.join("fifo"), folder.0.join("link"), folder.0.join("socket"));
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        std::os::unix::fs::symlink(&fifo, &link).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for (path, what) in [
+            (fifo.as_path(), "a pipe (FIFO)"),
+            (&link, "a pipe (FIFO)"),
+            (&socket, "a socket"),
+            (&folder.0, "a directory"),
+            (Path::new("/dev/zero"), "a character device"),
+        ] {
+            let error = read(path, MAX_TEXT).unwrap_err().to_string();
+            assert_eq!(error, format!("it is {what}, not a regular file"), "{}", path.display());
+            assert!(open(path).is_err());
+        }
+        let error = read(Path::new("/proc/self/status"), MAX_TEXT).unwrap_err().to_string();
+        assert!(error.contains("more than the 0 B of its size: a file of /proc"), "{error}");
+        assert_eq!(read(&folder.0.join("none"), 1).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_limit_holds_to_the_byte() {
+        let folder = Folder::new("limit");
+        let path = folder.0.join("text");
+        fs::write(&path, "abc").unwrap();
+        assert_eq!(read(&path, 3).unwrap(), b"abc");
+        let error = read(&path, 2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        assert!(error.to_string().contains("3 B") && error.to_string().contains("2 B"), "{error}");
+        fs::write(&path, b"one\ntwo \xff").unwrap();
+        assert!(read_text(&path, 100).unwrap_err().to_string().contains("line 2 is not UTF-8"));
+        // A hole of 8 TiB takes neither time nor memory.
+        File::create(&path).unwrap().set_len(8 << 40).unwrap();
+        assert!(read(&path, MAX_JSON).is_err());
+    }
+}
