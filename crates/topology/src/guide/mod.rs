@@ -67,6 +67,16 @@ impl Guidance {
             Guidance::SlimFly => 4,
         }
     }
+
+    /// Bytes of [`Guide`]'s tables that grow faster than the graph.
+    pub(crate) fn table_bytes(self, switches: u64, groups: u64) -> u64 {
+        match self {
+            // A gateway per pair of groups and a port per switch and group, of 4 bytes.
+            Guidance::Dragonfly => 4 * groups * (groups + switches),
+            // A port per pair of switches, of 2 bytes.
+            Guidance::SlimFly => 2 * switches * switches,
+        }
+    }
 }
 
 impl Topology {
@@ -121,7 +131,13 @@ impl Guide {
         self.first[switch as usize + 1] - self.first[switch as usize]
     }
 
-    /// The largest of them.
+    /// Bytes of the tables that grow faster than the graph: [`crate::Scale::guide_bytes`].
+    pub fn table_bytes(&self) -> u64 {
+        let size = size_of_val(&self.gateways[..]) + size_of_val(&self.group_ports[..]);
+        (size + size_of_val(&self.default_ports[..])) as u64
+    }
+
+    /// The largest number of switch-facing ports of a switch.
     pub fn most_ports(&self) -> u32 {
         (0..self.switches()).map(|switch| self.port_count(switch)).max().unwrap_or(0)
     }

@@ -4,7 +4,7 @@
 //! to, and to which port there; in a smaller Dragonfly the ports beyond the number of other groups stay free.
 
 use super::grouped::{self, Cabling, MAX_SWITCHES};
-use super::{Scale, not_too_many, positive, possible};
+use super::{Scale, not_too_many, positive};
 use crate::{Guidance, Topology, TopologyError};
 use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
@@ -80,21 +80,35 @@ impl Arrangement {
     }
 }
 
+/// The counts of a Dragonfly: what `scale` states and `build` lays out.
+struct Shape {
+    /// Hosts at a switch.
+    p: u32,
+    /// Switches in a group.
+    a: u32,
+    /// Global links of a switch.
+    h: u32,
+    groups: u32,
+    hosts: u64,
+    switches: u64,
+    /// Cables between switches.
+    cables: u64,
+}
+
+impl Shape {
+    fn scale(&self) -> Scale {
+        let Shape { groups, hosts, switches, cables, .. } = *self;
+        let guide_bytes = Guidance::Dragonfly.table_bytes(switches, groups.into());
+        Scale { hosts, switches, leaves: switches, cables: hosts + cables, guide_bytes }
+    }
+}
+
 impl DragonflyParameters {
     pub(crate) fn scale(&self) -> Option<Scale> {
-        let most = self.a.checked_mul(self.h)?.checked_add(1)?;
-        let groups = match self.groups {
-            Auto::Auto => most,
-            Auto::Value(groups) => groups.min(most),
-        };
-        let switches = groups.checked_mul(self.a).filter(|switches| *switches <= MAX_SWITCHES)?;
-        possible(switches.checked_mul(self.p), |hosts| {
-            let cables = hosts + switches * self.a.saturating_sub(1) / 2 + groups * groups.saturating_sub(1) / 2;
-            Some(Scale { hosts, switches, leaves: switches, cables, guide_bytes: 4 * switches * groups })
-        })
+        Some(self.shape().ok()?.scale())
     }
 
-    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn shape(&self) -> Result<Shape, TopologyError> {
         for (key, value) in [("p", self.p), ("a", self.a), ("h", self.h)] {
             positive(key, value)?;
             if value > 1 << 16 {
@@ -121,19 +135,24 @@ impl DragonflyParameters {
             let message = format!("`{key}` makes {switches} switches; at most {MAX_SWITCHES} are allowed");
             return Err(TopologyError::at(key, message));
         }
-        not_too_many("p", switches * self.p)?;
+        let hosts = not_too_many("p", switches * self.p)?.into();
         let cables = switches * (a - 1) / 2 + groups * (groups - 1) / 2;
         if cables > MAX_CABLES {
             let message = format!("`a` makes {cables} cables between switches; at most {MAX_CABLES} are allowed");
             return Err(TopologyError::at("a", message));
         }
+        let [p, a, h, groups] = [self.p, a, self.h, groups].map(|count| count as u32);
+        Ok(Shape { p, a, h, groups, hosts, switches, cables })
+    }
+
+    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+        let Shape { p, a, h, groups, cables, .. } = self.shape()?;
         let cabling = Cabling::checked(
             self.link_rate,
             [self.host_link_rate, self.local_link_rate, self.global_link_rate],
             [self.host_link_delay, self.local_link_delay, self.global_link_delay],
             self.switch_latency,
         )?;
-        let (a, h, groups) = (a as u32, self.h as u32, groups as u32);
         let mut edges = Vec::with_capacity(cables as usize);
         for group in 0..groups {
             let switch = |i: u32| group * a + i;
@@ -145,7 +164,7 @@ impl DragonflyParameters {
                 }
             }
         }
-        grouped::build(groups, a, self.p as u32, edges, &cabling, Guidance::Dragonfly)
+        grouped::build(groups, a, p, edges, &cabling, Guidance::Dragonfly)
     }
 }
 

@@ -4,7 +4,7 @@
 //! aggregation switches, (k/2)^2 cores, k^3/4 hosts; aggregation switch j of every pod has cables to the cores
 //! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod. `oversubscription` multiplies the hosts of every leaf.
 
-use super::{Scale, moving, not_too_many, possible, short};
+use super::{Scale, moving, not_too_many, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
@@ -31,21 +31,34 @@ parameters! {
     }
 }
 
+/// The counts of a fat tree: what `scale` states and `build` lays out.
+struct Shape {
+    three: bool,
+    /// Half the radix: uplinks of a leaf and of an aggregation switch.
+    half: u32,
+    hosts: u32,
+    per_leaf: u32,
+    leaves: u32,
+    /// Aggregation switches; none in two tiers.
+    aggs: u32,
+    /// Spines or cores.
+    top: u32,
+}
+
+impl Shape {
+    fn scale(&self) -> Scale {
+        let [hosts, leaves, aggs, top, half] = [self.hosts, self.leaves, self.aggs, self.top, self.half].map(u64::from);
+        let cables = hosts + (leaves + aggs) * half;
+        Scale { hosts, switches: leaves + aggs + top, leaves, cables, guide_bytes: 0 }
+    }
+}
+
 impl FatTreeParameters {
     pub(super) fn scale(&self) -> Option<Scale> {
-        let k = self.radix;
-        let three = self.tiers == 3;
-        let hosts =
-            if three { k.checked_pow(3).map(|cube| cube / 4) } else { k.checked_pow(2).map(|square| square / 2) };
-        possible(hosts, |hosts| {
-            let half = (k / 2).max(1);
-            let leaves = hosts / half;
-            let (switches, levels) = if three { (2 * leaves + half * half, 3) } else { (leaves + half, 2) };
-            Some(Scale { hosts, switches, leaves, cables: hosts * levels, guide_bytes: 0 })
-        })
+        Some(self.shape().ok()?.scale())
     }
 
-    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn shape(&self) -> Result<Shape, TopologyError> {
         let k = self.radix;
         if !(2..=3).contains(&self.tiers) {
             return Err(TopologyError::at("tiers", format!("`tiers` is {}; a fat tree has 2 or 3", self.tiers)));
@@ -55,21 +68,26 @@ impl FatTreeParameters {
             let message = format!("`radix` is {k}; an even number from 2 to 1024 is needed, for example {near}");
             return Err(TopologyError::at("radix", message));
         }
-        let three = self.tiers == 3;
         if !(1..=64).contains(&self.oversubscription) {
             let message =
                 format!("`oversubscription` is {}; a whole number from 1 to 64 is needed", self.oversubscription);
             return Err(TopologyError::at("oversubscription", message));
         }
+        let (three, half) = (self.tiers == 3, k / 2);
+        let (leaves, aggs, top) = if three { (k * half, k * half, half * half) } else { (k, 0, half) };
+        let per_leaf = half * self.oversubscription;
         let key = if self.oversubscription > 1 { "oversubscription" } else { "radix" };
-        let hosts = not_too_many(key, self.oversubscription * if three { k * k * k / 4 } else { k * k / 2 })?;
+        let hosts = not_too_many(key, leaves * per_leaf)?;
+        let [half, per_leaf, leaves, aggs, top] = [half, per_leaf, leaves, aggs, top].map(|count| count as u32);
+        Ok(Shape { three, half, hosts, per_leaf, leaves, aggs, top })
+    }
+
+    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+        let Shape { three, half, hosts, per_leaf, leaves, aggs, top } = self.shape()?;
         let rate = moving("link_rate", self.link_rate)?;
         let delay = short("link_delay", self.link_delay)?;
         let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;
         let host_delay = short("host_link_delay", self.host_link_delay.unwrap_or(delay))?;
-        let half = k as u32 / 2;
-        let per_leaf = half * self.oversubscription as u32;
-        let leaves = hosts / per_leaf;
         let mut builder = Builder::default();
         builder.hosts(hosts);
         let leaf = builder.switches(leaves, "leaf", 0);
@@ -78,18 +96,18 @@ impl FatTreeParameters {
         }
         let lower = LinkClass::Tier { lower: 0 };
         if !three {
-            let spine = builder.switches(half, "spine", 1);
+            let spine = builder.switches(top, "spine", 1);
             for (l, s) in (0..leaves).flat_map(|l| (0..half).map(move |s| (l, s))) {
                 builder.cable(leaf + l, spine + s, rate, delay, lower);
             }
             return builder.finish(short("switch_latency", self.switch_latency)?, vec![half]);
         }
-        let agg = builder.switches(leaves, "agg", 1);
-        let core = builder.switches(half * half, "core", 2);
+        let agg = builder.switches(aggs, "agg", 1);
+        let core = builder.switches(top, "core", 2);
         for (l, j) in (0..leaves).flat_map(|l| (0..half).map(move |j| (l, j))) {
             builder.cable(leaf + l, agg + l / half * half + j, rate, delay, lower);
         }
-        for (a, j) in (0..leaves).flat_map(|a| (0..half).map(move |j| (a, j))) {
+        for (a, j) in (0..aggs).flat_map(|a| (0..half).map(move |j| (a, j))) {
             builder.cable(agg + a, core + a % half * half + j, rate, delay, LinkClass::Tier { lower: 1 });
         }
         builder.finish(short("switch_latency", self.switch_latency)?, vec![half, half])

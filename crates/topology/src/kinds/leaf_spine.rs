@@ -1,6 +1,6 @@
 //! Leaf-spine: every leaf has a cable (or several) to every spine.
 
-use super::{Scale, moving, not_too_many, positive, possible, short};
+use super::{Scale, moving, not_too_many, positive, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_settings::parameters;
 use anabranch_units::{Rate, Time};
@@ -32,17 +32,30 @@ parameters! {
     }
 }
 
+/// The counts of a leaf-spine: what `scale` states and `build` lays out.
+struct Shape {
+    leaves: u32,
+    spines: u32,
+    hosts: u32,
+    hosts_per_leaf: u32,
+    links_per_spine: u32,
+    /// Uplinks of a leaf.
+    uplinks: u32,
+}
+
+impl Shape {
+    fn scale(&self) -> Scale {
+        let [hosts, leaves, spines, uplinks] = [self.hosts, self.leaves, self.spines, self.uplinks].map(u64::from);
+        Scale { hosts, switches: leaves + spines, leaves, cables: hosts + leaves * uplinks, guide_bytes: 0 }
+    }
+}
+
 impl LeafSpineParameters {
     pub(super) fn scale(&self) -> Option<Scale> {
-        let (leaves, spines) = (self.leaves, self.spines);
-        possible(leaves.checked_mul(self.hosts_per_leaf), |hosts| {
-            let uplinks = leaves.checked_mul(spines)?.checked_mul(self.links_per_spine)?;
-            let cables = hosts + Some(uplinks).filter(|cables| *cables <= MAX_CABLES)?;
-            Some(Scale { hosts, switches: leaves.checked_add(spines)?, leaves, cables, guide_bytes: 0 })
-        })
+        Some(self.shape().ok()?.scale())
     }
 
-    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn shape(&self) -> Result<Shape, TopologyError> {
         for (key, value) in [
             ("leaves", self.leaves),
             ("spines", self.spines),
@@ -61,24 +74,34 @@ impl LeafSpineParameters {
             let message = format!("`spines` makes {cables} cables between switches; at most {MAX_CABLES} are allowed");
             return Err(TopologyError::at("spines", message));
         }
+        Ok(Shape {
+            leaves: self.leaves as u32,
+            spines: self.spines as u32,
+            hosts,
+            hosts_per_leaf: self.hosts_per_leaf as u32,
+            links_per_spine: self.links_per_spine as u32,
+            uplinks: uplinks as u32,
+        })
+    }
+
+    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+        let Shape { leaves, spines, hosts, hosts_per_leaf, links_per_spine, uplinks } = self.shape()?;
         let rate = moving("link_rate", self.link_rate)?;
         let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;
         let delay = short("link_delay", self.link_delay)?;
         let host_delay = short("host_link_delay", self.host_link_delay.unwrap_or(delay))?;
         let mut builder = Builder::default();
         builder.hosts(hosts);
-        let leaf = builder.switches(self.leaves as u32, "leaf", 0);
-        let spine = builder.switches(self.spines as u32, "spine", 1);
+        let leaf = builder.switches(leaves, "leaf", 0);
+        let spine = builder.switches(spines, "spine", 1);
         for host in 0..hosts {
-            builder.cable(host, leaf + host / self.hosts_per_leaf as u32, host_rate, host_delay, LinkClass::Host);
+            builder.cable(host, leaf + host / hosts_per_leaf, host_rate, host_delay, LinkClass::Host);
         }
-        for l in 0..self.leaves as u32 {
-            for s in 0..self.spines as u32 {
-                for _ in 0..self.links_per_spine {
-                    builder.cable(leaf + l, spine + s, rate, delay, LinkClass::Tier { lower: 0 });
-                }
+        for (l, s) in (0..leaves).flat_map(|l| (0..spines).map(move |s| (l, s))) {
+            for _ in 0..links_per_spine {
+                builder.cable(leaf + l, spine + s, rate, delay, LinkClass::Tier { lower: 0 });
             }
         }
-        builder.finish(short("switch_latency", self.switch_latency)?, vec![uplinks as u32])
+        builder.finish(short("switch_latency", self.switch_latency)?, vec![uplinks])
     }
 }

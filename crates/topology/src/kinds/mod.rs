@@ -72,7 +72,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant(p) => p,)+ }
             }
 
-            /// How large it will be, as far as its parameters say and are possible; `None` for a file.
+            /// How large [`TopologyParameters::build`] makes it; `None` for a file and for sizes that are refused.
             pub fn scale(&self) -> Option<Scale> {
                 match self { $(Self::$variant(p) => p.scale(),)+ }
             }
@@ -121,19 +121,15 @@ impl Scale {
 impl Topology {
     /// How large it is.
     pub fn scale(&self) -> Scale {
+        let groups = self.groups.iter().max().map_or(0, |last| u64::from(*last) + 1);
         Scale {
             hosts: self.hosts.into(),
             switches: self.switches().into(),
             leaves: self.edge_switches().len() as u64,
             cables: self.links.len() as u64 / 2,
-            guide_bytes: 0,
+            guide_bytes: self.guidance.map_or(0, |guidance| guidance.table_bytes(self.switches().into(), groups)),
         }
     }
-}
-
-/// The scale of a topology of at most [`crate::build::MAX_HOSTS`] hosts; `None` for what `build` refuses.
-pub(crate) fn possible(hosts: Option<u64>, scale: impl FnOnce(u64) -> Option<Scale>) -> Option<Scale> {
-    scale(hosts.filter(|hosts| *hosts <= crate::build::MAX_HOSTS)?)
 }
 
 /// Refuses a size of zero.

@@ -5,7 +5,7 @@
 //! linked where y = m*x + c (specification 10.1).
 
 use super::grouped::{self, Cabling};
-use super::{Scale, not_too_many, positive, possible};
+use super::{Scale, not_too_many, positive};
 use crate::{
     Guidance, Topology, TopologyError,
     gf::{Field, prime_power},
@@ -62,18 +62,39 @@ fn exponents(q: usize) -> [Vec<usize>; 2] {
     }
 }
 
-impl SlimFlyParameters {
-    pub(crate) fn scale(&self) -> Option<Scale> {
-        let q = Some(self.q).filter(|q| is_possible(*q))?;
-        let switches = 2 * q * q;
-        possible(switches.checked_mul(self.p), |hosts| {
-            // A switch has (3q - d) / 2 neighbours, d in {-1, 0, 1}.
-            let cables = hosts + switches * (3 * q).div_ceil(2) / 2;
-            Some(Scale { hosts, switches, leaves: switches, cables, guide_bytes: 2 * switches * switches })
-        })
+/// The counts of a Slim Fly: what `scale` states and `build` lays out.
+struct Shape {
+    q: u32,
+    /// Hosts at a switch.
+    p: u32,
+    hosts: u64,
+    switches: u64,
+    /// What the switches of a group differ by, per half of the groups: places in the powers of the primitive element.
+    exponents: [Vec<usize>; 2],
+}
+
+impl Shape {
+    /// Cables between switches.
+    fn cables(&self) -> u64 {
+        let q = u64::from(self.q);
+        let [x, y] = self.exponents.each_ref().map(|set| set.len() as u64);
+        // q groups of q switches in either half, each switch with a link per element; q^3 links between the halves.
+        q * q * x / 2 + q * q * y / 2 + q.pow(3)
     }
 
-    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn scale(&self) -> Scale {
+        let Shape { hosts, switches, .. } = *self;
+        let guide_bytes = Guidance::SlimFly.table_bytes(switches, 2 * u64::from(self.q));
+        Scale { hosts, switches, leaves: switches, cables: hosts + self.cables(), guide_bytes }
+    }
+}
+
+impl SlimFlyParameters {
+    pub(crate) fn scale(&self) -> Option<Scale> {
+        Some(self.shape().ok()?.scale())
+    }
+
+    fn shape(&self) -> Result<Shape, TopologyError> {
         if !is_possible(self.q) {
             let from = self.q.clamp(3, MAX_Q);
             let nearest = (0..MAX_Q).flat_map(|d| [from.saturating_sub(d), from + d]).find(|q| is_possible(*q));
@@ -85,26 +106,32 @@ impl SlimFlyParameters {
             return Err(TopologyError::at("q", message));
         }
         positive("p", self.p)?;
-        not_too_many("p", (2 * self.q * self.q).saturating_mul(self.p))?;
+        let switches = 2 * self.q * self.q;
+        let hosts = not_too_many("p", switches.saturating_mul(self.p))?.into();
+        Ok(Shape { q: self.q as u32, p: self.p as u32, hosts, switches, exponents: exponents(self.q as usize) })
+    }
+
+    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+        let shape = self.shape()?;
         let cabling = Cabling::checked(
             self.link_rate,
             [self.host_link_rate, self.local_link_rate, self.global_link_rate],
             [self.host_link_delay, self.local_link_delay, self.global_link_delay],
             self.switch_latency,
         )?;
-        let q = self.q as u32;
-        grouped::build(2 * q, q, self.p as u32, edges(q), &cabling, Guidance::SlimFly)
+        grouped::build(2 * shape.q, shape.q, shape.p, edges(&shape), &cabling, Guidance::SlimFly)
     }
 }
 
-/// Pairs of linked switches, the smaller number first. `q` is possible.
-fn edges(q: u32) -> Vec<(u32, u32)> {
+/// Pairs of linked switches, the smaller number first.
+fn edges(shape: &Shape) -> Vec<(u32, u32)> {
+    let q = shape.q;
     let field = Field::new(q).expect("a prime power");
     let powers = field.powers();
     let switch = |s: u32, x: u32, y: u32| s * q * q + x * q + y;
-    let mut edges = Vec::new();
-    for (s, exponents) in (0..).zip(exponents(q as usize)) {
-        let differences: Vec<u32> = exponents.into_iter().map(|exponent| powers[exponent]).collect();
+    let mut edges = Vec::with_capacity(shape.cables() as usize);
+    for (s, exponents) in (0..).zip(&shape.exponents) {
+        let differences: Vec<u32> = exponents.iter().map(|exponent| powers[*exponent]).collect();
         for (x, y) in (0..q).flat_map(|x| (0..q).map(move |y| (x, y))) {
             // A set holds the negative of each element: the other end names the same link.
             let others = differences.iter().map(|difference| field.add(y, *difference)).filter(|other| y < *other);
