@@ -1,4 +1,4 @@
--- Wireshark reads the datagrams of `anabranch serve` and `send` (docs/wire.md, header version 1).
+-- Wireshark reads the datagrams of `anabranch serve` and `send` (docs/wire.md, header version 2).
 --
 --   tshark -X lua_script:tools/anabranch.lua -r capture.pcapng
 --
@@ -6,7 +6,7 @@
 
 local kinds = { "hello", "welcome", "data", "answer", "probe", "echo", "bye" }
 -- Bytes that a datagram of a kind has at least, and whether it has no more.
-local least = { 52, 52, 56, 56, 24, 32, 8 }
+local least = { 64, 64, 64, 60, 28, 36, 12 }
 local exact = { false, true, false, true, false, true, true }
 
 local p = Proto("anabranch", "Anabranch on the wire")
@@ -15,16 +15,18 @@ f.version = ProtoField.uint8("anabranch.version", "Version")
 f.kind = ProtoField.uint8("anabranch.kind", "Kind", base.DEC, kinds)
 f.flags = ProtoField.uint8("anabranch.flags", "Flags", base.HEX)
 f.ack_request = ProtoField.bool("anabranch.ack_request", "Answer at once", 8, nil, 1)
-f.steered = ProtoField.bool("anabranch.steered", "Says where the message is to lie", 8, nil, 2)
+f.checked = ProtoField.bool("anabranch.checked", "Payload has a CRC32C", 8, nil, 4)
 f.ecn = ProtoField.bool("anabranch.ecn", "Marked", 8, nil, 1)
 f.cnp = ProtoField.bool("anabranch.cnp", "Congestion notification", 8, nil, 2)
 f.nack = ProtoField.bool("anabranch.nack", "Came without payload or out of order", 8, nil, 4)
+f.check = ProtoField.uint32("anabranch.check", "CRC32C of the header", base.HEX)
 f.connection = ProtoField.uint32("anabranch.connection", "Connection", base.HEX)
 f.magic = ProtoField.string("anabranch.magic", "Word")
 f.sender = ProtoField.uint32("anabranch.sender", "Connection of the sender (0: refused)", base.HEX)
 f.mtu = ProtoField.uint16("anabranch.mtu", "Payload of a full packet")
 f.span = ProtoField.uint32("anabranch.span", "Packets that may be under way")
 f.nonce = ProtoField.uint64("anabranch.nonce", "Nonce", base.HEX)
+f.own_nonce = ProtoField.uint64("anabranch.own_nonce", "Nonce of the sender", base.HEX)
 f.largest = ProtoField.uint64("anabranch.largest", "Largest message")
 f.labels = ProtoField.uint16("anabranch.labels", "Labels")
 f.stream = ProtoField.uint32("anabranch.stream", "Stream")
@@ -33,7 +35,7 @@ f.index = ProtoField.uint32("anabranch.index", "Place in the message")
 f.psn = ProtoField.uint64("anabranch.psn", "PSN")
 f.tag = ProtoField.uint32("anabranch.tag", "Path tag", base.HEX)
 f.message = ProtoField.uint32("anabranch.message", "Message")
-f.checksum = ProtoField.uint32("anabranch.checksum", "CRC-32 of the message (0: none)", base.HEX)
+f.checksum = ProtoField.uint32("anabranch.checksum", "CRC32C of the payload", base.HEX)
 f.steering = ProtoField.uint64("anabranch.steering", "Where the message is to lie", base.HEX)
 f.length = ProtoField.uint64("anabranch.length", "Bytes of the message")
 f.stamp = ProtoField.uint64("anabranch.stamp", "Sent at (ps of its sender's clock)")
@@ -49,27 +51,28 @@ p.experts = { trimmed }
 -- Field, place and bytes, per kind.
 local greeting = {
   { "magic", 8, 4 }, { "sender", 12, 4 }, { "mtu", 16, 2 }, { "held", 18, 4 }, { "span", 22, 4 }, { "nonce", 26, 8 },
-  { "largest", 34, 8 }, { "stamp", 42, 8 }, { "labels", 50, 2 },
+  { "largest", 34, 8 }, { "stamp", 42, 8 }, { "labels", 50, 2 }, { "check", 52, 4 },
+  { "own_nonce", 56, 8 },
 }
 local layouts = {
   greeting,
   greeting,
-  { { "stream", 8, 4 }, { "payload_size", 12, 2 }, { "index", 14, 4 }, { "psn", 18, 6 }, { "tag", 24, 4 }, { "message", 28, 4 },
-    { "length", 36, 8 }, { "stamp", 44, 8 } },
-  { { "stream", 8, 4 }, { "tag", 12, 4 }, { "psn", 16, 8 }, { "cumulative", 24, 8 }, { "bitmap", 32, 8 }, { "offset", 40, 4 },
-    { "held", 44, 4 }, { "stamp", 48, 8 } },
-  { { "stream", 8, 4 }, { "tag", 12, 4 }, { "stamp", 16, 8 } },
-  { { "stream", 8, 4 }, { "tag", 12, 4 }, { "stamp", 16, 8 }, { "held", 24, 4 }, { "size", 28, 2 } },
-  {},
+  { { "check", 8, 4 }, { "stream", 12, 4 }, { "payload_size", 16, 2 }, { "index", 18, 4 }, { "psn", 22, 6 }, { "tag", 28, 4 },
+    { "message", 32, 4 }, { "length", 40, 8 }, { "stamp", 48, 8 }, { "steering", 56, 8 } },
+  { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "psn", 20, 8 }, { "cumulative", 28, 8 }, { "bitmap", 36, 8 },
+    { "offset", 44, 4 }, { "held", 48, 4 }, { "stamp", 52, 8 } },
+  { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 } },
+  { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 }, { "held", 28, 4 }, { "size", 32, 2 } },
+  { { "check", 8, 4 } },
 }
 
 local function is_ours(tvb)
   local size = tvb:reported_len()
-  if tvb:len() < 8 or tvb(0, 1):uint() ~= 1 or tvb(3, 1):uint() ~= 0 then return false end
+  if tvb:len() < 12 or tvb(0, 1):uint() ~= 2 or tvb(3, 1):uint() ~= 0 then return false end
   local kind = tvb(1, 1):uint()
   if not kinds[kind] or size < least[kind] or (exact[kind] and size ~= least[kind]) then return false end
   if kind <= 2 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end
-  if kind == 3 then return tvb:len() >= 56 and size <= 56 + tvb(12, 2):uint() end
+  if kind == 3 then return tvb:len() >= 64 and size <= 64 + tvb(16, 2):uint() end
   return tvb:len() >= least[kind]
 end
 
@@ -83,7 +86,7 @@ function p.dissector(tvb, pinfo, tree)
   local flags = t:add(f.flags, tvb(2, 1))
   if kind == 3 then
     flags:add(f.ack_request, tvb(2, 1))
-    flags:add(f.steered, tvb(2, 1))
+    flags:add(f.checked, tvb(2, 1))
   elseif kind == 4 then
     flags:add(f.ecn, tvb(2, 1))
     flags:add(f.cnp, tvb(2, 1))
@@ -93,29 +96,27 @@ function p.dissector(tvb, pinfo, tree)
   for _, field in ipairs(layouts[kind]) do
     t:add(f[field[1]], tvb(field[2], field[3]))
   end
-  if kind == 3 and math.floor(tvb(2, 1):uint() / 2) % 2 == 1 then
-    t:add(f.steering, tvb(52, 4), UInt64(tvb(52, 4):uint(), tvb(32, 4):uint()))
-  elseif kind == 3 then
-    t:add(f.checksum, tvb(32, 4))
+  if kind == 3 and math.floor(tvb(2, 1):uint() / 4) % 2 == 1 then
+    t:add(f.checksum, tvb(36, 4))
   end
   local info = kinds[kind]
   if kind == 3 then
-    local size, there = tvb(12, 2):uint(), tvb:reported_len() - 56
-    info = string.format("data stream=%d psn=%s tag=0x%x message=%d[%d] %d B", tvb(8, 4):uint(), tostring(tvb(18, 6):uint64()),
-      tvb(24, 4):uint(), tvb(28, 4):uint(), tvb(14, 4):uint(), size)
+    local size, there = tvb(16, 2):uint(), tvb:reported_len() - 64
+    info = string.format("data stream=%d psn=%s tag=0x%x message=%d[%d] %d B", tvb(12, 4):uint(), tostring(tvb(22, 6):uint64()),
+      tvb(28, 4):uint(), tvb(32, 4):uint(), tvb(18, 4):uint(), size)
     if there < size then
       t:add_proto_expert_info(trimmed)
       info = info .. " trimmed"
-    elseif tvb:len() > 56 then
-      t:add(f.payload, tvb(56))
+    elseif tvb:len() > 64 then
+      t:add(f.payload, tvb(64))
     end
   elseif kind == 4 then
     local flags = tvb(2, 1):uint()
-    info = string.format("answer stream=%d psn=%s cumulative=%s%s%s%s", tvb(8, 4):uint(), tostring(tvb(16, 8):uint64()),
-      tostring(tvb(24, 8):uint64()), flags % 2 == 1 and " marked" or "", math.floor(flags / 2) % 2 == 1 and " cnp" or "",
+    info = string.format("answer stream=%d psn=%s cumulative=%s%s%s%s", tvb(12, 4):uint(), tostring(tvb(20, 8):uint64()),
+      tostring(tvb(28, 8):uint64()), flags % 2 == 1 and " marked" or "", math.floor(flags / 2) % 2 == 1 and " cnp" or "",
       math.floor(flags / 4) % 2 == 1 and " nack" or "")
   elseif kind == 5 or kind == 6 then
-    info = string.format("%s stream=%d tag=0x%x", kinds[kind], tvb(8, 4):uint(), tvb(12, 4):uint())
+    info = string.format("%s stream=%d tag=0x%x", kinds[kind], tvb(12, 4):uint(), tvb(16, 4):uint())
   end
   pinfo.cols.info = info
   return tvb:len()

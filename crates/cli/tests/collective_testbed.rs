@@ -167,7 +167,7 @@ fn one_path_is_one_spine() {
             .map(|port| port["bytes"].as_u64().expect("bytes"))
             .collect();
         bytes.sort_unstable();
-        // Two rounds of 4 MiB; on other spines there may be the answers to the other direction, 98 B for each 4096.
+        // Two rounds of 4 MiB; on other spines there may be the answers to the other direction, 102 B for each 4096.
         assert!(bytes[3] > 2 << 22, "{leaf}: {bytes:?}");
         assert!(bytes[..3].iter().sum::<u64>() < (2 << 22) / 20, "{leaf}: {bytes:?}");
     }

@@ -1,24 +1,29 @@
-//! What an endpoint's datagrams look like (docs/wire.md). Numbers are big-endian. Whatever comes from outside becomes a
-//! [`Packet`] here or is refused.
+//! Format of an endpoint's datagrams (docs/wire.md). Numbers are big-endian. Input from outside becomes a [`Packet`] here
+//! or is refused; a damaged datagram is refused before any field of it is used.
 
 use anabranch_transport::Answer;
 use anabranch_units::Time;
 
-/// The version of this format; peers of another one are refused, and told so.
-pub const VERSION: u8 = 1;
+/// Version of this format; peers of another one are refused, with both versions named.
+pub const VERSION: u8 = 2;
 /// The word that hellos carry.
 const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
 /// Bytes of the longest header, that of data: a switch that trims must leave as much.
-pub const DATA_HEADER: usize = 56;
+pub const DATA_HEADER: usize = 64;
 /// Bytes of an answer.
-pub const ANSWER: usize = 56;
+pub const ANSWER: usize = 60;
 /// Bytes of an echo.
-pub const ECHO: usize = 32;
+pub const ECHO: usize = 36;
 /// Bytes of a hello or a welcome before its padding.
-const GREETING: usize = 52;
+const GREETING: usize = 64;
 /// Bytes of a probe before its padding.
-const PROBE: usize = 24;
-const BYE: usize = 8;
+const PROBE: usize = 28;
+const BYE: usize = 12;
+/// Bytes that all kinds begin with.
+const COMMON: usize = 12;
+/// Place of the check field. Greetings keep the word `ABCH` there, as version 1 has it, so that all versions can name each other.
+const CHECK: usize = 8;
+const GREETING_CHECK: usize = 52;
 
 const HELLO: u8 = 1;
 const WELCOME: u8 = 2;
@@ -29,7 +34,7 @@ const ECHOED: u8 = 6;
 const LEFT: u8 = 7;
 
 const ACK_REQUEST: u8 = 1;
-const STEERED: u8 = 2;
+const CHECKED: u8 = 4;
 const ECN: u8 = 1;
 const NOTIFICATION: u8 = 2;
 const NACK: u8 = 4;
@@ -39,6 +44,8 @@ const NACK: u8 = 4;
 pub enum Refused {
     /// It is shorter or longer than its kind says.
     Length,
+    /// Its check or that of its payload does not fit: bits changed on its way.
+    Damaged,
     /// Of another version of the format, or not of this format at all.
     Version(u8),
     /// A kind that this version does not know.
@@ -52,8 +59,10 @@ pub enum Refused {
 pub struct Greeting {
     /// What datagrams to the sender of this greeting must carry as their connection.
     pub connection: u32,
-    /// Chosen by whoever says hello; the welcome repeats it.
+    /// Nonce of the hello; the welcome repeats it.
     pub nonce: u64,
+    /// Nonce of the sender of this greeting; in a hello the same.
+    pub own_nonce: u64,
     /// Payload bytes of a full data packet.
     pub mtu: u16,
     /// Labels that the sender of this greeting listens to.
@@ -85,10 +94,9 @@ pub struct Data {
     pub length: u64,
     /// Its place in the message.
     pub index: u32,
-    /// CRC-32 of that message; 0: it has none.
-    pub checksum: u32,
-    /// Where the receiver is to put that message's bytes, in words of its own ([`crate::Place`]); 0: it does not say. A message
-    /// has this or a checksum.
+    /// CRC32C of the payload; `None`: it has none.
+    pub checksum: Option<u32>,
+    /// Where the receiver is to put that message's bytes, in words of its own ([`crate::Place`]); 0: it does not say.
     pub steering: u64,
     /// When it was sent, by its sender's clock.
     pub stamp: Time,
@@ -206,7 +214,7 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// Where it is not one of this format, or says what cannot be.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, Refused> {
-        if datagram.len() < BYE {
+        if datagram.len() < COMMON {
             return Err(Refused::Length);
         }
         let mut from = Reader(datagram);
@@ -214,15 +222,30 @@ impl<'a> Packet<'a> {
         if version != VERSION {
             return Err(Refused::Version(version));
         }
+        let (header, place) = match kind {
+            // Padding included, so that the rule is the same whatever a version adds.
+            HELLO | WELCOME => (datagram.len().max(GREETING), GREETING_CHECK),
+            DATA => (DATA_HEADER, CHECK),
+            ANSWERED => (ANSWER, CHECK),
+            PROBED => (PROBE, CHECK),
+            ECHOED => (ECHO, CHECK),
+            LEFT => (BYE, CHECK),
+            kind => return Err(Refused::Kind(kind)),
+        };
+        let header = datagram.get(..header).ok_or(Refused::Length)?;
+        if !is_intact(header, place) {
+            return Err(Refused::Damaged);
+        }
         let connection = from.u32();
-        let at_least = |bytes: usize| if datagram.len() < bytes { Err(Refused::Length) } else { Ok(()) };
+        if place == CHECK {
+            let _check = from.u32();
+        }
         match kind {
             HELLO | WELCOME => {
-                at_least(GREETING)?;
                 if from.u32() != MAGIC {
                     return Err(Refused::Value("magic"));
                 }
-                let greeting = Greeting {
+                let mut greeting = Greeting {
                     connection: from.u32(),
                     mtu: from.u16(),
                     held: Time::from_ns(u64::from(from.u16()) << 16 | u64::from(from.u16())),
@@ -231,7 +254,10 @@ impl<'a> Packet<'a> {
                     most_message: from.u64(),
                     stamp: from.time(),
                     labels: from.u16(),
+                    own_nonce: 0,
                 };
+                let _check = from.u32();
+                greeting.own_nonce = from.u64();
                 if greeting.mtu == 0 || greeting.span == 0 || greeting.labels == 0 {
                     return Err(Refused::Value("mtu, span or labels"));
                 }
@@ -241,24 +267,19 @@ impl<'a> Packet<'a> {
                 })
             }
             DATA => {
-                at_least(DATA_HEADER)?;
-                let mut data = Data {
+                let data = Data {
                     stream: from.u32(),
                     payload: from.u16(),
                     index: u32::from(from.u16()) << 16 | u32::from(from.u16()),
                     psn: u64::from(from.u16()) << 32 | u64::from(from.u32()),
                     tag: from.u32(),
                     message: from.u32(),
-                    checksum: from.u32(),
-                    steering: 0,
+                    checksum: Some(from.u32()).filter(|_| flags & CHECKED != 0),
                     length: from.u64(),
                     stamp: from.time(),
+                    steering: from.u64(),
                     ack_request: flags & ACK_REQUEST != 0,
                 };
-                let rest = from.u32();
-                if flags & STEERED != 0 {
-                    data.steering = u64::from(std::mem::take(&mut data.checksum)) << 32 | u64::from(rest);
-                }
                 let payload = &datagram[DATA_HEADER..];
                 if payload.len() > usize::from(data.payload) {
                     return Err(Refused::Length);
@@ -267,6 +288,9 @@ impl<'a> Packet<'a> {
                     return Err(Refused::Value("index"));
                 }
                 let whole = payload.len() == usize::from(data.payload);
+                if whole && data.checksum.is_some_and(|checksum| checksum != crc32c(payload)) {
+                    return Err(Refused::Damaged);
+                }
                 Ok(Packet::Data { connection, data, payload: whole.then_some(payload) })
             }
             ANSWERED => {
@@ -286,7 +310,6 @@ impl<'a> Packet<'a> {
                 Ok(Packet::Answer { connection, stream, answer, stamp, held })
             }
             PROBED => {
-                at_least(PROBE)?;
                 let size = u16::try_from(datagram.len()).map_err(|_| Refused::Length)?;
                 let (stream, tag, stamp) = (from.u32(), from.u32(), from.time());
                 Ok(Packet::Probe { connection, probe: Probed { stream, tag, stamp, size, held: Time::ZERO } })
@@ -306,6 +329,50 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Returns the CRC32C of some bytes (Castagnoli's polynomial, as iSCSI has it).
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::crc32_iscsi(bytes)
+}
+
+/// Returns the CRC32C of two parts, one after the other.
+pub(crate) fn crc32c_of(head: &[u8], rest: &[u8]) -> u32 {
+    if head.is_empty() {
+        return crc32c(rest);
+    }
+    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
+    digest.update(head);
+    digest.update(rest);
+    digest.finalize() as u32
+}
+
+/// Returns the check of a header, whose check field at `place` counts as zero.
+fn check_of(header: &[u8], place: usize) -> u32 {
+    let mut short = [0; DATA_HEADER];
+    let mut long = Vec::new();
+    let copy = match short.get_mut(..header.len()) {
+        Some(short) => short,
+        // Padded greetings, which are few.
+        None => {
+            long.resize(header.len(), 0);
+            &mut long[..]
+        }
+    };
+    copy.copy_from_slice(header);
+    copy[place..place + 4].fill(0);
+    crc32c(copy)
+}
+
+/// Returns `true` if the check field at `place` is that of its header.
+fn is_intact(header: &[u8], place: usize) -> bool {
+    header.get(place..place + 4).is_some_and(|check| check == check_of(header, place).to_be_bytes())
+}
+
+/// Writes the check field, which is zero so far, of a header that is otherwise complete.
+fn seal(out: &mut [u8], place: usize) {
+    let check = crc32c(out);
+    out[place..place + 4].copy_from_slice(&check.to_be_bytes());
+}
+
 /// What a hello or a welcome says in every version of the format, so that peers of different ones can tell each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
@@ -320,11 +387,16 @@ pub(crate) struct Foreign {
 
 /// A hello or a welcome of another version.
 pub(crate) fn foreign(datagram: &[u8]) -> Option<Foreign> {
-    let mut from = Reader(datagram.get(..GREETING)?);
+    let mut from = Reader(datagram.get(..GREETING_CHECK)?);
     let (version, kind, _flags, _) = (from.u8(), from.u8(), from.u8(), from.u8());
     let (to, magic, connection) = (from.u32(), from.u32(), from.u32());
     let _of_its_version: [u8; 10] = from.bytes();
-    let known = version != VERSION && magic == MAGIC && (kind == HELLO || kind == WELCOME);
+    // A damaged greeting of our own version is none of another: those of version 1 end here, or in zeros.
+    let intact = match version {
+        1 => datagram[GREETING_CHECK..].iter().all(|byte| *byte == 0),
+        _ => is_intact(datagram, GREETING_CHECK),
+    };
+    let known = version != VERSION && magic == MAGIC && (kind == HELLO || kind == WELCOME) && intact;
     known.then(|| Foreign { version, hello: kind == HELLO, to, connection, nonce: from.u64() })
 }
 
@@ -337,6 +409,9 @@ fn begin(out: &mut Vec<u8>, kind: u8, flags: u8, connection: u32) {
     out.clear();
     out.extend_from_slice(&[VERSION, kind, flags, 0]);
     out.extend_from_slice(&connection.to_be_bytes());
+    if kind != HELLO && kind != WELCOME {
+        out.extend_from_slice(&[0; 4]);
+    }
 }
 
 fn put<const N: usize>(out: &mut Vec<u8>, number: [u8; N]) {
@@ -354,7 +429,10 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting, size
     put(out, greeting.most_message.to_be_bytes());
     put(out, greeting.stamp.ps().to_be_bytes());
     put(out, greeting.labels.to_be_bytes());
+    put(out, [0; 4]);
+    put(out, greeting.own_nonce.to_be_bytes());
     out.resize(size.max(GREETING), 0);
+    seal(out, GREETING_CHECK);
 }
 
 /// Writes a hello, padded to `size` bytes, so that no answer is longer than its question.
@@ -369,8 +447,8 @@ pub fn welcome(out: &mut Vec<u8>, connection: u32, greeting: &Greeting) {
 
 /// Writes the header of a data packet; the payload follows it.
 pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
-    let is_steered = data.steering != 0;
-    let flags = if data.ack_request { ACK_REQUEST } else { 0 } | if is_steered { STEERED } else { 0 };
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let flags = flag(data.ack_request, ACK_REQUEST) | flag(data.checksum.is_some(), CHECKED);
     begin(out, DATA, flags, connection);
     put(out, data.stream.to_be_bytes());
     put(out, data.payload.to_be_bytes());
@@ -379,10 +457,11 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     put(out, [psn[2], psn[3], psn[4], psn[5], psn[6], psn[7]]);
     put(out, data.tag.to_be_bytes());
     put(out, data.message.to_be_bytes());
-    put(out, if is_steered { (data.steering >> 32) as u32 } else { data.checksum }.to_be_bytes());
+    put(out, data.checksum.unwrap_or(0).to_be_bytes());
     put(out, data.length.to_be_bytes());
     put(out, data.stamp.ps().to_be_bytes());
-    put(out, (data.steering as u32).to_be_bytes());
+    put(out, data.steering.to_be_bytes());
+    seal(out, CHECK);
 }
 
 /// Writes an answer.
@@ -398,6 +477,7 @@ pub fn answer(out: &mut Vec<u8>, connection: u32, stream: u32, answer: &Answer, 
     put(out, answer.offset.to_be_bytes());
     put(out, nanoseconds(held).to_be_bytes());
     put(out, stamp.unwrap_or(Time::MAX).ps().to_be_bytes());
+    seal(out, CHECK);
 }
 
 /// Writes a probe, padded to `size` bytes.
@@ -406,6 +486,7 @@ pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &Probed, size: usize) {
     put(out, probe.stream.to_be_bytes());
     put(out, probe.tag.to_be_bytes());
     put(out, probe.stamp.ps().to_be_bytes());
+    seal(out, CHECK);
     out.resize(size.max(PROBE), 0);
 }
 
@@ -418,11 +499,13 @@ pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &Probed) {
     put(out, nanoseconds(echo.held).to_be_bytes());
     put(out, echo.size.to_be_bytes());
     put(out, [0; 2]);
+    seal(out, CHECK);
 }
 
 /// Writes a farewell.
 pub fn bye(out: &mut Vec<u8>, connection: u32) {
     begin(out, LEFT, 0, connection);
+    seal(out, CHECK);
 }
 
 #[cfg(test)]
@@ -444,10 +527,10 @@ mod tests {
             numbers in any::<[u32; 5]>(), wide in any::<[u64; 3]>(), psn in 0u64..1 << 48, cumulative in 0u64..1 << 48,
             small in 1u16.., flags in any::<[bool; 4]>(), stamp in times(), held in holds(),
         ) {
-            let [connection, stream, tag, message, checksum] = numbers;
+            let [connection, stream, tag, message, _] = numbers;
             let mut out = Vec::new();
             let greeting = Greeting {
-                connection: tag, nonce: wide[0], mtu: small, labels: small, span: message | 1, most_message: wide[1],
+                connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, span: message | 1, most_message: wide[1],
                 stamp, held,
             };
             hello(&mut out, &greeting, 1000);
@@ -456,14 +539,14 @@ mod tests {
             prop_assert_eq!(Packet::decode(&out), Ok(Packet::Welcome { connection, greeting }));
 
             let index = (wide[2] % (psn + 1)).min(u64::from(u32::MAX)) as u32;
-            let (checksum, steering) = if flags[3] { (0, wide[0]) } else { (checksum, 0) };
+            let payload = vec![tag as u8; usize::from(small % 100)];
+            let (checksum, steering) = (flags[3].then(|| crc32c(&payload)), wide[0]);
             let header = Data {
-                stream, payload: small % 100, psn, tag, message, length: wide[1], index, checksum, steering, stamp,
+                stream, payload: payload.len() as u16, psn, tag, message, length: wide[1], index, checksum, steering, stamp,
                 ack_request: flags[0],
             };
             data(&mut out, connection, &header);
             prop_assert_eq!(out.len(), DATA_HEADER);
-            let payload = vec![7u8; usize::from(header.payload)];
             out.extend_from_slice(&payload);
             let read = Packet::Data { connection, data: header, payload: Some(&payload) };
             prop_assert_eq!(Packet::decode(&out), Ok(read));
@@ -503,12 +586,86 @@ mod tests {
         }
     }
 
+    /// RFC 3720, appendix B.4.
+    #[test]
+    fn crc32c_is_that_of_iscsi() {
+        let ascending: Vec<u8> = (0..32).collect();
+        let vectors = [(&[0; 32][..], 0x8a91_36aa), (&[0xff; 32], 0x62a8_ab43), (&ascending, 0x46dd_794e)];
+        for (bytes, expected) in vectors {
+            assert_eq!(crc32c(bytes), expected);
+            let (first, rest) = bytes.split_at(7);
+            assert_eq!((crc32c_of(first, rest), crc32c_of(&[], bytes)), (expected, expected));
+        }
+    }
+
+    /// One to three changed bits, or a changed word, anywhere in a datagram: nothing of it is believed, but the padding of a probe.
+    #[test]
+    fn damage_is_found_wherever_it_is() {
+        let payload: Vec<u8> = (0..200u8).collect();
+        let data_of = |checksum| Data {
+            stream: 1,
+            payload: 200,
+            psn: 9,
+            tag: 3,
+            message: 2,
+            length: 900,
+            index: 1,
+            checksum,
+            steering: 5,
+            stamp: Time::from_us(7),
+            ack_request: true,
+        };
+        let greeting = Greeting {
+            connection: 1,
+            nonce: 2,
+            own_nonce: 3,
+            mtu: 4,
+            labels: 5,
+            span: 6,
+            most_message: 7,
+            stamp: Time::from_us(8),
+            held: Time::from_ns(9),
+        };
+        let said = Answer { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
+        let probe_of = Probed { stream: 1, tag: 2, stamp: Time::from_us(3), size: 4, held: Time::from_ns(5) };
+        let mut all = vec![Vec::new(); 7];
+        data(&mut all[0], 1, &data_of(Some(crc32c(&payload))));
+        all[0].extend_from_slice(&payload);
+        hello(&mut all[1], &greeting, 300);
+        welcome(&mut all[2], 1, &greeting);
+        answer(&mut all[3], 1, 2, &said, None, Time::ZERO);
+        probe(&mut all[4], 1, &probe_of, PROBE);
+        echo(&mut all[5], 1, &probe_of);
+        bye(&mut all[6], 1);
+        let believed = |bytes: &[u8]| Packet::decode(bytes).is_ok() || foreign(bytes).is_some();
+        for datagram in &all {
+            assert!(believed(datagram));
+            let bits = 8 * datagram.len();
+            for first in 0..bits {
+                for (second, third) in [(first, first), (first / 2, first), (bits - 1, 17), (first + 1, first + 5)] {
+                    let mut changed = datagram.clone();
+                    let places = std::collections::BTreeSet::from([first, second % bits, third % bits]);
+                    places.iter().for_each(|bit| changed[bit / 8] ^= 1 << (bit % 8));
+                    assert!(!believed(&changed), "{places:?} of {datagram:?}");
+                }
+            }
+        }
+        // A header alone, as a switch leaves it, is checked as well; so is one whose payload has no check of its own.
+        let mut trimmed = all[0][..DATA_HEADER].to_vec();
+        assert!(believed(&trimmed));
+        trimmed[30] ^= 4;
+        assert!(!believed(&trimmed));
+        data(&mut trimmed, 1, &data_of(None));
+        trimmed.extend_from_slice(&[1; 200]);
+        assert!(believed(&trimmed));
+    }
+
     #[test]
     fn another_version_is_named() {
         let mut out = Vec::new();
         bye(&mut out, 1);
-        out[0] = 2;
-        assert_eq!(Packet::decode(&out), Err(Refused::Version(2)));
+        out[0] = 1;
+        assert_eq!(Packet::decode(&out), Err(Refused::Version(1)));
         out[0] = VERSION;
         out[1] = 8;
         assert_eq!(Packet::decode(&out), Err(Refused::Kind(8)));

@@ -224,8 +224,6 @@ pub enum Why {
     Left,
     /// It has started anew.
     Restarted,
-    /// The checksum of a message was wrong.
-    Corrupt,
     /// It speaks another version of the format.
     Version {
         /// That of its datagrams.

@@ -37,7 +37,7 @@ pub struct Settings {
     pub idle_timeout: Time,
     /// Whether switches may mark data packets.
     pub ecn: bool,
-    /// Whether messages carry a checksum of their own (CRC-32).
+    /// Whether payloads carry a CRC32C, as every header does. Packets that it does not fit count as lost.
     pub checksum: bool,
     /// New packets of a stream in a row that carry the tag chosen for the first of them.
     pub run_length: u32,
@@ -74,7 +74,7 @@ impl Default for Settings {
             give_up: Time::from_us(10_000_000),
             idle_timeout: Time::MAX,
             ecn: true,
-            checksum: false,
+            checksum: true,
             run_length: 1,
             queue_drain: Time::ZERO,
             span: 4096,

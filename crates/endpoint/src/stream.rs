@@ -21,7 +21,6 @@ pub(crate) struct Message {
     /// How it begins: a few bytes, of a packet at most, that need not lie where the others do.
     pub(crate) head: Bytes,
     pub(crate) bytes: Bytes,
-    pub(crate) checksum: u32,
     pub(crate) steering: u64,
     pub(crate) class: u8,
     pub(crate) delivered: Delivered,
@@ -87,18 +86,17 @@ impl Outgoing {
         }
     }
 
-    /// Appends a message, at `now`; returns its number. One with a checksum is not steered.
-    pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time, checksum: bool) -> u32 {
+    /// Appends a message, at `now`; returns its number.
+    pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time) -> u32 {
         let SendOptions { class, steering, head } = options;
         let length = (head.len() + bytes.len()) as u64;
         let packets = length.div_ceil(self.mtu).max(1);
         let (number, first) = (self.next_message, self.packets);
-        let (checksum, steering) = if checksum { (checksum_of(&head, &bytes), 0) } else { (0, steering) };
         self.held += length;
         self.packets += packets;
         self.next_message += 1;
         let delivered = Delivered { queued: now, ..Delivered::default() };
-        self.messages.push_back(Message { number, first, packets, head, bytes, checksum, steering, class, delivered });
+        self.messages.push_back(Message { number, first, packets, head, bytes, steering, class, delivered });
         number
     }
 
@@ -175,13 +173,6 @@ impl Outgoing {
     }
 }
 
-fn checksum_of(head: &[u8], bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(head);
-    hasher.update(bytes);
-    hasher.finalize()
-}
-
 /// A message that has been put together.
 #[derive(Debug)]
 pub(crate) struct Taken {
@@ -199,15 +190,10 @@ struct Assembly {
     length: u64,
     bytes: Vec<u8>,
     missing: u64,
-    /// What it should come to; 0: nobody looks.
-    checksum: u32,
     /// Where it is to lie; 0: here, or it does not say.
     steering: u64,
     /// The bytes of it that stay here, where the others go to their place as they come.
     head: Option<usize>,
-    /// The checksum so far, and of how many bytes: reckoned while they are at hand, as long as they come in order.
-    hasher: crc32fast::Hasher,
-    hashed: usize,
 }
 
 /// A stream that is received.
@@ -263,10 +249,7 @@ impl Incoming {
         let (ahead, first) = (u64::from(data.message - self.next), data.psn - index);
         let known = self.messages.get(ahead as usize).and_then(Option::as_ref);
         match known {
-            Some(known) => {
-                let is = (known.first, known.length, known.checksum, known.steering);
-                is == (first, data.length, data.checksum, data.steering)
-            }
+            Some(known) => (known.first, known.length, known.steering) == (first, data.length, data.steering),
             None if ahead == 0 => first == self.next_first,
             None => first >= self.next_first + ahead,
         }
@@ -298,9 +281,9 @@ impl Incoming {
         *held += kept;
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);
-        let Data { length, checksum, steering, .. } = *data;
-        let (hasher, hashed, bytes) = (crc32fast::Hasher::new(), 0, Vec::with_capacity(kept as usize));
-        let assembly = Assembly { first, length, bytes, missing, checksum, steering, head, hasher, hashed };
+        let Data { length, steering, .. } = *data;
+        let bytes = Vec::with_capacity(kept as usize);
+        let assembly = Assembly { first, length, bytes, missing, steering, head };
         self.messages[ahead as usize] = Some(assembly);
         true
     }
@@ -333,10 +316,6 @@ impl Incoming {
             } else if to as u64 <= assembly.length {
                 // Nothing is written twice where packets come in order.
                 if bytes.len() <= from {
-                    if assembly.hashed == from && assembly.checksum != 0 {
-                        assembly.hasher.update(payload);
-                        assembly.hashed = to;
-                    }
                     bytes.resize(from, 0);
                     bytes.extend_from_slice(payload);
                 } else if let Some(place) = bytes.get_mut(from..to) {
@@ -348,20 +327,16 @@ impl Incoming {
         answer
     }
 
-    /// The next message in order that is complete, and whether its checksum is right.
-    pub(crate) fn take(&mut self, mtu: u64) -> Option<(Taken, bool)> {
+    /// Returns the next message in order that is complete.
+    pub(crate) fn take(&mut self, mtu: u64) -> Option<Taken> {
         self.messages.front()?.as_ref().filter(|message| message.missing == 0)?;
-        let mut message = self.messages.pop_front()??;
+        let message = self.messages.pop_front()??;
         let number = self.next;
         self.next += 1;
         self.next_first = message.first + message.length.div_ceil(mtu).max(1);
-        let whole = message.checksum == 0 || {
-            message.hasher.update(&message.bytes[message.hashed..]);
-            message.hasher.finalize() == message.checksum
-        };
         let rest = message.length - message.bytes.len() as u64;
         let placed = message.head.map(|_| Placed { steering: message.steering, bytes: rest });
-        Some((Taken { number, bytes: message.bytes, placed }, whole))
+        Some(Taken { number, bytes: message.bytes, placed })
     }
 
     /// Packets and messages that are held, for those who watch memory.

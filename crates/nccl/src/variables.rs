@@ -52,7 +52,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_MTU",
         meaning: "Payload of a full packet, the same in all ranks (wire.payload)",
-        expected: "bytes from 64B to 8900B, without headers: 84 B less than the network carries, over IPv6 104 B; with verbs 56 B less than the path MTU",
+        expected: "bytes from 64B to 8900B, without headers: 92 B less than the network carries, over IPv6 112 B; with verbs 64 B less than the path MTU",
         default: "what the interface or its RDMA device carries, at most 8900B",
     },
     Variable {
@@ -513,14 +513,14 @@ mod tests {
     #[test]
     fn packets_fit_the_interface() {
         let usual = read(&[]).unwrap();
-        // 56 B of ours, 8 B UDP, 20 B IPv4 or 40 B IPv6.
-        assert_eq!([usual.payload(1472), usual.payload(1452)], [1416, 1396]);
+        // 64 B of ours, 8 B UDP, 20 B IPv4 or 40 B IPv6.
+        assert_eq!([usual.payload(1472), usual.payload(1452)], [1408, 1388]);
         assert_eq!([usual.payload(65_508), usual.payload(8972)], [8900, 8900]);
         // The path MTU of an RDMA device with Ethernet's 1500 B, of which Ethernet, IPv4, UDP, transport header and CRC are no part.
         let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1).unwrap();
-        assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (968, 58, false));
+        assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
         let settings = usual.settings(40_000, 1472, Carrier::Udp, 1).unwrap();
-        assert_eq!((settings.mtu(), settings.rate), (1416, Rate::gbps(40)), "40,000 Mbit/s");
+        assert_eq!((settings.mtu(), settings.rate), (1408, Rate::gbps(40)), "40,000 Mbit/s");
     }
 
     #[test]

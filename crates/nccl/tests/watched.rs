@@ -35,8 +35,8 @@ fn paths_say_what_went_over_them_and_another_scheme_takes_others() {
     assert!(of.is_well && of.window > Some(0) && of.at == common::address(1));
     let used: Vec<_> = of.paths.iter().filter(|path| path.packets > 0).collect();
     let [one] = used[..] else { panic!("ECMP has one path: {:?}", of.paths) };
-    // A piece of 65 packets, less its 32 B, and one of 35,064 B are 101 packets, each with a header of 56 B.
-    assert_eq!((one.packets, one.bytes), (101, 100_064 + 101 * 56));
+    // A piece of 65 packets, less its 32 B, and one of 35,064 B are 101 packets, each with a header of 64 B.
+    assert_eq!((one.packets, one.bytes), (101, 100_064 + 101 * 64));
     assert_eq!((one.retransmitted, one.losses, one.moves, one.marks), (0, 0, 0, 0));
     // 5 us there and 5 us back, the time of a packet and an answer, and the first packets leave in a burst.
     assert!(one.least > Time::from_us(10) && one.least < Time::from_us(20), "{}", one.least);

@@ -98,8 +98,8 @@ parameters! {
         idle_timeout: Time = Time::from_us(60_000_000), source "ours";
         /// Whether data packets may be marked; the ports of a testbed then mark as [fabric] says.
         ecn: bool = true, source "ours";
-        /// Whether messages carry a CRC-32 besides UDP's own checksum; a transfer has one over all its bytes in any case.
-        checksum: bool = false, source "ours: TCP has none either";
+        /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
+        checksum: Auto<bool> = Auto::Auto, source "ours: 16 bits miss one damaged packet of 65,536";
         /// Whether the ports of a testbed trim instead of dropping.
         trimming: bool = false, source "ours: no switch that one can buy trims our header";
         /// Whether the endpoints of a testbed run in the real-time class (SCHED_RR), where that is allowed.
@@ -236,7 +236,10 @@ impl WireParameters {
             idle_timeout: self.idle_timeout,
             // An RDMA NIC keeps marks to itself.
             ecn: self.ecn && self.datapath != DatapathKind::Uc,
-            checksum: self.checksum,
+            checksum: match self.checksum {
+                Auto::Value(checksum) => checksum,
+                Auto::Auto => self.datapath == DatapathKind::Udp,
+            },
             run_length: self.run_length,
             ..Settings::default()
         })
@@ -288,17 +291,18 @@ mod tests {
         let wire = WireParameters::default();
         let settings = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (4096, Rate::gbps(25)));
-        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 56 B of ours.
-        assert_eq!(settings.transport.header(), 98);
+        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 64 B of ours.
+        assert_eq!(settings.transport.header(), 106);
         transport.parameters_mut().set("mtu", &Raw::Text("9000B".into())).unwrap();
         let error = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap_err().to_string();
         assert!(error.contains("transport.mtu = 9000B"), "{error}");
-        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 12 B base transport header, 4 B invariant CRC, 56 B of ours; nobody sees marks.
+        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 12 B base transport header, 4 B invariant CRC, 64 B of ours; nobody sees marks.
         let uc = WireParameters { datapath: DatapathKind::Uc, ..wire.clone() };
         let settings = uc.settings(&TransportParameters::named("uet").unwrap(), scheme(), Rate::gbps(25), 1).unwrap();
-        assert_eq!((settings.transport.header(), settings.overhead, settings.ecn), (114, 58, false));
+        assert_eq!((settings.transport.header(), settings.overhead, settings.ecn), (122, 58, false));
+        assert!(!settings.checksum, "queue pairs have one of their own");
         let small = WireParameters { payload: Auto::Value(Bytes(1400)), rate: Auto::Value(Rate::gbps(1)), ..wire };
         let settings = small.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap();
-        assert_eq!((settings.mtu(), settings.rate), (1400, Rate::gbps(1)));
+        assert_eq!((settings.mtu(), settings.rate, settings.checksum), (1400, Rate::gbps(1), true));
     }
 }

@@ -42,6 +42,7 @@ fn wireshark_reads_every_kind() {
     let greeting = Greeting {
         connection: 0x11,
         nonce: 0x0123_4567_89ab_cdef,
+        own_nonce: 0x1122_3344_5566_7788,
         mtu: 1400,
         labels: 8,
         span: 4096,
@@ -57,7 +58,7 @@ fn wireshark_reads_every_kind() {
         message: 3,
         length: 100_000,
         index: 70_000,
-        checksum: 0xfeed,
+        checksum: Some(0xfeed),
         steering: 0,
         stamp: Time::from_us(9),
         ack_request: true,
@@ -73,12 +74,12 @@ fn wireshark_reads_every_kind() {
         written(|out| header::welcome(out, 0x22, &greeting)),
         full.clone(),
         full[..header::DATA_HEADER].to_vec(),
-        written(|out| header::data(out, 0x22, &Data { checksum: 0, steering: 0x0102_0304_0506_0708, ..data })),
+        written(|out| header::data(out, 0x22, &Data { checksum: None, steering: 0x0102_0304_0506_0708, ..data })),
         written(|out| header::answer(out, 0x22, 5, &answer, Some(Time::from_us(9)), Time::from_ns(55))),
         written(|out| header::probe(out, 0x22, &probe, 500)),
         written(|out| header::echo(out, 0x22, &probe)),
         written(|out| header::bye(out, 0x22)),
-        b"version 1 this is not".to_vec(),
+        b"version 2 this is not".to_vec(),
     ];
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = dir.join("dissector.pcap");
@@ -129,8 +130,8 @@ fn wireshark_reads_every_kind() {
     let wanted = [
         greeted(1, "0x00000000"),
         greeted(2, "0x00000022"),
-        of_data("0x0000feed,"),
-        of_data("0x0000feed,"),
+        of_data("0x0000feed,0x0000000000000000"),
+        of_data("0x0000feed,0x0000000000000000"),
         of_data(",0x0102030405060708"),
         "4,0x00000022,,55,,,5,,,8,0x00000002,,,9000000,6,0x0000000000000005,1,,1,1,,,Anabranch".into(),
         "5,0x00000022,,,,,5,,,,0x00000009,,,4000000,,,,,,,,,Anabranch".into(),

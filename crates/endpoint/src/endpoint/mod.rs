@@ -52,6 +52,8 @@ pub struct Counters {
     pub path_switches: u64,
     /// Datagrams that are none of ours, or say what cannot be.
     pub refused: u64,
+    /// Datagrams whose header or payload does not fit its CRC32C: dropped, and repaired as a loss.
+    pub damaged: u64,
     /// Datagrams of a peer or a connection that we know nothing of.
     pub strangers: u64,
     /// Data packets for whose message there was no room.
@@ -307,7 +309,7 @@ impl Endpoint {
             return Err(SendError::Full);
         }
         if let Some(&slot) = known.streams.get(&stream) {
-            let number = self.flows[slot as usize].of.push(options, bytes, now, self.settings.checksum);
+            let number = self.flows[slot as usize].of.push(options, bytes, now);
             self.offer(slot, now);
             return Ok(number);
         }
@@ -318,7 +320,7 @@ impl Endpoint {
                 known.waiting.len() - 1
             }
         };
-        let number = known.waiting[at].push(options, bytes, now, self.settings.checksum);
+        let number = known.waiting[at].push(options, bytes, now);
         match known.phase {
             Phase::Open => self.open_waiting(peer, now),
             Phase::Greeted => {

@@ -2,7 +2,7 @@
 
 use super::{CALIBRATION, Endpoint, Timer, transmit::Control};
 use crate::{
-    header::{self, Data, Packet, Probed},
+    header::{self, Data, Packet, Probed, Refused},
     peer::{Event, Why},
     stream::{Incoming, Limits, Taken},
 };
@@ -53,12 +53,19 @@ impl Endpoint {
 
     /// The same for an owner who has places for messages; who has given one asks no more for [`Endpoint::handle`].
     pub fn handle_placing(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Place) {
-        let Ok(packet) = Packet::decode(arrival.bytes) else {
-            self.counters.refused += 1;
-            return match header::foreign(arrival.bytes) {
-                Some(foreign) => self.on_foreign(arrival, &foreign),
-                None => self.stranger(arrival.peer),
-            };
+        let packet = match Packet::decode(arrival.bytes) {
+            Ok(packet) => packet,
+            Err(Refused::Damaged) => {
+                self.counters.damaged += 1;
+                return self.stranger(arrival.peer);
+            }
+            Err(_) => {
+                self.counters.refused += 1;
+                return match header::foreign(arrival.bytes) {
+                    Some(foreign) => self.on_foreign(arrival, &foreign),
+                    None => self.stranger(arrival.peer),
+                };
+            }
         };
         let connection = match &packet {
             Packet::Hello(greeting) => return self.on_hello(now, arrival, greeting),
@@ -148,12 +155,7 @@ impl Endpoint {
                 incoming.on_data(transport, now, &arrived, data, payload, place)
             }
         };
-        let mut corrupt = false;
-        while let Some((Taken { number, bytes, placed }, whole)) = incoming.take(limits.mtu) {
-            corrupt |= !whole;
-            if !whole {
-                break;
-            }
+        while let Some(Taken { number, bytes, placed }) = incoming.take(limits.mtu) {
             self.events.push_back(Event::Received { peer, stream: data.stream, message: number, bytes, placed });
         }
         if let Some(due) = incoming.receiver().deadline()
@@ -161,11 +163,6 @@ impl Endpoint {
         {
             incoming.timer_at = due;
             self.timers.push(Reverse((due, Timer::Receiver { peer, stream: data.stream })));
-        }
-        if corrupt {
-            let connection = known.theirs;
-            self.lose(peer, Why::Corrupt);
-            return self.say(peer, arrival.label, Control::Bye { connection });
         }
         if let Some(answer) = answer {
             let (stream, stamp, arrived) = (data.stream, Some(data.stamp), arrival.at);

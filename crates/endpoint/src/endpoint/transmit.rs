@@ -84,6 +84,7 @@ struct WireLine<'a> {
     counters: &'a mut Counters,
     out: &'a mut Vec<u8>,
     run_length: u32,
+    is_checked: bool,
     resting: &'a mut Vec<u32>,
     sent: Option<Sent>,
 }
@@ -125,9 +126,12 @@ impl Line<Outgoing> for WireLine<'_> {
         // The sender knows of no packet that the stream does not hold.
         let Outgoing { stream, connection, mtu, .. } = *flow;
         let mut size = 0;
+        let is_checked = self.is_checked;
         if let Some((message, index)) = flow.find(psn) {
             let from = (u64::from(index) * mtu) as usize;
             let to = (from + mtu as usize).min(message.len() as usize);
+            let (head, payload) = message.part(from, to);
+            let checksum = is_checked.then(|| header::crc32c_of(head, &payload));
             let data = Data {
                 stream,
                 payload: (to - from) as u16,
@@ -136,13 +140,12 @@ impl Line<Outgoing> for WireLine<'_> {
                 message: message.number,
                 length: message.len(),
                 index,
-                checksum: message.checksum,
+                checksum,
                 steering: message.steering,
                 stamp: start,
                 ack_request: packet.ack_request,
             };
             header::data(self.out, connection, &data);
-            let (head, payload) = message.part(from, to);
             self.out.extend_from_slice(head);
             let again = packet.segment.retransmission;
             self.counters.packets += 1;
@@ -189,10 +192,12 @@ impl Endpoint {
         known.ways[way as usize]
     }
 
-    pub(super) fn greeting(&self, connection: u32, nonce: u64, stamp: Time, held: Time) -> Greeting {
+    pub(super) fn greeting(&self, connection: u32, nonces: [u64; 2], stamp: Time, held: Time) -> Greeting {
+        let [nonce, own_nonce] = nonces;
         let Settings { span, most_message, labels, .. } = self.settings;
         let labels = labels as u16;
-        Greeting { connection, nonce, mtu: self.settings.mtu() as u16, labels, span, most_message, stamp, held }
+        let mtu = self.settings.mtu() as u16;
+        Greeting { connection, nonce, own_nonce, mtu, labels, span, most_message, stamp, held }
     }
 
     /// The next datagram that may leave at `now`: its header is written into `out`, its payload comes with what is returned;
@@ -212,7 +217,8 @@ impl Endpoint {
         out.clear();
         let (pacer, counters, run_length) = (&mut self.pacer, &mut self.counters, self.settings.run_length);
         let (scheme, resting) = (self.balancer.scheme_mut(), &mut self.resting);
-        let mut line = WireLine { scheme, pacer, counters, out, run_length, resting, sent: None };
+        let is_checked = self.settings.checksum;
+        let mut line = WireLine { scheme, pacer, counters, out, run_length, is_checked, resting, sent: None };
         let served = self.nic.serve(&mut self.flows, &transports, &mut line, now, now);
         let sent = line.sent;
         // Who waits for an answer has reached the end of what may be sent, which is seen to sooner than after a timeout.
@@ -236,11 +242,13 @@ impl Endpoint {
         match control {
             Control::Hello => {
                 let (ours, nonce) = self.peer(peer).map_or((0, 0), |known| (known.ours, known.nonce));
-                let greeting = self.greeting(ours, nonce, now, Time::ZERO);
+                let greeting = self.greeting(ours, [nonce; 2], now, Time::ZERO);
                 header::hello(out, &greeting, self.longest_datagram());
             }
             Control::Welcome(Welcome { to, ours, nonce, stamp, arrived }) => {
-                header::welcome(out, to, &self.greeting(ours, nonce, stamp, now.saturating_sub(arrived)));
+                let own_nonce = self.peer(peer).map_or(0, |known| known.nonce);
+                let held = now.saturating_sub(arrived);
+                header::welcome(out, to, &self.greeting(ours, [nonce, own_nonce], stamp, held));
             }
             Control::Answer { stream, answer, stamp, arrived } => {
                 header::answer(out, connection, stream, &answer, stamp, now.saturating_sub(arrived));

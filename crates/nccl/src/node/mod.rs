@@ -502,7 +502,6 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             Why::Idle => format!("{name} has said nothing for too long"),
             Why::Left => format!("{name} has gone"),
             Why::Restarted => format!("{name} has started anew"),
-            Why::Corrupt => format!("{name} sent a message with a wrong checksum"),
             Why::Version { theirs, ours } => {
                 format!(
                     "{name} speaks version {theirs} of the format and we version {ours}: install the same release for both"

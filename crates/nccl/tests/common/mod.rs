@@ -90,7 +90,7 @@ pub fn address(host: usize) -> SocketAddr {
 pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
     let mut uet = UetTransport::default();
     uet.uet.mtu = Bytes(mtu);
-    uet.uet.header = Bytes(98);
+    uet.uet.header = Bytes(106);
     uet.uet.rto_rule = RtoRule::Measured;
     uet.uet.early_loss = Never::Value(Time::from_us(20));
     Settings {

@@ -87,7 +87,7 @@ fn flow(base_rtt: Time) -> FlowInfo<'static> {
         bdp_packets: 64,
         base_rtt,
         rate: Rate::gbps(100),
-        full_packet: PAYLOAD as u32 + 98,
+        full_packet: PAYLOAD as u32 + 106,
         early_packets: u64::MAX,
         paths: PathSpace { uplinks: &[8], guided: None, dead: &[] },
     }

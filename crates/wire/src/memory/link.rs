@@ -32,6 +32,8 @@ pub struct Link {
     pub late: Share,
     /// See `late`.
     pub late_by: Time,
+    /// Datagrams of which some bits change on the way, past every check of the hardware.
+    pub damage: Share,
     /// From when to when it is cut.
     pub cuts: Vec<(Time, Time)>,
 }
@@ -50,6 +52,7 @@ impl Link {
             duplicates: 0,
             late: 0,
             late_by: Time::ZERO,
+            damage: 0,
             cuts: Vec::new(),
         }
     }
@@ -70,6 +73,8 @@ pub struct Counted {
     pub marked: u64,
     /// Arrived twice.
     pub duplicated: u64,
+    /// Arrived with other bits than they left with.
+    pub damaged: u64,
 }
 
 /// What becomes of a datagram.
@@ -148,6 +153,31 @@ impl LinkState {
             twice.then(|| Fate { at: at + Time::from_ps(self.draws.below(self.link.delay.ps().max(1))), ..fate });
         [Some(fate), again]
     }
+
+    /// Changes some bits of a datagram, wherever they are, if that is its fate: one to four of them, or a few bytes in a row.
+    pub(super) fn damage(&mut self, bytes: &mut [u8]) {
+        if bytes.is_empty() || !self.happens(self.link.damage) {
+            return;
+        }
+        self.counted.damaged += 1;
+        let (size, draws) = (bytes.len() as u64, &mut self.draws);
+        if draws.chance(1, 4) {
+            let from = draws.below(size) as usize;
+            let to = bytes.len().min(from + 1 + draws.below(16) as usize);
+            // Never zero, so that something changes.
+            bytes[from..to].iter_mut().for_each(|byte| *byte ^= 1 + draws.below(255) as u8);
+        } else {
+            let first = draws.below(size) as usize;
+            bytes[first] ^= 1 << draws.below(8);
+            for _ in 0..draws.below(4) {
+                // Not the first one again, which would undo it.
+                let other = draws.below(size) as usize;
+                if other != first {
+                    bytes[other] ^= 1 << draws.below(8);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +201,7 @@ mod tests {
         assert_eq!(send().map(|fate| fate.at), Some(Time::from_us(16) + Time::from_ns(100)));
         assert_eq!(send(), None, "6,100 B wait");
         assert_eq!(state.send(Time::ZERO, 40, false), [None, None], "control is not trimmed");
-        let counted = Counted { sent: 36, bytes: 6100, lost: 2, trimmed: 31, marked: 33, duplicated: 0 };
+        let counted = Counted { sent: 36, bytes: 6100, lost: 2, trimmed: 31, marked: 33, duplicated: 0, damaged: 0 };
         assert_eq!(state.counted(), counted);
     }
 

@@ -150,7 +150,8 @@ impl World {
         for fate in fates.into_iter().flatten() {
             let Fate { at, ecn, kept } = fate;
             let trimmed = kept < outbound.size();
-            let bytes = outbound.head.iter().chain(outbound.payload).take(kept).copied().collect();
+            let mut bytes: Vec<u8> = outbound.head.iter().chain(outbound.payload).take(kept).copied().collect();
+            self.link(from, to, outbound.label).damage(&mut bytes);
             let datagram = Datagram { from, label: outbound.label, at, ecn, trimmed, bytes };
             self.under_way.insert(self.sent, datagram);
             self.arrivals.push(Reverse((at, self.sent, to)));

@@ -120,7 +120,6 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
         Why::Idle => "has said nothing for too long".to_string(),
         Why::Left => "has gone".to_string(),
         Why::Restarted => "has started anew".to_string(),
-        Why::Corrupt => "sent a message with a wrong checksum".to_string(),
         Why::Version { theirs, ours } => {
             format!(
                 "speaks version {theirs} of our format, and we speak version {ours}: both ends must be of the same release"
