@@ -163,11 +163,6 @@ impl Packets {
         self.packets.iter().filter(|p| p.kind != Kind::Free)
     }
 
-    /// Most packets that were in use at once.
-    pub(crate) fn most(&self) -> usize {
-        self.packets.len()
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         self.packets.capacity() * size_of::<Packet>() + self.free.capacity() * size_of::<PacketId>()
     }

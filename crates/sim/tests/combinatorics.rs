@@ -1,7 +1,7 @@
 //! ECMP as balls in bins, and what follows for the completion time of a permutation.
 
 mod common;
-use anabranch_sim::Measure;
+use anabranch_backend::Measure;
 use common::*;
 
 #[test]

@@ -1,8 +1,8 @@
 //! The same fingerprint for any number of threads, for lazy and eager ports, and twice in a row.
 
 mod common;
+use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::Setup;
 use common::*;
 
 const SCHEMES: [&str; 12] =

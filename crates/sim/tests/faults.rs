@@ -1,9 +1,9 @@
 //! Faults, time limits, triggers and measurements in whole runs; conservation holds in each (a violation is an error).
 
 mod common;
+use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::FlowStatus;
 use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_sim::{Measure, Setup};
 use anabranch_topology::{FaultKind, FaultParameters, Topology};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
@@ -215,7 +215,7 @@ fn a_second_pull_of_a_oneshot_is_the_inputs_mistake() {
     set.flows[1].on_received = Some(TriggerId(0));
     set.flows[2].start = Start::On(TriggerId(0));
     let error = anabranch_sim::run(&setup(line(), set, "ecmp"), 1, &mut |_| true).unwrap_err();
-    assert!(matches!(&error, anabranch_sim::SimError::Setup(m) if m.contains("oneshot trigger 0")), "{error}");
+    assert!(matches!(&error, anabranch_backend::RunError::Setup(m) if m.contains("oneshot trigger 0")), "{error}");
 }
 
 #[test]

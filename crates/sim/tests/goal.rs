@@ -1,9 +1,9 @@
 //! Schedules whose operations wait for each other, through whole runs; triggers with delays and followers.
 
 mod common;
+use anabranch_backend::RunError;
 use anabranch_outcome::{FlowStatus, RunResult};
 use anabranch_settings::Raw;
-use anabranch_sim::SimError;
 use anabranch_topology::Topology;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{
@@ -217,10 +217,10 @@ fn triggers_without_a_home_and_flows_that_never_start_are_named() {
     let error = |set: &FlowSet| anabranch_sim::run(&setup(line(), set.clone(), "ecmp"), 1, &mut |_| true).unwrap_err();
     set.triggers = vec![Trigger::new(TriggerKind::Oneshot, vec![])];
     let found = error(&set);
-    assert!(matches!(&found, SimError::Setup(m) if m.contains("starts no flow and has no host")), "{found}");
+    assert!(matches!(&found, RunError::Setup(m) if m.contains("starts no flow and has no host")), "{found}");
     set.triggers[0].home = Some(4);
     let found = error(&set);
-    assert!(matches!(&found, SimError::Setup(m) if m.contains("host 4; hosts are 0 to 3")), "{found}");
+    assert!(matches!(&found, RunError::Setup(m) if m.contains("host 4; hosts are 0 to 3")), "{found}");
     // A computation that is over, and nothing that follows it.
     set.triggers[0] = Trigger {
         home: Some(2),

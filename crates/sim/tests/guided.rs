@@ -1,14 +1,14 @@
 //! Dragonfly and Slim Fly: closed forms, invariants and determinism of guided schemes.
 
 mod common;
-use anabranch_fabric::TransportParameters;
+use anabranch_backend::Setup;
 use anabranch_lb::{
     registry::SwitchParameters,
     switch::ugal::{Decide, Knowledge, UgalParameters},
 };
 use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::Setup;
 use anabranch_topology::{Affects, FaultKind, FaultParameters, Topology};
+use anabranch_transport::TransportParameters;
 use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
 use common::*;

@@ -10,10 +10,10 @@
 //! ```
 
 mod common;
-use anabranch_fabric::TransportParameters;
+use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::Setup;
 use anabranch_topology::Topology;
+use anabranch_transport::TransportParameters;
 use anabranch_transport::uet::UetTransport;
 use common::*;
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};

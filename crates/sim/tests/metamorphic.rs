@@ -1,9 +1,9 @@
 //! Relations between runs that must hold whatever the numbers are.
 
 mod common;
+use anabranch_backend::Setup;
 use anabranch_outcome::RunResult;
 use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::Setup;
 use anabranch_units::Time;
 use common::*;
 

@@ -5,6 +5,7 @@ mod common;
 #[path = "../../wire/tests/common/mod.rs"]
 mod wire;
 
+use anabranch_backend::Setup;
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::{
     Call, Decision, Entry, Record,
@@ -13,7 +14,6 @@ use anabranch_lb::{
 };
 use anabranch_random::Stream;
 use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::Setup;
 use anabranch_topology::NodeId;
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};

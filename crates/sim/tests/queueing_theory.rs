@@ -2,10 +2,10 @@
 //! (Little's law is checked on every queue of every run by the simulator itself.)
 
 mod common;
+use anabranch_backend::Setup;
 use anabranch_outcome::FlowRow;
 use anabranch_random::Stream;
 use anabranch_settings::Parameters;
-use anabranch_sim::Setup;
 use common::*;
 
 /// One-packet messages from host 0 as a Poisson process; the NIC is the server.

@@ -1,9 +1,9 @@
 //! RoCE fabrics: closed forms of the model behind the recorded runs, PFC without loss, recovery of every loss.
 
 mod common;
+use anabranch_backend::{RunError, Setup};
 use anabranch_outcome::FlowStatus;
 use anabranch_settings::{Auto, Never, Parameters, Raw};
-use anabranch_sim::{Setup, SimError};
 use anabranch_units::{Bytes, Time};
 use common::*;
 
@@ -153,7 +153,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
         }
     }
     match found {
-        Some(SimError::Stalled(message)) => {
+        Some(RunError::Stalled(message)) => {
             assert!(message.contains("deadlock") && message.contains("circle"), "{message}");
         }
         other => panic!("{other:?}"),

@@ -3,8 +3,9 @@
 
 mod common;
 
+use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::{FlowSample, RunResult};
-use anabranch_sim::{How, Measure, Setup, Split, Timing, run_with};
+use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_topology::LinkId;
 use anabranch_units::Time;
 use common::*;

@@ -1,9 +1,10 @@
 //! Traces of flows and captures of links: they show what happened, all of it, and change nothing.
 
 mod common;
+use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::{PacketKind, RunResult, TraceEvent, TraceRow};
 use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_sim::{How, Measure, Setup, Split, Timing, run_with};
+use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_transport::uet::UetTransport;
 use anabranch_units::Time;
@@ -108,7 +109,7 @@ fn setups() -> Vec<(&'static str, Setup)> {
     let guided = topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]);
     let random = |seed| random_flows(&leaf_spine_128(), 60, 300_000, 20_000_000, seed);
     let many = |most| random_flows(&small(), 60, most, 20_000_000, 4);
-    let transport = anabranch_fabric::TransportParameters::Uet(UetTransport::spritz());
+    let transport = anabranch_transport::TransportParameters::Uet(UetTransport::spritz());
     let across = permutation(&guided, 100_000, 1);
     vec![
         ("coin", coin),
@@ -238,6 +239,6 @@ fn a_capture_that_is_too_large_is_refused() {
     let (_, setup) = setups().swap_remove(0);
     let measure = Measure { capture_limit: 10, ..watched(&setup).measure };
     let error = anabranch_sim::run(&Setup { measure, ..setup }, 1, &mut |_| true).expect_err("too many packets");
-    assert!(matches!(error, anabranch_sim::SimError::Setup(_)), "{error}");
+    assert!(matches!(error, anabranch_backend::RunError::Setup(_)), "{error}");
     assert!(error.to_string().contains("more than 10 packets"), "{error}");
 }

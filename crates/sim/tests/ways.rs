@@ -2,8 +2,9 @@
 //! random; these are the two ways in which it once did show.
 
 mod common;
+use anabranch_backend::{Measure, Setup};
 use anabranch_settings::Never;
-use anabranch_sim::{How, Measure, Setup, Split, Timing, run_with};
+use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_topology::{FaultKind, FaultParameters, LinkId};
 use anabranch_units::Time;
 use common::*;

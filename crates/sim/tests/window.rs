@@ -2,7 +2,8 @@
 
 mod common;
 
-use anabranch_sim::{How, Setup, Split, Timing, run_with};
+use anabranch_backend::Setup;
+use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_units::Time;
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
 use common::*;

@@ -9,8 +9,8 @@ use crate::{
     store::{Claim, Store},
     sweep::Again,
 };
+use anabranch_backend::Progress;
 use anabranch_report::Formats;
-use anabranch_sim::Progress;
 use std::{
     fs,
     path::Path,

@@ -11,10 +11,10 @@ use crate::{
     scenario::Scenario,
     schedule::{Observer, Step, Work, work_off},
 };
+use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
     Comparison, Formats, Kind, Label, Member, Summary, gather_runs, run_directory, write_comparison,
 };
-use anabranch_sim::{Progress, Setup};
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},

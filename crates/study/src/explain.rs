@@ -5,7 +5,7 @@ use crate::{
     library::READY_MADE,
     scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
 };
-use anabranch_fabric::FabricParameters;
+use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
 use anabranch_settings::{Parameter, Parameters, Raw, nearest_few};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};

@@ -31,7 +31,7 @@ pub mod stripped;
 pub mod sweep;
 pub mod tree;
 
-pub use anabranch_sim::Progress;
+pub use anabranch_backend::Progress;
 pub use error::ScenarioError;
 pub use lock::release_locks;
 pub use schedule::Observer;

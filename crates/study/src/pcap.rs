@@ -1,11 +1,11 @@
 //! `run --pcap LINK=FILE`: what leaves over a link, as a file for other people's tools.
 
 use crate::{error::ScenarioError, results::RunError};
+use anabranch_backend::Setup;
 use anabranch_capture::{Encapsulation, Wire, Written};
-use anabranch_fabric::TransportParameters;
 use anabranch_outcome::RunResult;
-use anabranch_sim::Setup;
 use anabranch_topology::LinkId;
+use anabranch_transport::TransportParameters;
 use std::{
     fs::{self, File},
     io::{self, BufWriter},

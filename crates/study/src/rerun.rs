@@ -8,8 +8,8 @@ use crate::{
     schedule::{Observer, Step, Work, work_off},
     tree::Tree,
 };
+use anabranch_backend::Progress;
 use anabranch_report::{Manifest, read_summary};
-use anabranch_sim::Progress;
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},

@@ -7,12 +7,12 @@ use crate::{
     pcap::{Captured, Captures},
     scenario::Scenario,
 };
-use anabranch_fabric::FctKind;
+use anabranch_backend::FctKind;
+use anabranch_backend::{self as backend, Progress, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
     Formats, LinkFault, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, read_summary, write_run,
 };
-use anabranch_sim::{Progress, Setup, SimError};
 use anabranch_topology::{FaultAction, NodeId};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -198,7 +198,7 @@ pub(crate) fn simulate(
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<&str>().map(ToString::to_string);
         let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(broken(scenario, threads, SimError::Invariant(format!("panic: {words}"))))
+        Err(broken(scenario, threads, backend::RunError::Invariant(format!("panic: {words}"))))
     })
 }
 
@@ -227,11 +227,11 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
     }
 }
 
-fn broken(scenario: &Scenario, threads: usize, error: SimError) -> RunError {
+fn broken(scenario: &Scenario, threads: usize, error: backend::RunError) -> RunError {
     match error {
-        SimError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
-        SimError::Interrupted => RunError::Interrupted,
-        SimError::Invariant(_) | SimError::Stalled(_) => {
+        backend::RunError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
+        backend::RunError::Interrupted => RunError::Interrupted,
+        backend::RunError::Invariant(_) | backend::RunError::Stalled(_) => {
             let (scheme, seed) = (scenario.scheme(), scenario.seed);
             let again = match scenario.is_at_hand() {
                 true => format!(
@@ -336,13 +336,13 @@ mod tests {
     fn a_failed_invariant_says_how_to_see_it_again() {
         let scenario = load("tiny", &["name=a b".into(), "topology.radix=8".into()], Some(5)).unwrap();
         let variant = scenario.with_scheme("ops+drill").unwrap().with_seed(6);
-        let text = broken(&variant, 2, SimError::Stalled("flow 3 is open".into())).to_string();
+        let text = broken(&variant, 2, backend::RunError::Stalled("flow 3 is open".into())).to_string();
         let again = "anabranch run tiny --set 'name=a b' --set topology.radix=8 --set load_balancer.scheme=ops+drill \
                      --seed 6 --threads 2";
         for part in ["stalled: flow 3 is open", "scenario a b", "load balancer ops+drill, seed 6", VERSION, again] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }
-        let text = broken(&variant, 2, SimError::Setup("too many".into()));
+        let text = broken(&variant, 2, backend::RunError::Setup("too many".into()));
         assert!(matches!(text, RunError::Scenario(_)), "a mistake of the user");
     }
 }

@@ -5,7 +5,7 @@
 //! it. What a run gives does not depend on any of this.
 
 use crate::memory::{Memory, memory, resident};
-use anabranch_sim::Progress;
+use anabranch_backend::Progress;
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},

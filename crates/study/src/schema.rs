@@ -1,7 +1,7 @@
 //! The JSON Schema of scenario files, for editors, from the declarations that read them.
 
 use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named};
-use anabranch_fabric::FabricParameters;
+use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
 use anabranch_settings::{Parameter, Parameters, Raw, Shape};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};

@@ -1,6 +1,6 @@
 //! Workloads that are made for Dragonfly and Slim Fly, on the networks of Spritz, and a collective that runs.
 
-use anabranch_sim::Setup;
+use anabranch_backend::Setup;
 use anabranch_study::{ScenarioError, scenario::Scenario, tree::Tree};
 use anabranch_workload::{Flow, Start};
 use std::{collections::BTreeSet, path::Path};

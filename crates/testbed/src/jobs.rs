@@ -1,14 +1,14 @@
 //! Collectives over NCCL's network plugin in a run: ranks at the hosts of the testbed, their messages as rows of flows.
 
 use crate::{Fabric, TestbedError, host::Report, programs};
+use anabranch_backend::FlowOutcome;
+use anabranch_backend::RunError;
 use anabranch_collective::{
     rank::{Row, clock_ns},
     run::{self, JobError, Outcome, Round, Settings},
 };
 use anabranch_endpoint::Counters;
-use anabranch_fabric::FlowOutcome;
 use anabranch_outcome::Collective;
-use anabranch_sim::SimError;
 use anabranch_units::Time;
 use anabranch_workload::{FlowSet, NcclJob};
 use std::{
@@ -55,8 +55,8 @@ pub(crate) fn own_flows(set: &FlowSet) -> BTreeSet<usize> {
 }
 
 /// What ranks are started with.
-pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> Result<Vec<Settings>, SimError> {
-    let wrong = |error: TestbedError| SimError::Setup(error.to_string());
+pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> Result<Vec<Settings>, RunError> {
+    let wrong = |error: TestbedError| RunError::Setup(error.to_string());
     let mut all = Vec::new();
     for job in &set.jobs {
         let ip = programs::command("ip").map_err(wrong)?.get_program().to_os_string();
@@ -65,7 +65,7 @@ pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> R
             std::iter::once(ip.clone()).chain(words).collect()
         };
         let places = job.hosts.iter().map(place).collect();
-        let settings = launch(job).map_err(SimError::Setup)?;
+        let settings = launch(job).map_err(RunError::Setup)?;
         all.push(Settings { places, rows: true, ..settings });
     }
     Ok(all)
@@ -168,7 +168,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// A job has ended.
-    pub(crate) fn take_end(&mut self, number: usize, result: Result<Outcome, JobError>) -> Result<(), SimError> {
+    pub(crate) fn take_end(&mut self, number: usize, result: Result<Outcome, JobError>) -> Result<(), RunError> {
         let job = &mut self.jobs[number];
         job.is_over = true;
         let name = &self.set.workloads[usize::from(job.of.workload)].name;
@@ -179,9 +179,9 @@ impl<'a> Jobs<'a> {
             }
             Err(JobError::Stopped) => Ok(()),
             Err(error @ (JobError::Failed { .. } | JobError::Rank { .. })) => {
-                Err(SimError::Setup(format!("workload `{name}`: {error}")))
+                Err(RunError::Setup(format!("workload `{name}`: {error}")))
             }
-            Err(error) => Err(SimError::Stalled(format!("workload `{name}`: {error}"))),
+            Err(error) => Err(RunError::Stalled(format!("workload `{name}`: {error}"))),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What is to be built: a scenario's leaf-spine with names, addresses and rates.
 
 use crate::TestbedError;
+use anabranch_backend::Setup;
 use anabranch_endpoint::header::DATA_HEADER;
-use anabranch_sim::Setup;
 use anabranch_topology::{LinkClass, NodeKind, Topology};
 use anabranch_wire::{DatapathKind, WireParameters};
 use serde::{Deserialize, Serialize};

@@ -7,10 +7,9 @@ use crate::{
     paths::{self, Asked},
     triggers::Triggers,
 };
+use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, fingerprint, flow_rows};
 use anabranch_endpoint::{Bytes, Counters};
-use anabranch_fabric::{FlowOutcome, Output};
 use anabranch_outcome::{self as outcome, Conservation, FlowMetrics, LinkRow, OnWire, QueueStats, RunResult, Watched};
-use anabranch_sim::{Progress, Setup, SimError};
 use anabranch_topology::{Fault, FaultAction};
 use anabranch_units::Time;
 use anabranch_wire::{FindLabels, Label, WireParameters};
@@ -38,21 +37,21 @@ const TELL: Duration = Duration::from_millis(100);
 /// How long an answer of a switch may take.
 const ANSWER: Duration = Duration::from_millis(200);
 
-fn wrong(error: &TestbedError) -> SimError {
-    SimError::Setup(error.to_string())
+fn wrong(error: &TestbedError) -> RunError {
+    RunError::Setup(error.to_string())
 }
 
 /// Runs `setup` on namespaces as `wire` says; `launch` says how ranks of collectives are started. The caller lives in namespaces of
 /// its own ([`crate::space`]).
 ///
 /// # Errors
-/// [`SimError::Setup`] of what a testbed cannot be or do, [`SimError::Stalled`] where an end loses another.
+/// [`RunError::Setup`] of what a testbed cannot be or do, [`RunError::Stalled`] where an end loses another.
 pub fn run(
     setup: &Setup,
     wire: &WireParameters,
     launch: &Launch<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<RunResult, SimError> {
+) -> Result<RunResult, RunError> {
     let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
     refuse(setup)?;
     let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
@@ -97,8 +96,8 @@ impl Drop for Stops<'_> {
 }
 
 /// What only simulations can do.
-fn refuse(setup: &Setup) -> Result<(), SimError> {
-    let not = |what: &str| Err(SimError::Setup(format!("on a testbed {what}")));
+fn refuse(setup: &Setup) -> Result<(), RunError> {
+    let not = |what: &str| Err(RunError::Setup(format!("on a testbed {what}")));
     let mut used: Vec<u16> = setup.flows.workloads.iter().map(|workload| workload.load_balancer).collect();
     used.dedup();
     if used.len() > 1 {
@@ -133,7 +132,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(setup: &'a Setup, wire: &WireParameters, fabric: &'a Fabric) -> Result<Self, SimError> {
+    fn new(setup: &'a Setup, wire: &WireParameters, fabric: &'a Fabric) -> Result<Self, RunError> {
         let (plan, flows) = (fabric.plan(), &setup.flows.flows);
         let of_ranks = jobs::own_flows(&setup.flows);
         let of_hosts = flows.iter().enumerate().filter(|(number, _)| !of_ranks.contains(number));
@@ -153,7 +152,7 @@ impl<'a> Run<'a> {
         .collect();
         let content = Bytes::from(content);
         let balancer = setup.flows.workloads.first().map_or(0, |workload| usize::from(workload.load_balancer));
-        let make = |host: u32| -> Result<Host, SimError> {
+        let make = |host: u32| -> Result<Host, RunError> {
             let rate = setup.topology.link(setup.topology.host_uplink(host)).rate;
             // Endpoints draw alike only where they are alike.
             let seed = setup.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(host));
@@ -164,7 +163,7 @@ impl<'a> Run<'a> {
                 settings.idle_timeout = settings.idle_timeout.max(setup.limits.time_limit);
                 settings.most_streams = settings.most_streams.max(flows.len());
             }
-            let settings = settings.map_err(|error| SimError::Setup(format!("[wire]: {error}")))?;
+            let settings = settings.map_err(|error| RunError::Setup(format!("[wire]: {error}")))?;
             Ok(Host {
                 name: plan.nodes[host as usize].name.clone(),
                 namespace: fabric.namespace(host as usize),
@@ -202,7 +201,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whom each host sends to, and over which labels.
-    fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, SimError> {
+    fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, RunError> {
         let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
         let mut ways = vec![Vec::new(); self.at.len()];
         for (from, to) in pairs {
@@ -220,7 +219,7 @@ impl<'a> Run<'a> {
         mut jobs: Jobs<'_>,
         reports: &Receiver<(usize, Report)>,
         progress: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<RunResult, SimError> {
+    ) -> Result<RunResult, RunError> {
         let flows = &self.setup.flows.flows;
         let living = self.of_hosts().flat_map(|(src, dst)| [src, dst]).collect::<BTreeSet<_>>().len();
         self.wait_for_all(reports, living)?;
@@ -287,9 +286,9 @@ impl<'a> Run<'a> {
                     add(&mut counted, &counters);
                     longest_pause = longest_pause.max(pause);
                 }
-                Ok((_, Report::Failed(why))) => return Err(SimError::Stalled(why)),
+                Ok((_, Report::Failed(why))) => return Err(RunError::Stalled(why)),
                 Ok(_) => {}
-                Err(_) => return Err(SimError::Stalled("an endpoint does not end".into())),
+                Err(_) => return Err(RunError::Stalled("an endpoint does not end".into())),
             }
         }
         let after = self.fabric.counters().map_err(|error| wrong(&error))?;
@@ -302,27 +301,26 @@ impl<'a> Run<'a> {
             missing,
             collectives: jobs.results(),
         };
-        let setup = self.setup;
-        let output = self.output(links, took, &counted, struck, interrupted);
-        Ok(RunResult { on_wire: Some(on_wire), ..anabranch_sim::results(setup, output) })
+        let ended = Ended { by_time_limit: struck, interrupted };
+        Ok(self.result(links, took, &counted, on_wire, ended))
     }
 
     /// Waits until so many hosts are ready.
-    fn wait_for_all(&self, reports: &Receiver<(usize, Report)>, hosts: usize) -> Result<(), SimError> {
+    fn wait_for_all(&self, reports: &Receiver<(usize, Report)>, hosts: usize) -> Result<(), RunError> {
         let until = Instant::now() + PATIENCE;
         let mut ready = 0;
         while ready < hosts {
             match reports.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok((_, Report::Ready)) => ready += 1,
-                Ok((_, Report::Failed(why))) => return Err(SimError::Setup(why)),
+                Ok((_, Report::Failed(why))) => return Err(RunError::Setup(why)),
                 Ok(_) => {}
-                Err(_) => return Err(SimError::Stalled("hosts of the testbed do not find each other".into())),
+                Err(_) => return Err(RunError::Stalled("hosts of the testbed do not find each other".into())),
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, report: Report, zero: Time, triggers: &mut Triggers<'_>) -> Result<(), SimError> {
+    fn take(&mut self, report: Report, zero: Time, triggers: &mut Triggers<'_>) -> Result<(), RunError> {
         let since = |at: Time| Some(at.saturating_sub(zero));
         match report {
             Report::Started { flow, at } => {
@@ -344,14 +342,14 @@ impl<'a> Run<'a> {
                 self.finished += 1;
                 triggers.activate(self.setup.flows.flows[flow as usize].on_sent, at.saturating_sub(zero));
             }
-            Report::Failed(why) => return Err(SimError::Stalled(why)),
+            Report::Failed(why) => return Err(RunError::Stalled(why)),
             Report::Ready | Report::Done { .. } | Report::Round(_) | Report::Over(_) => {}
         }
         Ok(())
     }
 
     /// The faults of the scenario whose time has come.
-    fn break_what_is_due(&mut self, now: Time) -> Result<(), SimError> {
+    fn break_what_is_due(&mut self, now: Time) -> Result<(), RunError> {
         while self.faults.last().is_some_and(|fault| fault.at <= now) {
             let Some(fault) = self.faults.pop() else { break };
             let cables: BTreeSet<usize> = fault.links.iter().map(|link| link.0 as usize / 2).collect();
@@ -392,7 +390,8 @@ impl<'a> Run<'a> {
         topology.links.iter().enumerate().map(row).collect()
     }
 
-    fn output(self, links: Vec<LinkRow>, took: Time, counted: &Counters, struck: bool, interrupted: bool) -> Output {
+    /// What was measured, as the results of a run.
+    fn result(self, links: Vec<LinkRow>, took: Time, counted: &Counters, on_wire: OnWire, ended: Ended) -> RunResult {
         let all = |of: fn(&LinkRow) -> u64| links.iter().map(of).sum::<u64>();
         let (marks, trims) = (all(|link| link.ecn_marks), all(|link| link.trims));
         let counters = outcome::Counters {
@@ -411,16 +410,17 @@ impl<'a> Run<'a> {
         let received: u64 =
             flows.iter().zip(&self.outcomes).filter(|(_, o)| o.received.is_some()).map(|(flow, _)| flow.size).sum();
         let conservation = Conservation { unique_bytes: received, flow_bytes: received, ..Conservation::default() };
-        Output {
+        let rows = flow_rows(self.setup, &self.outcomes);
+        RunResult {
+            fingerprint: fingerprint(&rows, &links),
             simulated: took,
-            time_limit_struck: struck,
-            interrupted,
             wall_seconds: took.as_seconds(),
             events: 0,
             packet_hops: all(|link| link.packets),
-            flows: self.outcomes,
+            time_limit_struck: ended.by_time_limit,
+            interrupted: ended.interrupted,
+            flows: rows,
             links,
-            window_bytes: None,
             counters,
             conservation,
             series: Vec::new(),
@@ -428,10 +428,18 @@ impl<'a> Run<'a> {
             scheme_series: Vec::new(),
             uplink_counts: Vec::new(),
             watched: Watched::default(),
-            bytes: 0,
-            most_packets: 0,
+            bytes_per_host: 0,
+            window: None,
+            on_wire: Some(on_wire),
         }
     }
+}
+
+/// How a run ended, if not with its last flow.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    by_time_limit: bool,
+    interrupted: bool,
 }
 
 fn add(all: &mut Counters, one: &Counters) {

@@ -6,7 +6,7 @@ use crate::{
     printing::{count, millions, note, print, print_json, width, wrapped},
     table::Table,
 };
-use anabranch_sim::SimError;
+use anabranch_backend::RunError;
 use anabranch_study::{
     bench::{BenchError, CASES, Case, LARGE, Measured, SMALL, Timed, measure, median},
     machine::{COMMIT, VERSION, machine},
@@ -52,7 +52,7 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
 fn failure(case: &Case, error: BenchError) -> Failure {
     match error {
         BenchError::Scenario(error) => Failure::Input(error),
-        BenchError::Run(SimError::Setup(message)) => Failure::input(message),
+        BenchError::Run(RunError::Setup(message)) => Failure::input(message),
         error => Failure::Broken(format!("{}: {error}", case.name)),
     }
 }

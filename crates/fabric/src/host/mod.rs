@@ -14,6 +14,7 @@ use crate::{
     measure::Gaps,
     plan::Plan,
 };
+use anabranch_backend::LoadBalancer;
 use anabranch_endpoint::Balancer;
 use anabranch_lb::{HostScheme, SchemeCounters, registry};
 use anabranch_topology::{BasePaths, NodeId};
@@ -52,7 +53,7 @@ impl Hosts {
         let flows = plan.flows.flows.len();
         let schemes = |host: u32| {
             let key = plan.topology.key(NodeId(host));
-            let build = |b: &crate::Balancer| {
+            let build = |b: &LoadBalancer| {
                 let scheme = b.host.build(plan.seed, key);
                 Balancer::new(match &plan.measure.record {
                     Some(record) => record.around(scheme, key),

@@ -1,7 +1,7 @@
 //! `[fabric]` with every size in bytes.
 
-use super::{FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, Trim, WireTimes};
 use crate::port::{Marking, quanta};
+use anabranch_backend::{FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, Trim, WireTimes};
 use anabranch_settings::Never;
 
 /// `[fabric]` resolved against the network.

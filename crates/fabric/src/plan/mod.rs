@@ -3,71 +3,27 @@
 mod cells;
 mod limits;
 mod links;
-mod parameters;
 mod tables;
 
 pub(crate) use links::LinkPlan;
-pub use parameters::{
-    BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Scheduling, Simultaneous,
-    SwitchHash, Trim, WireTimes,
-};
 pub(crate) use tables::Tables;
 
-use crate::error::FabricError;
 use crate::{
     event::MOST_TRIGGERS,
     ids::{HostId, PortId},
     port::SharedBuffer,
     switch::Guided,
 };
-use anabranch_lb::{
-    Record,
-    registry::{HostParameters, Sees, SwitchParameters, TagKind},
-};
+use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
+use anabranch_lb::registry::{Sees, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
-use anabranch_transport::{Transport, TransportParameters, uet::Network};
+use anabranch_transport::{Transport, uet::Network};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;
 use limits::Limits;
 use std::ops::Range;
 use tables::Stopped;
-
-/// A load balancer in use: its two sides.
-#[derive(Clone, Debug)]
-pub struct Balancer {
-    /// The host side.
-    pub host: HostParameters,
-    /// The switch side.
-    pub switch: SwitchParameters,
-}
-
-/// What is measured beyond what always is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Measure {
-    /// Links whose ports give a time series.
-    pub series_links: Vec<LinkId>,
-    /// Flows that give a time series, ascending.
-    pub series_flows: Vec<u32>,
-    /// Whether load balancers give a time series.
-    pub series_scheme: bool,
-    /// Interval of the samples; zero: no series.
-    pub series_interval: Time,
-    /// Per-flow packet counts per uplink.
-    pub uplink_counts: bool,
-    /// Occupancy histograms per port, in packets.
-    pub occupancy: bool,
-    /// Flows whose packets are traced.
-    pub trace_flows: Vec<u32>,
-    /// Rows that the trace may have; later ones are left out.
-    pub trace_limit: u64,
-    /// Links whose packets are kept.
-    pub capture_links: Vec<LinkId>,
-    /// Packets that one of them may have; a run with more is an error.
-    pub capture_limit: u64,
-    /// Where what host schemes are told and answer is kept; `None`: nowhere.
-    pub record: Option<Record>,
-}
 
 /// Everything a run is a function of, prepared for the hot path.
 #[derive(Debug)]
@@ -108,7 +64,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) guided: Option<Guided>,
     /// The round trip over the longest guided path, which every flow reckons with; `None` where there are no such paths.
     pub(crate) longest_rtt: Option<Time>,
-    pub(crate) balancers: Vec<Balancer>,
+    pub(crate) balancers: &'a [LoadBalancer],
     /// Per balancer: which packets its switch scheme is asked about.
     pub(crate) sees: Vec<Sees>,
     /// Per balancer: its tags are entropy values to be hashed.
@@ -134,39 +90,6 @@ pub(crate) struct Plan<'a> {
     eager_switches: bool,
 }
 
-/// What a run is made from.
-#[derive(Clone, Debug)]
-pub struct Setup<'a> {
-    /// The graph.
-    pub topology: &'a Topology,
-    /// The traffic.
-    pub flows: &'a FlowSet,
-    /// `[fabric]`.
-    pub fabric: &'a FabricParameters,
-    /// `[transport]`.
-    pub transport: &'a TransportParameters,
-    /// Load balancers; workloads point into this list.
-    pub balancers: Vec<Balancer>,
-    /// Faults, resolved to links.
-    pub faults: &'a [Fault],
-    /// Extra measurements.
-    pub measure: &'a Measure,
-    /// Time for a trigger to reach another host.
-    pub trigger_latency: Time,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// Most threads.
-    pub threads: usize,
-    /// When transmissions are worked out; the results are the same.
-    pub timing: Timing,
-    /// How the fabric is split; the results are the same.
-    pub split: Split,
-    /// The run ends here at the latest.
-    pub time_limit: Time,
-    /// Between which moments the bytes of every link are counted too; the second is no later than `time_limit`.
-    pub window: Option<(Time, Time)>,
-}
-
 /// When ports work out their transmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
@@ -187,20 +110,38 @@ pub enum Split {
     One,
 }
 
+/// How a run is done. The results do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Maximum number of threads.
+    pub threads: usize,
+    /// When ports advance.
+    pub timing: Timing,
+    /// How the fabric is split into cells.
+    pub split: Split,
+}
+
+impl How {
+    /// On so many threads, the fastest way.
+    pub fn on(threads: usize) -> Self {
+        How { threads, timing: Timing::default(), split: Split::default() }
+    }
+}
+
 impl<'a> Plan<'a> {
     /// Prepares a run. `go_on` is asked now and then.
     ///
     /// # Errors
     /// Where the parts do not fit together, or `go_on` said no.
-    pub(crate) fn new(setup: &Setup<'a>, go_on: &mut dyn FnMut() -> bool) -> Result<Self, FabricError> {
-        let topology = setup.topology;
+    pub(crate) fn new(setup: &'a Setup, how: How, go_on: &mut dyn FnMut() -> bool) -> Result<Self, RunError> {
+        let topology = &setup.topology;
         let hosts = topology.hosts;
         let overhead = setup.transport.header();
         let wire_mtu = setup.transport.mtu() + overhead;
         let ack_size = setup.transport.ack_size();
         if wire_mtu > u64::from(u16::MAX) {
             let most = u16::MAX;
-            return Err(FabricError::Setup(format!(
+            return Err(RunError::Setup(format!(
                 "transport.mtu and header make {wire_mtu} B packets; at most {most} B fit"
             )));
         }
@@ -212,15 +153,15 @@ impl<'a> Plan<'a> {
             (setup.fabric.flow_keys == FlowKeys::UdpPorts, setup.fabric.switch_hash == SwitchHash::Murmur3);
         if murmur3 && !udp_ports {
             let message = "fabric.switch_hash = \"murmur3\" reads UDP ports; give fabric.flow_keys = \"udp-ports\"";
-            return Err(FabricError::Setup(message.into()));
+            return Err(RunError::Setup(message.into()));
         }
         let base_rtt = topology.window_rtt(out, back);
         let nic_rate = (0..hosts).map(|h| topology.link(topology.host_uplink(h)).rate).max().unwrap_or(Rate(1));
         let bdp = nic_rate.bytes_in(base_rtt);
-        let fabric = Limits::new(setup.fabric, bdp, wire_mtu as u32).map_err(FabricError::Setup)?;
+        let fabric = Limits::new(&setup.fabric, bdp, wire_mtu as u32).map_err(RunError::Setup)?;
         if fabric.pfc && setup.fabric.shared_buffer.0 == 0 {
             let message = "fabric.pfc needs a fabric.shared_buffer, whose filling it watches";
-            return Err(FabricError::Setup(message.into()));
+            return Err(RunError::Setup(message.into()));
         }
         let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);
         let network = Network {
@@ -230,27 +171,27 @@ impl<'a> Plan<'a> {
             trimming: fabric.trimming,
             nic_rate,
         };
-        let transport = Transport::new(setup.transport, &network);
-        transport.check(&network).map_err(FabricError::Setup)?;
-        let links = links::links(topology, setup.seed).map_err(FabricError::Setup)?;
+        let transport = Transport::new(&setup.transport, &network);
+        transport.check(&network).map_err(RunError::Setup)?;
+        let links = links::links(topology, setup.seed).map_err(RunError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
-        let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.trigger_latency.ps());
+        let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.limits.trigger_latency.ps());
         let mut load = vec![0u64; hosts as usize];
         for flow in &setup.flows.flows {
             for host in [flow.src, flow.dst] {
                 load[host as usize] = load[host as usize].saturating_add(flow.size);
             }
         }
-        let one = setup.split == Split::One;
-        let cells = CellPlan::new(topology, &delays, triggers, setup.threads, &load, one);
+        let one = how.split == Split::One;
+        let cells = CellPlan::new(topology, &delays, triggers, how.threads, &load, one);
         let mut link_of_rank = vec![0; links.len()];
         links.iter().enumerate().for_each(|(link, plan)| link_of_rank[plan.rank as usize] = link as u32);
         let shared = match setup.fabric.shared_buffer.0 {
             0 => None,
-            _ => Some(SharedBuffer::new(topology, &links, setup.fabric, wire_mtu).map_err(FabricError::Setup)?),
+            _ => Some(SharedBuffer::new(topology, &links, &setup.fabric, wire_mtu).map_err(RunError::Setup)?),
         };
-        let guided = Guided::new(topology, &setup.balancers).map_err(FabricError::Setup)?;
-        let trigger_home = trigger_homes(setup.flows, hosts).map_err(FabricError::Setup)?;
+        let guided = Guided::new(topology, &setup.load_balancers).map_err(RunError::Setup)?;
+        let trigger_home = trigger_homes(&setup.flows, hosts).map_err(RunError::Setup)?;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
             let rate = &mut fastest[(link.from - hosts) as usize];
@@ -275,7 +216,7 @@ impl<'a> Plan<'a> {
         }
         let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
         faults_by_time.sort_unstable();
-        let eager = setup.timing == Timing::Eager;
+        let eager = how.timing == Timing::Eager;
         // A NIC's timers follow from what it sends: where they are shorter than a window, it cannot wait for its end.
         let hasty = transport.least_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
@@ -285,15 +226,15 @@ impl<'a> Plan<'a> {
             host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
             host_up,
             fastest,
-            tables: tables::tables(topology, setup.faults, go_on).map_err(|Stopped| FabricError::Interrupted)?,
+            tables: tables::tables(topology, &setup.faults, go_on).map_err(|Stopped| RunError::Interrupted)?,
             flow_keys: if udp_ports {
-                udp_ports_of(setup.flows, hosts)
+                udp_ports_of(&setup.flows, hosts)
             } else {
                 setup.flows.flows.iter().map(|f| f.key).collect()
             },
             trigger_home,
-            trigger_latency: setup.trigger_latency.ps(),
-            flows: setup.flows,
+            trigger_latency: setup.limits.trigger_latency.ps(),
+            flows: &setup.flows,
             // What a switch hears of its buffer must be said when it happens.
             eager_switches: eager || fabric.pfc,
             eager_nics: eager || hasty,
@@ -305,19 +246,23 @@ impl<'a> Plan<'a> {
             bdp_packets: bdp.div_ceil(wire_mtu),
             guided,
             longest_rtt: topology.guidance.map(|_| base_rtt),
-            sees: setup.balancers.iter().map(|b| b.switch.about().sees).collect(),
-            hashed: setup.balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
-            plain_host: setup.balancers.iter().map(|b| udp_ports && b.host.capabilities().leaves_choice()).collect(),
-            balancers: setup.balancers.clone(),
+            sees: setup.load_balancers.iter().map(|b| b.switch.about().sees).collect(),
+            hashed: setup.load_balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
+            plain_host: setup
+                .load_balancers
+                .iter()
+                .map(|b| udp_ports && b.host.capabilities().leaves_choice())
+                .collect(),
+            balancers: &setup.load_balancers,
             udp_ports,
             murmur3,
             shared,
             link_of_rank,
-            faults: setup.faults,
+            faults: &setup.faults,
             faults_by_time,
-            measure: setup.measure,
-            time_limit: setup.time_limit,
-            window: setup.window,
+            measure: &setup.measure,
+            time_limit: setup.limits.time_limit,
+            window: arrivals(setup),
             links,
             cells,
             ports,

@@ -11,8 +11,9 @@
 
 use crate::{
     ids::{PacketId, SwitchId},
-    plan::{BufferRules, FabricParameters, LinkPlan},
+    plan::LinkPlan,
 };
+use anabranch_backend::{BufferRules, FabricParameters};
 use anabranch_settings::{Auto, Never};
 use anabranch_topology::{LinkId, NodeId, Topology};
 use anabranch_units::Time;
@@ -71,7 +72,7 @@ pub(crate) fn least_headroom(topology: &Topology, link: LinkId, full: u64, frame
 /// What would make a fabric with PFC lose packets, where anything does: key, what is wrong with it, and the remedy.
 pub fn lossless_problem(
     topology: &Topology,
-    fabric: &crate::FabricParameters,
+    fabric: &FabricParameters,
     full: u64,
 ) -> Option<(&'static str, String, String)> {
     if !fabric.pfc || fabric.buffer_rules == BufferRules::Recorded {

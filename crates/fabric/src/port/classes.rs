@@ -3,8 +3,8 @@
 use crate::{
     ids::{PacketId, PortId},
     packet::{Fifo, Packets},
-    plan::Scheduling,
 };
+use anabranch_backend::Scheduling;
 
 #[derive(Clone, Copy, Debug)]
 struct Queue {

@@ -15,9 +15,10 @@ use crate::{
     measure::{Balances, Histograms, Watch},
     message::Message,
     packet::{Fifo, Kind, LAST_HOP, MARKED, Packet, Packets},
-    plan::{MarkAt, Plan, Trim},
+    plan::Plan,
     prefetch::prefetch,
 };
+use anabranch_backend::{MarkAt, Trim};
 use anabranch_engine::Cells;
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;

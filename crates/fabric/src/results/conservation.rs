@@ -1,12 +1,12 @@
 //! What was born against what became of it. What is in flight is counted where it lies, not by subtraction.
 
-use super::FlowOutcome;
 use crate::{
     ids::FlowId,
     measure::{Family, Tally},
     partition::Partition,
     plan::Plan,
 };
+use anabranch_backend::FlowOutcome;
 use anabranch_outcome::{Balance, Conservation};
 
 /// The books of all partitions together.

@@ -9,67 +9,10 @@ mod watched;
 pub(crate) use deadlock::deadlock;
 
 use crate::{host::NEVER, ids::FlowId, partition::Partition, plan::Plan};
+use anabranch_backend::{FlowOutcome, Setup, fingerprint, flow_rows};
 use anabranch_lb::SchemeCounters;
-use anabranch_outcome::{
-    Conservation, Counters, FlowMetrics, FlowSeries, LinkRow, PortSeries, SchemeSeries, UplinkCount, Watched,
-};
+use anabranch_outcome::{Counters, LinkWindow, RunResult};
 use anabranch_units::Time;
-
-/// A flow's outcome as the fabric knows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowOutcome {
-    /// When it started.
-    pub started: Option<Time>,
-    /// When its first packet was sent.
-    pub first_sent: Option<Time>,
-    /// When the receiver had the last byte.
-    pub received: Option<Time>,
-    /// When the sender had the last acknowledgement.
-    pub acknowledged: Option<Time>,
-    /// What both ends have counted of it.
-    pub metrics: FlowMetrics,
-}
-
-/// What a run gives.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// Simulated time: that of the last arrival where the run ended by itself.
-    pub simulated: Time,
-    /// A time limit struck while flows were open and events pending.
-    pub time_limit_struck: bool,
-    /// The observer asked for a stop.
-    pub interrupted: bool,
-    /// Wall time of the event loop.
-    pub wall_seconds: f64,
-    /// Events handled.
-    pub events: u64,
-    /// Packets that left a port.
-    pub packet_hops: u64,
-    /// Per flow.
-    pub flows: Vec<FlowOutcome>,
-    /// Per directed link.
-    pub links: Vec<LinkRow>,
-    /// Bytes that each link sent in the window asked for; `None` where the run did not come so far.
-    pub window_bytes: Option<Vec<u64>>,
-    /// Totals.
-    pub counters: Counters,
-    /// The balance.
-    pub conservation: Conservation,
-    /// Time series of ports.
-    pub series: Vec<PortSeries>,
-    /// Time series of flows.
-    pub flow_series: Vec<FlowSeries>,
-    /// Time series of load balancers.
-    pub scheme_series: Vec<SchemeSeries>,
-    /// Packets per flow and uplink.
-    pub uplink_counts: Vec<UplinkCount>,
-    /// What was watched packet by packet.
-    pub watched: Watched,
-    /// Bytes of memory held by the partitions.
-    pub bytes: u64,
-    /// Most packets that existed at once, added up over the partitions.
-    pub most_packets: u64,
-}
 
 /// How the event loop ended.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,7 +27,12 @@ pub(crate) struct End {
 ///
 /// # Errors
 /// The invariant that failed, where and by how much.
-pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: End) -> Result<Output, String> {
+pub(crate) fn collect(
+    setup: &Setup,
+    plan: &Plan<'_>,
+    mut partitions: Vec<Partition<'_>>,
+    end: End,
+) -> Result<RunResult, String> {
     partitions.iter_mut().for_each(|partition| partition.hosts.note_open_flows());
     let links = links::links(plan, &mut partitions, end.simulated)?;
     let (series, flow_series, scheme_series) = series::series(plan, &mut partitions, end.simulated);
@@ -121,14 +69,18 @@ pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: 
         gaps_2_rtt: count(&|p| p.hosts.gaps.round_trips[1]),
         gaps_3_rtt: count(&|p| p.hosts.gaps.round_trips[2]),
     };
-    Ok(Output {
+    let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions) };
+    let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
+    let bytes = count(&|p| (p.ports.memory() + p.hosts.memory(plan) + p.series.memory()) as u64);
+    let flows = flow_rows(setup, &flows);
+    Ok(RunResult {
+        fingerprint: fingerprint(&flows, &links),
         simulated: end.simulated,
-        time_limit_struck: end.time_limit_struck,
-        interrupted: end.interrupted,
         wall_seconds: end.wall_seconds,
         events: count(&|p| p.events),
         packet_hops: count(&|p| p.ports.hops),
-        window_bytes: if end.interrupted { None } else { links::window_bytes(plan, &partitions) },
+        time_limit_struck: end.time_limit_struck,
+        interrupted: end.interrupted,
         counters,
         conservation,
         series,
@@ -136,8 +88,9 @@ pub(crate) fn collect(plan: &Plan<'_>, mut partitions: Vec<Partition<'_>>, end: 
         scheme_series,
         uplink_counts: links::uplink_counts(plan, &partitions),
         watched,
-        bytes: count(&|p| (p.ports.memory() + p.hosts.memory(plan) + p.series.memory()) as u64),
-        most_packets: count(&|p| p.ports.packets.most() as u64),
+        on_wire: None,
+        bytes_per_host: bytes / u64::from(plan.hosts.max(1)),
+        window,
         flows,
         links,
     })

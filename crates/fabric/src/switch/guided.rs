@@ -5,9 +5,10 @@ use crate::{
     ids::{PacketId, SwitchId},
     packet::Kind,
     partition::Partition,
-    plan::{Balancer, Plan, Tables},
+    plan::{Plan, Tables},
     port::Ports,
 };
+use anabranch_backend::LoadBalancer;
 use anabranch_lb::{
     GuidedPath, GuidedPaths, GuidedSwitch, Shape, SwitchScheme,
     registry::{Sees, TagKind},
@@ -28,8 +29,8 @@ pub(crate) struct Guided {
 
 impl Guided {
     /// What the balancers of a plan need; `None` where none of them is guided.
-    pub(crate) fn new(topology: &Topology, balancers: &[Balancer]) -> Result<Option<Self>, String> {
-        let guided = |b: &&Balancer| b.switch.about().sees == Sees::Guided;
+    pub(crate) fn new(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<Self>, String> {
+        let guided = |b: &&LoadBalancer| b.switch.about().sees == Sees::Guided;
         if !balancers.iter().any(|b| guided(&b)) {
             return Ok(None);
         }
@@ -37,7 +38,7 @@ impl Guided {
             let names: Vec<&str> = balancers.iter().filter(guided).map(|b| b.switch.name()).collect();
             return Err(format!("switch scheme {} needs a Dragonfly or a Slim Fly", names.join(", ")));
         };
-        let lists = |b: &Balancer| matches!(b.host.about().tags, TagKind::Guided | TagKind::Category);
+        let lists = |b: &LoadBalancer| matches!(b.host.about().tags, TagKind::Guided | TagKind::Category);
         let snapshots = Snapshots::new(topology, balancers)?;
         Ok(Some(Guided { guide, lists: balancers.iter().map(lists).collect(), snapshots }))
     }

@@ -67,7 +67,7 @@ impl Switches {
             let node = NodeId(plan.hosts + switch);
             let mut info = info(plan, node);
             uplinks.push(info.part_size);
-            for balancer in &plan.balancers {
+            for balancer in plan.balancers {
                 let mine = plan.cells.owner_of(node) == me;
                 info.tags = balancer.host.about().tags;
                 schemes.push(mine.then(|| balancer.switch.build(plan.seed, &info)));

@@ -2,7 +2,8 @@
 //!
 //! At a time in epoch k the snapshot of epoch k - 1 is read: its time was a cut, which every partition has passed.
 
-use crate::{partition::Partition, plan::Balancer};
+use crate::partition::Partition;
+use anabranch_backend::LoadBalancer;
 use anabranch_settings::Auto;
 use anabranch_topology::Topology;
 use anabranch_units::Time;
@@ -20,7 +21,7 @@ pub(crate) struct Snapshots {
 
 impl Snapshots {
     /// What the schemes of `balancers` ask for; `None` where none of them reads snapshots.
-    pub(crate) fn new(topology: &Topology, balancers: &[Balancer]) -> Result<Option<Self>, String> {
+    pub(crate) fn new(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<Self>, String> {
         let between = topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts);
         let longest = between.map(|l| l.delay + topology.switch_latency).max().unwrap_or_default();
         let longest = longest.max(Time::from_ps(1));

@@ -1,13 +1,15 @@
 //! What the tests of whole runs share: small setups built in code.
 #![allow(dead_code, unreachable_pub)]
 
-use anabranch_fabric::{FabricParameters, TransportParameters};
+use anabranch_backend::FabricParameters;
+use anabranch_backend::{LoadBalancer, Measure, RunLimits, Setup};
 use anabranch_lb::registry;
 use anabranch_outcome::RunResult;
 use anabranch_random::{Stream, key, name_key};
 use anabranch_settings::{Parameters, Raw};
-use anabranch_sim::{How, LoadBalancer, Measure, RunLimits, Setup, Timing};
+use anabranch_sim::{How, Timing};
 use anabranch_topology::{Topology, TopologyParameters};
+use anabranch_transport::TransportParameters;
 use anabranch_transport::{
     roce::{RoceParameters, RoceTransport},
     uet::{UetParameters, UetTransport},

@@ -1,8 +1,8 @@
 //! What a case gave.
 
 use super::{BenchError, Case};
+use anabranch_backend::Setup;
 use anabranch_outcome::RunResult;
-use anabranch_sim::Setup;
 
 /// One run of the simulator or of the stripped loop.
 #[derive(Clone, Copy, Debug, PartialEq)]

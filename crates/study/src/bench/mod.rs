@@ -11,8 +11,8 @@ use crate::{
     machine::{cpu_seconds, peak_rss_bytes, reset_peak_rss},
     stripped,
 };
+use anabranch_backend::{RunError, Setup};
 use anabranch_outcome::RunResult;
-use anabranch_sim::{Setup, SimError};
 use anabranch_units::Time;
 use anabranch_workload::FlowSet;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub enum BenchError {
     Scenario(#[from] ScenarioError),
     /// The run.
     #[error(transparent)]
-    Run(#[from] SimError),
+    Run(#[from] RunError),
     /// Two runs of the same scenario gave different results.
     #[error("fingerprint {found:016x} on {threads} threads, {expected:016x} before")]
     Differs {

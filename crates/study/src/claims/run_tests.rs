@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use crate::{schedule::Observer, sweep::Again};
-use anabranch_sim::Progress;
+use anabranch_backend::Progress;
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,6 +1,6 @@
 //! How long a run will take, reckoned before it begins: a warning instead of hours without a word.
 
-use anabranch_sim::Setup;
+use anabranch_backend::Setup;
 use anabranch_topology::BasePaths;
 
 /// Packet-hops per second that estimates are made with: what one core does in a large fabric.

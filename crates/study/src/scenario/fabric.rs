@@ -5,9 +5,10 @@ use crate::{
     section::Section,
     tree::{Place, Tree},
 };
-use anabranch_fabric::{FabricParameters, Scheduling, TransportParameters};
+use anabranch_backend::{FabricParameters, Scheduling};
 use anabranch_settings::Setting;
 use anabranch_topology::Affects;
+use anabranch_transport::TransportParameters;
 use anabranch_transport::{roce::RoceTransport, uet::UetTransport};
 use anabranch_units::BytesOrBdp;
 

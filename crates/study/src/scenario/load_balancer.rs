@@ -6,12 +6,12 @@ use crate::{
     section::{Section, did_you_mean, list},
     tree::{Place, Tree, Value},
 };
+use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{
     ALIASES, DEFAULT_ALIAS, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, check_pair,
     resolve,
 };
 use anabranch_settings::{Parameters, Raw, SetError, nearest};
-use anabranch_sim::LoadBalancer;
 use toml::Table;
 
 /// The load balancer of a scenario, and the parameters it gives for others.

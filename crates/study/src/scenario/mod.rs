@@ -28,12 +28,13 @@ use crate::{
     section::{Section, did_you_mean, list},
     tree::{Place, Tree},
 };
-use anabranch_fabric::{FabricParameters, TransportParameters};
+use anabranch_backend::FabricParameters;
+use anabranch_backend::{LoadBalancer, Measure, RunError, RunLimits, Setup};
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
 use anabranch_settings::{Never, Raw, Setting, nearest};
-use anabranch_sim::{LoadBalancer, Measure, RunLimits, Setup, SimError};
 use anabranch_topology::FaultParameters;
+use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::WireParameters;
 use files::Folder;
@@ -63,8 +64,8 @@ const KEYS: &[&str] = &[
 pub type Carrier = fn(
     &Scenario,
     &Setup,
-    &mut dyn FnMut(&anabranch_sim::Progress) -> bool,
-) -> Result<anabranch_outcome::RunResult, SimError>;
+    &mut dyn FnMut(&anabranch_backend::Progress) -> bool,
+) -> Result<anabranch_outcome::RunResult, RunError>;
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -412,7 +413,7 @@ impl Scenario {
         }
         self.check_simulated()?;
         anabranch_sim::check(setup, &mut || true).map_err(|error| match error {
-            SimError::Setup(message) => self.setup_error(&message),
+            RunError::Setup(message) => self.setup_error(&message),
             other => ScenarioError::new(other.to_string()),
         })
     }

@@ -1,10 +1,10 @@
 //! `[transport]`: the kind, its parameters, and a table for each congestion control.
 
 use crate::{document, error::ScenarioError, section::Section, tree::Tree};
-use anabranch_fabric::TransportParameters;
+use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Raw, SetError};
-use anabranch_sim::LoadBalancer;
+use anabranch_transport::TransportParameters;
 use anabranch_transport::{TRANSPORTS, cc::About};
 use anabranch_units::BytesOrBdp;
 use toml::Table;

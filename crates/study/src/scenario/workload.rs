@@ -7,9 +7,9 @@ use crate::{
     section::{Both, Section, did_you_mean, list},
     tree::{Place, Tree},
 };
-use anabranch_fabric::FabricParameters;
+use anabranch_backend::FabricParameters;
+use anabranch_backend::LoadBalancer;
 use anabranch_settings::{Parameters, Raw, nearest};
-use anabranch_sim::LoadBalancer;
 use anabranch_workload::{
     CommonParameters, GeneratedAs, MOST_WORKLOADS, WORKLOAD_KINDS, WorkloadError, WorkloadParameters, names,
 };

@@ -1,7 +1,7 @@
 //! From a scenario to a case of the stripped loop.
 
 use super::{Case, Delays, Shape};
-use anabranch_sim::Setup;
+use anabranch_backend::Setup;
 use anabranch_topology::{Guidance, LinkClass, NodeId, Topology};
 use anabranch_units::BytesOrBdp;
 use anabranch_workload::Start;

@@ -1,9 +1,10 @@
 //! Runs a scenario in every way that must not show, and compares all that it gives.
 
 use crate::draft::Draft;
+use anabranch_backend::{RunError, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{RunMeta, Summary, csv_tables};
-use anabranch_sim::{How, Setup, SimError, Split, Timing, run_with};
+use anabranch_sim::{How, Split, Timing, run_with};
 use anabranch_study::results;
 use std::{
     fmt,
@@ -32,7 +33,7 @@ impl Way {
     }
 
     /// The one place that knows how a run is started.
-    fn run(self, setup: &Setup, go_on: &mut dyn FnMut() -> bool) -> Result<RunResult, SimError> {
+    fn run(self, setup: &Setup, go_on: &mut dyn FnMut() -> bool) -> Result<RunResult, RunError> {
         run_with(setup, self.0, &mut |_| go_on())
     }
 }
@@ -208,11 +209,11 @@ fn run(case: &Arc<(Setup, RunMeta)>, way: Way, limit: Duration) -> Ending {
         let _ = send.send(ran.map(|result| result.map(|result| (result.interrupted, ending(&result, meta)))));
     });
     match receive.recv_timeout(limit * 2 + Duration::from_secs(5)) {
-        Ok(Ok(Ok((true, _))) | Ok(Err(SimError::Interrupted))) => Ending::Slow,
+        Ok(Ok(Ok((true, _))) | Ok(Err(RunError::Interrupted))) => Ending::Slow,
         Ok(Ok(Ok((false, ending)))) => ending,
-        Ok(Ok(Err(SimError::Setup(why)))) => Ending::Refused(why),
-        Ok(Ok(Err(SimError::Stalled(why)))) => Ending::Stalled(why),
-        Ok(Ok(Err(error @ SimError::Invariant(_)))) => Ending::Broken(error.to_string()),
+        Ok(Ok(Err(RunError::Setup(why)))) => Ending::Refused(why),
+        Ok(Ok(Err(RunError::Stalled(why)))) => Ending::Stalled(why),
+        Ok(Ok(Err(error @ RunError::Invariant(_)))) => Ending::Broken(error.to_string()),
         Ok(Err(_)) => Ending::Broken(format!("panicked: {}", last_panic())),
         Err(_) if last_panic().is_empty() => Ending::Hung,
         Err(_) => Ending::Broken(format!("hangs after a panic: {}", last_panic())),

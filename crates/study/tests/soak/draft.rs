@@ -1,6 +1,6 @@
 //! A scenario as text that can be added to and taken from, with the files that it names.
 
-use anabranch_sim::Setup;
+use anabranch_backend::Setup;
 use anabranch_study::{ScenarioError, scenario::Scenario, tree::Tree};
 use std::{collections::BTreeMap, fs, io, path::Path};
 

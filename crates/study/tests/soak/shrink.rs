@@ -4,7 +4,7 @@ use crate::{
     check::{Failure, check},
     draft::Draft,
 };
-use anabranch_sim::Setup;
+use anabranch_backend::Setup;
 use std::{
     path::Path,
     time::{Duration, Instant},

@@ -5,9 +5,9 @@ use crate::{
     commands::{compare::compare_scenario, load, nccl, run::run_scenario},
     failure::Failure,
 };
+use anabranch_backend::{Progress, RunError, RunResult, Setup};
 use anabranch_collective::{rank::Element, run::Settings};
 use anabranch_settings::Auto;
-use anabranch_sim::{Progress, Setup, SimError, outcome::RunResult};
 use anabranch_study::scenario::Scenario;
 use anabranch_testbed::{Plan, space};
 use anabranch_workload::{self as workload, NcclJob};
@@ -19,7 +19,7 @@ fn carry(
     scenario: &Scenario,
     setup: &Setup,
     progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<RunResult, SimError> {
+) -> Result<RunResult, RunError> {
     let launch = |job: &NcclJob| launch(scenario, job);
     anabranch_testbed::run(setup, &scenario.wire, &launch, progress)
 }

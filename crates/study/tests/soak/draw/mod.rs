@@ -10,7 +10,7 @@ mod topology;
 mod traffic;
 
 use crate::{dice::Dice, draft::Draft};
-use anabranch_sim::Setup;
+use anabranch_backend::Setup;
 use std::path::Path;
 
 /// Most data packets that a case sends if none is lost.

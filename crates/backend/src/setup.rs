@@ -1,8 +1,12 @@
 //! What a run needs: the checked scenario turned into a graph, flows and configurations.
 
-use anabranch_fabric::{FabricParameters, Measure, TransportParameters};
-use anabranch_lb::registry::{HostParameters, SwitchParameters};
-use anabranch_topology::{Fault, Topology};
+use crate::FabricParameters;
+use anabranch_lb::{
+    Record,
+    registry::{HostParameters, SwitchParameters},
+};
+use anabranch_topology::{Fault, LinkId, Topology};
+use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use anabranch_workload::FlowSet;
 
@@ -15,6 +19,33 @@ pub struct LoadBalancer {
     pub host: HostParameters,
     /// The switch side.
     pub switch: SwitchParameters,
+}
+
+/// What is measured beyond what always is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measure {
+    /// Links whose ports give a time series.
+    pub series_links: Vec<LinkId>,
+    /// Flows that give a time series, ascending.
+    pub series_flows: Vec<u32>,
+    /// Whether load balancers give a time series.
+    pub series_scheme: bool,
+    /// Interval of the samples; zero: no series.
+    pub series_interval: Time,
+    /// Per-flow packet counts per uplink.
+    pub uplink_counts: bool,
+    /// Occupancy histograms per port, in packets.
+    pub occupancy: bool,
+    /// Flows whose packets are traced.
+    pub trace_flows: Vec<u32>,
+    /// Rows that the trace may have; later ones are left out.
+    pub trace_limit: u64,
+    /// Links whose packets are kept.
+    pub capture_links: Vec<LinkId>,
+    /// Packets that one of them may have; a run with more is an error.
+    pub capture_limit: u64,
+    /// Where what host schemes are told and answer is kept; `None`: nowhere.
+    pub record: Option<Record>,
 }
 
 /// When a run ends.

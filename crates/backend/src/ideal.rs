@@ -1,7 +1,6 @@
 //! The flow completion time of a flow alone on the network.
 
-use crate::Setup;
-use anabranch_fabric::IdealFct;
+use crate::{IdealFct, Setup};
 use anabranch_topology::{BasePaths, LinkId};
 use anabranch_units::Time;
 use anabranch_workload::Flow;

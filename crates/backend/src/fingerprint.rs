@@ -5,7 +5,7 @@ use anabranch_random::mix;
 use anabranch_units::Time;
 
 /// Over the integers of flows and links in canonical order; wall time, memory and event counts stay out.
-pub(crate) fn fingerprint(flows: &[FlowRow], links: &[LinkRow]) -> u64 {
+pub fn fingerprint(flows: &[FlowRow], links: &[LinkRow]) -> u64 {
     let mut state = 0x616E_6162_7261_6E63; // "anabranc"
     let mut add = |word: u64| state = mix(state ^ mix(word.wrapping_add(0x9E37_79B9_7F4A_7C15)));
     let time = |time: Option<Time>| time.map_or(u64::MAX, Time::ps);

@@ -6,7 +6,7 @@ use anabranch_workload::Start;
 
 /// From the first to the last start of the flows that count (of measured workloads, past the warm-up), cut at the time
 /// limit. `None` where one of them waits for others, or all start at once.
-pub(crate) fn arrivals(setup: &Setup) -> Option<(Time, Time)> {
+pub fn arrivals(setup: &Setup) -> Option<(Time, Time)> {
     let flows = &setup.flows.flows;
     let at = |start: Start| match start {
         Start::At(time) => Some(time),

@@ -1,0 +1,38 @@
+//! What every backend of a run shares, whatever carries the packets: the [`Setup`] that a scenario becomes, where a run
+//! is ([`Progress`]), why it ended without results ([`RunError`]), and how the outcomes of its flows become rows with
+//! ideal times ([`flow_rows`]) and a [`fingerprint`].
+
+mod error;
+mod fingerprint;
+mod ideal;
+mod parameters;
+mod rows;
+mod setup;
+mod window;
+
+pub use error::RunError;
+pub use fingerprint::fingerprint;
+pub use parameters::{
+    BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Scheduling, Simultaneous,
+    SwitchHash, Trim, WireTimes,
+};
+pub use rows::{FlowOutcome, flow_rows};
+pub use setup::{LoadBalancer, Measure, RunLimits, Setup};
+pub use window::arrivals;
+
+pub use anabranch_outcome::RunResult;
+
+use anabranch_units::Time;
+
+/// Progress of a run, passed to its callback once all is built and then a few times per second of wall time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Time of the run: simulated, or on the clock of a real one.
+    pub now: Time,
+    /// Packets that left a port so far.
+    pub packet_hops: u64,
+    /// Flows that are done.
+    pub flows_finished: u64,
+    /// Flows in total.
+    pub flows_total: u64,
+}

@@ -1,0 +1,54 @@
+//! From the outcomes of flows to their rows.
+
+use crate::{Setup, ideal::ideal};
+use anabranch_outcome::{FlowMetrics, FlowRow, FlowStatus};
+use anabranch_topology::BasePaths;
+use anabranch_units::Time;
+
+/// What a backend measured of a flow. Times count from the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowOutcome {
+    /// When it started.
+    pub started: Option<Time>,
+    /// When its first packet was sent.
+    pub first_sent: Option<Time>,
+    /// When the receiver had the last byte.
+    pub received: Option<Time>,
+    /// When the sender had the last acknowledgement.
+    pub acknowledged: Option<Time>,
+    /// Counts of sender and receiver together.
+    pub metrics: FlowMetrics,
+}
+
+/// Returns a row per flow of `setup`, in flow order, with its ideal times.
+pub fn flow_rows(setup: &Setup, outcomes: &[FlowOutcome]) -> Vec<FlowRow> {
+    let mut paths = BasePaths::default();
+    outcomes.iter().enumerate().map(|(number, outcome)| row(setup, &mut paths, number, outcome)).collect()
+}
+
+fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcome) -> FlowRow {
+    let flow = &setup.flows.flows[number];
+    let (ideal_rx, ideal_ack) = ideal(setup, paths, flow);
+    let span = |from: Option<Time>, to: Option<Time>| Some(to? - from?);
+    FlowRow {
+        flow_id: number as u32,
+        src: flow.src,
+        dst: flow.dst,
+        size_bytes: flow.size,
+        start: outcome.started,
+        fct_rx: span(outcome.first_sent, outcome.received),
+        fct_ack: span(outcome.started, outcome.acknowledged),
+        ideal_rx,
+        ideal_ack,
+        status: match (outcome.started, outcome.received, outcome.acknowledged) {
+            (None, ..) => FlowStatus::NotStarted,
+            (_, None, _) => FlowStatus::Unfinished,
+            (_, _, None) => FlowStatus::Received,
+            _ => FlowStatus::Finished,
+        },
+        workload: flow.workload,
+        load_balancer: setup.flows.workloads[flow.workload as usize].load_balancer,
+        class: flow.class,
+        metrics: outcome.metrics,
+    }
+}
