@@ -73,11 +73,18 @@ fn the_plugin_is_installed_and_explained() {
     said(&["explain", "nccl"], 0, &["ANABRANCH_SCHEME", "ANABRANCH_GIVE_UP"]);
 }
 
-/// A tool of the repository, where there is Python.
+/// A tool of the repository; `None` where there is no Python, which is reported as a skip.
 fn python(tool: &str, arguments: &[&str]) -> Option<Output> {
     let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools").join(tool);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    Command::new(python).arg(tool).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1").output().ok()
+    let mut command = Command::new(&python);
+    match command.arg(tool).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1").output() {
+        Ok(output) => Some(output),
+        Err(error) => {
+            anabranch_testkit::skip(format!("running {python}: {error}"), "install python3");
+            None
+        }
+    }
 }
 
 /// Pages of a job while it runs: `stats`, the reader in Python, which must see the same, a tuner that changes a threshold, and what

@@ -6,7 +6,7 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{AT_200_MBPS, Folder, code, json, stderr, stdout};
+use common::{AT_200_MBPS, Folder, code, has_no_testbed, json, stderr, stdout};
 use serde_json::Value;
 use std::{
     path::Path,
@@ -51,17 +51,6 @@ size = "1MB"
     )
 }
 
-/// Whether there can be testbeds here, which in continuous integration there must.
-fn skipped(output: &Output) -> bool {
-    let said = stderr(output);
-    if code(output) != 2 || !["namespaces", "missing"].iter().any(|word| said.contains(word)) {
-        return false;
-    }
-    assert!(std::env::var_os("ANABRANCH_TEST_ALL").is_none(), "{said}");
-    eprintln!("SKIPPED: {said}");
-    true
-}
-
 /// A testbed that stands as long as this.
 struct Standing<'a>(&'a Folder, String);
 
@@ -70,7 +59,7 @@ impl<'a> Standing<'a> {
         folder.file("net.toml", scenario);
         let name = format!("coll-{}", std::process::id());
         let output = folder.run(&["testbed", "up", "--fabric", "net.toml", "--name", &name]);
-        if skipped(&output) {
+        if has_no_testbed(&output) {
             return None;
         }
         assert_eq!(code(&output), 0, "{}", stderr(&output));
@@ -156,7 +145,7 @@ fn one_path_is_one_spine() {
     let words = ["collective", "pairs", "--ranks", "2", "--channels", "1", "--bytes", "4MiB", "--rounds", "1"];
     let words = [&words[..], &["--testbed", "net.toml", "--format", "json"]].concat();
     let output = folder.command(&words).env("ANABRANCH_PATHS", "1").output().expect("the command");
-    if skipped(&output) {
+    if has_no_testbed(&output) {
         return;
     }
     let outcome = json(&output);
@@ -199,7 +188,7 @@ fn a_job_that_is_ended_leaves_no_testbed() {
     let words = ["collective", "ring", "--ranks", "2", "--bytes", "64MiB", "--rounds", "100", "--testbed", "net.toml"];
     let probe = ["testbed", "up", "--fabric", "net.toml", "--name", &format!("probe-{}", std::process::id())];
     let up = folder.run(&probe);
-    if skipped(&up) {
+    if has_no_testbed(&up) {
         return;
     }
     folder.run(&["testbed", "down", "--name", probe[5]]);
@@ -211,17 +200,16 @@ fn a_job_that_is_ended_leaves_no_testbed() {
             .filter(|of| has(&std::fs::read(of.path().join("environ")).unwrap_or_default(), mark.as_bytes()))
             .count()
     };
-    for signal in ["-INT", "-TERM", "-KILL"] {
+    for signal in ["INT", "TERM", "KILL"] {
         let mut command = folder.command(&words);
         command.env("TMPDIR", &folder.0).env_remove("XDG_RUNTIME_DIR").stdout(Stdio::null()).stderr(Stdio::null());
         let mut job = command.spawn().expect("the command");
         until("two ranks", || ranks() >= 2);
         std::thread::sleep(Duration::from_millis(300));
         assert!(!standing_in(&folder).is_empty(), "a testbed stands");
-        let killed = std::process::Command::new("kill").args([signal, &job.id().to_string()]).status();
-        assert!(killed.expect("kill").success());
+        anabranch_testkit::send_signal(job.id(), signal);
         let status = job.wait().expect("its end");
-        if signal == "-INT" {
+        if signal == "INT" {
             assert_eq!(status.code(), Some(130));
         }
         until(signal, || standing_in(&folder).is_empty() && ranks() == 0);
@@ -241,7 +229,7 @@ fn a_rank_at_a_host_is_killed() {
     let words = ["collective", "ring", "--ranks", "3", "--bytes", "16MiB", "--rounds", "3", "--kill", "1@300ms"];
     let words = [&words[..], &["--testbed", "net.toml", "--set", "wire.give_up=2s", "--format", "json"]].concat();
     let output = folder.run(&words);
-    if skipped(&output) {
+    if has_no_testbed(&output) {
         return;
     }
     let outcome = json(&output);
@@ -266,7 +254,7 @@ fn a_workload_of_ranks_gives_rows_like_any_other() {
     folder.file("net.toml", &(network(2, 4, &[]) + job));
     let words = ["testbed", "run", "net.toml", "--out", "out", "--format", "json"];
     let output = folder.command(&words).env("ANABRANCH_SCHEME", "nonsense").output().expect("the command");
-    if skipped(&output) {
+    if has_no_testbed(&output) {
         return;
     }
     let summary = json(&output);

@@ -2,12 +2,10 @@
 
 mod common;
 
+use anabranch_testkit::send_signal;
 use common::{Folder, assert_has, code, json, stderr, stdout};
 use serde_json::Value;
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{path::Path, process::Stdio};
 
 #[test]
 fn a_run_writes_what_the_contract_names_and_prints_its_summary() {
@@ -416,8 +414,7 @@ fn an_interruption_keeps_what_is_finished() {
     let arguments = ["run", "tiny", "--set", size, "--out", "out", "--threads", "1", "--format", "json"];
     let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    send_signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130, "{}", stderr(&output));
     let summary = folder.json_file("out/summary.json");
@@ -428,7 +425,7 @@ fn an_interruption_keeps_what_is_finished() {
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--set", size, "--out", "compare", "--threads", "1"];
     let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    send_signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130, "{}", stderr(&output));
     assert_eq!(folder.json_file("compare/interrupted.json")["interrupted"].as_bool(), Some(true));
@@ -453,7 +450,7 @@ fn an_interruption_while_building_is_heard_at_once() {
         for after in [30, 150] {
             let mut child = folder.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(after));
-            Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            send_signal(child.id(), "INT");
             let asked = std::time::Instant::now();
             let status = child.wait().unwrap();
             assert!(asked.elapsed().as_millis() < 1500, "{name}: {:?}", asked.elapsed());
@@ -476,7 +473,7 @@ fn a_benchmark_ends_when_interrupted() {
     let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     let asked = std::time::Instant::now();
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    send_signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert!(asked.elapsed().as_secs_f64() < 1.0, "{:?}", asked.elapsed());
     assert_eq!((code(&output), stdout(&output)), (130, String::new()));

@@ -357,7 +357,7 @@ fn a_killed_process_costs_its_run_alone() {
     let child = folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for("the second run", || starts(&folder) >= 2);
     std::thread::sleep(Duration::from_millis(100));
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    anabranch_testkit::send_signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130, "{}", stderr(&output));
     assert!(assert_whole(&folder) < 6);
@@ -418,7 +418,7 @@ impl Drop for Small {
 fn a_full_or_read_only_disk_leaves_whole_runs_and_the_same_command_goes_on() {
     let folder = Folder::new("disk");
     let Some(disk) = Small::new(&folder.0.join("out"), "200k") else {
-        eprintln!("SKIPPED: only root may mount the small disk that this test fills");
+        anabranch_testkit::skip("only root may mount the small disk that this test fills", "run as root");
         return;
     };
     let output = folder.run(SMALL);
@@ -517,7 +517,7 @@ fn two_comparisons_in_one_directory_at_once_are_refused() {
         assert_eq!(code(&output), 2, "{}", stderr(&output));
         assert!(stderr(&output).contains("another anabranch is at work in out"), "{}", stderr(&output));
     }
-    Command::new("kill").args(["-KILL", &child.id().to_string()]).status().unwrap();
+    anabranch_testkit::send_signal(child.id(), "KILL");
     child.wait_with_output().unwrap();
     // The lock dies with its process.
     let output = folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out"]);

@@ -6,7 +6,7 @@
 mod common;
 
 use anabranch_lb::registry::HOST_SCHEMES;
-use common::{AT_200_MBPS, Folder, code, stderr};
+use common::{AT_200_MBPS, Folder, code, has_no_testbed, stderr};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -61,9 +61,10 @@ const FAULTS: &[(&str, &str)] = &[
     ("slow link", "kind = \"link-degrade\"\nrate = \"20Mbps\"\nlinks = [\"leaf0-spine1\", \"leaf1-spine1\"]"),
 ];
 
-/// A run of one flow of so many bytes: its summary, and the bytes that left leaf 0 for each spine.
+/// A run of one flow of so many bytes: its summary, whether ports could mark, and the bytes that left leaf 0 for each spine.
 struct Ran {
     summary: Value,
+    marks: bool,
     uplinks: BTreeMap<String, f64>,
 }
 
@@ -81,7 +82,7 @@ fn scenario(folder: &Folder, bytes: u64, fault: Option<&str>) {
     folder.file("two.toml", &format!("{}{strikes}", TWO.replace("PORTS", AT_200_MBPS)));
 }
 
-/// Runs a flow with a fault; `None` with a word where there can be no testbed here, which is an error in continuous integration.
+/// Runs a flow with a fault; `None` where there can be no testbed here, which is reported as a skip.
 fn run(folder: &Folder, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Ran> {
     let ran = attempt(folder, scheme, bytes, fault)?;
     Some(ran.unwrap_or_else(|why| panic!("{scheme}, {fault:?}: {why}")))
@@ -98,9 +99,7 @@ fn carried(folder: &Folder, scheme: &str) -> Option<Result<Ran, String>> {
     let scheme_is = format!("load_balancer.scheme={scheme}");
     let words = ["testbed", "run", "two.toml", "--set", &scheme_is, "--out", "out", "--replace", "--progress", "never"];
     let output: Output = folder.run(&words);
-    if code(&output) == 2 && ["namespaces", "missing"].iter().any(|word| stderr(&output).contains(word)) {
-        assert!(std::env::var_os("ANABRANCH_TEST_ALL").is_none(), "{}", stderr(&output));
-        eprintln!("SKIPPED: {}", stderr(&output));
+    if has_no_testbed(&output) {
         return None;
     }
     if code(&output) != 0 {
@@ -118,7 +117,8 @@ fn carried(folder: &Folder, scheme: &str) -> Option<Result<Ran, String>> {
     let (from, to, sent) = (column("from"), column("to"), column("bytes"));
     let up = rows.filter(|row| row[from] == "leaf0" && row[to].starts_with("spine"));
     let uplinks = up.map(|row| (row[to].to_string(), row[sent].parse().unwrap())).collect();
-    Some(Ok(Ran { summary, uplinks }))
+    let marks = !folder.json_file("out/manifest.json")["missing"].to_string().contains("marking");
+    Some(Ok(Ran { summary, marks, uplinks }))
 }
 
 #[test]
@@ -165,6 +165,11 @@ fn a_path_that_has_become_slow_is_left() {
         let mut seen = Vec::new();
         for _ in 0..3 {
             let Some(ran) = run(&folder, scheme, 90_000_000, Some("slow link")) else { return };
+            if scheme == "prime" && !ran.marks {
+                anabranch_testkit::skip("PRIME steers by marks, and ports cannot mark here", "run as root");
+                seen.push(0.0);
+                break;
+            }
             let (total, slow) = (ran.uplinks.values().sum::<f64>(), ran.uplinks["spine1"]);
             // Half a second at the full rate, a second at what a slow link carries.
             let before = 0.5 * 180e6 / 8.0;

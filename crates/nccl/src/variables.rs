@@ -100,8 +100,14 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 /// Variables of this name that others read.
-const OTHERS: &[&str] =
-    &["ANABRANCH_SOAK_", "ANABRANCH_RECORD", "ANABRANCH_COMMIT", "ANABRANCH_TEST_", "ANABRANCH_TESTBED_"];
+const OTHERS: &[&str] = &[
+    "ANABRANCH_SOAK_",
+    "ANABRANCH_RECORD",
+    "ANABRANCH_COMMIT",
+    "ANABRANCH_PROGRAMS",
+    "ANABRANCH_TEST_",
+    "ANABRANCH_TESTBED_",
+];
 
 /// Which interfaces are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -485,6 +491,13 @@ mod tests {
 
     fn read(all: &[(&str, &str)]) -> Result<Configuration, String> {
         Configuration::read(all.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    }
+
+    #[test]
+    fn variables_of_other_parts_are_accepted() {
+        for name in ["ANABRANCH_PROGRAMS", "ANABRANCH_TEST_SKIPPED", "ANABRANCH_TESTBED_INSIDE"] {
+            assert!(Configuration::read([(name.to_string(), "x".to_string())]).is_ok(), "{name}");
+        }
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub struct PortCount {
     pub marks: u64,
     /// Packets cut to their headers.
     pub trims: u64,
-    /// Longest queue that an arriving packet found, bytes; only where the port marks or trims.
-    pub deepest: u64,
+    /// Longest queue that an arriving packet found, bytes; `None` where the port neither marks nor trims.
+    pub deepest: Option<u64>,
     /// Bytes that wait now.
     pub backlog: u64,
 }
@@ -87,10 +87,11 @@ impl Fabric {
         // Dropped on an early return, it takes down what there is.
         let mut fabric = Fabric { plan, prefix, missing: Missing::new(), owned: true };
         fabric.join()?;
+        // First, since it decides whether ports need queues for trimmed packets.
+        fabric.equip()?;
         for node in 0..fabric.plan.nodes.len() {
             fabric.configure(node)?;
         }
-        fabric.equip()?;
         Ok(fabric)
     }
 
@@ -263,21 +264,29 @@ impl Fabric {
         if queue.marking.is_none() && !queue.trimming {
             return Ok(());
         }
-        for (node, other, rate) in self.switch_ports() {
-            if let Err(error) = self.equip_port(node, other, rate) {
-                // Whoever may not load programs has a testbed without.
-                let said = error.to_string();
-                let why = match said.contains("not permitted") {
-                    true => "only root may load BPF programs",
-                    false => said.lines().next().unwrap_or_default(),
-                };
-                self.missing.push(format!("marking and trimming: {why}"));
-                self.plan.queue = crate::Queue { marking: None, ..queue };
-                return Ok(());
+        let ports = self.switch_ports();
+        for (number, (node, other, rate)) in ports.iter().enumerate() {
+            let equipped = self.equip_port(*node, *other, *rate);
+            // A program whose counts cannot be read is none, so that no figure is unknown; who reads one reads all.
+            let Err(error) =
+                equipped.and_then(|()| if number == 0 { self.counted(*node, *other).map(drop) } else { Ok(()) })
+            else {
+                continue;
+            };
+            // A user who may not load programs has a testbed without.
+            let reason = match &error {
+                TestbedError::Program { said, .. } if said.contains("not permitted") => {
+                    "only root may load BPF programs".to_string()
+                }
+                _ => error.to_string().lines().next().unwrap_or_default().to_string(),
+            };
+            for (node, other, _) in &ports[..=number] {
+                // The last one may not have got so far.
+                let _ = port_program::detach(&self.namespace(*node), self.name(*other));
             }
-        }
-        if crate::programs::find("bpftool").is_none() {
-            self.missing.push("counts of marks and trimmed packets: `apt-get install bpftool`".into());
+            self.missing.push(format!("marking and trimming: {reason}"));
+            self.plan.queue = crate::Queue { marking: None, trimming: false, ..queue };
+            return Ok(());
         }
         Ok(())
     }
@@ -351,22 +360,22 @@ impl Fabric {
                 count.rate = end.rate;
             }
             if self.plan.nodes[end.node].role != Role::Host
-                && let Some(Counted { marked, trimmed, deepest }) = self.counted(end.node, other)
+                && let Some(Counted { marked, trimmed, deepest }) = self.counted(end.node, other)?
             {
-                (count.marks, count.trims, count.deepest) = (marked, trimmed, deepest);
+                (count.marks, count.trims, count.deepest) = (marked, trimmed, Some(deepest));
             }
             counts.push(count);
         }
         Ok(counts)
     }
 
-    /// What the program at a port has counted, where there is one.
-    fn counted(&self, node: usize, other: usize) -> Option<Counted> {
+    /// What the program at a switch's port has counted; `None` where the ports have no program, and nothing is marked or trimmed.
+    fn counted(&self, node: usize, other: usize) -> Result<Option<Counted>, TestbedError> {
         let queue = &self.plan.queue;
         if queue.marking.is_none() && !queue.trimming {
-            return None;
+            return Ok(None);
         }
-        port_program::counted(&self.namespace(node), self.name(other))
+        port_program::counted(&self.namespace(node), self.name(other)).map(Some)
     }
 
     /// The ports of a node that are up, and the rate that each was given last, where it is not its own.

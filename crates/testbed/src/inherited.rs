@@ -1,4 +1,4 @@
-//! What a process that stays must not keep: files that its parents have open, locks among them. The crate's only unsafe code.
+//! What a process that stays must not keep: files that its parents have open, locks among them.
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::os::fd::{BorrowedFd, RawFd};

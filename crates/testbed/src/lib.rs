@@ -10,6 +10,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod bpf;
 mod error;
 mod fabric;
 mod host;

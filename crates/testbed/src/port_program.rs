@@ -1,10 +1,10 @@
 //! The program at a switch's port that marks and trims: settings written into the compiled object, loaded by `tc`, counters
-//! read by `bpftool`.
+//! read by bpf(2).
 //!
 //! The object comes compiled, so that neither clang nor headers are needed to build a testbed; a test compiles the source
 //! beside it (`port.bpf.c`) and compares.
 
-use crate::{Queue, TestbedError, fabric::burst, programs::run};
+use crate::{Queue, TestbedError, bpf, fabric::burst, programs::run};
 use std::{
     fs,
     sync::atomic::{AtomicU32, Ordering},
@@ -74,45 +74,40 @@ pub(crate) fn attach(
     attached.map(drop)
 }
 
-/// The state of the program at a port, as it lies in the kernel.
-fn state(namespace: &str, port: &str) -> Option<Vec<u8>> {
-    let json = |program: &str, words: &[&str]| -> Option<serde_json::Value> {
-        serde_json::from_str(&run(program, words, "").ok()?).ok()
-    };
-    let filters = json("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "egress"])?;
-    let id = filters.as_array()?.iter().find_map(|filter| filter["options"]["prog"]["id"].as_u64())?;
-    let program = json("bpftool", &["-j", "prog", "show", "id", &id.to_string()])?;
-    let maps = program["map_ids"].as_array()?.iter().filter_map(serde_json::Value::as_u64);
-    for map in maps {
-        let map = map.to_string();
-        let shown = json("bpftool", &["-j", "map", "show", "id", &map])?;
-        if shown["name"].as_str() != Some("port") {
-            continue;
-        }
-        let dump = json("bpftool", &["-j", "map", "dump", "id", &map])?;
-        let bytes = dump.as_array()?.first()?["value"].as_array()?;
-        let byte = |value: &serde_json::Value| {
-            let text = value.as_str()?;
-            u8::from_str_radix(text.trim_start_matches("0x"), 16).ok()
-        };
-        return bytes.iter().map(byte).collect();
-    }
-    None
+/// Takes the program off a port.
+pub(crate) fn detach(namespace: &str, port: &str) -> Result<(), TestbedError> {
+    run("tc", &["-n", namespace, "qdisc", "del", "dev", port, "clsact"], "").map(drop)
 }
 
-/// What the program at a port has counted.
-pub(crate) fn counted(namespace: &str, port: &str) -> Option<Counted> {
-    let [_packets, marked, trimmed, deepest, ..] = counters(namespace, port)?;
-    Some(Counted { marked, trimmed, deepest })
+/// The identifier of the program at a port.
+fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
+    let text = run("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "egress"], "")?;
+    let filters: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    let id = filters.iter().find_map(|filter| filter["options"]["prog"]["id"].as_u64());
+    let id = id.and_then(|id| u32::try_from(id).ok());
+    id.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
 }
 
 /// Packets, marked, trimmed, deepest queue, and with the test's build the sums of virtual and real queue.
-pub fn counters(namespace: &str, port: &str) -> Option<[u64; 6]> {
-    let state = state(namespace, port)?;
-    let mut words =
-        state.get(COUNTERS..)?.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or([0; 8])));
-    let words: Option<Vec<u64>> = (0..6).map(|_| words.next()).collect();
-    words?.try_into().ok()
+///
+/// # Errors
+/// Where there is no program, or the system does not let this process read its state.
+pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
+    let failed = |error| TestbedError::system(format!("reading the counters of port {port} of {namespace}"), error);
+    let state = bpf::first_value(program(namespace, port)?, "port").map_err(failed)?;
+    let words = state.get(COUNTERS..).unwrap_or_default().chunks_exact(8);
+    let words: Vec<u64> = words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect();
+    let counters = words.get(..6).and_then(|words| words.try_into().ok());
+    counters.ok_or_else(|| failed(std::io::Error::other(format!("{} bytes of state", state.len()))))
+}
+
+/// What the program at a port has counted.
+///
+/// # Errors
+/// As [`counters`].
+pub(crate) fn counted(namespace: &str, port: &str) -> Result<Counted, TestbedError> {
+    let [_packets, marked, trimmed, deepest, ..] = counters(namespace, port)?;
+    Ok(Counted { marked, trimmed, deepest })
 }
 
 #[cfg(test)]

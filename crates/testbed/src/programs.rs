@@ -16,7 +16,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("nsenter", "util-linux"),
     ("chrt", "util-linux"),
     ("mount", "mount"),
-    ("bpftool", "bpftool"),
     ("dumpcap", "tshark"),
 ];
 

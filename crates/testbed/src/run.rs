@@ -380,7 +380,7 @@ impl<'a> Run<'a> {
                 bytes,
                 packets: after.packets - before.packets,
                 utilisation: bytes as f64 * 8.0 / (link.rate.0 as f64 * took.as_seconds().max(1e-9)),
-                queue: QueueStats { max_bytes: after.deepest, ..QueueStats::default() },
+                queue: QueueStats { max_bytes: after.deepest.unwrap_or(0), ..QueueStats::default() },
                 ecn_marks: after.marks - before.marks,
                 trims: after.trims - before.trims,
                 drops: after.drops - before.drops,

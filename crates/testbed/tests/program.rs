@@ -5,7 +5,8 @@
 mod common;
 
 use anabranch_testbed::{Queue, port_program};
-use common::{apart, build, plan, skip};
+use anabranch_testkit::skip;
+use common::{apart, build, plan};
 use std::{
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
     path::{Path, PathBuf},
@@ -27,11 +28,11 @@ fn compile(name: &str, more: &[&str]) -> Option<Vec<u8>> {
     match compiled {
         Ok(output) if output.status.success() => Some(std::fs::read(object).unwrap()),
         Ok(output) => {
-            skip("compiling the port program (libbpf-dev)", &String::from_utf8_lossy(&output.stderr));
+            skip(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default(), "install libbpf-dev");
             None
         }
         Err(error) => {
-            skip("compiling the port program (clang)", &error);
+            skip(format!("running clang: {error}"), "install clang");
             None
         }
     }
@@ -59,7 +60,7 @@ fn the_shipped_object_is_what_clang_makes_of_its_source() {
         Command::new("clang").arg("--version").output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
     let Some(compiled) = compile("port.bpf.o", &[]) else { return };
     if !version.as_ref().is_ok_and(|version| version.contains(CLANG)) {
-        return skip("the shipped port program", &format!("its bytes are those of {CLANG}x, this is {version:?}"));
+        return skip(format!("the shipped bytes are those of {CLANG}x, this is {version:?}"), "install clang-14");
     }
     // Instructions, settings, maps and licence; what is stripped are names for debuggers.
     for name in ["classifier", ".rodata", ".maps", "license"] {
@@ -78,7 +79,7 @@ fn the_virtual_queue_is_the_real_one() {
         let cable = plan.cable_named("leaf0-spine0").unwrap();
         fabric.slow(cable, Some(40_000_000)).unwrap();
         if let Err(error) = fabric.replace_program(leaf, spine, 40_000_000, &object) {
-            return skip("the virtual queue against the real one", &error);
+            return skip(error, "run as root on a kernel with BTF");
         }
         let host = plan.node("host0").unwrap();
         let socket = fabric.within(host, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 9000)).unwrap()).unwrap();

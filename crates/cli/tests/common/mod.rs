@@ -83,6 +83,12 @@ pub(crate) fn json(output: &Output) -> Value {
     value
 }
 
+/// Returns `true`, having reported the skip, if the command found that there can be no testbed of namespaces here.
+#[allow(dead_code)]
+pub(crate) fn has_no_testbed(output: &Output) -> bool {
+    code(output) == 2 && anabranch_testkit::has_no_testbed(&stderr(output))
+}
+
 pub(crate) fn assert_has(value: &Value, keys: &[&str]) {
     for key in keys {
         let found = key.split('.').try_fold(value, |at, part| at.get(part));

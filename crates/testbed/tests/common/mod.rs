@@ -4,6 +4,7 @@
 
 use anabranch_settings::Raw;
 use anabranch_testbed::{Fabric, Plan, Queue, TestbedError, space};
+use anabranch_testkit::has_no_testbed;
 use anabranch_topology::TopologyParameters;
 use std::{
     ffi::OsString,
@@ -14,8 +15,7 @@ use std::{
 /// One at a time: what they measure needs the machine.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs `test`, the test of this name, in namespaces of its own. Where there cannot be any it is skipped with a word, unless
-/// this is continuous integration, which must have them.
+/// Runs `test`, the test of this name, in namespaces of its own. Where there cannot be any it is skipped.
 pub(crate) fn apart(name: &str, test: impl FnOnce()) {
     if space::is_inside() {
         space::settle().unwrap();
@@ -25,16 +25,11 @@ pub(crate) fn apart(name: &str, test: impl FnOnce()) {
     let arguments = [name, "--exact", "--nocapture", "--test-threads=1"].map(OsString::from);
     let mut command = match space::apart(&arguments) {
         Ok((command, _)) => command,
-        Err(error) => return skip(name, &error),
+        Err(error) if has_no_testbed(&error.to_string()) => return,
+        Err(error) => panic!("{error}"),
     };
     let status = command.status().unwrap();
     assert!(status.success(), "{name} failed inside its namespaces");
-}
-
-/// Says that something could not be tested here; an error in continuous integration.
-pub(crate) fn skip(what: &str, why: &dyn std::fmt::Display) {
-    assert!(std::env::var_os("ANABRANCH_TEST_ALL").is_none(), "{what} cannot be tested here: {why}");
-    eprintln!("SKIPPED {what}: {why}");
 }
 
 /// Two leaves with so many hosts each, and so many spines.
@@ -59,9 +54,7 @@ pub(crate) fn plain() -> Queue {
 pub(crate) fn build(plan: Plan) -> Fabric {
     match Fabric::build(plan) {
         Ok(fabric) => fabric,
-        Err(error @ TestbedError::MissingProgram { .. }) => {
-            assert!(std::env::var_os("ANABRANCH_TEST_ALL").is_none(), "{error}");
-            eprintln!("SKIPPED: {error}");
+        Err(error @ TestbedError::MissingProgram { .. }) if has_no_testbed(&error.to_string()) => {
             std::process::exit(0);
         }
         Err(error) => panic!("{error}"),

@@ -1,0 +1,171 @@
+//! Reads the maps of loaded BPF programs by the system call bpf(2), so that no command but `tc` is needed.
+//!
+//! Layouts are those of `union bpf_attr`, `struct bpf_prog_info` and `struct bpf_map_info` of the kernel's `linux/bpf.h`, which
+//! only ever grow at their ends.
+#![allow(unsafe_code)]
+
+use std::{
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+};
+
+const MAP_LOOKUP_ELEM: libc::c_long = 1;
+const PROG_GET_FD_BY_ID: libc::c_long = 13;
+const MAP_GET_FD_BY_ID: libc::c_long = 14;
+const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+
+/// `BPF_MAP_TYPE_ARRAY`.
+const ARRAY: u32 = 2;
+/// Number of maps of one program that are searched; the port program has two, its state and its settings.
+const MAX_MAPS: usize = 16;
+
+/// The head of `struct bpf_prog_info`, up to its maps.
+#[repr(C)]
+#[derive(Default)]
+struct ProgramInfo {
+    kind: u32,
+    id: u32,
+    tag: [u8; 8],
+    jited_bytes: u32,
+    translated_bytes: u32,
+    jited: u64,
+    translated: u64,
+    load_time: u64,
+    user: u32,
+    /// In: how many identifiers fit; out: how many maps there are.
+    maps: u32,
+    map_ids: u64,
+}
+
+/// The head of `struct bpf_map_info`, up to the name.
+#[repr(C)]
+#[derive(Default)]
+struct MapInfo {
+    kind: u32,
+    id: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    max_entries: u32,
+    flags: u32,
+    name: [u8; 16],
+}
+
+/// Attributes of the commands that open an object by its identifier.
+#[repr(C)]
+struct ById {
+    id: u32,
+    next: u32,
+    flags: u32,
+}
+
+/// Attributes of `BPF_OBJ_GET_INFO_BY_FD`.
+#[repr(C)]
+struct InfoByFd {
+    fd: u32,
+    bytes: u32,
+    info: u64,
+}
+
+/// Attributes of `BPF_MAP_LOOKUP_ELEM`.
+#[repr(C)]
+struct Lookup {
+    map: u32,
+    pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Makes the system call.
+///
+/// # Safety
+/// `attributes` is the part of `union bpf_attr` that `command` takes, without padding, and every address in it is valid for what
+/// the command reads or writes there.
+unsafe fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long> {
+    let attributes: *mut T = attributes;
+    // SAFETY: the kernel reads and writes `size_of::<T>()` bytes at `attributes`, which is borrowed mutably for the call; for the
+    // addresses inside the caller answers.
+    let returned = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
+}
+
+/// Opens a program or map by its identifier.
+fn open(command: libc::c_long, id: u32) -> io::Result<OwnedFd> {
+    // SAFETY: these attributes hold no address.
+    let fd = unsafe { bpf(command, &mut ById { id, next: 0, flags: 0 }) }?;
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Fills `info`, which is the head of what the kernel tells of such an object.
+///
+/// # Safety
+/// `T` is the head of the structure of that kind of object, takes any bytes, and addresses in it are valid for what the kernel
+/// writes there.
+unsafe fn describe<T>(object: &OwnedFd, info: &mut T) -> io::Result<()> {
+    let info: *mut T = info;
+    let fd = object.as_raw_fd() as u32;
+    // SAFETY: the kernel writes at most `bytes` bytes at `info`, which is borrowed mutably for the call.
+    unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut InfoByFd { fd, bytes: size_of::<T>() as u32, info: info as u64 }) }.map(drop)
+}
+
+/// Identifiers of a program's maps.
+fn maps(program: u32) -> io::Result<Vec<u32>> {
+    let program = open(PROG_GET_FD_BY_ID, program)?;
+    let mut ids = vec![0u32; MAX_MAPS];
+    let mut info = ProgramInfo { maps: MAX_MAPS as u32, map_ids: ids.as_mut_ptr() as u64, ..ProgramInfo::default() };
+    // SAFETY: `ids` has room for as many identifiers as `maps` says and outlives the call; all other addresses are null, with
+    // lengths of zero.
+    unsafe { describe(&program, &mut info) }?;
+    ids.truncate(info.maps as usize);
+    Ok(ids)
+}
+
+/// The first value of a program's map of that name, an array.
+///
+/// # Errors
+/// Where the system does not let this process read it, or the program has no such array.
+pub(crate) fn first_value(program: u32, name: &str) -> io::Result<Vec<u8>> {
+    for id in maps(program)? {
+        let map = open(MAP_GET_FD_BY_ID, id)?;
+        let mut info = MapInfo::default();
+        // SAFETY: plain numbers without addresses.
+        unsafe { describe(&map, &mut info) }?;
+        if info.name.split(|byte| *byte == 0).next() != Some(name.as_bytes()) {
+            continue;
+        }
+        if (info.kind, info.key_bytes) != (ARRAY, 4) {
+            return Err(io::Error::other(format!("the map `{name}` is no array")));
+        }
+        let (first, mut value) = (0u32, vec![0u8; info.value_bytes as usize]);
+        let (key, at) = (&raw const first as u64, value.as_mut_ptr() as u64);
+        // SAFETY: the kernel reads a key of four bytes and writes `value_bytes` bytes, the sizes of both buffers, which outlive
+        // the call.
+        unsafe { bpf(MAP_LOOKUP_ELEM, &mut Lookup { map: map.as_raw_fd() as u32, pad: 0, key, value: at, flags: 0 }) }?;
+        return Ok(value);
+    }
+    Err(io::Error::other(format!("the program has no map `{name}`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    /// Offsets of `linux/bpf.h` on a 64-bit machine.
+    #[test]
+    fn layouts_are_those_of_the_kernel() {
+        assert_eq!(
+            (offset_of!(ProgramInfo, maps), offset_of!(ProgramInfo, map_ids), size_of::<ProgramInfo>()),
+            (52, 56, 64)
+        );
+        assert_eq!((offset_of!(MapInfo, value_bytes), offset_of!(MapInfo, name), size_of::<MapInfo>()), (12, 24, 40));
+        assert_eq!((size_of::<ById>(), size_of::<InfoByFd>(), size_of::<Lookup>()), (12, 16, 32));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error() {
+        // Without the privilege it is EPERM, with it ENOENT, and where the kernel has no bpf(2) ENOSYS.
+        assert!(first_value(u32::MAX, "port").unwrap_err().raw_os_error().is_some());
+    }
+}

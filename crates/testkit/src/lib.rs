@@ -1,0 +1,150 @@
+//! How a test reports that it cannot run on this machine. For tests alone.
+
+use std::{
+    env,
+    fmt::Display,
+    fs::OpenOptions,
+    io::{self, Write},
+    path::Path,
+    process::Command,
+};
+
+/// Names the file that collects the lines of skipped tests; `./test` sets it.
+pub const LIST: &str = "ANABRANCH_TEST_SKIPPED";
+/// Turns every skip into a failure; continuous integration sets it.
+pub const TEST_ALL: &str = "ANABRANCH_TEST_ALL";
+
+/// Reports that the running test is skipped: `SKIPPED: TEST: REASON; REMEDY`. The remedy is `install` and a Debian package, or
+/// what else lets the test run.
+///
+/// The line goes to the file that [`LIST`] names, else to standard error past the capture of the test harness.
+///
+/// # Panics
+/// Where [`TEST_ALL`] is set.
+pub fn skip(reason: impl Display, remedy: impl Display) {
+    let line = line(&running_test(), &reason.to_string(), &remedy.to_string());
+    assert!(env::var_os(TEST_ALL).is_none(), "{TEST_ALL} is set, and a test cannot run here. {line}");
+    match env::var_os(LIST) {
+        // One write per line, since several processes append at once.
+        Some(list) => {
+            let file = OpenOptions::new().append(true).create(true).open(&list);
+            let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+            written.unwrap_or_else(|error| panic!("{}: {error}", Path::new(&list).display()));
+        }
+        None => drop(io::stderr().write_all(line.as_bytes())),
+    }
+}
+
+/// Returns `true`, having reported the skip, if the message says that there can be no testbed of namespaces here: a program or the
+/// privilege is missing.
+///
+/// # Panics
+/// As [`skip`].
+pub fn has_no_testbed(message: &str) -> bool {
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let missing = message.split_once("apt-get install ").and_then(|(_, rest)| rest.split_once('`'));
+    let missing = missing.filter(|_| message.contains("the program `") && message.contains("` is missing"));
+    match missing {
+        Some((package, _)) => skip(&message, format!("install {package}")),
+        None if message.contains("may not make namespaces here") => skip(&message, "run as root"),
+        None => return false,
+    }
+    true
+}
+
+/// Sends a signal, `INT` for example, by the `kill` that every shell has; the command of that name is in a package of its own.
+///
+/// # Panics
+/// Where it cannot be sent.
+pub fn send_signal(process: u32, signal: &str) {
+    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status();
+    assert!(status.is_ok_and(|status| status.success()), "SIG{signal} to process {process}");
+}
+
+/// The line of a skipped test, with white space of the reason made single blanks.
+fn line(test: &str, reason: &str, remedy: &str) -> String {
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    format!("SKIPPED: {test}: {}; {remedy}\n", words.join(" "))
+}
+
+/// The name of the running test, after that of its program.
+fn running_test() -> String {
+    let program = env::current_exe().unwrap_or_default();
+    let program = program.file_stem().unwrap_or_default().to_string_lossy();
+    // Cargo appends a hash.
+    let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+    let thread = std::thread::current();
+    // The harness names a test's thread after it, but for a single test thread, which is the main one.
+    let test = thread.name().filter(|name| *name != "main").map(str::to_string);
+    let test = test.or_else(|| env::args().skip(1).find(|argument| !argument.starts_with('-')));
+    test.map_or_else(|| program.to_string(), |test| format!("{program}::{test}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a test of this program in a process of its own: whether it passed, and its output.
+    fn run(test: &str, threads: &str, variables: &[(&str, &str)]) -> (bool, String) {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args([test, "--exact", "--ignored", threads]).env_remove(LIST).env_remove(TEST_ALL);
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.success(), said)
+    }
+
+    #[test]
+    #[ignore = "the other tests run it in a process of its own"]
+    fn has_testbeds_or_not() {
+        for message in [
+            "Error: the program\n`tc` is missing: on Debian it comes with `apt-get install iproute2`",
+            "this user may not make namespaces here (EPERM): run it as root",
+        ] {
+            assert!(has_no_testbed(message), "{message}");
+        }
+        for message in ["the flow file flows.csv is missing", "namespaces: `apt-get install x` failed", ""] {
+            assert!(!has_no_testbed(message), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_machine_without_testbeds_is_told_from_other_failures() {
+        let (passed, said) = run("tests::has_testbeds_or_not", "--test-threads=1", &[]);
+        assert!(passed && said.matches("SKIPPED").count() == 2, "{said}");
+        assert!(said.contains("; install iproute2\n") && said.contains("; run as root\n"), "{said}");
+    }
+
+    const LINE: &str = "SKIPPED: anabranch_testkit::tests::skips: the program `x` is missing; install x-utils\n";
+
+    #[test]
+    #[ignore = "the other tests run it in a process of its own"]
+    fn skips() {
+        skip("the program `x`\n  is missing", "install x-utils");
+    }
+
+    #[test]
+    fn a_skip_is_seen_though_its_test_passes() {
+        for threads in ["--test-threads=1", "--test-threads=2"] {
+            let (passed, said) = run("tests::skips", threads, &[]);
+            assert!(passed && said.contains(LINE), "{said}");
+        }
+    }
+
+    #[test]
+    fn skips_are_collected_in_a_file() {
+        let list = env::temp_dir().join(format!("anabranch-testkit-{}", std::process::id()));
+        for _ in 0..2 {
+            let (passed, said) = run("tests::skips", "--test-threads=2", &[(LIST, list.to_str().unwrap())]);
+            assert!(passed && !said.contains("SKIPPED"), "{said}");
+        }
+        let lines = std::fs::read_to_string(&list).unwrap();
+        std::fs::remove_file(&list).unwrap();
+        assert_eq!(lines, LINE.repeat(2));
+    }
+
+    #[test]
+    fn a_skip_fails_where_all_must_be_tested() {
+        let (passed, said) = run("tests::skips", "--test-threads=2", &[(TEST_ALL, "1")]);
+        assert!(!passed && said.contains("the program `x` is missing; install x-utils"), "{said}");
+    }
+}
