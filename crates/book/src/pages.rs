@@ -204,6 +204,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
             ("Workloads", "workloads.md"),
             ("Results", "results.md"),
             ("Looking inside", "looking-inside.md"),
+            ("Random scenarios", "soak.md"),
             ("The fabric view", "fabric-view.md"),
             ("Sweeps", "sweeps.md"),
             ("Python", "python.md"),

@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Topology(Topology),
     /// Measures packet-hops per second on this machine, beside a stripped loop
     Bench(Bench),
+    /// Draw random scenarios, run each in different ways and compare the results
+    Soak(Soak),
     /// Takes what `send` sends to this machine and says whether every byte came, until it is interrupted
     Serve(Serve),
     /// Sends bytes over UDP to `serve` on another machine, over the paths that a scheme chooses
@@ -436,6 +438,60 @@ pub(crate) struct Bench {
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A case follows from the seed and its number. It is run on 1, 2, 3 and 5 threads, with one and with many \
+partitions, with lazy and eager ports, measured and not; results must be equal byte for byte. Exit code: 0 nothing found, 1 a case \
+failed, 2 the input is wrong, 130 interrupted."
+)]
+pub(crate) struct Soak {
+    /// Minutes after which no case is begun [default: 10, or no limit with --cases]
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    pub(crate) minutes: Option<f64>,
+    /// Number of cases [default: as many as there is time for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) cases: Option<u64>,
+    /// Seed of all cases [default: another one each time]
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Draw this load balancer alone; a host scheme or a switch scheme stands for all its pairs
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheme: Option<String>,
+    /// Draw this topology alone: a kind, a scenario whose [topology] counts, or a topology file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<String>,
+    /// Check case N of --seed alone
+    #[arg(long, value_name = "N", requires = "seed", conflicts_with_all = ["cases", "minutes"])]
+    pub(crate) case: Option<u64>,
+    /// Check a scenario in every way instead: a scenario, a case that was kept, or a directory of such cases
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["minutes", "cases", "seed", "scheme", "topology", "case", "out"])]
+    pub(crate) again: Option<String>,
+    /// Directory for failing cases, empty or not there [default: soak-failures/seed-S]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Whether progress is shown
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) progress: Show,
+}
+
+impl Soak {
+    /// Number of the first case.
+    pub(crate) fn first(&self) -> u64 {
+        self.case.unwrap_or(0)
+    }
+}
+
+/// Reads a number of minutes above zero.
+fn minutes(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|minutes| *minutes > 0.0 && *minutes <= 1e6)
+        .ok_or_else(|| "expected minutes above 0, for example 60".into())
 }
 
 /// What both ends of a transfer may be told.

@@ -10,6 +10,8 @@ use std::io::IsTerminal;
 pub(crate) enum Failure {
     /// The user's input is wrong (2): one message, with place and remedy.
     Input(ScenarioError),
+    /// A check that the user asked for failed (1): what does not hold.
+    Check(String),
     /// An invariant failed or the simulation stalled (3).
     Broken(String),
     /// Interrupted (130); what was done is kept.
@@ -51,6 +53,7 @@ impl Failure {
     /// The exit code of the contract.
     pub(crate) fn code(&self) -> u8 {
         match self {
+            Failure::Check(_) => 1,
             Failure::Input(_) => 2,
             Failure::Broken(_) => 3,
             Failure::Interrupted => 130,
@@ -61,7 +64,7 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Input(error) => render(error),
-            Failure::Broken(message) => format!("error: {message}\n"),
+            Failure::Check(message) | Failure::Broken(message) => format!("error: {message}\n"),
             Failure::Interrupted => "interrupted\n".into(),
         }
     }

@@ -26,6 +26,7 @@ pub mod scenario;
 mod schedule;
 pub mod schema;
 mod section;
+pub mod soak;
 mod store;
 pub mod stripped;
 pub mod sweep;

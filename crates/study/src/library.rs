@@ -127,7 +127,7 @@ pub fn load_for_wire(name: Option<&str>, changes: &[String], seed: Option<u64>) 
 }
 
 /// The tree of a scenario, what it is called in file names, and its folder.
-fn find(name: &str) -> Result<(Tree, String, std::path::PathBuf), ScenarioError> {
+pub(crate) fn find(name: &str) -> Result<(Tree, String, std::path::PathBuf), ScenarioError> {
     let path = Path::new(name);
     if path.exists() && !path.is_dir() {
         let bytes = anabranch_input::read(path, anabranch_input::MAX_TEXT)

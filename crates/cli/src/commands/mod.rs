@@ -18,6 +18,7 @@ mod reproduce;
 mod rerun;
 mod run;
 mod shell;
+mod soak;
 pub(crate) mod stats;
 mod sweep;
 #[cfg(target_os = "linux")]
@@ -59,6 +60,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
             Ok(())
         }
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Soak(arguments) => soak::soak(&arguments),
         Command::Serve(arguments) => wire::serve(&arguments),
         Command::Send(arguments) => wire::send(&arguments),
         Command::Collective(arguments) => collective::collective(&arguments),

@@ -113,6 +113,35 @@ pub(crate) fn quoted(word: &str) -> String {
     if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
+/// The text of a file that a scenario names, and the ending of its name.
+pub(crate) struct FolderFile {
+    pub(crate) text: String,
+    pub(crate) ending: String,
+}
+
+/// Returns the checked `[topology]` of a scenario whose other sections do not matter, with every default filled in, and the
+/// file that it names, if any. A relative path is relative to `folder`.
+///
+/// # Errors
+/// Where the section is missing or wrong, or the graph cannot be built.
+pub(crate) fn topology_of(tree: &Tree, folder: &Path) -> Result<(Table, Option<FolderFile>), ScenarioError> {
+    let section = topology::read(Section::of(tree.root(), "the scenario")?.table("topology")?)?;
+    let mut budget = Budget::new(&RunParameters::default());
+    let folder = Folder::new(folder, budget.max_file());
+    if let Some(scale) = section.parameters.scale() {
+        budget.take_topology(&scale, 0)?;
+    }
+    section.build(&folder, &budget, tree)?;
+    let table = section.table(str::to_string);
+    let path = table.get("path").and_then(toml::Value::as_str);
+    let file = path.map(|path| {
+        let ending = Path::new(path).extension().unwrap_or_default().to_string_lossy().into_owned();
+        folder.read(path, &budget).map(|text| FolderFile { text, ending })
+    });
+    let file = file.transpose().map_err(|error| ScenarioError::new(format!("[topology]: {error}")))?;
+    Ok((table, file))
+}
+
 impl Scenario {
     /// Reads `tree`; relative paths in it are relative to `folder`.
     ///

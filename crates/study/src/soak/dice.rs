@@ -1,7 +1,7 @@
 //! Random choices of a case.
 
 use anabranch_random::Stream;
-use anabranch_settings::{Parameters, Raw};
+use anabranch_settings::{Parameters, Raw, Shape};
 use std::fmt::Display;
 
 /// The choices of one piece of a case, the same for the same (seed, case, piece).
@@ -12,35 +12,35 @@ impl Dice {
         Dice(Stream::keyed(seed, case, piece))
     }
 
-    /// One of `items`, each as likely.
+    /// Returns one of `items`, each as likely.
     pub(crate) fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
         items[self.0.below(items.len() as u64) as usize]
     }
 
-    /// One of `items`, each as likely.
+    /// Returns one of `items`, each as likely.
     pub(crate) fn one<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.0.below(items.len() as u64) as usize].clone()
     }
 
-    /// From `low` to `high`, both among them.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn number(&mut self, low: u64, high: u64) -> u64 {
         low + self.0.below(high - low + 1)
     }
 
-    /// True once in so many times.
+    /// Returns `true` once in so many times.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.0.chance(1, times)
     }
 
-    /// The numbers below `n`, shuffled.
+    /// Returns the numbers below `n`, shuffled.
     pub(crate) fn order(&mut self, n: u64) -> Vec<u64> {
         let mut numbers: Vec<u64> = (0..n).collect();
         self.0.shuffle(&mut numbers);
         numbers
     }
 
-    /// Another value for one of `parameters`, made from its default and from what its documentation says it takes;
-    /// `None` where there is none to be had.
+    /// Returns another value for one of `parameters`, made from its default and the values it takes; `None` where the
+    /// parameter drawn has none that can be made up.
     pub(crate) fn other_value(&mut self, parameters: &dyn Parameters) -> Option<(String, String)> {
         let all = parameters.documentation();
         if all.is_empty() {
@@ -57,10 +57,8 @@ impl Dice {
             Raw::Text(text) => {
                 let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
                 match number.parse::<f64>() {
-                    Ok(value) if !number.is_empty() => {
-                        format!("\"{}\"", self.scaled(value, &text[number.len()..]))
-                    }
-                    _ => self.word(&parameter.expected)?,
+                    Ok(value) if !number.is_empty() => quoted(self.scaled(value, &text[number.len()..])),
+                    _ => self.of_shape(&parameter.shape)?,
                 }
             }
             Raw::List(_) => return None,
@@ -68,7 +66,7 @@ impl Dice {
         Some((parameter.name.to_string(), value))
     }
 
-    /// A multiple of a number; units are whole below a thousandth.
+    /// Returns a multiple of a number; numbers with units have three decimals at most.
     fn scaled(&mut self, value: f64, unit: &str) -> String {
         let scaled = value * self.one(&[0.25, 0.5, 2.0, 4.0]);
         match unit {
@@ -77,18 +75,26 @@ impl Dice {
         }
     }
 
-    /// One of the words in quotation marks that a parameter takes, or one of a few times where it takes a time.
-    fn word(&mut self, expected: &str) -> Option<String> {
-        let mut words: Vec<String> = expected.split('"').skip(1).step_by(2).map(|w| format!("\"{w}\"")).collect();
-        if expected.contains("a time") {
-            words = ["2us", "50us", "1ns"].map(|w| format!("\"{w}\"")).to_vec();
+    /// Returns a value of that shape, as it is written in TOML.
+    fn of_shape(&mut self, shape: &Shape) -> Option<String> {
+        match shape {
+            Shape::Bool => Some(self.once_in(2).to_string()),
+            Shape::Whole => Some(self.number(1, 8).to_string()),
+            Shape::Number => Some(self.pick(&["0.1", "0.5", "2.0"]).to_string()),
+            Shape::Words(words) if !words.is_empty() => Some(quoted(self.one(words))),
+            Shape::Quantity(units) if units.contains(&"us") => Some(quoted(self.pick(&["2us", "50us", "1ns"]))),
+            Shape::Quantity(units) if units.contains(&"Gbps") => Some(quoted(self.pick(&["10Gbps", "100Gbps"]))),
+            Shape::Quantity(units) if units.contains(&"kB") => Some(quoted(self.pick(&["5kB", "50kB", "1MB"]))),
+            Shape::Either(shapes) if !shapes.is_empty() => {
+                let shape = self.one(shapes);
+                self.of_shape(&shape)
+            }
+            _ => None,
         }
-        words.retain(|word| word != "\"\"");
-        if words.is_empty() { None } else { Some(self.one(&words)) }
     }
 }
 
-/// A word in quotation marks.
+/// Returns a word in quotation marks.
 pub(crate) fn quoted(word: impl Display) -> String {
     format!("\"{word}\"")
 }

@@ -1,7 +1,7 @@
 //! Makes a failing scenario smaller while it still fails in the same way.
 
-use crate::{
-    check::{Failure, check},
+use super::{
+    check::{Failure, Limits, Verdict, check},
     draft::Draft,
 };
 use anabranch_backend::Setup;
@@ -13,15 +13,15 @@ use std::{
 /// Tables that a scenario cannot do without.
 const NEEDED: [&str; 2] = ["", "[topology]"];
 
-/// The smallest scenario found within `patience` that fails as `draft` does, and how it fails.
-pub(crate) fn shrink(
+/// Returns the smallest scenario found within `time` that fails as `draft` does, and how it fails.
+pub(super) fn shrink(
     draft: &Draft,
     failure: Failure,
     folder: &Path,
-    limit: Duration,
-    patience: Duration,
+    limits: Limits,
+    time: Duration,
 ) -> (Draft, Failure) {
-    let until = Instant::now() + patience;
+    let until = Instant::now() + time;
     let (mut best, mut failure) = (draft.clone(), failure);
     // A key that is taken away can leave a default that is larger.
     let mut size = draft.load(folder).map_or((u32::MAX, u64::MAX), |(_, setup)| size(&setup));
@@ -30,16 +30,18 @@ pub(crate) fn shrink(
         let mut number = 0;
         // A candidate that was taken leaves another one in its place.
         while let Some(smaller) = candidate(&best, number) {
-            if Instant::now() >= until {
+            if Instant::now() >= until || limits.stopped() {
                 return (best, failure);
             }
             let of_smaller = smaller.load(folder).ok().map(|(_, setup)| self::size(&setup));
             let found = match of_smaller.filter(|(hosts, bytes)| *hosts <= size.0 && *bytes <= size.1) {
-                Some(_) => check(&smaller, folder, &[failure.way], limit).filter(|found| found.kind == failure.kind),
-                None => None,
+                Some(_) => check(&smaller, folder, &[failure.way], limits),
+                None => Verdict::Passed,
             };
             match (found, of_smaller) {
-                (Some(found), Some(of_smaller)) => (best, failure, size) = (smaller, found, of_smaller),
+                (Verdict::Failed(found), Some(of_smaller)) if found.kind == failure.kind => {
+                    (best, failure, size) = (smaller, found, of_smaller);
+                }
                 _ => number += 1,
             }
         }
@@ -54,7 +56,8 @@ fn size(setup: &Setup) -> (u32, u64) {
     (setup.topology.hosts, setup.flows.flows.iter().map(|flow| flow.size).sum())
 }
 
-/// The scenario with a table or a key less or a number halved; `None` where there are no more candidates.
+/// Returns the scenario with a capture, a table, a key or half the lines of a file less, or a number halved; `None` where
+/// there are no more candidates.
 fn candidate(draft: &Draft, number: usize) -> Option<Draft> {
     let mut left = number;
     let mut take = || {
@@ -62,33 +65,51 @@ fn candidate(draft: &Draft, number: usize) -> Option<Draft> {
         left = left.wrapping_sub(1);
         taken
     };
+    let changed = |change: &dyn Fn(&mut Draft)| {
+        let mut smaller = draft.clone();
+        change(&mut smaller);
+        Some(smaller)
+    };
+    for at in (0..draft.captures.len()).rev() {
+        if take() {
+            return changed(&|smaller| drop(smaller.captures.remove(at)));
+        }
+    }
     for at in (0..draft.sections.len()).rev() {
         if !NEEDED.contains(&draft.sections[at].header.as_str()) && take() {
-            let mut smaller = draft.clone();
-            smaller.sections.remove(at);
-            return Some(smaller);
+            return changed(&|smaller| drop(smaller.sections.remove(at)));
+        }
+    }
+    let unused = |name: &str| !draft.sections.iter().any(|section| section.get("path") == Some(name));
+    for name in draft.files.keys().filter(|name| unused(name)) {
+        if take() {
+            return changed(&|smaller| drop(smaller.files.remove(name)));
+        }
+    }
+    // Readers refuse what is left where a file needs all of its lines.
+    for (name, text) in &draft.files {
+        let lines: Vec<&str> = text.lines().collect();
+        if lines.len() > 2 && take() {
+            let half = lines[..lines.len().div_ceil(2)].join("\n") + "\n";
+            return changed(&|smaller| drop(smaller.files.insert(name.clone(), half.clone())));
         }
     }
     for at in (0..draft.sections.len()).rev() {
         for key in (0..draft.sections[at].keys.len()).rev() {
             if take() {
-                let mut smaller = draft.clone();
-                smaller.sections[at].keys.remove(key);
-                return Some(smaller);
+                return changed(&|smaller| drop(smaller.sections[at].keys.remove(key)));
             }
             if let Some(half) = halved(&draft.sections[at].keys[key].1)
                 && take()
             {
-                let mut smaller = draft.clone();
-                smaller.sections[at].keys[key].1 = half;
-                return Some(smaller);
+                return changed(&|smaller| smaller.sections[at].keys[key].1.clone_from(&half));
             }
         }
     }
     None
 }
 
-/// Half of a number above one, with its unit.
+/// Returns half of a number above one, with its unit.
 fn halved(value: &str) -> Option<String> {
     let digits: String = value.trim_start_matches('"').chars().take_while(char::is_ascii_digit).collect();
     let number: u64 = digits.parse().ok().filter(|number| *number > 1)?;

@@ -1,41 +1,69 @@
 //! Transport, fabric, load balancer and their parameters.
 
+use super::unknown;
 use crate::{
-    dice::{Dice, quoted},
-    draft::{Draft, Section},
+    scenario::{PROFILES, Profile},
+    soak::{
+        dice::{Dice, quoted},
+        draft::{Draft, Section},
+    },
 };
+use anabranch_backend::{BufferRules, FabricParameters};
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters, resolve};
 use anabranch_settings::Parameters;
-use anabranch_transport::TransportParameters;
+use anabranch_transport::{TRANSPORTS, TransportParameters};
 
 const CLASSES: [&str; 3] = ["a", "b", "c"];
 
-/// A transport and a fabric that it can work on.
+/// A fabric, a transport and one of its congestion controls.
 pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
-    if dice.once_in(2) { uet(dice, draft) } else { roce(dice, draft) }
+    let profile = dice.one(PROFILES);
+    let defaults = (profile.fabric)();
+    // Mostly the profile's own.
+    let about = match dice.once_in(4) {
+        true => dice.one(TRANSPORTS),
+        false => *(profile.transport)().about(),
+    };
+    let control = dice.one(about.controls).name;
+    let section = Section::new("[transport]").text("kind", about.name).text("congestion_control", control);
+    let transport = match about.name {
+        "uet" => uet(dice, section),
+        "roce" => roce(dice, section, defaults.pfc),
+        name => match TransportParameters::named(name) {
+            Some(mut parameters) => unknown(dice, section, parameters.parameters_mut()),
+            None => section,
+        },
+    };
+    draft.with(fabric(dice, profile, &defaults)).with(sized(dice, transport))
 }
 
-fn uet(dice: &mut Dice, draft: &Draft) -> Draft {
-    let profile = dice.pick(&["uet-lossy", "uet-lossy", "uet-lossy", "spritz", "spritz", "roce-irn", "roce-lossless"]);
-    let mut fabric = common(dice, Section::new("[fabric]").text("profile", profile));
-    if profile.starts_with("roce") {
-        fabric = shared(dice, fabric, profile == "roce-lossless", false);
-    } else {
-        if dice.once_in(3) {
-            fabric = fabric.text("queue_limit", dice.pick(&["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]));
-        }
-        if dice.once_in(3) {
-            fabric = fabric.raw("trimming", dice.once_in(2));
-        }
-        if dice.once_in(3) {
-            fabric = fabric.text("trim", dice.pick(&["arrival", "coin"]));
-        }
-        if dice.once_in(4) {
-            fabric = fabric.text("control_limit", dice.pick(&["200B", "1000B", "64B"]));
-        }
+/// The fabric of a profile.
+fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Section {
+    let fabric = common(dice, Section::new("[fabric]").text("profile", profile.name));
+    match defaults.shared_buffer.0 {
+        0 => queues(dice, fabric),
+        _ => shared(dice, fabric, defaults.pfc, defaults.buffer_rules == BufferRules::Recorded),
     }
-    let control = dice.pick(&["dctcp", "smartt", "nscc", "none"]);
-    let mut transport = Section::new("[transport]").text("kind", "uet").text("congestion_control", control);
+}
+
+/// Ports that have queues of their own.
+fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
+    if dice.once_in(3) {
+        fabric = fabric.text("queue_limit", dice.pick(&["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]));
+    }
+    if dice.once_in(3) {
+        fabric = fabric.raw("trimming", dice.once_in(2));
+    }
+    if dice.once_in(3) {
+        fabric = fabric.text("trim", dice.pick(&["arrival", "coin"]));
+    }
+    if dice.once_in(4) {
+        fabric = fabric.text("control_limit", dice.pick(&["200B", "1000B", "64B"]));
+    }
+    fabric
+}
+
+fn uet(dice: &mut Dice, mut transport: Section) -> Section {
     if dice.once_in(3) {
         transport = transport.raw("ack_every", dice.one(&[1, 2, 3, 8, 16]));
     }
@@ -48,25 +76,12 @@ fn uet(dice: &mut Dice, draft: &Draft) -> Draft {
     if dice.once_in(3) {
         transport = transport.text("window", dice.pick(&["0.3bdp", "1bdp", "5bdp", "20000B", "1MiB"]));
     }
-    draft.with(fabric).with(sized(dice, transport))
+    transport
 }
 
-fn roce(dice: &mut Dice, draft: &Draft) -> Draft {
-    let profile = dice.pick(&[
-        "roce-irn",
-        "roce-irn",
-        "roce-lossless",
-        "roce-lossless",
-        "conweave-ns3-irn",
-        "conweave-ns3-lossless",
-    ]);
-    let lossless = profile.ends_with("lossless");
-    let fabric = common(dice, Section::new("[fabric]").text("profile", profile));
-    let fabric = shared(dice, fabric, lossless, profile.starts_with("conweave"));
-    let control = dice.pick(&["dcqcn", "swift", "tcp-like", "none"]);
+fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
     let recovery = if lossless { "go-back-n" } else { dice.pick(&["irn", "irn-extended", "go-back-n"]) };
-    let mut transport =
-        Section::new("[transport]").text("kind", "roce").text("congestion_control", control).text("recovery", recovery);
+    let mut transport = transport.text("recovery", recovery);
     if dice.once_in(3) {
         transport = transport.text("window", dice.pick(&["auto", "0.1bdp", "1bdp", "5000B", "1MiB"]));
     }
@@ -82,7 +97,7 @@ fn roce(dice: &mut Dice, draft: &Draft) -> Draft {
     if dice.once_in(8) {
         transport = transport.text("irn_rule", dice.pick(&["irn", "recorded"]));
     }
-    draft.with(fabric).with(sized(dice, transport))
+    transport
 }
 
 /// What every fabric has.
@@ -157,12 +172,13 @@ pub(super) fn name(dice: &mut Dice) -> String {
     }
 }
 
-/// The load balancer of the scenario.
-pub(super) fn load_balancer(dice: &mut Dice, draft: &Draft) -> Draft {
-    draft.with(Section::new("[load_balancer]").text("scheme", &name(dice)))
+/// The load balancer of the scenario: one of `schemes`, or any.
+pub(super) fn load_balancer(dice: &mut Dice, draft: &Draft, schemes: &[String]) -> Draft {
+    let name = if schemes.is_empty() { name(dice) } else { dice.one(schemes) };
+    draft.with(Section::new("[load_balancer]").text("scheme", &name))
 }
 
-/// Other parameters than the defaults for the schemes or the congestion control in use.
+/// Other parameters than the defaults.
 pub(super) fn parameters(dice: &mut Dice, draft: &Draft) -> Draft {
     let mut draft = draft.clone();
     for _ in 0..dice.number(1, 3) {
@@ -175,19 +191,35 @@ pub(super) fn parameters(dice: &mut Dice, draft: &Draft) -> Draft {
     draft
 }
 
+/// A table and another value for one of its keys: of the schemes, the congestion control, the transport or the fabric.
 fn other_value(dice: &mut Dice, draft: &Draft) -> Option<(String, (String, String))> {
-    if dice.once_in(3) {
-        let transport = draft.section("[transport]")?;
-        let name = transport.get("congestion_control")?;
-        let mut parameters = TransportParameters::named(transport.get("kind")?)?;
-        let parameters: &dyn Parameters = parameters.control_parameters_mut(name)?;
-        return Some((format!("[transport.{name}]"), dice.other_value(parameters)?));
+    let transport = draft.section("[transport]");
+    let kind = transport.and_then(|section| section.get("kind"));
+    let part = dice.number(0, 7);
+    match part {
+        0 => {
+            let name = draft.section("[fabric]").and_then(|section| section.get("profile"))?;
+            let profile = PROFILES.iter().find(|profile| profile.name == name)?;
+            Some(("[fabric]".into(), dice.other_value(&(profile.fabric)())?))
+        }
+        1 => {
+            let mut parameters = TransportParameters::named(kind?)?;
+            Some(("[transport]".into(), dice.other_value(parameters.parameters_mut())?))
+        }
+        2 | 3 => {
+            let name = transport?.get("congestion_control")?;
+            let mut parameters = TransportParameters::named(kind?)?;
+            let parameters: &dyn Parameters = parameters.control_parameters_mut(name)?;
+            Some((format!("[transport.{name}]"), dice.other_value(parameters)?))
+        }
+        _ => {
+            let scheme = draft.section("[load_balancer]")?.get("scheme")?;
+            let (host, switch): (HostParameters, SwitchParameters) = resolve(scheme).ok()?;
+            let (name, parameters) = match part {
+                4 | 5 => (host.name(), host.parameters()),
+                _ => (switch.name(), switch.parameters()),
+            };
+            Some((format!("[load_balancer.{name}]"), dice.other_value(parameters)?))
+        }
     }
-    let (host, switch): (HostParameters, SwitchParameters) =
-        resolve(draft.section("[load_balancer]")?.get("scheme")?).ok()?;
-    let (name, parameters) = match dice.once_in(2) {
-        true => (host.name(), host.parameters()),
-        false => (switch.name(), switch.parameters()),
-    };
-    Some((format!("[load_balancer.{name}]"), dice.other_value(parameters)?))
 }

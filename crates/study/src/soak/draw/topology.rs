@@ -1,9 +1,12 @@
 //! Topologies.
 
-use crate::{
+use super::unknown;
+use crate::soak::{
     dice::Dice,
     draft::{Draft, Section},
+    only::Ground,
 };
+use anabranch_topology::{TOPOLOGY_KINDS, TopologyParameters};
 use std::fmt::Write;
 
 pub(super) const RATES: &[&str] = &[
@@ -20,11 +23,19 @@ pub(super) const RATES: &[&str] = &[
 ];
 pub(super) const DELAYS: &[&str] = &["1us", "1us", "500ns", "25ns", "10us", "777ps", "1ps", "0us"];
 const LATENCIES: &[&str] = &["0us", "100ns", "500ns", "1us"];
-const KINDS: &[&str] =
-    &["leaf-spine", "leaf-spine", "fat-tree", "fat-tree", "dragonfly", "dragonfly", "slim-fly", "file"];
 
-pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
-    let kind = dice.pick(KINDS);
+/// A topology of the kind that is asked for, or the one that is given.
+pub(super) fn draw(dice: &mut Dice, draft: &Draft, ground: &Ground) -> Draft {
+    let kind = match ground {
+        Ground::Any => dice.one(TOPOLOGY_KINDS).name,
+        Ground::Kind(kind) => kind,
+        Ground::Given { sections, files, .. } => {
+            let mut draft = draft.clone();
+            draft.sections.extend(sections.iter().cloned());
+            draft.files.extend(files.clone());
+            return draft;
+        }
+    };
     let section = Section::new("[topology]").text("kind", kind);
     let low_diameter = ["host", "local", "global"];
     match kind {
@@ -54,7 +65,11 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
             let (q, p) = dice.one(&[(3, 1), (3, 2), (4, 1), (5, 1)]);
             draft.with(links(dice, section.raw("q", q).raw("p", p), &low_diameter))
         }
-        _ => file(dice, draft, section),
+        "file" => file(dice, draft, section),
+        _ => draft.with(match TopologyParameters::named(kind) {
+            Ok(parameters) => unknown(dice, section, parameters.parameters()),
+            Err(_) => section,
+        }),
     }
 }
 

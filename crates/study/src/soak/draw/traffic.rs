@@ -1,39 +1,24 @@
 //! Workloads and the files some of them read.
 
-use super::fabric;
-use crate::{
+use super::{fabric, unknown};
+use crate::soak::{
     dice::Dice,
     draft::{Draft, Section},
 };
+use anabranch_workload::{SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
 use std::fmt::Write;
 
 const SIZES: &[&str] = &["1B", "100B", "4096B", "4097B", "10kB", "20kB", "64KiB", "200kB", "1MiB"];
 const STARTS: &[&str] = &["0us", "1us", "3333ps", "10us", "1ps"];
-const KINDS: &[&str] = &[
-    "permutation",
-    "permutation",
-    "permutation",
-    "poisson",
-    "poisson",
-    "incast",
-    "adversarial",
-    "microbenchmark",
-    "all-to-all",
-    "all-to-all",
-    "collective",
-    "collective",
-    "training-rounds",
-    "file",
-];
 
-/// The smallest workload there is, for a scenario whose workloads are still to be drawn.
+/// The smallest workload, for a scenario whose workloads are not drawn yet.
 pub(super) fn least() -> Section {
     Section::new("[[workload]]").text("kind", "permutation").text("size", "1B")
 }
 
 /// One more workload.
 pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
-    let kind = dice.pick(KINDS);
+    let kind = dice.one(WORKLOAD_KINDS).name;
     let name = format!("w{number}");
     let mut draft = draft.clone();
     let mut section = Section::new("[[workload]]").text("kind", kind).text("name", &name);
@@ -44,7 +29,7 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
             .raw("rounds", dice.one(&[1, 1, 2, 4]))
             .text("hosts", dice.pick(&["all", "all", "rest"])),
         "poisson" => section
-            .text("sizes", dice.pick(&["web-search", "ali-storage", "hadoop", "64KiB", "100B"]))
+            .text("sizes", &sizes(dice))
             .raw("load", dice.pick(&["0.05", "0.4", "0.8", "1.5"]))
             .text("duration", dice.pick(&["5us", "20us", "50us", "200us"]))
             .text("load_reference", dice.pick(&["host", "network"]))
@@ -73,7 +58,7 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
             .raw("ranks", dice.number(2, 6))
             .text("sizes", dice.pick(&["1B", "50kB", "10kB"]))
             .text("exchange", dice.pick(&["direct", "ring"])),
-        _ => {
+        "file" => {
             let hosts = dice.number(2, 8);
             let format = dice.pick(&["htsim-cm", "csv", "conweave", "goal"]);
             let path = format!("{name}.{format}");
@@ -86,8 +71,20 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
             draft.files.insert(path.clone(), text);
             section.text("path", &path).text("format", format)
         }
+        _ => match WorkloadParameters::named(kind) {
+            Ok(parameters) => unknown(dice, section, parameters.parameters()),
+            Err(_) => section,
+        },
     };
     draft.with(common(dice, &draft, section, kind))
+}
+
+/// A distribution of flow sizes, or a size.
+fn sizes(dice: &mut Dice) -> String {
+    match dice.once_in(3) {
+        true => dice.pick(&["64KiB", "100B"]).into(),
+        false => dice.one(SIZE_DISTRIBUTIONS).name.into(),
+    }
 }
 
 fn collective(dice: &mut Dice, section: Section) -> Section {

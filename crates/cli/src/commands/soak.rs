@@ -1,0 +1,162 @@
+//! `soak`.
+
+use crate::{
+    arguments::{Format, Show, Soak},
+    failure::Failure,
+    printing::{count, is_quiet, note, print, print_json, table, width_of_notes},
+    progress::INTERRUPTED,
+};
+use anabranch_study::{
+    ScenarioError,
+    hold::Hold,
+    machine::{COMMIT, VERSION},
+    soak::{Failed, Kind, Only, Outcome, Request, Standing, again, soak as draw},
+};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::{
+    io::IsTerminal,
+    path::PathBuf,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// Time between two lines where there is no terminal.
+const LINES: Duration = Duration::from_secs(10);
+
+/// Seeds that are chosen for the user are below this, so that they are easily copied.
+const MAX_CHOSEN_SEED: u64 = 1_000_000;
+
+/// `anabranch soak`.
+pub(crate) fn soak(arguments: &Soak) -> Result<(), Failure> {
+    // An interruption is obeyed between and within runs; what was found is kept.
+    let _hold = Hold::take();
+    let (outcome, seed) = match &arguments.again {
+        Some(scenario) => (again(scenario, &INTERRUPTED)?, None),
+        None => {
+            let request = request(arguments)?;
+            note(&format!("seed {}, version {VERSION}, commit {COMMIT}", request.seed));
+            let mut progress = Progress::new(arguments.progress);
+            let outcome = draw(&request, &INTERRUPTED, &mut |standing| progress.show(standing));
+            progress.close();
+            (outcome?, Some(request.seed))
+        }
+    };
+    match arguments.format {
+        Format::Json => {
+            let mut all = json!({ "version": VERSION, "commit": COMMIT, "seed": seed, "first_case": seed.map(|_| arguments.first()) });
+            if let (Value::Object(all), Value::Object(found)) = (&mut all, outcome.json()) {
+                all.extend(found);
+            }
+            print_json(&all);
+        }
+        Format::Table => print(&text(&outcome, seed)),
+    }
+    match outcome.failures.len() {
+        _ if outcome.interrupted => Err(Failure::Interrupted),
+        0 => Ok(()),
+        failed => Err(Failure::Check(format!("{failed} of {} cases failed", outcome.cases))),
+    }
+}
+
+/// What the flags ask for.
+fn request(arguments: &Soak) -> Result<Request, ScenarioError> {
+    let seed = arguments.seed.unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        anabranch_random::mix(now.as_nanos() as u64) % MAX_CHOSEN_SEED
+    });
+    let cases = arguments.case.map(|_| 1).or(arguments.cases);
+    // A number of cases is a limit of its own.
+    let minutes = arguments.minutes.or(cases.is_none().then_some(10.0));
+    Ok(Request {
+        seed,
+        first: arguments.first(),
+        cases,
+        time: minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
+        only: Only::new(arguments.scheme.as_deref(), arguments.topology.as_deref())?,
+        out: Some(arguments.out.clone().unwrap_or_else(|| free_directory(seed))),
+    })
+}
+
+/// A directory for the failures of that seed which is not there.
+fn free_directory(seed: u64) -> PathBuf {
+    let name = |number: u64| match number {
+        1 => PathBuf::from(format!("soak-failures/seed-{seed}")),
+        _ => PathBuf::from(format!("soak-failures/seed-{seed}-{number}")),
+    };
+    (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(1))
+}
+
+/// What people see while cases are checked.
+struct Progress {
+    bar: Option<ProgressBar>,
+    lines: bool,
+    started: Instant,
+    last: Instant,
+}
+
+impl Progress {
+    fn new(show: Show) -> Self {
+        let show = if is_quiet() { Show::Never } else { show };
+        let terminal = std::io::stderr().is_terminal();
+        let bar = (show == Show::Auto && terminal).then(|| {
+            let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("{bar:12} {msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        let now = Instant::now();
+        Progress { bar, lines: show == Show::Auto && !terminal, started: now, last: now }
+    }
+
+    fn show(&mut self, standing: &Standing) {
+        let line = line(standing, self.started.elapsed());
+        if let Some(bar) = &self.bar {
+            bar.set_position((1000.0 * standing.share.unwrap_or(0.0)) as u64);
+            bar.set_message(line.chars().take(width_of_notes().saturating_sub(13)).collect::<String>());
+        } else if self.lines && self.last.elapsed() >= LINES {
+            self.last = Instant::now();
+            note(&line);
+        }
+    }
+
+    fn close(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn line(standing: &Standing, elapsed: Duration) -> String {
+    let Standing { cases, refused, failed, share } = *standing;
+    let left = share.filter(|share| *share > 0.01).map(|share| elapsed.mul_f64((1.0 - share).max(0.0) / share));
+    let left = left.map_or("time left unknown".into(), |left| format!("{:.0} s left", left.as_secs_f64()));
+    format!("{} cases | {failed} failed | {} refused | {left}", count(cases), count(refused))
+}
+
+/// Cases, refusals, failures by kind, and each failure.
+fn text(outcome: &Outcome, seed: Option<u64>) -> String {
+    let of = |kind: Kind| count(outcome.failures.iter().filter(|failed| failed.kind == kind).count() as u64);
+    let kinds = Kind::ALL.map(of);
+    let header = ["cases", "refused", "failed", "results differ", "broken", "too slow", "time (s)"];
+    let [different, broken, slow] = kinds;
+    let failed = count(outcome.failures.len() as u64);
+    let seconds = format!("{:.0}", outcome.seconds);
+    let row = vec![count(outcome.cases), count(outcome.refused), failed, different, broken, slow, seconds];
+    let mut out = table(&header, &[row]);
+    if let Some(seed) = seed {
+        out += &format!("\nSeed {seed}.");
+        if outcome.too_many {
+            out += " Ended early, because so many cases failed.";
+        }
+        out += "\n";
+    }
+    out + &outcome.failures.iter().map(one).collect::<String>()
+}
+
+fn one(failed: &Failed) -> String {
+    let name = failed.case.map_or_else(String::new, |case| format!("case {case}: "));
+    let at = failed.at.as_ref().map_or_else(String::new, |at| format!("  kept in {}\n", at.display()));
+    let commands: String = failed.commands.iter().map(|command| format!("    {command}\n")).collect();
+    format!("\n{name}{}: {}\n{at}  to see it:\n{commands}", failed.way, failed.text)
+}

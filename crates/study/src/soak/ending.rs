@@ -1,0 +1,140 @@
+//! How a run of the soak ended, and how two endings differ.
+
+use super::check::FIRST;
+use anabranch_backend::RunError;
+use anabranch_outcome::RunResult;
+use anabranch_report::{RunMeta, Summary, csv_tables};
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Ending {
+    /// With results: fingerprint, tables as CSV, captures, and the summary without what depends on the machine.
+    Done { fingerprint: u64, tables: Vec<(String, String)>, summary: String },
+    /// The scenario cannot be run: the input's fault.
+    Refused(String),
+    /// Links paused each other in a circle: an outcome of the scenario.
+    Deadlock(String),
+    /// An invariant failed, or flows are open and no event is pending.
+    Broken(String),
+    /// The run took longer than it may, and ended when it was asked to.
+    Slow,
+    /// The run took longer than it may, and did not end when it was asked to.
+    Hung,
+}
+
+/// Keys of the summary that depend on the machine or on how a run is done.
+const OF_THE_MACHINE: [&str; 6] =
+    ["wall_s", "packet_hops_per_s", "peak_rss_bytes", "threads", "events", "bytes_per_host"];
+
+/// Keys of the summary that depend on what is measured.
+const OF_MEASUREMENTS: [&str; 1] = ["trace_cut_s"];
+
+/// Tables that a run has whatever is measured.
+const ALWAYS: [&str; 2] = ["flows", "links"];
+
+/// Returns the ending of a run that has results.
+pub(super) fn ending(result: &RunResult, meta: &RunMeta) -> Ending {
+    let mut summary = serde_json::to_value(Summary::new(result, meta)).unwrap_or_default();
+    if let Some(keys) = summary.as_object_mut() {
+        keys.retain(|key, _| !OF_THE_MACHINE.contains(&key.as_str()));
+    }
+    let csv = csv_tables(result, meta).into_iter().map(|(name, text)| (format!("{name}.csv"), text));
+    let captures = result.watched.captures.iter().map(|capture| {
+        let packets: String = capture.packets.iter().map(|packet| format!("{packet:?}\n")).collect();
+        (format!("the capture of link {}", capture.link), packets)
+    });
+    Ending::Done {
+        fingerprint: result.fingerprint,
+        tables: csv.chain(captures).collect(),
+        summary: format!("{summary:#}"),
+    }
+}
+
+impl Ending {
+    pub(super) fn of_error(error: &RunError) -> Ending {
+        match error {
+            RunError::Setup(reason) => Ending::Refused(reason.clone()),
+            RunError::Stalled(reason) if !reason.starts_with("no event is pending") => Ending::Deadlock(reason.clone()),
+            RunError::Interrupted => Ending::Slow,
+            error => Ending::Broken(error.to_string()),
+        }
+    }
+
+    /// Returns a number per kind of ending.
+    pub(super) fn kind(&self) -> u8 {
+        match self {
+            Ending::Done { .. } => 0,
+            Ending::Refused(_) => 1,
+            Ending::Deadlock(_) => 2,
+            Ending::Broken(_) => 3,
+            Ending::Slow | Ending::Hung => 4,
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Ending::Done { fingerprint, .. } => format!("done, fingerprint {fingerprint:016x}"),
+            Ending::Refused(reason) => format!("refused: {reason}"),
+            Ending::Deadlock(reason) => reason.clone(),
+            Ending::Broken(reason) => reason.clone(),
+            Ending::Slow => "not done in time".into(),
+            Ending::Hung => "not done in time, and does not react to an interruption".into(),
+        }
+    }
+
+    /// Returns the first difference of each table from those of `first`; `None` where there is none. Where the two were
+    /// `measured_otherwise`, what both have counts.
+    pub(super) fn difference(&self, first: &Ending, measured_otherwise: bool) -> Option<String> {
+        let (
+            Ending::Done { fingerprint: b, tables: tb, summary: sb },
+            Ending::Done { fingerprint: a, tables: ta, summary: sa },
+        ) = (self, first)
+        else {
+            let alike = self == first;
+            return (!alike).then(|| format!("{}, but with {FIRST}: {}", self.describe(), first.describe()));
+        };
+        let counts = |name: &str| !measured_otherwise || ALWAYS.iter().any(|of| name.strip_suffix(".csv") == Some(of));
+        let of = |tables: &[(String, String)], summary: &String| -> Vec<(String, String)> {
+            let tables = tables.iter().filter(|(name, _)| counts(name)).cloned();
+            let line = |line: &&str| !measured_otherwise || !OF_MEASUREMENTS.iter().any(|key| line.contains(key));
+            let summary = summary.lines().filter(line).collect::<Vec<_>>().join("\n");
+            tables.chain([("summary.json".to_string(), summary)]).collect()
+        };
+        let (first, other) = (of(ta, sa), of(tb, sb));
+        if a == b && first == other {
+            return None;
+        }
+        let mut out = match a == b {
+            true => "rows differ".to_string(),
+            false => format!("fingerprints differ, {b:016x} instead of {a:016x}"),
+        };
+        let names = |tables: &[(String, String)]| tables.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        if names(&first) != names(&other) {
+            out += &format!("\n  tables are {} instead of {}", names(&other).join(", "), names(&first).join(", "));
+        }
+        for ((name, x), (_, y)) in first.iter().zip(&other).filter(|(x, y)| x != y) {
+            let (xs, ys): (Vec<_>, Vec<_>) = (x.lines().collect(), y.lines().collect());
+            let at = xs.iter().zip(&ys).position(|(x, y)| x != y).unwrap_or_else(|| xs.len().min(ys.len()));
+            let line = |lines: &[&str]| lines.get(at).map_or("the end", |line| line).to_string();
+            out += &format!("\n  {name}: line {} is\n    {}\n  instead of\n    {}", at + 1, line(&ys), line(&xs));
+        }
+        Some(out)
+    }
+}
+
+#[test]
+fn differences_name_table_and_line() {
+    let done = |tables: &[(&str, &str)], summary: &str| Ending::Done {
+        fingerprint: 1,
+        tables: tables.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect(),
+        summary: summary.into(),
+    };
+    let first = done(&[("flows.csv", "a\n1\n2\n"), ("trace.csv", "t\n")], "x\ntrace_cut_s: 1");
+    let other = done(&[("flows.csv", "a\n1\n3\n"), ("trace.csv", "t\n")], "x\ntrace_cut_s: 1");
+    let text = other.difference(&first, false).expect("a difference");
+    assert!(text.contains("flows.csv: line 3 is\n    3\n  instead of\n    2"), "{text}");
+    // Tables of measurements and what the summary says of them do not count where measurements differ.
+    let unmeasured = done(&[("flows.csv", "a\n1\n2\n")], "x\ntrace_cut_s: null");
+    assert_eq!(unmeasured.difference(&first, true), None);
+    assert!(unmeasured.difference(&first, false).is_some());
+}
