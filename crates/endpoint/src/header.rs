@@ -19,6 +19,16 @@ const GREETING: usize = 64;
 /// Bytes of a probe before its padding.
 const PROBE: usize = 28;
 const BYE: usize = 12;
+/// Bytes of a MAC, which is truncated: 96 bits, as RFC 4868 and RFC 4106 allow.
+pub const TAG: usize = 12;
+/// Bytes of a packet's number.
+const NUMBER: usize = 8;
+/// Bytes that authentication adds to a header, and to that of data whose payload is authenticated too.
+pub const SEAL: usize = NUMBER + TAG;
+/// See [`SEAL`].
+pub const SEAL_ALL: usize = NUMBER + 2 * TAG;
+/// Bytes of the longest header of all: what a switch that trims must leave where hosts authenticate.
+pub const MAX_HEADER: usize = DATA_HEADER + SEAL_ALL;
 /// Bytes that all kinds begin with.
 const COMMON: usize = 12;
 /// Place of the check field. Greetings keep the word `ABCH` there, as version 1 has it, so that all versions can name each other.
@@ -33,8 +43,16 @@ const PROBED: u8 = 5;
 const ECHOED: u8 = 6;
 const LEFT: u8 = 7;
 
+/// Of greetings: what their sender authenticates.
+const PROTECTION: u8 = 3;
 const ACK_REQUEST: u8 = 1;
 const CHECKED: u8 = 4;
+/// Of all kinds: a number and a MAC follow the header, and before the MAC, of data, that of the payload.
+const SEALED: u8 = 0x80;
+const SEALED_PAYLOAD: u8 = 0x40;
+
+/// A truncated MAC.
+pub type Tag = [u8; TAG];
 const ECN: u8 = 1;
 const NOTIFICATION: u8 = 2;
 const NACK: u8 = 4;
@@ -48,10 +66,24 @@ pub enum Refused {
     Damaged,
     /// Of another version of the format, or not of this format at all.
     Version(u8),
+    /// It is authenticated, and no key is known to its reader.
+    Sealed,
     /// A kind that this version does not know.
     Kind(u8),
     /// A field has a value that it cannot have.
     Value(&'static str),
+}
+
+/// What an endpoint authenticates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protection {
+    /// Nothing: it has no key.
+    #[default]
+    Off,
+    /// Headers, with the CRC32C of their payload, and all control packets.
+    Control,
+    /// Payloads as well.
+    All,
 }
 
 /// The first packets between two endpoints: who they are to each other, and what they can take.
@@ -67,6 +99,8 @@ pub struct Greeting {
     pub mtu: u16,
     /// Labels that the sender of this greeting listens to.
     pub labels: u16,
+    /// What its sender authenticates.
+    pub protection: Protection,
     /// Packets beyond the first one missing that a stream may have under way.
     pub span: u32,
     /// Largest message that the sender of this greeting takes, in bytes.
@@ -208,12 +242,109 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes that a MAC covers at most.
+pub(crate) const MAX_COVERED: usize = 128;
+
+/// What authenticates a datagram, to be verified before anything of it is acted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sealed<'a> {
+    /// The number of the packet among those of its connection and direction; 0 in greetings.
+    pub number: u64,
+    pub(crate) tag: Tag,
+    /// The payload and its tag, where it has one and has not been trimmed.
+    pub(crate) payload: Option<(&'a [u8], Tag)>,
+    pub(crate) is_data: bool,
+    pub(crate) has_payload_tag: bool,
+    /// Whether it comes before both ends have keys of their connection.
+    pub(crate) is_greeting: bool,
+    /// The header, number and payload's tag included.
+    header: &'a [u8],
+}
+
+impl<'a> Sealed<'a> {
+    /// Writes the bytes that the MAC covers.
+    pub(crate) fn covered<'b>(&self, into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
+        covered(self.header, into)
+    }
+}
+
+/// Writes the bytes of a header, with what follows it up to the MAC, that the MAC covers: those of greetings all but their check, of other
+/// kinds all but connection number and check, so that they fill a block of the hash and no more. Their key is of the connection.
+fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
+    let left_out = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
+    let (first, rest) = (header.get(..left_out.start)?, header.get(left_out.end..)?);
+    let end = first.len() + rest.len();
+    into.get_mut(..first.len())?.copy_from_slice(first);
+    into.get_mut(first.len()..end)?.copy_from_slice(rest);
+    into.get(..end)
+}
+
+/// Kinds whose MAC has the key of greetings.
+fn is_greeting(kind: u8) -> bool {
+    kind == HELLO || kind == WELCOME
+}
+
+/// Returns `true` for a datagram of ours whose MAC has the key of greetings.
+pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
+    datagram.get(1).is_some_and(|kind| is_greeting(*kind))
+}
+
+/// Bytes of the header of a kind before what authenticates it, and the place of its check.
+fn layout(kind: u8) -> Option<(usize, usize)> {
+    Some(match kind {
+        HELLO | WELCOME => (GREETING, GREETING_CHECK),
+        DATA => (DATA_HEADER, CHECK),
+        ANSWERED => (ANSWER, CHECK),
+        PROBED => (PROBE, CHECK),
+        ECHOED => (ECHO, CHECK),
+        LEFT => (BYE, CHECK),
+        _ => return None,
+    })
+}
+
+/// Makes of a datagram that has just been written, all but its payload, one that is authenticated: by `mac`, which makes the MAC of some bytes.
+/// `payload` is the tag of data that are authenticated too. What pads it gives way.
+pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>, mac: impl FnOnce(&[u8]) -> Tag) {
+    let Some((header, check)) = out.get(1).copied().and_then(layout) else { return };
+    let end = header + NUMBER + if payload.is_some() { TAG } else { 0 };
+    if out.len() < end + TAG {
+        out.resize(end + TAG, 0);
+    }
+    out[2] |= SEALED | if payload.is_some() { SEALED_PAYLOAD } else { 0 };
+    out[check..check + 4].fill(0);
+    out[header..header + NUMBER].copy_from_slice(&number.to_be_bytes());
+    if let Some(payload) = payload {
+        out[header + NUMBER..end].copy_from_slice(&payload);
+    }
+    let mut bytes = [0; MAX_COVERED];
+    if let Some(bytes) = covered(&out[..end], &mut bytes) {
+        let tag = mac(bytes);
+        out[end..end + TAG].copy_from_slice(&tag);
+    }
+    if is_greeting(out[1]) {
+        // Those of another version see that it is whole.
+        seal(out, GREETING_CHECK);
+    }
+}
+
 impl<'a> Packet<'a> {
-    /// Understands a datagram.
+    /// Understands a datagram that is not authenticated.
+    ///
+    /// # Errors
+    /// Where it is not one of this format, says what cannot be, or is authenticated.
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, Refused> {
+        match Packet::open(datagram)? {
+            (packet, None) => Ok(packet),
+            (_, Some(_)) => Err(Refused::Sealed),
+        }
+    }
+
+    /// Understands a datagram. One that is authenticated is not checked otherwise: nothing of it may be acted on before its MAC has been
+    /// verified.
     ///
     /// # Errors
     /// Where it is not one of this format, or says what cannot be.
-    pub fn decode(datagram: &'a [u8]) -> Result<Self, Refused> {
+    pub fn open(datagram: &'a [u8]) -> Result<(Self, Option<Sealed<'a>>), Refused> {
         if datagram.len() < COMMON {
             return Err(Refused::Length);
         }
@@ -222,25 +353,36 @@ impl<'a> Packet<'a> {
         if version != VERSION {
             return Err(Refused::Version(version));
         }
-        let (header, place) = match kind {
-            // Padding included, so that the rule is the same whatever a version adds.
-            HELLO | WELCOME => (datagram.len().max(GREETING), GREETING_CHECK),
-            DATA => (DATA_HEADER, CHECK),
-            ANSWERED => (ANSWER, CHECK),
-            PROBED => (PROBE, CHECK),
-            ECHOED => (ECHO, CHECK),
-            LEFT => (BYE, CHECK),
-            kind => return Err(Refused::Kind(kind)),
-        };
-        let header = datagram.get(..header).ok_or(Refused::Length)?;
-        if !is_intact(header, place) {
-            return Err(Refused::Damaged);
+        let (header, place) = layout(kind).ok_or(Refused::Kind(kind))?;
+        let mut sealed = None;
+        let mut end = header;
+        if flags & SEALED != 0 {
+            let has_payload_tag = flags & SEALED_PAYLOAD != 0 && kind == DATA;
+            end = header + if has_payload_tag { SEAL_ALL } else { SEAL };
+            let all = datagram.get(..end).ok_or(Refused::Length)?;
+            let (covered, tag) = all.split_at(end - TAG);
+            sealed = Some(Sealed {
+                number: Reader(&covered[header..]).u64(),
+                tag: Reader(tag).bytes(),
+                payload: has_payload_tag.then(|| (&datagram[end..], Reader(&covered[header + NUMBER..]).bytes())),
+                is_data: kind == DATA,
+                has_payload_tag,
+                is_greeting: is_greeting(kind),
+                header: covered,
+            });
+        }
+        if sealed.is_none() || is_greeting(kind) {
+            // Padding of greetings included, so that the rule is the same whatever a version adds.
+            let all = if is_greeting(kind) { datagram.len().max(header) } else { header };
+            if !is_intact(datagram.get(..all).ok_or(Refused::Length)?, place) {
+                return Err(Refused::Damaged);
+            }
         }
         let connection = from.u32();
         if place == CHECK {
             let _check = from.u32();
         }
-        match kind {
+        let packet = match kind {
             HELLO | WELCOME => {
                 if from.u32() != MAGIC {
                     return Err(Refused::Value("magic"));
@@ -255,16 +397,22 @@ impl<'a> Packet<'a> {
                     stamp: from.time(),
                     labels: from.u16(),
                     own_nonce: 0,
+                    protection: match flags & PROTECTION {
+                        0 => Protection::Off,
+                        1 => Protection::Control,
+                        2 => Protection::All,
+                        _ => return Err(Refused::Value("protection")),
+                    },
                 };
                 let _check = from.u32();
                 greeting.own_nonce = from.u64();
                 if greeting.mtu == 0 || greeting.span == 0 || greeting.labels == 0 {
                     return Err(Refused::Value("mtu, span or labels"));
                 }
-                Ok(match kind {
+                match kind {
                     HELLO => Packet::Hello(greeting),
                     _ => Packet::Welcome { connection, greeting },
-                })
+                }
             }
             DATA => {
                 let data = Data {
@@ -280,7 +428,7 @@ impl<'a> Packet<'a> {
                     steering: from.u64(),
                     ack_request: flags & ACK_REQUEST != 0,
                 };
-                let payload = &datagram[DATA_HEADER..];
+                let payload = &datagram[end..];
                 if payload.len() > usize::from(data.payload) {
                     return Err(Refused::Length);
                 }
@@ -291,10 +439,15 @@ impl<'a> Packet<'a> {
                 if whole && data.checksum.is_some_and(|checksum| checksum != crc32c(payload)) {
                     return Err(Refused::Damaged);
                 }
-                Ok(Packet::Data { connection, data, payload: whole.then_some(payload) })
+                if let Some(sealed) = &mut sealed
+                    && !whole
+                {
+                    sealed.payload = None;
+                }
+                Packet::Data { connection, data, payload: whole.then_some(payload) }
             }
             ANSWERED => {
-                if datagram.len() != ANSWER {
+                if datagram.len() != end {
                     return Err(Refused::Length);
                 }
                 let (stream, tag) = (from.u32(), from.u32());
@@ -307,25 +460,26 @@ impl<'a> Packet<'a> {
                 let (ecn, cnp, nack) = (flags & ECN != 0, flags & NOTIFICATION != 0, flags & NACK != 0);
                 let answer = Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack };
                 let stamp = (stamp != Time::MAX).then_some(stamp);
-                Ok(Packet::Answer { connection, stream, answer, stamp, held })
+                Packet::Answer { connection, stream, answer, stamp, held }
             }
             PROBED => {
                 let size = u16::try_from(datagram.len()).map_err(|_| Refused::Length)?;
                 let (stream, tag, stamp) = (from.u32(), from.u32(), from.time());
-                Ok(Packet::Probe { connection, probe: Probed { stream, tag, stamp, size, held: Time::ZERO } })
+                Packet::Probe { connection, probe: Probed { stream, tag, stamp, size, held: Time::ZERO } }
             }
             ECHOED => {
-                if datagram.len() != ECHO {
+                if datagram.len() != end {
                     return Err(Refused::Length);
                 }
                 let (stream, tag, stamp) = (from.u32(), from.u32(), from.time());
                 let (held, size, _reserved) = (from.held(), from.u16(), from.u16());
-                Ok(Packet::Echo { connection, echo: Probed { stream, tag, stamp, size, held } })
+                Packet::Echo { connection, echo: Probed { stream, tag, stamp, size, held } }
             }
-            LEFT if datagram.len() == BYE => Ok(Packet::Bye { connection }),
-            LEFT => Err(Refused::Length),
-            kind => Err(Refused::Kind(kind)),
-        }
+            LEFT if datagram.len() == end => Packet::Bye { connection },
+            LEFT => return Err(Refused::Length),
+            kind => return Err(Refused::Kind(kind)),
+        };
+        Ok((packet, sealed))
     }
 }
 
@@ -419,7 +573,7 @@ fn put<const N: usize>(out: &mut Vec<u8>, number: [u8; N]) {
 }
 
 fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting, size: usize) {
-    begin(out, kind, 0, connection);
+    begin(out, kind, greeting.protection as u8, connection);
     put(out, MAGIC.to_be_bytes());
     put(out, greeting.connection.to_be_bytes());
     put(out, greeting.mtu.to_be_bytes());
@@ -531,7 +685,7 @@ mod tests {
             let mut out = Vec::new();
             let greeting = Greeting {
                 connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, span: message | 1, most_message: wide[1],
-                stamp, held,
+                stamp, held, protection: [Protection::Off, Protection::Control, Protection::All][psn as usize % 3],
             };
             hello(&mut out, &greeting, 1000);
             prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Hello(greeting)), 1000));
@@ -619,6 +773,7 @@ mod tests {
             connection: 1,
             nonce: 2,
             own_nonce: 3,
+            protection: Protection::Off,
             mtu: 4,
             labels: 5,
             span: 6,

@@ -11,6 +11,7 @@
 //! Real networks besides use [`Endpoint`]: peers, streams of messages and the datagrams of docs/wire.md ([`header`]),
 //! driven by arrivals and deadlines.
 
+mod auth;
 mod balancer;
 mod endpoint;
 mod flow;
@@ -22,6 +23,7 @@ mod settings;
 mod stream;
 mod watched;
 
+pub use auth::Key;
 pub use balancer::Balancer;
 pub use bytes::Bytes;
 pub use endpoint::{Arrival, Counters, Endpoint, Nowhere, Place, Transmit};

@@ -1,6 +1,11 @@
 //! What an endpoint knows of another one.
 
-use crate::{stream::Incoming, stream::Outgoing};
+use crate::{
+    auth::{GreetingKeys, Key, Session},
+    header::Protection,
+    stream::Incoming,
+    stream::Outgoing,
+};
 use anabranch_units::Time;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -63,6 +68,11 @@ pub(crate) struct Peer {
     pub(crate) heard_at: Time,
     /// When its pending timer strikes.
     pub(crate) timer_at: Time,
+    /// The key that it is called by, where that is not ours.
+    pub(crate) key: Option<Key>,
+    pub(crate) greeting_keys: Option<Box<GreetingKeys>>,
+    /// What its packets and ours to it are authenticated with.
+    pub(crate) session: Option<Box<Session>>,
     /// The traffic class of what is said to it besides messages that have one of their own.
     pub(crate) class: u8,
 }
@@ -94,6 +104,9 @@ impl Peer {
             quiet_since: None,
             heard_at: now,
             timer_at: Time::MAX,
+            key: None,
+            greeting_keys: None,
+            session: None,
             class: 0,
         }
     }
@@ -230,6 +243,13 @@ pub enum Why {
         theirs: u8,
         /// Of ours.
         ours: u8,
+    },
+    /// It has another key, or one of both ends has none.
+    Key {
+        /// What it authenticates.
+        theirs: Protection,
+        /// And we.
+        ours: Protection,
     },
     /// Its packets are of another size.
     Mtu {

@@ -1,5 +1,9 @@
 //! What an endpoint is told when it is made.
 
+use crate::{
+    auth::Key,
+    header::{DATA_HEADER, MAX_HEADER, Protection},
+};
 use anabranch_lb::registry::HostParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
@@ -39,6 +43,11 @@ pub struct Settings {
     pub ecn: bool,
     /// Whether payloads carry a CRC32C, as every header does. Packets that it does not fit count as lost.
     pub checksum: bool,
+    /// The key by which this endpoint is called and, unless [`crate::Endpoint::set_peer_key`] says otherwise, calls others; `None`: nothing is
+    /// authenticated.
+    pub key: Option<Key>,
+    /// What is authenticated where there is a key, headers and control packets at least; the more of what both ends say.
+    pub protection: Protection,
     /// New packets of a stream in a row that carry the tag chosen for the first of them.
     pub run_length: u32,
     /// Time to drain a full queue at the slowest link, which an automatic timeout of the transport allows for.
@@ -75,6 +84,8 @@ impl Default for Settings {
             idle_timeout: Time::MAX,
             ecn: true,
             checksum: true,
+            key: None,
+            protection: Protection::Control,
             run_length: 1,
             queue_drain: Time::ZERO,
             span: 4096,
@@ -90,5 +101,10 @@ impl Settings {
     /// Payload bytes of a full packet.
     pub fn mtu(&self) -> u64 {
         self.transport.mtu()
+    }
+
+    /// Bytes of the longest header.
+    pub fn max_header(&self) -> usize {
+        if self.key.is_some() { MAX_HEADER } else { DATA_HEADER }
     }
 }

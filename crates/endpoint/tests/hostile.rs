@@ -3,7 +3,7 @@
 
 use anabranch_endpoint::{
     Arrival, Endpoint, Event, Place, Placed, Settings, Why,
-    header::{self, Data, Greeting, Packet, Probed},
+    header::{self, Data, Greeting, Packet, Probed, Protection},
 };
 use anabranch_random::Stream;
 use anabranch_transport::{Answer, TransportParameters};
@@ -52,6 +52,7 @@ fn accepted(transport: &str) -> (Endpoint, u32, Time) {
         connection: 77,
         nonce: 5,
         own_nonce: 5,
+        protection: Protection::Off,
         mtu: MTU,
         labels: 2,
         span: 128,
@@ -192,7 +193,7 @@ proptest! {
         }
         // Somebody else is welcome all the same.
         let greeting = Greeting {
-            connection: 3, nonce: 1, own_nonce: 1, mtu: MTU, labels: 1, span: 1, most_message: 1, stamp: now, held: Time::ZERO,
+            connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, most_message: 1, stamp: now, held: Time::ZERO,
         };
         header::hello(&mut out, &greeting, 1056);
         endpoint.handle(now, &arrival(1, now, &out));
@@ -213,6 +214,7 @@ fn a_peer_of_another_size_is_told_so() {
         connection: 77,
         nonce: 5,
         own_nonce: 5,
+        protection: Protection::Off,
         mtu: 4096,
         labels: 1,
         span: 128,
@@ -242,6 +244,7 @@ fn a_peer_of_another_version_is_told_so() {
         connection: 77,
         nonce: 5,
         own_nonce: 5,
+        protection: Protection::Off,
         mtu: MTU,
         labels: 1,
         span: 128,

@@ -15,6 +15,7 @@ pub mod bench;
 pub mod chunks;
 mod datapath;
 mod driver;
+mod key;
 pub mod memory;
 mod parameters;
 pub mod transfer;
@@ -23,4 +24,5 @@ pub mod verbs;
 
 pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 pub use driver::Driver;
+pub use key::{KeyError, read_key};
 pub use parameters::{DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, OnTimeoutHere, WireParameters};

@@ -1,6 +1,6 @@
 //! Wireshark reads our header (`tools/anabranch.lua`) as we wrote it. Slow: needs `tshark`.
 
-use anabranch_endpoint::header::{self, Data, Greeting, Probed};
+use anabranch_endpoint::header::{self, Data, Greeting, Probed, Protection};
 use anabranch_transport::Answer;
 use anabranch_units::Time;
 use std::{fs, path::Path, process::Command};
@@ -43,6 +43,7 @@ fn wireshark_reads_every_kind() {
         connection: 0x11,
         nonce: 0x0123_4567_89ab_cdef,
         own_nonce: 0x1122_3344_5566_7788,
+        protection: Protection::Off,
         mtu: 1400,
         labels: 8,
         span: 4096,

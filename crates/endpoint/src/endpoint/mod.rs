@@ -2,13 +2,14 @@
 
 mod peers;
 mod receive;
+mod sealing;
 mod transmit;
 
 pub use receive::{Arrival, Nowhere, Place};
 pub use transmit::Transmit;
 
 use crate::{
-    Balancer, Flow, Nic, header,
+    Balancer, Flow, Nic,
     pacer::Pacer,
     peer::{Event, Peer, Phase, SendError, SendOptions, Why},
     settings::Settings,
@@ -54,6 +55,10 @@ pub struct Counters {
     pub refused: u64,
     /// Datagrams whose header or payload does not fit its CRC32C: dropped, and repaired as a loss.
     pub damaged: u64,
+    /// Datagrams without the MAC that they need, or with a wrong one.
+    pub forged: u64,
+    /// Authenticated datagrams that have come already, or are too old to tell.
+    pub replayed: u64,
     /// Datagrams of a peer or a connection that we know nothing of.
     pub strangers: u64,
     /// Data packets for whose message there was no room.
@@ -184,7 +189,7 @@ impl Endpoint {
 
     /// Bytes of the longest datagram that it sends.
     pub fn longest_datagram(&self) -> usize {
-        header::DATA_HEADER + self.settings.mtu() as usize
+        self.settings.max_header() + self.settings.mtu() as usize
     }
 
     /// Base round trip and noise floor of a peer whose streams are open.
@@ -353,10 +358,10 @@ impl Endpoint {
 
     /// Takes leave of a peer; whatever is under way is lost.
     pub fn close(&mut self, peer: u32) {
-        if let Some(known) = self.peer(peer) {
-            let connection = known.theirs;
+        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+            let (connection, seal) = (known.theirs, known.last_seal());
             self.forget(peer);
-            self.say(peer, 0, Control::Bye { connection });
+            self.say(peer, 0, Control::Bye { connection, seal });
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Flow,
-    header::{self, Greeting},
+    header::{self, Greeting, Protection},
     peer::{Event, Peer, Phase, Why},
     settings::Settings,
     watched::Watched,
@@ -139,7 +139,15 @@ impl Endpoint {
         known.span = u64::from(greeting.span.min(self.settings.span));
         known.have_labels(self.settings.labels.min(u32::from(greeting.labels)));
         welcome.ours = known.ours;
+        self.derive(peer, greeting);
         self.say(peer, arrival.label, Control::Welcome(welcome));
+    }
+
+    /// A HELLO that our key does not fit, or of whoever has one where we have none: its sender is told so.
+    pub(super) fn refuse_key(&mut self, arrival: &Arrival<'_>, greeting: &Greeting) {
+        let (to, nonce, stamp, arrived) = (greeting.connection, greeting.nonce, greeting.stamp, arrival.at);
+        self.stranger(arrival.peer);
+        self.say(arrival.peer, arrival.label, Control::Welcome(Welcome { to, ours: 0, nonce, stamp, arrived }));
     }
 
     /// Somebody of another version of the format: who says hello is told what ours is, and a peer that answers ours so is given up.
@@ -159,21 +167,36 @@ impl Endpoint {
         self.stranger(peer);
     }
 
+    /// Our HELLO is refused, by whoever has seen its connection number and nonce: for the size of our packets, or for our key.
+    pub(super) fn on_refused(&mut self, peer: u32, connection: u32, greeting: &Greeting) {
+        let asked =
+            |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
+        if !self.peer(peer).is_some_and(asked) {
+            self.counters.strangers += 1;
+            return self.stranger(peer);
+        }
+        let (size, ours, theirs) = (self.settings.mtu(), self.protection(), greeting.protection);
+        if u64::from(greeting.mtu) != size {
+            self.lose(peer, Why::Mtu { theirs: greeting.mtu, ours: size as u16 });
+        } else if ours > Protection::Off || theirs > Protection::Off {
+            self.lose(peer, Why::Key { theirs, ours });
+        } else {
+            self.counters.refused += 1;
+        }
+    }
+
     pub(super) fn on_welcome(&mut self, now: Time, peer: u32, greeting: &Greeting) {
-        let ours = self.settings.mtu();
         let Settings { span, labels, .. } = self.settings;
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
             return;
-        }
-        if u64::from(greeting.mtu) != ours {
-            return self.lose(peer, Why::Mtu { theirs: greeting.mtu, ours: ours as u16 });
         }
         (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
         known.span = u64::from(greeting.span.min(span));
         known.have_labels(labels.min(u32::from(greeting.labels)));
         known.phase = Phase::Calibrating;
         known.asked = 0;
+        self.derive(peer, greeting);
         self.ask(peer, now);
     }
 

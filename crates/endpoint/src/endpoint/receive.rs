@@ -53,8 +53,8 @@ impl Endpoint {
 
     /// The same for an owner who has places for messages; who has given one asks no more for [`Endpoint::handle`].
     pub fn handle_placing(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Place) {
-        let packet = match Packet::decode(arrival.bytes) {
-            Ok(packet) => packet,
+        let (packet, sealed) = match Packet::open(arrival.bytes) {
+            Ok(opened) => opened,
             Err(Refused::Damaged) => {
                 self.counters.damaged += 1;
                 return self.stranger(arrival.peer);
@@ -67,6 +67,18 @@ impl Endpoint {
                 };
             }
         };
+        // Refusals are said by those who cannot authenticate them.
+        if let Packet::Welcome { connection, greeting } = &packet
+            && greeting.connection == 0
+        {
+            return self.on_refused(arrival.peer, *connection, greeting);
+        }
+        if !self.is_authentic(arrival, &packet, sealed.as_ref()) {
+            return match &packet {
+                Packet::Hello(greeting) => self.refuse_key(arrival, greeting),
+                _ => self.stranger(arrival.peer),
+            };
+        }
         let connection = match &packet {
             Packet::Hello(greeting) => return self.on_hello(now, arrival, greeting),
             Packet::Welcome { connection, .. }

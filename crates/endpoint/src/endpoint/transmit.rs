@@ -1,10 +1,11 @@
 //! What leaves.
 
-use super::{Counters, Endpoint, MOST_CONTROL};
+use super::{Counters, Endpoint, MOST_CONTROL, sealing::LastSeal};
 use crate::{
     Departure, Line, Transports,
     header::{self, Data, Greeting, Probed},
     pacer::Pacer,
+    peer::Peer,
     settings::Settings,
     stream::Outgoing,
 };
@@ -32,14 +33,14 @@ pub struct Transmit {
 }
 
 /// A packet that goes before all data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Control {
     Hello,
     Welcome(Welcome),
     Answer { stream: u32, answer: Answer, stamp: Option<Time>, arrived: Time },
     Probe { stream: u32, tag: Tag, size: usize },
     Echo { probe: Probed, arrived: Time },
-    Bye { connection: u32 },
+    Bye { connection: u32, seal: Option<Box<LastSeal>> },
 }
 
 impl Control {
@@ -85,6 +86,7 @@ struct WireLine<'a> {
     out: &'a mut Vec<u8>,
     run_length: u32,
     is_checked: bool,
+    peers: &'a mut [Option<Peer>],
     resting: &'a mut Vec<u32>,
     sent: Option<Sent>,
 }
@@ -124,14 +126,17 @@ impl Line<Outgoing> for WireLine<'_> {
     fn start(&mut self, flow: &mut Outgoing, packet: &Departure, start: Time) -> Time {
         let psn = packet.segment.psn;
         // The sender knows of no packet that the stream does not hold.
-        let Outgoing { stream, connection, mtu, .. } = *flow;
+        let Outgoing { stream, connection, mtu, peer: flow_peer, .. } = *flow;
         let mut size = 0;
         let is_checked = self.is_checked;
         if let Some((message, index)) = flow.find(psn) {
             let from = (u64::from(index) * mtu) as usize;
             let to = (from + mtu as usize).min(message.len() as usize);
             let (head, payload) = message.part(from, to);
-            let checksum = is_checked.then(|| header::crc32c_of(head, &payload));
+            let session = self.peers.get_mut(flow_peer as usize).and_then(Option::as_mut);
+            let mut session = session.and_then(|known| known.session.as_mut());
+            let tag = session.as_ref().and_then(|session| session.payload_tag(head, &payload));
+            let checksum = (is_checked && tag.is_none()).then(|| header::crc32c_of(head, &payload));
             let data = Data {
                 stream,
                 payload: (to - from) as u16,
@@ -146,6 +151,10 @@ impl Line<Outgoing> for WireLine<'_> {
                 ack_request: packet.ack_request,
             };
             header::data(self.out, connection, &data);
+            if let Some(session) = &mut session {
+                let number = session.number();
+                header::authenticate(self.out, number, tag, |bytes| session.headers().mac(bytes));
+            }
             self.out.extend_from_slice(head);
             let again = packet.segment.retransmission;
             self.counters.packets += 1;
@@ -197,7 +206,8 @@ impl Endpoint {
         let Settings { span, most_message, labels, .. } = self.settings;
         let labels = labels as u16;
         let mtu = self.settings.mtu() as u16;
-        Greeting { connection, nonce, own_nonce, mtu, labels, span, most_message, stamp, held }
+        let protection = self.protection();
+        Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, most_message, stamp, held }
     }
 
     /// The next datagram that may leave at `now`: its header is written into `out`, its payload comes with what is returned;
@@ -207,7 +217,8 @@ impl Endpoint {
             return None;
         }
         if let Some((peer, label, control)) = self.control.pop_front() {
-            self.write(peer, control, now, out);
+            self.write(peer, &control, now, out);
+            self.seal_control(peer, &control, out);
             self.pacer.occupy(now, out.len());
             let class = self.peer(peer).map_or(0, |known| known.class);
             return Some(Transmit { peer, label, ecn: false, class, payload: Bytes::new() });
@@ -217,8 +228,10 @@ impl Endpoint {
         out.clear();
         let (pacer, counters, run_length) = (&mut self.pacer, &mut self.counters, self.settings.run_length);
         let (scheme, resting) = (self.balancer.scheme_mut(), &mut self.resting);
-        let is_checked = self.settings.checksum;
-        let mut line = WireLine { scheme, pacer, counters, out, run_length, is_checked, resting, sent: None };
+        // A MAC over headers alone binds the payload by its CRC32C.
+        let is_checked = self.settings.checksum || self.settings.key.is_some();
+        let peers = &mut self.peers[..];
+        let mut line = WireLine { scheme, pacer, counters, out, run_length, is_checked, peers, resting, sent: None };
         let served = self.nic.serve(&mut self.flows, &transports, &mut line, now, now);
         let sent = line.sent;
         // Who waits for an answer has reached the end of what may be sent, which is seen to sooner than after a timeout.
@@ -237,9 +250,9 @@ impl Endpoint {
         Some(Transmit { peer, label, ecn: self.settings.ecn, class, payload })
     }
 
-    pub(super) fn write(&self, peer: u32, control: Control, now: Time, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
         let connection = self.peer(peer).map_or(0, |known| known.theirs);
-        match control {
+        match *control {
             Control::Hello => {
                 let (ours, nonce) = self.peer(peer).map_or((0, 0), |known| (known.ours, known.nonce));
                 let greeting = self.greeting(ours, [nonce; 2], now, Time::ZERO);
@@ -260,7 +273,7 @@ impl Endpoint {
             Control::Echo { probe, arrived } => {
                 header::echo(out, connection, &Probed { held: now.saturating_sub(arrived), ..probe });
             }
-            Control::Bye { connection } => header::bye(out, connection),
+            Control::Bye { connection, .. } => header::bye(out, connection),
         }
     }
 

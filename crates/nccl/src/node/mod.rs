@@ -15,7 +15,7 @@ use crate::{
     ids::{Id, Slots},
     message::{Control, End, Entry, PIECE_HEADER},
 };
-use anabranch_endpoint::{Event, PathCounts, SendError, Why};
+use anabranch_endpoint::{Event, PathCounts, SendError, Why, header::Protection};
 use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_units::Time;
@@ -507,11 +507,22 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                     "{name} speaks version {theirs} of the format and we version {ours}: install the same release for both"
                 )
             }
+            Why::Key { theirs: Protection::Off, .. } => {
+                format!("{name} has no key and this rank has one: give both the same ANABRANCH_AUTHENTICATE")
+            }
+            Why::Key { ours: Protection::Off, .. } => {
+                format!("{name} has a key and this rank has none: give both the same ANABRANCH_AUTHENTICATE")
+            }
+            Why::Key { .. } => format!("{name} has another key than this rank: give both the same wire.key"),
             Why::Mtu { theirs, ours } => {
                 format!("{name} sends packets of {theirs} B and we of {ours} B: give both the same ANABRANCH_MTU")
             }
         };
-        let code = if matches!(why, Why::Mtu { .. } | Why::Version { .. }) { Code::Usage } else { Code::Remote };
+        let code = if matches!(why, Why::Mtu { .. } | Why::Version { .. } | Why::Key { .. }) {
+            Code::Usage
+        } else {
+            Code::Remote
+        };
         self.fails(peer, &Failure::new(code, message));
     }
 

@@ -7,7 +7,7 @@ mod perform;
 pub use perform::{Conductor, Destination, Order, Plan, Progress, Record, Report, perform};
 
 use crate::{Datapath, Driver, PeerId, WireError};
-use anabranch_endpoint::{Counters, Why};
+use anabranch_endpoint::{Counters, Why, header::Protection};
 use anabranch_units::Time;
 use std::net::SocketAddr;
 
@@ -125,11 +125,21 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
                 "speaks version {theirs} of our format, and we speak version {ours}: both ends must be of the same release"
             )
         }
+        Why::Key { theirs, ours } => keys(theirs, ours).to_string(),
         Why::Mtu { theirs, ours } => {
             format!("takes packets of {theirs} B of payload, and we send {ours} B: both ends must be told the same")
         }
     };
     TransferError::Lost { at, why }
+}
+
+/// What keys two endpoints have that refuse each other, as said of the other one.
+fn keys(theirs: Protection, ours: Protection) -> &'static str {
+    match (theirs, ours) {
+        (Protection::Off, _) => "has no key and this endpoint has one: give both the same wire.key",
+        (_, Protection::Off) => "has a key and this endpoint has none: give both the same wire.key",
+        _ => "has another key than this endpoint: give both the same wire.key",
+    }
 }
 
 struct Sending<'a> {

@@ -1,0 +1,301 @@
+//! Authentication: keys, message authentication codes and the window against replays (docs/wire.md, "Authentication").
+//!
+//! All of it is keyed BLAKE3: as a pseudo-random function for MACs, which needs no nonce that must not repeat, and in its mode
+//! for deriving keys. Nothing here is compared in a time that depends on where bytes differ.
+
+use crate::header::{MAX_COVERED, Protection, Sealed, TAG, Tag};
+use std::fmt;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// A key that two endpoints share. It is never printed.
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// The key of a secret of any length, of which 16 unpredictable bytes are the least that makes sense.
+    pub fn of(secret: &[u8]) -> Self {
+        Key(blake3::derive_key("anabranch wire 2 shared key", secret))
+    }
+
+    /// The key of HELLO, RETRY and WELCOME, which come before both endpoints know each other's nonce.
+    fn greetings(&self) -> PacketKey {
+        PacketKey(blake3::derive_key("anabranch wire 2 greetings", &self.0))
+    }
+
+    /// The keys of packets in one direction of a connection.
+    fn packets(&self, from: Side, to: Side) -> DirectionKeys {
+        let mut hasher = blake3::Hasher::new_derive_key("anabranch wire 2 packets");
+        hasher.update(&self.0);
+        for Side { nonce, connection } in [from, to] {
+            hasher.update(&nonce.to_be_bytes()).update(&connection.to_be_bytes());
+        }
+        let mut keys = Zeroizing::new([0; 64]);
+        hasher.finalize_xof().fill(&mut *keys);
+        hasher.zeroize();
+        let half = |from: usize| PacketKey(std::array::from_fn(|at| keys[from + at]));
+        DirectionKeys { headers: half(0), payloads: half(32) }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// What an endpoint gives to the keys of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Side {
+    pub(crate) nonce: u64,
+    /// The number that this endpoint has given the other.
+    pub(crate) connection: u32,
+}
+
+/// A key of MACs.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct PacketKey([u8; 32]);
+
+impl fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PacketKey")
+    }
+}
+
+fn truncated(hash: &blake3::Hash) -> Tag {
+    let mut tag = [0; TAG];
+    tag.copy_from_slice(&hash.as_bytes()[..TAG]);
+    tag
+}
+
+impl PacketKey {
+    pub(crate) fn mac(&self, bytes: &[u8]) -> Tag {
+        truncated(&blake3::keyed_hash(&self.0, bytes))
+    }
+
+    /// The same of two parts, one after the other.
+    pub(crate) fn mac_of(&self, head: &[u8], rest: &[u8]) -> Tag {
+        if head.is_empty() {
+            return self.mac(rest);
+        }
+        truncated(&blake3::Hasher::new_keyed(&self.0).update(head).update(rest).finalize())
+    }
+
+    fn is_mac(&self, bytes: &[u8], tag: &Tag) -> bool {
+        constant_time_eq::constant_time_eq_n(&self.mac(bytes), tag)
+    }
+}
+
+/// The keys of one direction.
+#[derive(Clone, Debug)]
+struct DirectionKeys {
+    headers: PacketKey,
+    payloads: PacketKey,
+}
+
+impl DirectionKeys {
+    /// Returns `true` if header and payload are those that were sealed.
+    fn opens(&self, sealed: &Sealed<'_>) -> bool {
+        let mut covered = [0; MAX_COVERED];
+        let Some(covered) = sealed.covered(&mut covered) else { return false };
+        let payload = sealed.payload.is_none_or(|(payload, tag)| self.payloads.is_mac(payload, &tag));
+        self.headers.is_mac(covered, &sealed.tag) && payload
+    }
+}
+
+/// The keys that an endpoint has for greetings: its own, and for a peer that it calls that peer's.
+#[derive(Clone, Debug)]
+pub(crate) struct GreetingKeys {
+    own: PacketKey,
+    peer: Option<PacketKey>,
+}
+
+impl GreetingKeys {
+    pub(crate) fn new(own: &Key, peer: Option<&Key>) -> Self {
+        GreetingKeys { own: own.greetings(), peer: peer.filter(|peer| *peer != own).map(Key::greetings) }
+    }
+
+    /// The key for what is sent: whoever is called has its own.
+    pub(crate) fn sending(&self) -> &PacketKey {
+        self.peer.as_ref().unwrap_or(&self.own)
+    }
+
+    pub(crate) fn opens(&self, sealed: &Sealed<'_>) -> bool {
+        let mut covered = [0; MAX_COVERED];
+        let Some(covered) = sealed.covered(&mut covered) else { return false };
+        let fits = |key: &PacketKey| key.is_mac(covered, &sealed.tag);
+        fits(&self.own) || self.peer.as_ref().is_some_and(fits)
+    }
+}
+
+/// What a connection's packets are sealed and opened with.
+#[derive(Debug)]
+pub(crate) struct Session {
+    sending: DirectionKeys,
+    /// Under our key, and under that of the peer where we have it: whichever fitted last.
+    receiving: Vec<DirectionKeys>,
+    usual: usize,
+    sides: [Side; 2],
+    next: u64,
+    window: Window,
+    pub(crate) protection: Protection,
+}
+
+/// Why a sealed packet is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// Its MAC does not fit, or its payload's is missing.
+    Forged,
+    /// Its number has come already, or is too old to tell.
+    Replayed,
+}
+
+impl Session {
+    /// The keys of a connection between `here` and `there`: what is sent is sealed with the key of whom it goes to where that is known
+    /// (`peer`), else with our own, which that endpoint has called us by.
+    pub(crate) fn new(own: &Key, peer: Option<&Key>, here: Side, there: Side, protection: Protection) -> Self {
+        let peer = peer.filter(|peer| *peer != own);
+        let sending = peer.unwrap_or(own).packets(here, there);
+        let receiving = std::iter::once(own).chain(peer).map(|key| key.packets(there, here)).collect();
+        let sides = [here, there];
+        Session { sending, receiving, usual: 0, sides, next: 0, window: Window::default(), protection }
+    }
+
+    /// The same where the key of the peer is known by now: numbers go on, and what has come has come.
+    pub(crate) fn with_peer_key(self, own: &Key, peer: Option<&Key>) -> Self {
+        let [here, there] = self.sides;
+        Session { next: self.next, window: self.window, ..Session::new(own, peer, here, there, self.protection) }
+    }
+
+    /// Ours and theirs.
+    pub(crate) fn sides(&self) -> [Side; 2] {
+        self.sides
+    }
+
+    /// The number of the next packet that leaves. 64 bits do not come to an end.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(crate) fn headers(&self) -> &PacketKey {
+        &self.sending.headers
+    }
+
+    /// The tag of a payload, where payloads are authenticated.
+    pub(crate) fn payload_tag(&self, head: &[u8], rest: &[u8]) -> Option<Tag> {
+        (self.protection == Protection::All).then(|| self.sending.payloads.mac_of(head, rest))
+    }
+
+    /// Verifies a packet, and that it is none that has come already.
+    pub(crate) fn open(&mut self, sealed: &Sealed<'_>) -> Result<(), Rejected> {
+        if self.protection == Protection::All && sealed.is_data && !sealed.has_payload_tag {
+            return Err(Rejected::Forged);
+        }
+        // Before the MAC is computed: a flood of what was recorded costs little.
+        if !self.window.may_be_new(sealed.number) {
+            return Err(Rejected::Replayed);
+        }
+        if !self.receiving[self.usual].opens(sealed) {
+            let other = (0..self.receiving.len()).find(|at| *at != self.usual && self.receiving[*at].opens(sealed));
+            self.usual = other.ok_or(Rejected::Forged)?;
+        }
+        self.window.note(sealed.number);
+        Ok(())
+    }
+}
+
+/// Packets behind the newest one that may still come: those of a slow path among fast ones.
+const WINDOW: u64 = 1 << 16;
+
+/// Which packet numbers have come (RFC 4303, section 3.4.3): a bitmap that slides with the highest.
+#[derive(Debug, Default)]
+struct Window {
+    /// One more than the highest number that has come.
+    next: u64,
+    /// A bit for each number, by its remainder; empty as long as nothing has come.
+    seen: Vec<u64>,
+}
+
+impl Window {
+    fn place(number: u64) -> (usize, u64) {
+        ((number % WINDOW / 64) as usize, 1 << (number % 64))
+    }
+
+    fn may_be_new(&self, number: u64) -> bool {
+        if number >= self.next {
+            return number < u64::MAX;
+        }
+        let (word, bit) = Self::place(number);
+        self.next - number <= WINDOW && self.seen[word] & bit == 0
+    }
+
+    /// A number that may be new, and whose packet has been verified, has come.
+    fn note(&mut self, number: u64) {
+        if self.seen.is_empty() {
+            self.seen = vec![0; (WINDOW / 64) as usize];
+        }
+        if number >= self.next {
+            if number - self.next >= WINDOW {
+                self.seen.fill(0);
+            } else {
+                for passed in self.next..number {
+                    let (word, bit) = Self::place(passed);
+                    self.seen[word] &= !bit;
+                }
+            }
+            self.next = number + 1;
+        }
+        let (word, bit) = Self::place(number);
+        self.seen[word] |= bit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_random::Stream;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_number_passes_once_and_old_ones_not_at_all() {
+        let mut draws = Stream::keyed(1, 2, "window");
+        let (mut window, mut seen, mut highest) = (Window::default(), BTreeSet::new(), 0);
+        for step in 0..200_000u64 {
+            let number = match draws.below(10) {
+                0 => draws.below(highest + 10),
+                1 if step % 1000 == 0 => highest + draws.below(3 * WINDOW),
+                _ => (highest + 4).saturating_sub(draws.below(200)),
+            };
+            let is_old = highest >= WINDOW && number <= highest - WINDOW;
+            let expected = !is_old && !seen.contains(&number);
+            assert_eq!(window.may_be_new(number), expected, "{number} after {highest}");
+            if expected {
+                window.note(number);
+                seen.insert(number);
+                highest = highest.max(number);
+            }
+        }
+        assert!(seen.len() > 10_000 && highest > WINDOW);
+        assert!(!window.may_be_new(u64::MAX));
+    }
+
+    #[test]
+    fn each_direction_connection_and_key_has_its_own() {
+        let side = |nonce, connection| Side { nonce, connection };
+        let (one, other) = (Key::of(b"one"), Key::of(b"other"));
+        let tag = |key: &Key, from, to| key.packets(from, to).headers.mac(b"x");
+        let usual = tag(&one, side(1, 2), side(3, 4));
+        let others = [
+            tag(&other, side(1, 2), side(3, 4)),
+            tag(&one, side(3, 4), side(1, 2)),
+            tag(&one, side(1, 3), side(3, 4)),
+            tag(&one, side(1, 2), side(3, 5)),
+            tag(&one, side(2, 2), side(3, 4)),
+            one.packets(side(1, 2), side(3, 4)).payloads.mac(b"x"),
+            one.greetings().mac(b"x"),
+        ];
+        assert!(others.iter().all(|other| *other != usual));
+        assert_eq!(tag(&one, side(1, 2), side(3, 4)), usual);
+        assert_eq!(format!("{one:?} {:?}", one.greetings()), "Key PacketKey", "no key is ever printed");
+    }
+}

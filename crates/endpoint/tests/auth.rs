@@ -1,0 +1,318 @@
+//! Endpoints that share a key believe nobody else, and nothing twice.
+
+use anabranch_endpoint::{
+    Arrival, Endpoint, Event, Key, Settings, Why,
+    header::{self, Data, Packet, Protection},
+};
+use anabranch_random::Stream;
+use anabranch_transport::{Answer, TransportParameters};
+use anabranch_units::Time;
+
+const MTU: u64 = 1000;
+
+fn settings(seed: u64, key: Option<&str>, protection: Protection) -> Settings {
+    let mut transport = TransportParameters::named("uet").unwrap();
+    transport.parameters_mut().set("mtu", &anabranch_settings::Raw::Text(format!("{MTU}B"))).unwrap();
+    Settings {
+        transport,
+        seed,
+        host_key: seed,
+        calibrations: 2,
+        key: key.map(|key| Key::of(key.as_bytes())),
+        protection,
+        ..Settings::default()
+    }
+}
+
+/// Two endpoints, each the other's peer 0, and the datagrams that each has sent.
+struct Two {
+    ends: [Endpoint; 2],
+    now: Time,
+    sent: [Vec<Vec<u8>>; 2],
+    events: [Vec<Event>; 2],
+}
+
+impl Two {
+    fn new(settings: [Settings; 2]) -> Self {
+        Two { ends: settings.map(Endpoint::new), now: Time::ZERO, sent: Default::default(), events: Default::default() }
+    }
+
+    fn keyed(protection: Protection) -> Self {
+        Two::new([1, 2].map(|seed| settings(seed, Some("shared"), protection)))
+    }
+
+    /// Datagrams arrive as `change` leaves them, or not at all.
+    fn run(&mut self, steps: usize, change: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        let mut out = Vec::new();
+        for _ in 0..steps {
+            self.now += Time::from_us(5);
+            for from in 0..2 {
+                self.ends[from].handle_timeout(self.now);
+                while let Some(transmit) = self.ends[from].poll_transmit(self.now, &mut out) {
+                    let mut datagram = [&out[..], &transmit.payload].concat();
+                    self.sent[from].push(datagram.clone());
+                    if change(from, &mut datagram) {
+                        self.arrive(1 - from, &datagram);
+                    }
+                }
+                self.events[from].extend(std::iter::from_fn(|| self.ends[from].poll_event()));
+            }
+        }
+    }
+
+    fn arrive(&mut self, at: usize, datagram: &[u8]) {
+        let arrival = Arrival { peer: 0, label: 0, at: self.now, ecn: false, bytes: datagram };
+        self.ends[at].handle(self.now, &arrival);
+        self.events[at].extend(std::iter::from_fn(|| self.ends[at].poll_event()));
+    }
+
+    fn received(&self, at: usize) -> Vec<&[u8]> {
+        let bytes = |event| if let &Event::Received { ref bytes, .. } = event { Some(&bytes[..]) } else { None };
+        self.events[at].iter().filter_map(bytes).collect()
+    }
+
+    fn lost(&self, at: usize) -> Vec<Why> {
+        let why = |event: &Event| if let Event::Lost { why, .. } = event { Some(*why) } else { None };
+        self.events[at].iter().filter_map(why).collect()
+    }
+
+    fn connected(protection: Protection) -> Self {
+        let mut two = Two::keyed(protection);
+        let now = two.now;
+        two.ends[0].connect(now, 0);
+        two.run(100, &mut |_, _| true);
+        assert!(two.ends[0].round_trip(0).is_some());
+        two
+    }
+}
+
+fn is_sealed(datagram: &[u8]) -> bool {
+    datagram[2] & 0x80 != 0
+}
+
+fn message(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut draws = Stream::keyed(seed, 0, "message");
+    (0..bytes).map(|_| draws.bits() as u8).collect()
+}
+
+/// Messages both ways, with losses and trimmed packets, whose headers verify alone.
+#[test]
+fn all_that_is_sent_is_authenticated_and_arrives() {
+    for protections in [[Protection::Control; 2], [Protection::All; 2], [Protection::Control, Protection::All]] {
+        let mut two =
+            Two::new([settings(1, Some("shared"), protections[0]), settings(2, Some("shared"), protections[1])]);
+        two.ends[0].connect(two.now, 0);
+        let messages: Vec<_> = [0, 1, 999, 1000, 40_000].iter().map(|size| message(*size, *size as u64)).collect();
+        for message in &messages {
+            two.ends[0].send(two.now, 0, 3, message.clone().into()).unwrap();
+        }
+        let mut draws = Stream::keyed(7, 0, "losses");
+        let (mut trimmed, mut greeted) = (0, false);
+        two.run(6000, &mut |from, datagram| {
+            assert!(is_sealed(datagram), "{datagram:?}");
+            let seal = if protections.contains(&Protection::All) { header::SEAL_ALL } else { header::SEAL };
+            greeted |= datagram[1] == 3;
+            if from == 0 && datagram[1] == 3 && datagram.len() > 400 && draws.chance(1, 5) {
+                datagram.truncate(header::DATA_HEADER + seal);
+                trimmed += 1;
+            }
+            !draws.chance(1, 20)
+        });
+        assert_eq!(two.received(1), messages, "{protections:?}");
+        two.ends[1].send(two.now, 0, 1, messages[4].clone().into()).unwrap();
+        two.run(6000, &mut |_, _| !draws.chance(1, 20));
+        assert_eq!(two.received(0), [&messages[4][..]]);
+        let counters = two.ends.each_ref().map(Endpoint::counters);
+        assert!(trimmed > 0 && greeted && counters[1].trimmed > 0);
+        assert!(counters.iter().all(|c| c.forged + c.replayed + c.damaged + c.refused == 0), "{counters:?}");
+        // A farewell is believed.
+        let now = two.now;
+        two.ends[0].close(0);
+        two.run(10, &mut |_, _| true);
+        assert!(two.now > now && two.lost(1) == [Why::Left]);
+    }
+}
+
+/// Whatever is changed, in whatever byte that means something, is not acted on.
+#[test]
+fn nothing_of_a_changed_datagram_is_believed() {
+    for protection in [Protection::Control, Protection::All] {
+        let mut two = Two::connected(protection);
+        two.ends[0].send(two.now, 0, 3, message(5000, 1).into()).unwrap();
+        // What the two say next arrives nowhere; then each of it arrives with each byte changed.
+        let before = two.sent.each_ref().map(Vec::len);
+        let mut kinds = std::collections::BTreeSet::new();
+        two.run(3, &mut |_, _| false);
+        two.ends[1].close(0);
+        two.run(1, &mut |_, _| false);
+        let mut fresh = Two::connected(protection);
+        for from in 0..2 {
+            let mut datagrams = two.sent[from][before[from]..].to_vec();
+            datagrams.extend(two.sent[from][..4].iter().cloned());
+            let [control, ..] = fresh.ends.each_ref().map(|end| end.counters());
+            let _ = control;
+            for datagram in datagrams {
+                kinds.insert(datagram[1]);
+                let padded = matches!(datagram[1], 1 | 5);
+                let meant = if padded { 84.min(datagram.len()) } else { datagram.len() };
+                for at in 0..meant {
+                    // The receiver is one that the very datagram would mean something to: the two do the same in each run.
+                    let mut changed = datagram.clone();
+                    changed[at] ^= 1 << (at % 8);
+                    let held = fresh.ends[1 - from].held();
+                    fresh.arrive(1 - from, &changed);
+                    assert_eq!(fresh.lost(1 - from), [], "byte {at} of kind {}", datagram[1]);
+                    assert_eq!(fresh.received(1 - from), Vec::<&[u8]>::new());
+                    assert!(fresh.ends[1 - from].held().0 <= held.0);
+                }
+            }
+        }
+        assert!(kinds.contains(&3) && kinds.contains(&1) && kinds.contains(&2) && kinds.contains(&7), "{kinds:?}");
+        // They go on talking.
+        fresh.ends[0].send(fresh.now, 0, 3, message(5000, 1).into()).unwrap();
+        fresh.run(2000, &mut |_, _| true);
+        assert_eq!(fresh.received(1), [message(5000, 1)]);
+    }
+}
+
+/// What has been recorded is worth nothing: not to the same endpoint, and not to one that knows the key and starts anew.
+#[test]
+fn what_comes_again_changes_nothing() {
+    let mut two = Two::connected(Protection::All);
+    for stream in 0..3 {
+        two.ends[0].send(two.now, 0, stream, message(20_000, 1).into()).unwrap();
+    }
+    two.run(2000, &mut |_, _| true);
+    assert_eq!(two.received(1).len(), 3);
+    let recorded = two.sent.clone();
+    let events = two.events.each_ref().map(Vec::len);
+    for from in 0..2 {
+        for datagram in &recorded[from] {
+            two.arrive(1 - from, datagram);
+        }
+    }
+    assert_eq!(two.events.each_ref().map(Vec::len), events);
+    let counters = two.ends.each_ref().map(Endpoint::counters);
+    let greetings = recorded.iter().flatten().filter(|datagram| datagram[1] <= 2).count() as u64;
+    let all = recorded.iter().map(Vec::len).sum::<usize>() as u64;
+    assert!(counters[0].replayed + counters[1].replayed >= all - greetings, "{counters:?} of {all}");
+    two.ends[0].send(two.now, 0, 0, message(20_000, 2).into()).unwrap();
+    two.run(2000, &mut |_, _| true);
+    assert_eq!(two.received(1).len(), 4);
+
+    let mut anew = Two::new([3, 4].map(|seed| settings(seed, Some("shared"), Protection::All)));
+    for _ in 0..2 {
+        for datagram in &recorded[0] {
+            anew.arrive(1, datagram);
+            anew.run(1, &mut |_, _| false);
+        }
+    }
+    assert_eq!(anew.received(1), Vec::<&[u8]>::new());
+    assert!(anew.ends[1].held().0 == 0 && anew.ends[1].counters().forged > 0);
+}
+
+/// Whoever has no key but knows every number of the connection: an observer that can send, or a guess that has come true.
+#[test]
+fn whoever_has_no_key_is_not_believed() {
+    let mut two = Two::connected(Protection::Control);
+    // The connection number stands in the clear.
+    let probe = two.sent[0].iter().find(|datagram| datagram[1] == 5).unwrap();
+    let connection = u32::from_be_bytes(probe[4..8].try_into().unwrap());
+    let data = Data {
+        stream: 1,
+        payload: 4,
+        psn: 0,
+        tag: 0,
+        message: 0,
+        length: 4,
+        index: 0,
+        checksum: Some(header::crc32c(b"evil")),
+        steering: 0,
+        stamp: two.now,
+        ack_request: true,
+    };
+    let answer = Answer { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
+    let mut out = Vec::new();
+    let before = two.events[1].len();
+    header::data(&mut out, connection, &data);
+    out.extend_from_slice(b"evil");
+    two.arrive(1, &out);
+    header::answer(&mut out, connection, 1, &answer, None, Time::ZERO);
+    two.arrive(1, &out);
+    header::bye(&mut out, connection);
+    two.arrive(1, &out);
+    assert_eq!((two.events[1].len(), two.ends[1].counters().forged), (before, 3));
+    assert_eq!(two.ends[1].held().0, 0);
+    // Nor does a stranger's HELLO without a key, or with another, reset what stands.
+    for key in [None, Some("another")] {
+        let mut stranger = Endpoint::new(settings(9, key, Protection::Control));
+        stranger.connect(two.now, 0);
+        assert!(stranger.poll_transmit(two.now, &mut out).is_some());
+        two.arrive(1, &out);
+    }
+    two.ends[0].send(two.now, 0, 3, message(5000, 1).into()).unwrap();
+    two.run(2000, &mut |_, _| true);
+    assert_eq!((two.received(1), two.lost(1), two.lost(0)), (vec![&message(5000, 1)[..]], vec![], vec![]));
+}
+
+/// Each end says what the other lacks.
+#[test]
+fn ends_without_the_same_key_are_told_so() {
+    use Protection::{All, Control, Off};
+    let cases = [
+        ((Some("a"), Control), (None, Off), Why::Key { theirs: Off, ours: Control }),
+        ((None, Off), (Some("a"), All), Why::Key { theirs: All, ours: Off }),
+        ((Some("a"), Control), (Some("b"), Control), Why::Key { theirs: Control, ours: Control }),
+    ];
+    for (caller, called, why) in cases {
+        let mut two = Two::new([settings(1, caller.0, caller.1), settings(2, called.0, called.1)]);
+        two.ends[0].connect(two.now, 0);
+        two.run(20, &mut |_, _| true);
+        assert_eq!(two.lost(0), [why]);
+        assert_eq!(two.ends[1].held(), (0, 0), "nothing is kept of it");
+        assert_eq!(two.ends[1].round_trip(0), None);
+    }
+    // A refusal that does not repeat the nonce of our HELLO refuses nothing.
+    let mut two = Two::new([settings(1, Some("a"), Control), settings(2, None, Off)]);
+    two.ends[0].connect(two.now, 0);
+    two.run(20, &mut |from, datagram| {
+        if from == 1
+            && let Ok(Packet::Welcome { connection, mut greeting }) = Packet::decode(datagram)
+        {
+            greeting.nonce ^= 1;
+            header::welcome(datagram, connection, &greeting);
+        }
+        true
+    });
+    assert_eq!(two.lost(0), []);
+}
+
+/// Each has a key of its own, by which the other calls it, as ranks of NCCL have: one calls, then both do, at once or one after the other.
+#[test]
+fn each_is_called_by_its_own_key() {
+    for both in [0, 1, 2] {
+        let mut two =
+            Two::new([settings(1, Some("first"), Protection::All), settings(2, Some("second"), Protection::Control)]);
+        let keys = ["first", "second"].map(|key| Key::of(key.as_bytes()));
+        let call = |two: &mut Two, from: usize| {
+            two.ends[from].connect(two.now, 0);
+            two.ends[from].set_peer_key(0, keys[1 - from].clone());
+        };
+        call(&mut two, 0);
+        if both == 1 {
+            call(&mut two, 1);
+        }
+        two.run(100, &mut |_, _| true);
+        if both == 2 {
+            call(&mut two, 1);
+        }
+        for from in 0..2 {
+            two.ends[from].send(two.now, 0, 1, message(20_000, 1).into()).unwrap();
+        }
+        two.run(2000, &mut |_, _| true);
+        for at in 0..2 {
+            assert_eq!(two.received(at), [message(20_000, 1)], "{both}");
+            assert_eq!((two.lost(at), two.ends[at].counters().forged), (vec![], 0), "{both}");
+        }
+    }
+}

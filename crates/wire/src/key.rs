@@ -1,0 +1,118 @@
+//! Key files (`wire.key`).
+
+use anabranch_endpoint::Key;
+use std::{
+    fs::{self, File, Metadata},
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+use zeroize::Zeroizing;
+
+/// Hexadecimal digits of the shortest key: 32 bytes.
+const MIN_DIGITS: usize = 64;
+/// Bytes of the largest file.
+const MAX_FILE: u64 = 4096;
+
+/// What is wrong with a key file: what was found there, and what is expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    /// What was found.
+    pub found: String,
+    /// What is expected, and how to get it.
+    pub expected: String,
+}
+
+fn wrong(found: impl Into<String>, expected: impl Into<String>) -> KeyError {
+    KeyError { found: found.into(), expected: expected.into() }
+}
+
+/// Refuses whatever is no file that its owner alone can read.
+fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
+    if !metadata.is_file() {
+        return Err(wrong(format!("`{path}`, which is no regular file"), "a key file"));
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        let expected = format!("a file that its owner alone may read or write: chmod 600 {path}");
+        return Err(wrong(format!("`{path}`, which others may read or write (mode {mode:04o})"), expected));
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user && metadata.uid() != 0 && user != 0 {
+        return Err(wrong(
+            format!("`{path}`, which belongs to user {}", metadata.uid()),
+            "a file of this user or of root",
+        ));
+    }
+    Ok(())
+}
+
+/// Reads the key of a file: 64 hexadecimal digits or more, spaces and line ends between them or not.
+///
+/// # Errors
+/// Where there is no such file, others may read it, or it holds something else. Nothing of what it holds is told.
+pub fn read_key(path: &str) -> Result<Key, KeyError> {
+    let expected = "a file with 64 hexadecimal digits or more, for example of `openssl rand -hex 32`";
+    let unreadable = |error: std::io::Error| wrong(format!("`{path}`: {error}"), expected);
+    // A FIFO is not even opened.
+    check(path, &fs::metadata(Path::new(path)).map_err(unreadable)?)?;
+    let file = File::open(path).map_err(unreadable)?;
+    check(path, &file.metadata().map_err(unreadable)?)?;
+    let mut text = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
+    file.take(MAX_FILE + 1).read_to_end(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(wrong(format!("`{path}`, which is larger than {MAX_FILE} B"), expected));
+    }
+    let mut digits = Zeroizing::new(Vec::with_capacity(text.len()));
+    for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace()) {
+        match char::from(*byte).to_digit(16) {
+            Some(digit) => digits.push(digit as u8),
+            None => return Err(wrong(format!("`{path}`, which holds other bytes than hexadecimal digits"), expected)),
+        }
+    }
+    if digits.len() < MIN_DIGITS || digits.len() % 2 != 0 {
+        let of = if digits.len() < MIN_DIGITS { "" } else { ", an odd number" };
+        return Err(wrong(format!("`{path}` with {} digits{of}", digits.len()), expected));
+    }
+    let secret: Zeroizing<Vec<u8>> = Zeroizing::new(digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect());
+    Ok(Key::of(&secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_key_file_is_private_and_long_enough() {
+        let dir = std::env::temp_dir().join(format!("anabranch-key-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("key");
+        let name = path.to_str().unwrap();
+        let with = |text: &str, mode: u32| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            read_key(name)
+        };
+        let digits = "0123456789abcdef".repeat(4);
+        let spaced = format!("{}\n{} \n", &digits[..32], digits[32..].to_uppercase());
+        assert_eq!(with(&digits, 0o600), with(&spaced, 0o400));
+        assert_ne!(with(&digits, 0o600), with(&digits.replace('0', "1"), 0o600));
+        let refused = |text: &str, mode, word: &str| {
+            let error = with(text, mode).unwrap_err();
+            assert!(format!("{error:?}").contains(word), "{error:?}");
+            assert!(!format!("{error:?}").contains("cafe"), "a key is never told: {error:?}");
+        };
+        let cafe = "cafe".repeat(16);
+        refused(&cafe, 0o640, "mode 0640");
+        refused(&cafe, 0o604, "chmod 600");
+        refused(&cafe[1..], 0o600, "63 digits");
+        refused(&format!("{cafe}c"), 0o600, "odd");
+        refused(&format!("{cafe}g"), 0o600, "other bytes");
+        refused(&"c".repeat(5000), 0o600, "4096 B");
+        refused("", 0o600, "0 digits");
+        assert!(read_key(dir.to_str().unwrap()).unwrap_err().found.contains("no regular file"));
+        assert!(read_key("/nowhere").unwrap_err().found.contains("/nowhere"));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
