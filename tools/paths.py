@@ -7,6 +7,7 @@ import fcntl
 import ipaddress
 import json
 import os
+import stat
 import struct
 import sys
 import time
@@ -18,33 +19,53 @@ NAMES = ["bytes", "packets", "retransmitted", "answers", "marks", "losses", "mov
 SEQUENCE, WISH, ANSWERED, CODE, WISHED, ANSWER, TEXT = 16, 256, 264, 272, 288, 1056, 768
 
 
+def open_page(path, access=os.O_RDONLY):
+    """Opens a page of this user's. Anybody may put anything under such a name: a FIFO would wait, a link lead elsewhere."""
+    fd = os.open(path, access | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    of = os.fstat(fd)
+    if stat.S_ISREG(of.st_mode) and of.st_uid == os.geteuid() and not of.st_mode & 0o077 and 2048 <= of.st_size <= 1 << 24:
+        return fd
+    os.close(fd)
+    raise PermissionError(f"{path} is no statistics page of this user")
+
+
 def pages(folder="/dev/shm"):
-    """Pages of processes that live: whoever writes one holds a lock on it."""
+    """Pages of this user's processes that live: whoever writes one holds a lock on it."""
     for name in sorted(os.listdir(folder)):
         if not name.startswith("anabranch-"):
             continue
         path = os.path.join(folder, name)
         try:
-            with open(path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fd = open_page(path)
+        except OSError:
+            continue  # a process that has ended meanwhile, or none of ours
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             yield path
-        except FileNotFoundError:
-            pass
+        finally:
+            os.close(fd)
 
 
 def read(path):
     """What a page says: the scheme, and a dictionary for each path of each connection."""
-    with open(path, "rb") as file:
-        while True:
-            before = os.pread(file.fileno(), 8, SEQUENCE)
-            page = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+    fd = open_page(path)
+    try:
+        for _ in range(200):
+            before = os.pread(fd, 8, SEQUENCE)
+            page = os.pread(fd, os.fstat(fd).st_size, 0)
             # An odd number: it is being written. Another one than before: it has been.
-            if before == os.pread(file.fileno(), 8, SEQUENCE) and before[0] % 2 == 0:
+            if before == os.pread(fd, 8, SEQUENCE) and before[0] % 2 == 0:
                 break
             time.sleep(0.0005)
+        else:
+            raise TimeoutError(f"{path} stays half-written")
+    finally:
+        os.close(fd)
+    if len(page) < HEADER.size:
+        raise ValueError(f"{path} has been cut short")
     magic, version, header, _, size, _, used, pid, written, no_room, _, scheme = HEADER.unpack_from(page)
-    if magic != b"ANABPATH" or version != 1:
+    if magic != b"ANABPATH" or version != 1 or header + used * size > len(page):
         raise ValueError(f"{path} is no statistics page of version 1")
     slots = []
     for number in range(used):
@@ -69,7 +90,7 @@ def wish(path, settings, patience=3.0):
     def word(at):
         return struct.unpack("<Q", os.pread(fd, 8, at))[0]
 
-    fd = os.open(path, os.O_RDWR)
+    fd = open_page(path, os.O_RDWR)
     try:
         answered = word(ANSWERED)
         number = max(word(WISH), answered) + 1

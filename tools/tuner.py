@@ -50,8 +50,8 @@ def main(folder="/dev/shm", seconds="inf"):
                     paths.wish(page, f"load_balancer.hopper.th_cong={wanted:.3f}; load_balancer.hopper.th_probe={wanted * 0.6:.3f}")
                     thresholds[page] = wanted
                     print(f"{page}: {moved:.1f} moves/s, {slowness:.1f} base round trips: threshold {wanted:.2f}", flush=True)
-            except (FileNotFoundError, TimeoutError):
-                pass  # the process has ended meanwhile
+            except (OSError, TimeoutError):
+                pass  # the process has ended meanwhile, or its page is no longer one
 
 
 if __name__ == "__main__":

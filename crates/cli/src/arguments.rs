@@ -2,7 +2,7 @@
 
 use anabranch_units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 /// Steers RDMA and Ultra Ethernet traffic over the many paths of an AI cluster's network, and finds out beforehand
 /// which way of steering serves best.
@@ -534,6 +534,9 @@ pub(crate) struct Send {
     /// Address and first port of `serve`
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: String,
+    /// Own address to send from, and with it the interface, also where others are in its network [default: what routes choose]
+    #[arg(long, value_name = "IP")]
+    pub(crate) from: Option<IpAddr>,
     /// Bytes to send
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     pub(crate) bytes: Bytes,

@@ -93,6 +93,30 @@ fn lives(process: i64) -> bool {
     state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
+/// What lies in the folder is believed, down to the process to kill: it must be the user's own.
+#[test]
+fn a_folder_of_somebody_else_is_refused() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    let beds = Beds::new("testbed-squatted");
+    let own = std::fs::metadata(&beds.folder.0).unwrap().uid();
+    let (folder, theirs) = (beds.folder.0.join(format!("anabranch-testbeds-{own}")), beds.folder.0.join("theirs"));
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o700)).unwrap();
+    symlink(&theirs, &folder).unwrap();
+    said(&beds.run(&["testbed", "status"]), 2, &["anabranch-testbeds-", "not a folder of yours", "XDG_RUNTIME_DIR"]);
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
+    said(&beds.run(&["testbed", "status"]), 2, &["not a folder of yours with mode 700"]);
+    std::fs::remove_dir(&folder).unwrap();
+    // A folder for run-time files that others may write to is not used.
+    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o777)).unwrap();
+    let mut status = beds.folder.command(&["testbed", "status"]);
+    let output = status.env("TMPDIR", &beds.folder.0).env("XDG_RUNTIME_DIR", &theirs).output().unwrap();
+    said(&output, 0, &[]);
+    assert!(folder.is_dir() && std::fs::read_dir(&theirs).unwrap().next().is_none());
+}
+
 #[test]
 fn a_testbed_stands_and_goes_and_leaves_nothing() {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

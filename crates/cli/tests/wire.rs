@@ -59,6 +59,9 @@ fn what_cannot_be_is_said_in_one_message() {
             said(&[command, &["--datapath", datapath, "--device", "no-such-device"]].concat(), &["RDMA"]);
         }
     }
+    said(&["send", "--to", "127.0.0.1:9", "--from", "::1"], &["--from", "::1", "127.0.0.1"]);
+    said(&["send", "--to", "127.0.0.1:9", "--from", "192.0.2.1"], &["192.0.2.1"]);
+    said(&["send", "--to", "127.0.0.1:9", "--from", "127.0.0.1", "--datapath", "uc"], &["--from", "--device"]);
     said(&["send", "nosuch.toml", "--to", "127.0.0.1:9"], &["nosuch"]);
     said(&["serve", "--at", "127.0.0.1:65535"], &["65535"]);
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,11 +1,15 @@
-//! The statistics page: what the paths of a process' connections do, in shared memory that any process may read (docs/nccl.md has
-//! the layout). One process writes; a sequence number says whether what was read is of one piece.
+//! The statistics page: what the paths of a process' connections do, in a file in shared memory that the processes of its user may
+//! read (docs/nccl.md has the layout). One process writes; a sequence number says whether what was read is of one piece.
+//!
+//! Nobody maps the file: a mapping of a file that somebody truncates ends the process that looks at it by a signal.
 
-#![allow(unsafe_code)]
+mod files;
+
+pub use files::{Found, Skipped, pages};
 
 use rustix::{
     fs::{FallocateFlags, FlockOperation, fallocate, flock},
-    mm::{MapFlags, ProtFlags, mmap, munmap},
+    process::{Resource, getrlimit},
 };
 use std::{
     collections::BTreeMap,
@@ -15,7 +19,6 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering, fence},
     thread,
     time::Duration,
 };
@@ -36,6 +39,8 @@ pub const FOLDER: &str = "/dev/shm";
 const PREFIX: &str = "anabranch-";
 /// Bytes of a wish and of its answer.
 const TEXT: usize = 768;
+/// Bytes of the header that the process alone writes, from its beginning on.
+const OWN_BYTES: usize = 256;
 
 /// Places in the header, in bytes.
 mod place {
@@ -185,43 +190,6 @@ impl Slot {
     }
 }
 
-/// Shared memory of this process' own.
-struct Mapping {
-    at: *mut std::ffi::c_void,
-    bytes: usize,
-}
-
-// SAFETY: it is only looked at as atomic words.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn new(file: &File, bytes: usize) -> io::Result<Self> {
-        // SAFETY: a new mapping, which nobody else has.
-        let at = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
-        };
-        Ok(Mapping { at, bytes })
-    }
-
-    fn words(&self) -> &[AtomicU64] {
-        // SAFETY: pages are aligned, there are so many bytes, and they stay until this is dropped.
-        unsafe { std::slice::from_raw_parts(self.at.cast::<AtomicU64>(), self.bytes / 8) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: nobody holds a reference to it any more. It can only fail where it is no mapping.
-        let _ = unsafe { munmap(self.at, self.bytes) };
-    }
-}
-
-impl std::fmt::Debug for Mapping {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} B", self.bytes)
-    }
-}
-
 /// What somebody wishes that the process does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
@@ -233,7 +201,9 @@ pub(crate) struct Wish {
 /// A page, as its process writes it.
 #[derive(Debug)]
 pub(crate) struct Page {
-    mapping: Mapping,
+    /// What the process has written: its part of the header, and the slots that were ever in use.
+    own: [u8; OWN_BYTES],
+    slots: Vec<u8>,
     paths: usize,
     /// Places of connections, by device and number.
     blocks: BTreeMap<(u32, u32), usize>,
@@ -241,7 +211,7 @@ pub(crate) struct Page {
     used: usize,
     no_room: u64,
     /// Locked as long as the process lives, by which others know that it does.
-    _file: File,
+    file: File,
 }
 
 impl Page {
@@ -252,24 +222,30 @@ impl Page {
     /// Where there is no room, or no such folder.
     pub(crate) fn create(folder: &Path, pid: u32, paths: usize, scheme: &str) -> io::Result<(Self, PathBuf)> {
         let _ = pages(folder);
+        let bytes = (HEADER_BYTES + SLOTS * SLOT_BYTES) as u64;
+        // A write beyond this limit ends the process by a signal.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes) {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("ulimit -f allows less than {bytes} B")));
+        }
         let name = format!("{PREFIX}{pid}-{:08x}", RandomState::new().hash_one(pid) as u32);
         let (hidden, path) = (folder.join(format!(".{name}")), folder.join(&name));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o644).open(&hidden)?;
+        // A new file, or none: what has this name already, a link as well, is left alone.
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&hidden)?;
         let made = (|| {
-            let bytes = HEADER_BYTES + SLOTS * SLOT_BYTES;
-            // Room that is not there is found out now, and not by a signal later.
-            fallocate(&file, FallocateFlags::empty(), 0, bytes as u64)?;
+            // Room that is not there is found out now.
+            fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            let mapping = Mapping::new(&file, bytes)?;
             let (free, blocks) = (Vec::new(), BTreeMap::new());
-            let page = Page { mapping, paths: paths.max(1), blocks, free, used: 0, no_room: 0, _file: file };
+            let (own, slots) = ([0; OWN_BYTES], Vec::new());
+            let mut page = Page { own, slots, paths: paths.max(1), blocks, free, used: 0, no_room: 0, file };
             let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
             page.set(0, u64::from_le_bytes(MAGIC));
             page.set(8, two(VERSION, HEADER_BYTES as u32));
             page.set(24, two(SLOT_BYTES as u32, SLOTS as u32));
             page.set(32, two(0, pid));
             page.set(56, paths as u64);
-            page.say(64, 64, scheme);
+            page.set_scheme(scheme);
+            page.file.write_all_at(&page.own, 0)?;
             Ok(page)
         })();
         let made: io::Result<Page> = made.and_then(|page: Page| fs::rename(&hidden, &path).map(|()| page));
@@ -279,21 +255,14 @@ impl Page {
         Ok((made?, path))
     }
 
-    fn set(&self, at: usize, value: u64) {
-        self.mapping.words()[at / 8].store(value, Ordering::Relaxed);
+    fn set(&mut self, at: usize, value: u64) {
+        self.own[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
 
-    fn get(&self, at: usize) -> u64 {
-        self.mapping.words()[at / 8].load(Ordering::Acquire)
-    }
-
-    fn say(&self, at: usize, room: usize, text: &str) {
-        let mut bytes = text.bytes().take(room - 1).chain(std::iter::repeat(0));
-        for word in 0..room / 8 {
-            let mut eight = [0; 8];
-            eight.iter_mut().zip(&mut bytes).for_each(|(place, byte)| *place = byte);
-            self.set(at + 8 * word, u64::from_le_bytes(eight));
-        }
+    fn set_scheme(&mut self, scheme: &str) {
+        let room = &mut self.own[64..128];
+        room.fill(0);
+        room.iter_mut().zip(scheme.bytes().take(63)).for_each(|(place, byte)| *place = byte);
     }
 
     /// The place of a connection, which may be new.
@@ -317,11 +286,10 @@ impl Page {
         block
     }
 
-    /// Writes what the connections of a device do; those that are not among them are gone.
+    /// Writes what the connections of a device do; those that are not among them are gone. What cannot be written is not: the page
+    /// is for others, and the process goes on without it.
     pub(crate) fn write(&mut self, now_ns: u64, device: u32, scheme: &str, connections: &[Vec<Slot>]) {
-        let sequence = self.get(place::SEQUENCE);
-        self.set(place::SEQUENCE, sequence + 1);
-        fence(Ordering::Release);
+        let sequence = eight(&self.own, place::SEQUENCE);
         self.no_room = 0;
         let known =
             |connection: u32| connections.iter().any(|of| of.first().is_some_and(|s| s.connection == connection));
@@ -339,48 +307,67 @@ impl Page {
             let Some(block) = self.block(device, first.connection) else { continue };
             for (path, slot) in slots.iter().take(self.paths).enumerate() {
                 let place = block * self.paths + path;
-                if keeps { self.set(HEADER_BYTES + place * SLOT_BYTES, slot.words()[0]) } else { self.put(place, slot) }
+                if keeps {
+                    let at = place * SLOT_BYTES;
+                    self.slots[at..at + 8].copy_from_slice(&slot.words()[0].to_le_bytes());
+                } else {
+                    self.put(place, slot);
+                }
             }
         }
         let used = (self.used * self.paths) as u64;
-        self.set(32, used | self.get(32) >> 32 << 32);
+        self.set(32, used | eight(&self.own, 32) >> 32 << 32);
         self.set(40, now_ns);
         self.set(48, self.no_room);
-        self.say(64, 64, scheme);
-        self.mapping.words()[place::SEQUENCE / 8].store(sequence + 2, Ordering::Release);
+        self.set_scheme(scheme);
+        self.set(place::SEQUENCE, sequence + 1);
+        // Odd while it is written, then even. The header goes whole: the file may have been cut short meanwhile.
+        let _ = self.file.write_all_at(&self.own, 0);
+        let _ = self.file.write_all_at(&self.slots, HEADER_BYTES as u64);
+        self.set(place::SEQUENCE, sequence + 2);
+        let _ = self.file.write_all_at(&(sequence + 2).to_le_bytes(), place::SEQUENCE as u64);
     }
 
-    fn put(&self, slot: usize, what: &Slot) {
-        let at = HEADER_BYTES + slot * SLOT_BYTES;
-        what.words().into_iter().enumerate().for_each(|(word, value)| self.set(at + 8 * word, value));
+    fn put(&mut self, slot: usize, what: &Slot) {
+        let at = slot * SLOT_BYTES;
+        if self.slots.len() < at + SLOT_BYTES {
+            self.slots.resize(at + SLOT_BYTES, 0);
+        }
+        let words = what.words().into_iter().zip(self.slots[at..].chunks_exact_mut(8));
+        words.for_each(|(word, place)| place.copy_from_slice(&word.to_le_bytes()));
     }
 
-    /// A wish that has not been answered.
+    /// A wish that has not been answered; `None` as well where the page cannot be read.
     pub(crate) fn wish(&self) -> Option<Wish> {
-        let number = self.get(place::WISH);
-        if number == self.get(place::ANSWERED) {
+        let numbers = || {
+            let mut words = [0; 16];
+            self.file.read_exact_at(&mut words, place::WISH as u64).ok().map(|()| (eight(&words, 0), eight(&words, 8)))
+        };
+        let (number, answered) = numbers()?;
+        if number == answered {
             return None;
         }
-        let bytes: Vec<u8> = (0..TEXT / 8)
-            .flat_map(|word| self.get(place::WISHED + 8 * word).to_le_bytes())
-            .take_while(|byte| *byte != 0)
-            .collect();
+        let mut bytes = [0; TEXT];
+        self.file.read_exact_at(&mut bytes, place::WISHED as u64).ok()?;
         // Another wish may have been written meanwhile.
-        if self.get(place::WISH) != number {
+        if numbers()?.0 != number {
             return None;
         }
-        Some(Wish { number, text: String::from_utf8_lossy(&bytes).into_owned() })
+        Some(Wish { number, text: text(&bytes) })
     }
 
     /// Answers a wish.
     pub(crate) fn answer(&self, wish: &Wish, result: &Result<String, String>) {
-        let (code, text) = match result {
+        let (code, said) = match result {
             Ok(text) => (0, text),
             Err(text) => (crate::abi::Code::Usage as u64, text),
         };
-        self.say(place::ANSWER, TEXT, text);
-        self.set(place::CODE, code);
-        self.mapping.words()[place::ANSWERED / 8].store(wish.number, Ordering::Release);
+        let mut bytes = [0; TEXT];
+        bytes[..TEXT - 1].iter_mut().zip(said.bytes()).for_each(|(place, byte)| *place = byte);
+        // Its number comes last: with it the rest counts.
+        let _ = self.file.write_all_at(&bytes, place::ANSWER as u64);
+        let _ = self.file.write_all_at(&code.to_le_bytes(), place::CODE as u64);
+        let _ = self.file.write_all_at(&wish.number.to_le_bytes(), place::ANSWERED as u64);
     }
 }
 
@@ -419,20 +406,21 @@ fn wrong(why: String) -> io::Error {
 /// How often somebody looks again who has come upon a page that is being written.
 const LOOKS: u32 = 200;
 
-/// Reads a page.
+/// Reads a page of this user's.
 ///
 /// # Errors
-/// Where it is none, of another version, or stays half-written.
+/// Where it is none, another user's, of another version, or stays half-written.
 pub fn read(path: &Path) -> io::Result<Snapshot> {
-    let file = File::open(path)?;
+    let (file, bytes) = files::open(path, false)?;
+    let mut page = vec![0; bytes];
     for _ in 0..LOOKS {
         let mut before = [0; 8];
         file.read_exact_at(&mut before, place::SEQUENCE as u64)?;
-        let bytes = fs::read(path)?;
+        file.read_exact_at(&mut page, 0)?;
         let mut after = [0; 8];
         file.read_exact_at(&mut after, place::SEQUENCE as u64)?;
         if before == after && before[0].is_multiple_of(2) {
-            return parse(&bytes);
+            return parse(&page);
         }
         thread::sleep(Duration::from_micros(500));
     }
@@ -463,33 +451,6 @@ fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     Ok(Snapshot { pid, scheme, written_at: eight(bytes, 40), no_room: eight(bytes, 48), slots })
 }
 
-/// The pages of processes that live, in the order of their names. Those of processes that do not are removed, as far as that is
-/// allowed.
-///
-/// # Errors
-/// Where the folder cannot be read.
-pub fn pages(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut living = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_page = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
-        let Some(file) = is_page.then(|| File::open(&path).ok()).flatten() else { continue };
-        let mut begins = [0; 8];
-        if file.read_exact_at(&mut begins, 0).is_err() || begins != MAGIC {
-            continue;
-        }
-        // Whoever writes holds the lock.
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => {
-                let _ = fs::remove_file(&path);
-            }
-            Err(_) => living.push(path),
-        }
-    }
-    living.sort();
-    Ok(living)
-}
-
 /// Wishes that a process sets parameters of its scheme, `KEY=VALUE` with semicolons, and waits for its answer.
 ///
 /// # Errors
@@ -498,7 +459,7 @@ pub fn wish(path: &Path, settings: &str, patience: Duration) -> io::Result<Strin
     if settings.len() >= TEXT {
         return Err(wrong(format!("{} B are too many; a wish has {} at most", settings.len(), TEXT - 1)));
     }
-    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let (file, _) = files::open(path, true)?;
     let word = |at: usize| {
         let mut word = [0; 8];
         file.read_exact_at(&mut word, at as u64).map(|()| u64::from_le_bytes(word))
@@ -563,9 +524,9 @@ mod tests {
         page.write(7, 0, "reps", &[of(4), of(9)]);
         let seen = read(&path).unwrap();
         assert_eq!((seen.scheme.as_str(), seen.slots), ("reps", [of(9), of(4), of(3)].concat()));
-        assert_eq!(pages(&folder).unwrap(), std::slice::from_ref(&path));
+        assert_eq!(pages(&folder).unwrap().pages, std::slice::from_ref(&path));
         drop(page);
-        assert!(pages(&folder).unwrap().is_empty(), "nobody holds it any more");
+        assert!(pages(&folder).unwrap().pages.is_empty(), "nobody holds it any more");
         assert!(!path.exists());
         fs::remove_dir(&folder).unwrap();
     }
@@ -691,8 +652,11 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let path = folder.join("anabranch-1-0");
         fs::write(&path, [0; 4096]).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("no statistics page"));
-        assert!(pages(&folder).unwrap().is_empty() && path.exists(), "and nobody removes it");
+        let found = pages(&folder).unwrap();
+        assert!(found.pages.is_empty() && path.exists(), "and nobody removes it");
+        assert!(found.skipped.len() == 1 && found.skipped[0].reason.contains("no statistics page"), "{found:?}");
         let mut bytes = vec![0; 4096];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8] = 2;

@@ -129,8 +129,10 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let configuration = Configuration::read(all).map_err(usage)?;
     log::at_most(configuration.level);
-    let (devices, remarks) =
+    let (mut devices, remarks) =
         device::find(&configuration.interfaces, configuration.carriers, configuration.wire.labels).map_err(usage)?;
+    // An interface that does not say its speed, of a virtual machine for example, has the one that packets leave at.
+    devices.iter_mut().for_each(|device| device.speed = device.speed.or(configuration.speed()));
     remarks.iter().for_each(|remark| log::say(Level::Info, remark));
     let process = Arc::new(Process::new(configuration, devices)?);
     *PROCESS.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&process));

@@ -291,6 +291,14 @@ impl Configuration {
         }
     }
 
+    /// Mbit/s that packets leave a device at, where that is said.
+    pub(crate) fn speed(&self) -> Option<u32> {
+        match self.wire.rate {
+            Auto::Value(Rate(rate)) => Some(u32::try_from(rate / 1_000_000).unwrap_or(i32::MAX as u32).max(1)),
+            Auto::Auto => None,
+        }
+    }
+
     /// What an endpoint of an interface is told.
     ///
     /// # Errors
@@ -534,6 +542,14 @@ mod tests {
         assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
         let settings = usual.settings(40_000, 1472, Carrier::Udp, 1).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (1408, Rate::gbps(40)), "40,000 Mbit/s");
+    }
+
+    #[test]
+    fn speed_is_the_rate_that_is_set() {
+        let speed = |all: &[(&str, &str)]| read(all).unwrap().speed();
+        assert_eq!((speed(&[]), speed(&[("ANABRANCH_RATE", "2.5Gbps")])), (None, Some(2500)));
+        assert_eq!(speed(&[("ANABRANCH_SET", "wire.rate=100Mbps")]), Some(100));
+        assert_eq!(speed(&[("ANABRANCH_RATE", "300Kbps")]), Some(1), "NCCL takes 0 for none");
     }
 
     #[test]

@@ -5,10 +5,7 @@
 //! beside it (`port.bpf.c`) and compares.
 
 use crate::{Queue, TestbedError, bpf, fabric::burst, programs::run};
-use std::{
-    fs,
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::io::Write;
 
 /// The compiled program.
 pub const OBJECT: &[u8] = include_bytes!("port.bpf.o");
@@ -18,9 +15,6 @@ const MAGIC: u64 = 0x416e_6162_7261_634e;
 const KEEP: u64 = 14 + 20 + 8 + 64;
 /// Where the counters stand in the program's state: after lock, padding, time and level.
 const COUNTERS: usize = 24;
-
-/// Object files that this process has written.
-static WRITTEN: AtomicU32 = AtomicU32::new(0);
 
 /// What a port's program has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,17 +54,17 @@ pub(crate) fn attach(
     queue: &Queue,
     change: &str,
 ) -> Result<(), TestbedError> {
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let file = std::env::temp_dir().join(format!("anabranch-port-{}-{number}.o", std::process::id()));
     let object = object(template, rate, mtu, queue)?;
-    fs::write(&file, object).map_err(|error| TestbedError::system(format!("writing {}", file.display()), error))?;
-    let path = file.to_string_lossy();
+    // A new file under a drawn name: in /tmp another user may have put a link under one that can be foreseen.
+    let failed = |error| TestbedError::system("writing the port program to a temporary file", error);
+    let mut file = tempfile::Builder::new().prefix("anabranch-port-").suffix(".o").tempfile().map_err(failed)?;
+    file.write_all(&object).map_err(failed)?;
+    let path = file.path().to_string_lossy();
     let attached = run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "").and_then(|_| {
         let filter =
             format!("filter replace dev {port} egress prio 1 handle 1 bpf da obj \"{path}\" sec classifier\n{change}");
         run("tc", &["-n", namespace, "-batch", "-"], &filter)
     });
-    let _ = fs::remove_file(&file);
     attached.map(drop)
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     os::unix::{
         fs::{DirBuilderExt, MetadataExt},
         process::CommandExt,
@@ -86,19 +86,33 @@ enum Answer<T> {
     Failed(String),
 }
 
-/// The folder of this user's testbeds.
+/// The folder of this user's testbeds: one that he alone may write to, since what lies there is believed.
 fn folder() -> Result<PathBuf, TestbedError> {
     let user = rustix::process::geteuid();
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
-    let folder = match runtime {
+    // Under `sudo -E` the variable names a folder of the user who called it.
+    let is_own = |folder: &PathBuf| {
+        fs::metadata(folder).is_ok_and(|of| of.is_dir() && of.uid() == user.as_raw() && of.mode() & 0o022 == 0)
+    };
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(is_own);
+    // Names in /tmp are anybody's to take; root has a folder where only root makes any.
+    let system = user.is_root() && std::env::var_os("TMPDIR").is_none();
+    let folder = match runtime.or_else(|| Some(PathBuf::from("/run")).filter(|run| system && is_own(run))) {
         Some(runtime) => runtime.join("anabranch-testbeds"),
         None => std::env::temp_dir().join(format!("anabranch-testbeds-{}", user.as_raw())),
     };
     let failed = |error| TestbedError::system(format!("the folder {}", folder.display()), error);
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+    // A link that somebody has put there is neither followed nor replaced.
+    match DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
     let owner = fs::symlink_metadata(&folder).map_err(failed)?;
-    if !owner.is_dir() || owner.uid() != user.as_raw() {
-        return Err(TestbedError::Input(format!("{} belongs to somebody else", folder.display())));
+    if !owner.is_dir() || owner.uid() != user.as_raw() || owner.mode() & 0o077 != 0 {
+        return Err(TestbedError::Input(format!(
+            "{} is not a folder of yours with mode 700, so what it says of testbeds cannot be trusted: remove it, or set \
+             XDG_RUNTIME_DIR to a folder of yours",
+            folder.display()
+        )));
     }
     Ok(folder)
 }
@@ -274,11 +288,15 @@ fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     let lock = try_lock_in(&folder, &name)?;
     let lock = lock.ok_or_else(|| TestbedError::Input(format!("a testbed `{name}` is being made already")))?;
     if tied {
-        let (folder, name) = (folder.clone(), name.clone());
+        // Later another file system lies over /run here, and this folder's path leads there.
+        let folder = File::open(&folder).map_err(|error| TestbedError::system(folder.display().to_string(), error))?;
+        let name = name.clone();
         std::thread::spawn(move || {
             // Nothing more is said; it ends when its maker does.
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-            remove_files(&folder, &name);
+            for ending in FILES {
+                let _ = rustix::fs::unlinkat(&folder, format!("{name}.{ending}"), rustix::fs::AtFlags::empty());
+            }
             std::process::exit(0);
         });
     }

@@ -45,14 +45,15 @@ pub(crate) fn part(arguments: &BenchPart) -> Result<(), Failure> {
 }
 
 /// Two copies of the plugin, which a process can load beside each other.
-struct Copies(PathBuf, [PathBuf; 2]);
+struct Copies(#[expect(dead_code, reason = "dropped, it is removed")] tempfile::TempDir, [PathBuf; 2]);
 
 impl Copies {
     fn of(plugin: &Path) -> Result<Self, Failure> {
-        let folder = std::env::temp_dir().join(format!("anabranch-bench-{}", std::process::id()));
-        let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", folder.display()));
-        fs::create_dir_all(&folder).map_err(failed)?;
-        let copies = ["one.so", "two.so"].map(|name| folder.join(name));
+        // Code is loaded from there: nobody else may have made it.
+        let made = tempfile::Builder::new().prefix("anabranch-bench-").tempdir();
+        let folder = made.map_err(|error| Failure::input(format!("a temporary folder: {error}")))?;
+        let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", folder.path().display()));
+        let copies = ["one.so", "two.so"].map(|name| folder.path().join(name));
         copies.iter().try_for_each(|copy| fs::copy(plugin, copy).map(drop)).map_err(failed)?;
         Ok(Copies(folder, copies))
     }
@@ -71,13 +72,6 @@ impl Copies {
             return Err(failed(String::from_utf8_lossy(&output.stderr).trim().into()));
         }
         serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
-    }
-}
-
-impl Drop for Copies {
-    fn drop(&mut self) {
-        // Nobody else knows of it.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     table::Table,
 };
 use clap::Args;
-use nccl_net_anabranch::page::{self, FOLDER, Slot, Snapshot, State};
+use nccl_net_anabranch::page::{self, FOLDER, Skipped, Slot, Snapshot, State};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -53,11 +53,15 @@ pub(crate) fn stats(arguments: &Stats) -> Result<(), Failure> {
         return set(arguments, &folder);
     }
     let mut before = Before::new();
+    let mut is_first = true;
     loop {
-        let seen = look(arguments, &folder)?;
+        let (seen, skipped) = look(arguments, &folder)?;
+        if std::mem::take(&mut is_first) {
+            note_skipped(&skipped, &folder);
+        }
         match (arguments.format, arguments.watch) {
-            (Format::Json, false) => print_json(&json(&seen)),
-            (Format::Json, true) => print(&format!("{}\n", json(&seen))),
+            (Format::Json, false) => print_json(&json(&seen, &skipped)),
+            (Format::Json, true) => print(&format!("{}\n", json(&seen, &skipped))),
             (Format::Table, watch) => {
                 let top = if watch && stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
                 print(&format!("{top}{}", text(&seen, watch.then_some(&before), &folder)));
@@ -78,10 +82,10 @@ fn place(path: &Path, slot: &Slot) -> (PathBuf, u32, u32, u32) {
     (path.to_path_buf(), slot.device, slot.connection, slot.path)
 }
 
-fn pages(arguments: &Stats, folder: &Path) -> Result<Vec<Seen>, Failure> {
-    let files = page::pages(folder).map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
+fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<Seen>, Vec<Skipped>), Failure> {
+    let found = page::pages(folder).map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     let mut seen = Vec::new();
-    for file in files {
+    for file in found.pages {
         match page::read(&file) {
             Ok(page) if arguments.pid.is_none_or(|pid| pid == page.pid) => seen.push((file, page)),
             Ok(_) => {}
@@ -90,14 +94,23 @@ fn pages(arguments: &Stats, folder: &Path) -> Result<Vec<Seen>, Failure> {
             Err(error) => note(&format!("warning: {}: {error}", file.display())),
         }
     }
-    Ok(seen)
+    Ok((seen, found.skipped))
 }
 
-fn look(arguments: &Stats, folder: &Path) -> Result<Vec<Seen>, Failure> {
-    let seen = pages(arguments, folder)?;
+fn look(arguments: &Stats, folder: &Path) -> Result<(Vec<Seen>, Vec<Skipped>), Failure> {
+    let found = pages(arguments, folder)?;
     match arguments.pid {
-        Some(pid) if seen.is_empty() => Err(nobody(pid, folder)),
-        _ => Ok(seen),
+        Some(pid) if found.0.is_empty() => Err(nobody(pid, folder)),
+        _ => Ok(found),
+    }
+}
+
+/// Names files that are not read, once: whoever looks for his page must find it here.
+fn note_skipped(skipped: &[Skipped], folder: &Path) {
+    if let [first, rest @ ..] = skipped {
+        let name = first.path.file_name().unwrap_or_default().display();
+        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+        note(&format!("not read in {}: {name} ({}){more}", folder.display(), first.reason));
     }
 }
 
@@ -106,7 +119,8 @@ fn nobody(pid: u32, folder: &Path) -> Failure {
 }
 
 fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
-    let (wish, seen) = (arguments.set.join(";"), look(arguments, folder)?);
+    let (wish, (seen, skipped)) = (arguments.set.join(";"), look(arguments, folder)?);
+    note_skipped(&skipped, folder);
     if seen.is_empty() {
         return Err(Failure::input(format!("--set: no process has a statistics page in {}", folder.display())));
     }
@@ -127,7 +141,7 @@ fn state(slot: &Slot) -> &'static str {
     if slot.state == State::Open as u32 { "open" } else { "failed" }
 }
 
-fn json(seen: &[Seen]) -> Value {
+fn json(seen: &[Seen], skipped: &[Skipped]) -> Value {
     let path = |slot: &Slot| {
         json!({
             "connection": slot.connection,
@@ -159,7 +173,11 @@ fn json(seen: &[Seen]) -> Value {
             "paths": page.slots.iter().map(path).collect::<Vec<_>>(),
         })
     };
-    json!({ "processes": seen.iter().map(one).collect::<Vec<_>>() })
+    let left = |of: &Skipped| json!({ "file": of.path, "reason": of.reason });
+    json!({
+        "processes": seen.iter().map(one).collect::<Vec<_>>(),
+        "skipped": skipped.iter().map(left).collect::<Vec<_>>(),
+    })
 }
 
 /// Paths over which something was sent; with a rate where they were looked at before.

@@ -157,9 +157,8 @@ fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Form
 pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let options = &arguments.wire;
     let to = address(&arguments.to, "--to")?;
-    let any: SocketAddr =
-        if to.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let scenario = scenario(options, arguments.seed)?;
+    let from = from(arguments, to, scenario.wire.datapath)?;
     let settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
     if scenario.wire.datapath == DatapathKind::Verbs {
         return verbs::send(arguments, to, &scenario, &settings);
@@ -176,10 +175,25 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         })?;
         send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?
     } else {
-        send_over(Driver::new(endpoint, open(any, labels)?), to, scenario.seed, arguments.bytes.0)?
+        send_over(Driver::new(endpoint, open(from, labels)?), to, scenario.seed, arguments.bytes.0)?
     };
     say_sent(&sent, to, name, labels, options.format);
     Ok(())
+}
+
+/// The address that `send` opens its sockets at.
+fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<SocketAddr, Failure> {
+    match arguments.from {
+        Some(_) if datapath != DatapathKind::Udp => {
+            Err(Failure::input("--from is for the datapath udp: with verbs and uc --device chooses"))
+        }
+        Some(ip) if ip.is_ipv4() != to.is_ipv4() => {
+            Err(Failure::input(format!("--from: found {ip}, expected an address of the same kind as {}", to.ip())))
+        }
+        Some(ip) => Ok((ip, 0).into()),
+        None if to.is_ipv4() => Ok((Ipv4Addr::UNSPECIFIED, 0).into()),
+        None => Ok((Ipv6Addr::UNSPECIFIED, 0).into()),
+    }
 }
 
 fn send_over(mut driver: Driver<impl Datapath>, to: SocketAddr, seed: u64, total: u64) -> Result<Sent, Failure> {

@@ -4,11 +4,13 @@
 //! hash the five-tuple, and a peer is told by its address and first port. Segments of one label leave together (GSO) and arrive
 //! together (GRO, `recvmmsg`); marks are asked for and read, arrivals are stamped by the kernel.
 
+mod interface;
 mod ready;
 mod send;
 
 use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
 use anabranch_units::Time;
+use interface::Interface;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use ready::{Readable, Waiter};
 use std::{
@@ -43,6 +45,8 @@ pub struct UdpPath {
     sockets: Vec<(UdpSocket, UdpSocketState)>,
     /// The address of label 0.
     at: SocketAddr,
+    /// The interface of this address, where others of this machine lead to its networks too.
+    interface: Option<Interface>,
     peers: Peers,
     buffers: Vec<Vec<u8>>,
     /// What can be read, where that has been asked and not used yet.
@@ -69,6 +73,9 @@ fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
 impl UdpPath {
     /// Opens sockets for `labels` labels from the port of `at` on; with port 0 from any that is free, followed by as many.
     /// It talks to `most_peers` others at most.
+    ///
+    /// What it sends to the networks of its address leaves by the interface that has this address, also where another
+    /// interface is in the same network: the kernel's routes alone would choose the first.
     ///
     /// # Errors
     /// Where a port is in use or must not be used.
@@ -111,6 +118,7 @@ impl UdpPath {
             opened: Instant::now(),
             sockets,
             at: base,
+            interface: Interface::of(base.ip()),
             peers: Peers { most: most_peers, ..Peers::default() },
             buffers: (0..READ_AT_ONCE).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
@@ -257,7 +265,8 @@ impl Datapath for UdpPath {
                 run += 1;
             }
             let class = class & 0xfc | if ecn { EcnCodepoint::Ect0 as u8 } else { 0 };
-            match send::send(socket, destination, &batch[sent..sent + run], class) {
+            let by = self.interface.as_ref().filter(|interface| interface.leads_to(destination.ip()));
+            match send::send(socket, destination, &batch[sent..sent + run], class, by) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
                 Err(error) if quinn_udp::is_msg_size_err(&error) => {

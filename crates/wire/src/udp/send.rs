@@ -1,24 +1,41 @@
 //! Runs of datagrams, handed to the kernel where they lie: the headers and payloads of all of them are gathered by one call.
 
+use super::interface::Interface;
 use crate::Outbound;
-use std::{io, net::SocketAddr, net::UdpSocket};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+};
 
 /// Datagrams of the longest run.
 pub(super) const MOST_RUN: usize = 64;
 
-/// Sends a run: datagrams of one size, the last of which may be shorter, with `class` as the byte of their traffic class.
+/// Sends a run: datagrams of one size, the last of which may be shorter, with `class` as the byte of their traffic class, by the
+/// interface `by`, or by the one that routes choose.
 #[cfg(target_os = "linux")]
-pub(super) fn send(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_>], class: u8) -> io::Result<()> {
+pub(super) fn send(
+    socket: &UdpSocket,
+    to: SocketAddr,
+    run: &[Outbound<'_>],
+    class: u8,
+    by: Option<&Interface>,
+) -> io::Result<()> {
     // A single datagram is two pieces, and should not pay for a run's.
     if run.len() == 1 {
-        gather::<2>(socket, to, run, class)
+        gather::<2>(socket, to, run, class, by)
     } else {
-        gather::<{ 2 * MOST_RUN }>(socket, to, run, class)
+        gather::<{ 2 * MOST_RUN }>(socket, to, run, class, by)
     }
 }
 
 #[cfg(target_os = "linux")]
-fn gather<const N: usize>(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_>], class: u8) -> io::Result<()> {
+fn gather<const N: usize>(
+    socket: &UdpSocket,
+    to: SocketAddr,
+    run: &[Outbound<'_>],
+    class: u8,
+    by: Option<&Interface>,
+) -> io::Result<()> {
     use nix::libc;
     use socket2::{MsgHdr, SockAddr, SockRef};
     let (mut pieces, mut count) = ([io::IoSlice::new(&[]); N], 0);
@@ -37,6 +54,23 @@ fn gather<const N: usize>(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_
     if let [first, _, ..] = run {
         control.say(libc::SOL_UDP, libc::UDP_SEGMENT, &(first.size() as u16).to_ne_bytes());
     }
+    if let Some(by) = by {
+        // The interface, and the address that stands in the datagrams (ip(7), ipv6(7)): without it the route would choose that.
+        match by.address() {
+            IpAddr::V4(ip) => {
+                let mut info = [0; 12];
+                info[..4].copy_from_slice(&by.index().to_ne_bytes());
+                info[4..8].copy_from_slice(&ip.octets());
+                control.say(libc::IPPROTO_IP, libc::IP_PKTINFO, &info);
+            }
+            IpAddr::V6(ip) => {
+                let mut info = [0; 20];
+                info[..16].copy_from_slice(&ip.octets());
+                info[16..].copy_from_slice(&by.index().to_ne_bytes());
+                control.say(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info);
+            }
+        }
+    }
     let to = SockAddr::from(to);
     let message =
         MsgHdr::new().with_addr(&to).with_buffers(&pieces[..count]).with_control(&control.bytes[..control.used]);
@@ -51,7 +85,8 @@ fn gather<const N: usize>(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_
 /// What a call says besides its bytes, as the kernel reads it (cmsg(3)).
 #[cfg(target_os = "linux")]
 struct Control {
-    bytes: [u8; 2 * (HEADER + size_of::<usize>())],
+    /// Class and size of segments, a word each, and the interface.
+    bytes: [u8; 2 * (HEADER + size_of::<usize>()) + HEADER + 24],
     used: usize,
 }
 
@@ -75,7 +110,13 @@ impl Control {
 
 /// Elsewhere there is no traffic class but its marks, and nothing is gathered.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn send(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_>], class: u8) -> io::Result<()> {
+pub(super) fn send(
+    socket: &UdpSocket,
+    to: SocketAddr,
+    run: &[Outbound<'_>],
+    class: u8,
+    by: Option<&Interface>,
+) -> io::Result<()> {
     use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
     let contents: Vec<u8> =
         run.iter().flat_map(|datagram| [datagram.head, datagram.payload]).flatten().copied().collect();
@@ -84,7 +125,7 @@ pub(super) fn send(socket: &UdpSocket, to: SocketAddr, run: &[Outbound<'_>], cla
         ecn: EcnCodepoint::from_bits(class),
         contents: &contents,
         segment_size: (run.len() > 1).then(|| run[0].size()),
-        src_ip: None,
+        src_ip: by.map(Interface::address),
     };
     UdpSocketState::new(socket.into())?.try_send(socket.into(), &transmit)
 }

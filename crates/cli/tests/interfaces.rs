@@ -1,0 +1,101 @@
+//! Two interfaces of a host in one subnet: what is sent from an address leaves by its own.
+
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_testbed::space;
+use common::{Folder, code, json, stderr};
+use std::{
+    ffi::OsString,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+/// Host `a` has two interfaces in the subnet of host `b`, which has both cables in one bridge. `arp_ignore` lets an interface
+/// answer for its own address alone, so that what comes to an address comes by its interface as well.
+const NETWORK: &str = "
+    ip netns add a; ip netns add b; ip -n b link add name bridge0 type bridge
+    for i in 0 1; do
+        ip link add eth$i netns a type veth peer name p$i netns b
+        ip -n b link set p$i master bridge0 up
+        ip -n a link set eth$i up
+        ip -n a address add 10.9.0.$((i + 1))/24 dev eth$i
+        ip -n a address add fd00:9::$((i + 1))/64 dev eth$i nodad
+    done
+    ip -n b link set bridge0 up; ip -n b address add 10.9.0.9/24 dev bridge0; ip -n b address add fd00:9::9/64 dev bridge0 nodad
+    ip netns exec a sh -c 'cd /proc/sys/net/ipv4/conf; echo 1 >all/arp_ignore; echo 2 >all/arp_announce; echo 0 >all/rp_filter'
+";
+
+/// Room for IPv6's headers, too.
+const WIRE: &str = "wire.payload=1300B";
+
+/// Bytes that left by each interface of `a`.
+fn sent() -> [u64; 2] {
+    ["eth0", "eth1"].map(|name| {
+        let output = Command::new("ip").args(["-n", "a", "-s", "-j", "link", "show", "dev", name]).output().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        said[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
+    })
+}
+
+/// A transfer of 5 MB from `from` in one namespace to `to` in another; bytes that left by each interface of `a` meanwhile.
+fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&str]) -> [u64; 2] {
+    let within = |namespace: &str, words: &[&str]| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace, env!("CARGO_BIN_EXE_anabranch")]).args(words);
+        command.current_dir(&folder.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let before = sent();
+    let mut server = within(receiver, &["serve", "--at", to, "--once", "--set", WIRE]).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening at "), "{line}");
+    let words = [&["send", "--to", to, "--bytes", "5MB", "--format", "json", "--set", WIRE], more].concat();
+    let output = within(sender, &words).output().unwrap();
+    if code(&output) != 0 {
+        // It would wait for ever.
+        server.kill().unwrap();
+    }
+    let served = server.wait_with_output().unwrap();
+    assert_eq!((code(&output), code(&served)), (0, 0), "{}{}", stderr(&output), stderr(&served));
+    assert_eq!(json(&output)["bytes"].as_u64(), Some(5_000_000));
+    let after = sent();
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+#[test]
+fn the_address_decides_the_interface() {
+    if !space::is_inside() {
+        let arguments = ["the_address_decides_the_interface", "--exact", "--nocapture"].map(OsString::from);
+        let (mut command, _) = match space::apart(&arguments) {
+            Ok(apart) => apart,
+            Err(error) => {
+                assert!(std::env::var_os("ANABRANCH_TEST_ALL").is_none(), "{error}");
+                return eprintln!("SKIPPED the_address_decides_the_interface: {error}");
+            }
+        };
+        return assert!(command.status().unwrap().success(), "it failed inside its namespaces");
+    }
+    space::settle().unwrap();
+    let built = Command::new("sh").args(["-ec", NETWORK]).output().unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    let folder = Folder::new("interfaces");
+    // Neighbours are asked for and answered over the other one too; that is little.
+    const LITTLE: u64 = 20_000;
+    for (from, interface) in [("10.9.0.1", 0), ("10.9.0.2", 1)] {
+        let sent = transfer(&folder, "b", "10.9.0.9:7000", "a", &["--from", from]);
+        assert!(sent[interface] > 5_000_000 && sent[1 - interface] < LITTLE, "from {from}: {sent:?}");
+    }
+    for (from, interface) in [("fd00:9::1", 0), ("fd00:9::2", 1)] {
+        let sent = transfer(&folder, "b", "[fd00:9::9]:7000", "a", &["--from", from]);
+        assert!(sent[interface] > 5_000_000 && sent[1 - interface] < LITTLE, "from {from}: {sent:?}");
+    }
+    // Acknowledgements of 5 MB in packets of 4 kB at most.
+    for (at, interface) in [("10.9.0.1:7000", 0), ("10.9.0.2:7000", 1)] {
+        let sent = transfer(&folder, "a", at, "b", &[]);
+        assert!(sent[interface] > 3 * LITTLE && sent[1 - interface] < LITTLE, "at {at}: {sent:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! Files of statistics pages, in a folder where every user may put what he likes under every name.
+
+use super::{HEADER_BYTES, MAGIC, PREFIX, wrong};
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags, flock, open as open_file},
+    io::Errno,
+    process::geteuid,
+};
+use std::{
+    fs::{self, File, Metadata},
+    io,
+    os::unix::fs::{FileExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+/// Bytes of the largest page that is read.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// A file that is named like a page and is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file.
+    pub path: PathBuf,
+    /// Why it is not read.
+    pub reason: String,
+}
+
+/// What a folder holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Pages of processes that live, in the order of their names.
+    pub pages: Vec<PathBuf>,
+    /// What is named like a page and is not read, likewise.
+    pub skipped: Vec<Skipped>,
+}
+
+/// The pages of this user's processes that live. Those of processes that do not are removed, and no other file.
+///
+/// # Errors
+/// Where the folder cannot be read.
+pub fn pages(folder: &Path) -> io::Result<Found> {
+    let mut found = Found::default();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX)) {
+            continue;
+        }
+        let opened = open(&path, false).and_then(|(file, _)| {
+            let mut begin = [0; 8];
+            file.read_exact_at(&mut begin, 0)?;
+            if begin == MAGIC { Ok(file) } else { Err(wrong("it is no statistics page".into())) }
+        });
+        match opened {
+            // Whoever writes holds the lock.
+            Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
+                Ok(()) => remove(&path, &file),
+                Err(_) => found.pages.push(path),
+            },
+            // Its process has ended meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => found.skipped.push(Skipped { path, reason: error.to_string() }),
+        }
+    }
+    found.pages.sort();
+    found.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Opens a page of this user's, and returns how large it is. Whatever lies there, this neither waits nor follows a link.
+pub(super) fn open(path: &Path, writable: bool) -> io::Result<(File, usize)> {
+    // What is not ours to open is not opened: some devices do something then.
+    check(&fs::symlink_metadata(path)?)?;
+    let access = if writable { OFlags::RDWR } else { OFlags::RDONLY };
+    let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(open_file(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP => wrong("it is a symbolic link".into()),
+        other => other.into(),
+    })?);
+    // Another file may have taken its place.
+    let bytes = check(&file.metadata()?)?;
+    Ok((file, bytes))
+}
+
+/// Checks that this is a regular file that its owner alone may open, who is this user; returns how large it is.
+fn check(of: &Metadata) -> io::Result<usize> {
+    if of.file_type().is_symlink() {
+        return Err(wrong("it is a symbolic link".into()));
+    }
+    if !of.is_file() {
+        return Err(wrong("it is no regular file".into()));
+    }
+    if of.uid() != geteuid().as_raw() {
+        return Err(wrong("it belongs to another user".into()));
+    }
+    if of.mode() & 0o077 != 0 {
+        return Err(wrong(format!("its mode is {:o}, and a page has 600", of.mode() & 0o777)));
+    }
+    if of.len() < HEADER_BYTES as u64 || of.len() > MAX_BYTES {
+        return Err(wrong(format!("it is no statistics page: those have {HEADER_BYTES} to {MAX_BYTES} B")));
+    }
+    Ok(of.len() as usize)
+}
+
+/// Removes the file that is open as `file`, unless another has taken its name.
+fn remove(path: &Path, file: &File) {
+    let identity = |of: Metadata| (of.dev(), of.ino());
+    if let (Ok(open), Ok(named)) = (file.metadata(), fs::symlink_metadata(path))
+        && identity(open) == identity(named)
+    {
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Page, Slot, read, wish};
+    use rustix::fs::FileType;
+    use std::{
+        os::unix::{fs::PermissionsExt, net::UnixListener},
+        sync::mpsc,
+        thread,
+        time::Duration,
+    };
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("anabranch-files-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// What `body` returns; panics where it takes longer than ten seconds.
+    fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+        let (say, hear) = mpsc::channel();
+        thread::spawn(move || say.send(body()));
+        hear.recv_timeout(Duration::from_secs(10)).expect("it hangs")
+    }
+
+    #[test]
+    fn only_own_regular_files_are_opened() {
+        let folder = folder("kinds");
+        let (page, own) = Page::create(&folder, 1, 2, "reps").unwrap();
+        assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o600);
+        let at = |name: &str| folder.join(format!("anabranch-0-{name}"));
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+        std::os::unix::fs::symlink(&own, at("link")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        fs::copy(&own, at("open")).unwrap();
+        fs::set_permissions(at("open"), PermissionsExt::from_mode(0o644)).unwrap();
+        fs::write(at("huge"), MAGIC).unwrap();
+        fs::set_permissions(at("huge"), PermissionsExt::from_mode(0o600)).unwrap();
+        File::options().write(true).open(at("huge")).unwrap().set_len(1 << 40).unwrap();
+        let mut reasons = vec![
+            ("fifo", "no regular file"),
+            ("folder", "no regular file"),
+            ("huge", "16777216 B"),
+            ("link", "a symbolic link"),
+            ("open", "its mode is 644"),
+            ("socket", "no regular file"),
+            ("zero", "a symbolic link"),
+        ];
+        if geteuid().is_root() {
+            fs::copy(&own, at("theirs")).unwrap();
+            fs::set_permissions(at("theirs"), PermissionsExt::from_mode(0o600)).unwrap();
+            std::os::unix::fs::chown(at("theirs"), Some(65_534), None).unwrap();
+            reasons.insert(6, ("theirs", "another user"));
+        } else {
+            eprintln!("SKIPPED a page of another user: needs root");
+        }
+        let look = folder.clone();
+        let found = in_time(move || pages(&look).unwrap());
+        assert_eq!(found.pages, std::slice::from_ref(&own));
+        assert_eq!(found.skipped.len(), reasons.len(), "{:?}", found.skipped);
+        for (skipped, (name, reason)) in found.skipped.iter().zip(reasons) {
+            assert_eq!(skipped.path, at(name));
+            assert!(skipped.reason.contains(reason), "{skipped:?}");
+            let (one, two) = (at(name), at(name));
+            assert!(
+                in_time(move || read(&one)).is_err() && in_time(move || wish(&two, "a=1", Duration::ZERO)).is_err()
+            );
+            assert!(fs::symlink_metadata(at(name)).is_ok(), "it is left where it is");
+        }
+        // Another process starts beside all this.
+        let look = folder.clone();
+        in_time(move || Page::create(&look, 2, 2, "reps").map(drop)).unwrap();
+        drop(page);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn truncated_page_ends_neither_its_writer_nor_its_readers() {
+        let folder = folder("cut");
+        let (mut page, path) = Page::create(&folder, 1, 2, "reps").unwrap();
+        let slot = Slot { state: 1, ..Default::default() };
+        for bytes in [0, 100, 3000] {
+            File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+            assert!(read(&path).is_err() && wish(&path, "a=1", Duration::ZERO).is_err(), "{bytes}");
+            assert!(bytes > 1000 || page.wish().is_none());
+            page.write(5, 0, "reps", &[vec![slot; 2]]);
+        }
+        drop(page);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,155 @@
+//! The interface of an address, where the kernel's routes alone would take another one.
+//!
+//! Of two interfaces in one subnet the kernel's main table uses the first for all that goes there, whatever address it comes from.
+//! Each datagram then says its interface (`IP_PKTINFO`). `SO_BINDTODEVICE` would do for what is sent, but a socket that is bound so
+//! receives nothing of this machine itself, where ranks of one machine meet, nor what comes in by the other interface because that
+//! has answered for the address (`arp_ignore`).
+
+use if_addrs::{IfAddr, get_if_addrs};
+use std::net::IpAddr;
+
+/// An interface that another one of this machine could be taken for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interface {
+    index: u32,
+    address: IpAddr,
+    /// Its networks that others of this machine are in as well.
+    shared: Vec<Network>,
+    /// Addresses of this machine: what goes there goes by no interface.
+    own: Vec<IpAddr>,
+}
+
+/// Addresses that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Network {
+    bits: u128,
+    mask: u128,
+    is_v6: bool,
+}
+
+fn bits(ip: IpAddr) -> (u128, bool) {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => (u128::from(u32::from(ip)), false),
+        IpAddr::V6(ip) => (u128::from(ip), true),
+    }
+}
+
+impl Network {
+    fn of(address: &IfAddr) -> Self {
+        let (ip, mask) = match address {
+            IfAddr::V4(v4) => (v4.ip.into(), v4.netmask.into()),
+            IfAddr::V6(v6) => (v6.ip.into(), v6.netmask.into()),
+        };
+        let ((bits, is_v6), (mask, _)) = (self::bits(ip), self::bits(mask));
+        Network { bits: bits & mask, mask, is_v6 }
+    }
+
+    fn has(&self, ip: IpAddr) -> bool {
+        let (bits, is_v6) = bits(ip);
+        is_v6 == self.is_v6 && bits & self.mask == self.bits
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let mask = self.mask & other.mask;
+        self.is_v6 == other.is_v6 && self.bits & mask == other.bits & mask
+    }
+}
+
+/// An address of this machine: the interface's number, its name, and what it says.
+type Found = (u32, String, IfAddr);
+
+impl Interface {
+    /// The interface of an address; `None` where no other leads where it does, or no interface has this address alone.
+    pub(super) fn of(ip: IpAddr) -> Option<Self> {
+        if ip.is_unspecified() || ip.is_loopback() {
+            return None;
+        }
+        let all = get_if_addrs().ok()?;
+        let up = all.into_iter().filter(if_addrs::Interface::is_oper_up);
+        let all: Vec<Found> = up.filter_map(|of| Some((of.index?, of.name, of.addr))).collect();
+        Self::among(ip, &all)
+    }
+
+    fn among(ip: IpAddr, all: &[Found]) -> Option<Self> {
+        let address = ip.to_canonical();
+        let mut having = all.iter().filter(|(_, _, of)| of.ip() == address);
+        let (index, ..) = having.next()?;
+        if having.any(|(other, ..)| other != index) {
+            return None;
+        }
+        // Every interface has the network of link-local addresses, and those say their interface themselves.
+        let counts = |of: &IfAddr| of.ip().is_ipv6() == address.is_ipv6() && !of.is_loopback() && !of.is_link_local();
+        let networks = |own: bool| {
+            all.iter().filter(move |(of, _, at)| (of == index) == own && counts(at)).map(|(.., at)| Network::of(at))
+        };
+        let shared: Vec<Network> =
+            networks(true).filter(|one| networks(false).any(|other| one.overlaps(&other))).collect();
+        let own = all.iter().map(|(.., of)| of.ip()).collect();
+        (!shared.is_empty()).then_some(Interface { index: *index, address, shared, own })
+    }
+
+    /// Returns `true` if what goes to this address leaves by this interface.
+    pub(super) fn leads_to(&self, ip: IpAddr) -> bool {
+        self.shared.iter().any(|network| network.has(ip)) && !self.own.contains(&ip.to_canonical())
+    }
+
+    /// Its number.
+    pub(super) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The address.
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use if_addrs::{Ifv4Addr, Ifv6Addr};
+
+    fn found(index: u32, ip: &str, mask: &str) -> Found {
+        let address = match (ip.parse().unwrap(), mask.parse().unwrap()) {
+            (IpAddr::V4(ip), IpAddr::V4(netmask)) => {
+                IfAddr::V4(Ifv4Addr { ip, netmask, prefixlen: 0, broadcast: None })
+            }
+            (IpAddr::V6(ip), IpAddr::V6(netmask)) => {
+                IfAddr::V6(Ifv6Addr { ip, netmask, prefixlen: 0, broadcast: None })
+            }
+            _ => unreachable!(),
+        };
+        (index, format!("eth{index}"), address)
+    }
+
+    fn leads(of: &str, to: &str, all: &[Found]) -> Option<(u32, bool)> {
+        let interface = Interface::among(of.parse().unwrap(), all)?;
+        Some((interface.index, interface.leads_to(to.parse().unwrap())))
+    }
+
+    #[test]
+    fn interface_is_named_where_routes_would_choose_another() {
+        let two = [
+            found(1, "127.0.0.1", "255.0.0.0"),
+            found(2, "10.0.0.1", "255.255.255.0"),
+            found(3, "10.0.0.2", "255.255.255.0"),
+            found(4, "192.168.7.1", "255.255.255.0"),
+            found(2, "2001:db8::1", "ffff:ffff:ffff:ffff::"),
+            found(3, "2001:db8::2", "ffff:ffff:ffff:ffff::"),
+        ];
+        assert_eq!(leads("10.0.0.2", "10.0.0.9", &two), Some((3, true)));
+        assert_eq!(leads("::ffff:10.0.0.2", "::ffff:10.0.0.9", &two), Some((3, true)), "IPv4 as IPv6 has it");
+        assert_eq!(leads("2001:db8::2", "2001:db8::7", &two), Some((3, true)));
+        assert_eq!(leads("10.0.0.2", "10.0.1.9", &two), Some((3, false)), "routers know the way there");
+        assert_eq!(leads("10.0.0.2", "10.0.0.1", &two), Some((3, false)), "this machine");
+        assert_eq!(leads("192.168.7.1", "192.168.7.2", &two), None, "nobody else leads there");
+        assert_eq!(leads("10.0.0.3", "10.0.0.9", &two), None, "no address of this machine");
+        // A subnet within another: the longer one is the kernel's choice for what is in both.
+        let nested = [found(2, "10.0.0.1", "255.255.0.0"), found(3, "10.0.0.2", "255.255.255.0")];
+        assert_eq!(leads("10.0.0.1", "10.0.0.9", &nested), Some((2, true)));
+        assert_eq!(leads("10.0.0.1", "10.0.7.9", &nested), Some((2, true)));
+        // The same address at two interfaces names neither.
+        let twice = [found(2, "10.0.0.1", "255.255.255.0"), found(3, "10.0.0.1", "255.255.255.0")];
+        assert_eq!(leads("10.0.0.1", "10.0.0.9", &twice), None);
+    }
+}
