@@ -4,10 +4,10 @@
 --
 -- or put this file into Wireshark's folder of personal Lua plugins. UDP datagrams that look like ours are taken on any port.
 
-local kinds = { "hello", "welcome", "data", "answer", "probe", "echo", "bye" }
+local kinds = { "hello", "welcome", "data", "answer", "probe", "echo", "bye", "retry" }
 -- Bytes that a datagram of a kind has at least, and whether it has no more.
-local least = { 64, 64, 64, 60, 28, 36, 12 }
-local exact = { false, true, false, true, false, true, true }
+local least = { 96, 64, 64, 60, 36, 36, 20, 56 }
+local exact = { false, true, false, true, false, true, true, true }
 
 local p = Proto("anabranch", "Anabranch on the wire")
 local f = p.fields
@@ -29,6 +29,8 @@ f.nonce = ProtoField.uint64("anabranch.nonce", "Nonce", base.HEX)
 f.own_nonce = ProtoField.uint64("anabranch.own_nonce", "Nonce of the sender", base.HEX)
 f.largest = ProtoField.uint64("anabranch.largest", "Largest message")
 f.labels = ProtoField.uint16("anabranch.labels", "Labels")
+f.cookie = ProtoField.bytes("anabranch.cookie", "Cookie (all zero: none)")
+f.proof = ProtoField.uint64("anabranch.proof", "Nonce of the handshake", base.HEX)
 f.stream = ProtoField.uint32("anabranch.stream", "Stream")
 f.payload_size = ProtoField.uint16("anabranch.payload_size", "Payload bytes")
 f.index = ProtoField.uint32("anabranch.index", "Place in the message")
@@ -54,8 +56,10 @@ local greeting = {
   { "largest", 34, 8 }, { "stamp", 42, 8 }, { "labels", 50, 2 }, { "check", 52, 4 },
   { "own_nonce", 56, 8 },
 }
+local hello = { table.unpack(greeting) }
+hello[#hello + 1] = { "cookie", 64, 32 }
 local layouts = {
-  greeting,
+  hello,
   greeting,
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "payload_size", 16, 2 }, { "index", 18, 4 }, { "psn", 22, 6 }, { "tag", 28, 4 },
     { "message", 32, 4 }, { "length", 40, 8 }, { "stamp", 48, 8 }, { "steering", 56, 8 } },
@@ -63,7 +67,8 @@ local layouts = {
     { "offset", 44, 4 }, { "held", 48, 4 }, { "stamp", 52, 8 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 }, { "held", 28, 4 }, { "size", 32, 2 } },
-  { { "check", 8, 4 } },
+  { { "check", 8, 4 }, { "proof", 12, 8 } },
+  { { "check", 8, 4 }, { "magic", 12, 4 }, { "nonce", 16, 8 }, { "cookie", 24, 32 } },
 }
 
 local function is_ours(tvb)
@@ -72,6 +77,7 @@ local function is_ours(tvb)
   local kind = tvb(1, 1):uint()
   if not kinds[kind] or size < least[kind] or (exact[kind] and size ~= least[kind]) then return false end
   if kind <= 2 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end
+  if kind == 8 then return tvb:len() >= 16 and tvb(12, 4):string() == "ABCH" end
   if kind == 3 then return tvb:len() >= 64 and size <= 64 + tvb(16, 2):uint() end
   return tvb:len() >= least[kind]
 end

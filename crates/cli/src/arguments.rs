@@ -522,7 +522,7 @@ pub(crate) struct Serve {
     /// Address and first port to listen at
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
     pub(crate) at: String,
-    /// Ends after the first transfer
+    /// End after the first whole transfer: bytes came, and they are those that were sent
     #[arg(long)]
     pub(crate) once: bool,
 }

@@ -14,11 +14,17 @@ pub const DATA_HEADER: usize = 64;
 pub const ANSWER: usize = 60;
 /// Bytes of an echo.
 pub const ECHO: usize = 36;
-/// Bytes of a hello or a welcome before its padding.
-const GREETING: usize = 64;
-/// Bytes of a probe before its padding.
-const PROBE: usize = 28;
-const BYE: usize = 12;
+/// Bytes of a WELCOME, and of what a HELLO has in common with it.
+pub(crate) const GREETING: usize = 64;
+/// Bytes of a cookie, which a HELLO carries behind its greeting: zero where it has none.
+pub const COOKIE: usize = 32;
+/// Bytes of a HELLO before its padding.
+const HELLO_BYTES: usize = GREETING + COOKIE;
+/// Bytes of a RETRY.
+const RETRY: usize = 24 + COOKIE;
+/// Bytes of a probe before its padding: as many as its echo has.
+const PROBE: usize = ECHO;
+const BYE: usize = 20;
 /// Bytes of a MAC, which is truncated: 96 bits, as RFC 4868 and RFC 4106 allow.
 pub const TAG: usize = 12;
 /// Bytes of a packet's number.
@@ -42,6 +48,7 @@ const ANSWERED: u8 = 4;
 const PROBED: u8 = 5;
 const ECHOED: u8 = 6;
 const LEFT: u8 = 7;
+const RETRIED: u8 = 8;
 
 /// Of greetings: what their sender authenticates.
 const PROTECTION: u8 = 3;
@@ -56,6 +63,9 @@ pub type Tag = [u8; TAG];
 const ECN: u8 = 1;
 const NOTIFICATION: u8 = 2;
 const NACK: u8 = 4;
+
+/// What a RETRY gives to an initiator, and its next HELLO brings back.
+pub type Cookie = [u8; COOKIE];
 
 /// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,8 +166,22 @@ pub struct Probed {
 /// A datagram that has been understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Somebody wants to talk.
-    Hello(Greeting),
+    /// An initiator opens a connection.
+    Hello {
+        /// What it says of itself.
+        greeting: Greeting,
+        /// The cookie of a RETRY that answered an earlier one; all zero: none.
+        cookie: Cookie,
+    },
+    /// The initiator must show that it receives at its address: it repeats its HELLO with this cookie.
+    Retry {
+        /// The connection of the endpoint that it goes to.
+        connection: u32,
+        /// The nonce of the HELLO.
+        nonce: u64,
+        /// What the HELLO is to carry.
+        cookie: Cookie,
+    },
     /// And is answered.
     Welcome {
         /// The connection of the endpoint that it goes to.
@@ -205,6 +229,8 @@ pub enum Packet<'a> {
     Bye {
         /// The connection of the endpoint that it goes to.
         connection: u32,
+        /// A nonce of the handshake, which only its two endpoints have seen.
+        proof: u64,
     },
 }
 
@@ -281,7 +307,7 @@ fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8
 
 /// Kinds whose MAC has the key of greetings.
 fn is_greeting(kind: u8) -> bool {
-    kind == HELLO || kind == WELCOME
+    kind == HELLO || kind == WELCOME || kind == RETRIED
 }
 
 /// Returns `true` for a datagram of ours whose MAC has the key of greetings.
@@ -292,7 +318,9 @@ pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
 /// Bytes of the header of a kind before what authenticates it, and the place of its check.
 fn layout(kind: u8) -> Option<(usize, usize)> {
     Some(match kind {
-        HELLO | WELCOME => (GREETING, GREETING_CHECK),
+        HELLO => (HELLO_BYTES, GREETING_CHECK),
+        WELCOME => (GREETING, GREETING_CHECK),
+        RETRIED => (RETRY, GREETING_CHECK),
         DATA => (DATA_HEADER, CHECK),
         ANSWERED => (ANSWER, CHECK),
         PROBED => (PROBE, CHECK),
@@ -328,6 +356,20 @@ pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>,
 }
 
 impl<'a> Packet<'a> {
+    /// The connection of the endpoint that it goes to; 0 of a HELLO.
+    pub(crate) fn connection(&self) -> u32 {
+        match self {
+            Packet::Hello { .. } => 0,
+            Packet::Retry { connection, .. }
+            | Packet::Welcome { connection, .. }
+            | Packet::Data { connection, .. }
+            | Packet::Answer { connection, .. }
+            | Packet::Probe { connection, .. }
+            | Packet::Echo { connection, .. }
+            | Packet::Bye { connection, .. } => *connection,
+        }
+    }
+
     /// Understands a datagram that is not authenticated.
     ///
     /// # Errors
@@ -410,7 +452,7 @@ impl<'a> Packet<'a> {
                     return Err(Refused::Value("mtu, span or labels"));
                 }
                 match kind {
-                    HELLO => Packet::Hello(greeting),
+                    HELLO => Packet::Hello { greeting, cookie: from.bytes() },
                     _ => Packet::Welcome { connection, greeting },
                 }
             }
@@ -475,8 +517,14 @@ impl<'a> Packet<'a> {
                 let (held, size, _reserved) = (from.held(), from.u16(), from.u16());
                 Packet::Echo { connection, echo: Probed { stream, tag, stamp, size, held } }
             }
-            LEFT if datagram.len() == end => Packet::Bye { connection },
-            LEFT => return Err(Refused::Length),
+            LEFT if datagram.len() == end => Packet::Bye { connection, proof: from.u64() },
+            RETRIED if datagram.len() == end => {
+                if from.u32() != MAGIC {
+                    return Err(Refused::Value("magic"));
+                }
+                Packet::Retry { connection, nonce: from.u64(), cookie: from.bytes() }
+            }
+            LEFT | RETRIED => return Err(Refused::Length),
             kind => return Err(Refused::Kind(kind)),
         };
         Ok((packet, sealed))
@@ -563,7 +611,7 @@ fn begin(out: &mut Vec<u8>, kind: u8, flags: u8, connection: u32) {
     out.clear();
     out.extend_from_slice(&[VERSION, kind, flags, 0]);
     out.extend_from_slice(&connection.to_be_bytes());
-    if kind != HELLO && kind != WELCOME {
+    if !is_greeting(kind) {
         out.extend_from_slice(&[0; 4]);
     }
 }
@@ -572,7 +620,7 @@ fn put<const N: usize>(out: &mut Vec<u8>, number: [u8; N]) {
     out.extend_from_slice(&number);
 }
 
-fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting, size: usize) {
+fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting) {
     begin(out, kind, greeting.protection as u8, connection);
     put(out, MAGIC.to_be_bytes());
     put(out, greeting.connection.to_be_bytes());
@@ -585,18 +633,30 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting, size
     put(out, greeting.labels.to_be_bytes());
     put(out, [0; 4]);
     put(out, greeting.own_nonce.to_be_bytes());
-    out.resize(size.max(GREETING), 0);
+}
+
+/// Writes a HELLO, padded to `size` bytes, so that replies never exceed requests. Without a cookie that is all zero.
+pub fn hello(out: &mut Vec<u8>, greeting: &Greeting, cookie: &Cookie, size: usize) {
+    greet(out, HELLO, 0, greeting);
+    put(out, *cookie);
+    out.resize(size.max(HELLO_BYTES), 0);
     seal(out, GREETING_CHECK);
 }
 
-/// Writes a hello, padded to `size` bytes, so that no answer is longer than its question.
-pub fn hello(out: &mut Vec<u8>, greeting: &Greeting, size: usize) {
-    greet(out, HELLO, 0, greeting, size);
+/// Writes a RETRY.
+pub fn retry(out: &mut Vec<u8>, connection: u32, nonce: u64, cookie: &Cookie) {
+    begin(out, RETRIED, 0, connection);
+    put(out, MAGIC.to_be_bytes());
+    put(out, nonce.to_be_bytes());
+    put(out, *cookie);
+    put(out, [0; 4]);
+    seal(out, GREETING_CHECK);
 }
 
-/// Writes a welcome.
+/// Writes a WELCOME.
 pub fn welcome(out: &mut Vec<u8>, connection: u32, greeting: &Greeting) {
-    greet(out, WELCOME, connection, greeting, GREETING);
+    greet(out, WELCOME, connection, greeting);
+    seal(out, GREETING_CHECK);
 }
 
 /// Writes the header of a data packet; the payload follows it.
@@ -640,6 +700,7 @@ pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &Probed, size: usize) {
     put(out, probe.stream.to_be_bytes());
     put(out, probe.tag.to_be_bytes());
     put(out, probe.stamp.ps().to_be_bytes());
+    out.resize(PROBE, 0);
     seal(out, CHECK);
     out.resize(size.max(PROBE), 0);
 }
@@ -656,9 +717,10 @@ pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &Probed) {
     seal(out, CHECK);
 }
 
-/// Writes a farewell.
-pub fn bye(out: &mut Vec<u8>, connection: u32) {
+/// Writes a BYE with a nonce of the handshake.
+pub fn bye(out: &mut Vec<u8>, connection: u32, proof: u64) {
     begin(out, LEFT, 0, connection);
+    put(out, proof.to_be_bytes());
     seal(out, CHECK);
 }
 
@@ -687,8 +749,12 @@ mod tests {
                 connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, span: message | 1, most_message: wide[1],
                 stamp, held, protection: [Protection::Off, Protection::Control, Protection::All][psn as usize % 3],
             };
-            hello(&mut out, &greeting, 1000);
-            prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Hello(greeting)), 1000));
+            let cookie = std::array::from_fn(|at| (wide[at % 3] >> (at % 8)) as u8);
+            hello(&mut out, &greeting, &cookie, 1000);
+            prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Hello { greeting, cookie }), 1000));
+            retry(&mut out, connection, wide[0], &cookie);
+            prop_assert_eq!(out.len(), RETRY);
+            prop_assert_eq!(Packet::decode(&out), Ok(Packet::Retry { connection, nonce: wide[0], cookie }));
             welcome(&mut out, connection, &greeting);
             prop_assert_eq!(Packet::decode(&out), Ok(Packet::Welcome { connection, greeting }));
 
@@ -724,13 +790,13 @@ mod tests {
             let back = Probed { held, ..asked };
             echo(&mut out, connection, &back);
             prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Echo { connection, echo: back }), ECHO));
-            bye(&mut out, connection);
-            prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection }));
+            bye(&mut out, connection, wide[1]);
+            prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection, proof: wide[1] }));
         }
 
         /// Nothing that arrives makes the decoder panic, whatever it is and wherever it ends.
         #[test]
-        fn garbage_is_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120), kind in 0u8..9, ours in any::<bool>()) {
+        fn garbage_is_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120), kind in 0u8..10, ours in any::<bool>()) {
             if ours && bytes.len() > 1 {
                 (bytes[0], bytes[1]) = (VERSION, kind);
             }
@@ -783,15 +849,16 @@ mod tests {
         };
         let said = Answer { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
         let probe_of = Probed { stream: 1, tag: 2, stamp: Time::from_us(3), size: 4, held: Time::from_ns(5) };
-        let mut all = vec![Vec::new(); 7];
+        let mut all = vec![Vec::new(); 8];
         data(&mut all[0], 1, &data_of(Some(crc32c(&payload))));
         all[0].extend_from_slice(&payload);
-        hello(&mut all[1], &greeting, 300);
+        hello(&mut all[1], &greeting, &[6; COOKIE], 300);
         welcome(&mut all[2], 1, &greeting);
         answer(&mut all[3], 1, 2, &said, None, Time::ZERO);
         probe(&mut all[4], 1, &probe_of, PROBE);
         echo(&mut all[5], 1, &probe_of);
-        bye(&mut all[6], 1);
+        bye(&mut all[6], 1, 2);
+        retry(&mut all[7], 1, 2, &[6; COOKIE]);
         let believed = |bytes: &[u8]| Packet::decode(bytes).is_ok() || foreign(bytes).is_some();
         for datagram in &all {
             assert!(believed(datagram));
@@ -818,11 +885,11 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let mut out = Vec::new();
-        bye(&mut out, 1);
+        bye(&mut out, 1, 2);
         out[0] = 1;
         assert_eq!(Packet::decode(&out), Err(Refused::Version(1)));
         out[0] = VERSION;
-        out[1] = 8;
-        assert_eq!(Packet::decode(&out), Err(Refused::Kind(8)));
+        out[1] = 9;
+        assert_eq!(Packet::decode(&out), Err(Refused::Kind(9)));
     }
 }

@@ -14,6 +14,7 @@
 mod auth;
 mod balancer;
 mod endpoint;
+mod entropy;
 mod flow;
 pub mod header;
 mod nic;
@@ -26,7 +27,8 @@ mod watched;
 pub use auth::Key;
 pub use balancer::Balancer;
 pub use bytes::Bytes;
-pub use endpoint::{Arrival, Counters, Endpoint, Nowhere, Place, Transmit};
+pub use endpoint::{Arrival, Counters, Endpoint, Nowhere, Place, To, Transmit};
+pub use entropy::{Entropy, Secret};
 pub use flow::Flow;
 pub use nic::{Departure, Line, Nic, Transports};
 pub use peer::{Delivered, Event, Placed, SendError, SendOptions, Why};

@@ -2,13 +2,13 @@
 
 use crate::{
     auth::{GreetingKeys, Key, Session},
-    header::Protection,
+    header::{Cookie, Greeting, Protection},
     stream::Incoming,
     stream::Outgoing,
 };
 use anabranch_units::Time;
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 /// Round trips without which nothing is said of a window.
 const FEWEST: u64 = 64;
@@ -26,10 +26,31 @@ pub(crate) enum Phase {
     Open,
 }
 
+/// What a peer's address, once more, has said in a HELLO with a valid cookie: the process there has started anew, or somebody has replayed
+/// a HELLO of an earlier one. It takes the place of the peer when it sends with the connection number of its WELCOME, which only it has
+/// received.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) ours: u32,
+    pub(crate) nonce: u64,
+    pub(crate) greeting: Greeting,
+    pub(crate) session: Option<Box<Session>>,
+}
+
 /// Another endpoint.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) phase: Phase,
+    /// Where it connected from; `None`: we have called it, or the datapath vouches for it.
+    pub(crate) host: Option<IpAddr>,
+    /// It has sent something with our connection number.
+    pub(crate) is_proven: bool,
+    pub(crate) made_at: Time,
+    pub(crate) candidate: Option<Box<Candidate>>,
+    /// What our next HELLO carries, and over which label.
+    pub(crate) cookie: Option<(Cookie, u32)>,
+    /// Packets to it that wait to go before all data.
+    pub(crate) control: usize,
     /// What its datagrams must carry, and ours to it.
     pub(crate) ours: u32,
     pub(crate) theirs: u32,
@@ -60,8 +81,11 @@ pub(crate) struct Peer {
     pub(crate) waiting: Vec<Outgoing>,
     /// Streams from it.
     pub(crate) incoming: BTreeMap<u32, Incoming>,
-    /// Bytes that messages from it hold.
-    pub(crate) held: u64,
+    /// Bytes that messages from it may come to hold: each of them whole.
+    pub(crate) reserved: u64,
+    /// Bytes of memory that they do hold, and since when without one having become whole.
+    pub(crate) stored: u64,
+    pub(crate) stored_since: Time,
     /// Since when it owes an answer.
     pub(crate) quiet_since: Option<Time>,
     /// When something of it last arrived.
@@ -81,6 +105,12 @@ impl Peer {
     pub(crate) fn new(phase: Phase, ours: u32, nonce: u64, now: Time) -> Self {
         Peer {
             phase,
+            host: None,
+            is_proven: false,
+            made_at: now,
+            candidate: None,
+            cookie: None,
+            control: 0,
             ours,
             theirs: 0,
             nonce,
@@ -100,7 +130,9 @@ impl Peer {
             streams: BTreeMap::new(),
             waiting: Vec::new(),
             incoming: BTreeMap::new(),
-            held: 0,
+            reserved: 0,
+            stored: 0,
+            stored_since: now,
             quiet_since: None,
             heard_at: now,
             timer_at: Time::MAX,
@@ -109,6 +141,13 @@ impl Peer {
             session: None,
             class: 0,
         }
+    }
+
+    /// Takes what its greeting says; `span` and `labels` are our own limits.
+    pub(crate) fn meet(&mut self, greeting: &Greeting, span: u32, labels: u32) {
+        (self.theirs, self.most_message) = (greeting.connection, greeting.most_message);
+        self.span = u64::from(greeting.span.min(span));
+        self.have_labels(labels.min(u32::from(greeting.labels)));
     }
 
     /// Both ends have so many labels.
@@ -237,6 +276,8 @@ pub enum Why {
     Left,
     /// It has started anew.
     Restarted,
+    /// Others needed its place, or the memory that its incomplete messages held.
+    Evicted,
     /// It speaks another version of the format.
     Version {
         /// That of its datagrams.

@@ -1,6 +1,7 @@
 //! What an endpoint is told when it is made.
 
 use crate::{
+    Secret,
     auth::Key,
     header::{DATA_HEADER, MAX_HEADER, Protection},
 };
@@ -15,8 +16,10 @@ pub struct Settings {
     pub transport: TransportParameters,
     /// The scheme that chooses paths.
     pub scheme: HostParameters,
-    /// Seed of everything random: connection numbers and the scheme's draws.
+    /// Seed of the scheme's draws.
     pub seed: u64,
+    /// Where connection numbers, nonces and the keys of cookies come from.
+    pub secret: Secret,
     /// The stable key of this host: hosts of one seed draw otherwise.
     pub host_key: u64,
     /// Labels of each path space: datagrams carry one of as many.
@@ -58,10 +61,17 @@ pub struct Settings {
     pub most_message: u64,
     /// Bytes that messages from one peer may hold at the receiver, two messages at least, and to one peer at the sender.
     pub most_held: u64,
+    /// Bytes of memory that messages from all peers may take before they are complete and handed over; those of one source address
+    /// may take half of it. At least twice `most_held`.
+    pub max_buffered_bytes: u64,
     /// Streams from one peer.
     pub most_streams: usize,
     /// Peers.
     pub most_peers: usize,
+    /// Of them those that have connected from one source address; of IPv6 from one prefix of 64 bits.
+    pub max_peers_per_address: usize,
+    /// Replies per second to addresses that have not shown that they receive there.
+    pub max_retries: u32,
 }
 
 impl Default for Settings {
@@ -71,6 +81,7 @@ impl Default for Settings {
             transport,
             scheme: HostParameters::named("reps").expect("a scheme"),
             seed: 1,
+            secret: Secret::of_seed(1),
             host_key: 0,
             labels: 8,
             rate: Rate::gbps(10),
@@ -91,8 +102,11 @@ impl Default for Settings {
             span: 4096,
             most_message: 1 << 24,
             most_held: 1 << 26,
+            max_buffered_bytes: 1 << 27,
             most_streams: 64,
             most_peers: 1024,
+            max_peers_per_address: 256,
+            max_retries: 5000,
         }
     }
 }

@@ -3,7 +3,7 @@
 use anabranch_transport::{Receiver, Transport, uet::DataArrival};
 use anabranch_units::Time;
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     header::Data,
@@ -179,6 +179,9 @@ pub(crate) struct Taken {
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) placed: Option<Placed>,
+    /// What it counted until now.
+    pub(crate) reserved: u64,
+    pub(crate) stored: u64,
 }
 
 /// A message that is being put together.
@@ -189,11 +192,103 @@ struct Assembly {
     /// Its length, and its bytes as far as the last packet that has come: of one that is placed, its head.
     length: u64,
     bytes: Vec<u8>,
+    /// Packets that came further ahead than memory is taken for what has come, by their place in the message.
+    ahead: BTreeMap<usize, Box<[u8]>>,
+    /// Bytes that have come.
+    arrived: usize,
+    /// Bytes of memory that it was counted with.
+    counted: u64,
     missing: u64,
     /// Where it is to lie; 0: here, or it does not say.
     steering: u64,
     /// The bytes of it that stay here, where the others go to their place as they come.
     head: Option<usize>,
+}
+
+/// Memory that is taken for a message with its first packet, at most, and how many times of what has come.
+const FIRST_BYTES: usize = 64 << 10;
+const GROWTH: usize = 16;
+/// Bytes that a message counts besides its own.
+const MESSAGE_OVERHEAD: u64 = 256;
+
+impl Assembly {
+    /// Bytes of memory that it takes.
+    fn stored(&self) -> u64 {
+        MESSAGE_OVERHEAD + (self.bytes.capacity() + self.ahead.values().map(|piece| piece.len()).sum::<usize>()) as u64
+    }
+
+    /// Bytes that it counts against its peer's limit as long as it is not whole.
+    fn reserved(&self) -> u64 {
+        self.head.map_or(self.length, |head| self.length.min(head as u64))
+    }
+
+    /// As far as memory may be taken when `more` bytes have come.
+    fn reach(&self, more: usize) -> usize {
+        let reach = FIRST_BYTES.saturating_add((self.arrived + more).saturating_mul(GROWTH));
+        reach.min(usize::try_from(self.length).unwrap_or(usize::MAX))
+    }
+
+    /// Bytes of memory that a packet's payload needs besides what there is.
+    fn needs(&self, from: usize, payload: usize) -> u64 {
+        let (to, capacity) = (from + payload, self.bytes.capacity());
+        if to <= capacity {
+            return 0;
+        }
+        if let Some(head) = self.head {
+            return head.saturating_sub(from) as u64;
+        }
+        let reach = self.reach(payload);
+        if to <= reach { (reach - capacity) as u64 } else { payload as u64 }
+    }
+
+    /// Puts a payload where it belongs.
+    fn put(&mut self, from: usize, payload: &[u8]) {
+        self.arrived += payload.len();
+        let to = from + payload.len();
+        if to > self.bytes.capacity() {
+            let reach = self.reach(0);
+            if to > reach {
+                self.ahead.insert(from, payload.into());
+                return;
+            }
+            self.bytes.reserve_exact(reach - self.bytes.len());
+        }
+        self.write(from, payload);
+        while let Some((&from, piece)) = self.ahead.first_key_value() {
+            let to = from + piece.len();
+            if to > self.bytes.capacity() {
+                // What has come may reach further than memory was taken for so far.
+                let reach = self.reach(0);
+                if to > reach {
+                    return;
+                }
+                self.bytes.reserve_exact(reach - self.bytes.len());
+            }
+            if let Some((from, piece)) = self.ahead.pop_first() {
+                self.write(from, &piece);
+            }
+        }
+    }
+
+    /// Nothing is written twice where packets come in order.
+    fn write(&mut self, from: usize, payload: &[u8]) {
+        let to = from + payload.len();
+        if self.bytes.len() <= from {
+            self.bytes.resize(from, 0);
+            self.bytes.extend_from_slice(payload);
+        } else if let Some(place) = self.bytes.get_mut(from..to) {
+            place.copy_from_slice(payload);
+        }
+    }
+}
+
+/// What taking a packet would cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cost {
+    /// Its peer has no place for the message now.
+    Full,
+    /// So many bytes of memory.
+    Bytes(u64),
 }
 
 /// A stream that is received.
@@ -203,8 +298,8 @@ pub(crate) struct Incoming {
     /// The first message that is not complete, and the PSN of its first packet.
     next: u32,
     next_first: u64,
-    /// From that one on.
-    messages: VecDeque<Option<Assembly>>,
+    /// Those from that one on of which something has come, in order.
+    messages: VecDeque<(u32, Box<Assembly>)>,
     /// When the pending timer of a delayed acknowledgement strikes.
     pub(crate) timer_at: Time,
 }
@@ -247,49 +342,82 @@ impl Incoming {
         }
         // Every message has a packet, so numbers cannot run ahead of PSNs.
         let (ahead, first) = (u64::from(data.message - self.next), data.psn - index);
-        let known = self.messages.get(ahead as usize).and_then(Option::as_ref);
-        match known {
-            Some(known) => (known.first, known.length, known.steering) == (first, data.length, data.steering),
-            None if ahead == 0 => first == self.next_first,
-            None => first >= self.next_first + ahead,
+        match self.find(data.message) {
+            Ok(at) => {
+                let known = &self.messages[at].1;
+                (known.first, known.length, known.steering) == (first, data.length, data.steering)
+            }
+            Err(_) if ahead == 0 => first == self.next_first,
+            Err(_) => first >= self.next_first + ahead,
         }
     }
 
-    /// Makes room for the message of a packet that fits; `held` counts the bytes of the peer's messages. False where there
-    /// is none now. A message whose `head` bytes alone are kept is placed as it comes.
-    pub(crate) fn make_room(
+    /// Where a message is among those of which something has come, or where it would be.
+    fn find(&self, message: u32) -> Result<usize, usize> {
+        let Some((first, _)) = self.messages.front() else { return Err(0) };
+        // Mostly none is left out.
+        let usual = message.wrapping_sub(*first) as usize;
+        if self.messages.get(usual).is_some_and(|(number, _)| *number == message) {
+            return Ok(usual);
+        }
+        self.messages.binary_search_by_key(&message, |(number, _)| *number)
+    }
+
+    /// Prepares for the message of a packet that fits, of which `payload` bytes have come; `reserved` counts the bytes of the peer's
+    /// messages. Returns the memory that the packet needs. A message whose `head` bytes alone are kept is placed as it comes.
+    pub(crate) fn prepare(
         &mut self,
         data: &Data,
+        payload: usize,
         limits: &Limits,
-        held: &mut u64,
+        reserved: &mut u64,
         head: impl FnOnce() -> Option<usize>,
-    ) -> bool {
-        let Some(ahead) = data.message.checked_sub(self.next) else { return true };
-        if self.messages.get(ahead as usize).is_some_and(Option::is_some) {
-            return true;
-        }
+    ) -> Cost {
+        let Some(ahead) = data.message.checked_sub(self.next) else { return Cost::Bytes(0) };
+        let from = data.index as usize * limits.mtu as usize;
+        let at = match self.find(data.message) {
+            Ok(at) => return Cost::Bytes(self.messages[at].1.needs(from, payload)),
+            Err(at) => at,
+        };
         // The message that others wait for always finds room.
         let most = if ahead == 0 { limits.most_held } else { limits.most_held - limits.most_message };
         let head = if data.steering == 0 { None } else { head().map(|head| head.min(limits.mtu as usize)) };
-        let kept = head.map_or(data.length, |head| data.length.min(head as u64));
-        if *held + kept > most {
-            return false;
-        }
-        if self.messages.len() <= ahead as usize {
-            self.messages.resize_with(ahead as usize + 1, || None);
-        }
-        *held += kept;
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);
         let Data { length, steering, .. } = *data;
-        let bytes = Vec::with_capacity(kept as usize);
-        let assembly = Assembly { first, length, bytes, missing, steering, head };
-        self.messages[ahead as usize] = Some(assembly);
-        true
+        let assembly = Assembly {
+            first,
+            length,
+            bytes: Vec::new(),
+            ahead: BTreeMap::new(),
+            arrived: 0,
+            counted: 0,
+            missing,
+            steering,
+            head,
+        };
+        let more = assembly.reserved();
+        if *reserved + more > most {
+            return Cost::Full;
+        }
+        let cost = MESSAGE_OVERHEAD + assembly.needs(from, payload);
+        *reserved += more;
+        self.messages.insert(at, (data.message, Box::new(assembly)));
+        Cost::Bytes(cost)
     }
 
-    /// Takes a packet that fits and for whose message there is room; `arrival` has the payload of a full packet, as which all of a stream
-    /// count.
+    /// Forgets a message that was prepared for in vain: there was no memory for its first packet.
+    pub(crate) fn abandon(&mut self, message: u32, reserved: &mut u64) {
+        if let Ok(at) = self.find(message)
+            && self.messages[at].1.counted == 0
+            && let Some((_, message)) = self.messages.remove(at)
+        {
+            *reserved = reserved.saturating_sub(message.reserved());
+        }
+    }
+
+    /// Takes a packet that fits and was prepared for; `arrival` has the payload of a full packet, as which all of a stream count. Returns
+    /// the answer, and the bytes of memory that its message takes more than before.
     pub(crate) fn on_data(
         &mut self,
         transport: &Transport,
@@ -298,45 +426,49 @@ impl Incoming {
         data: &Data,
         payload: &[u8],
         place: impl FnOnce(u64, &[u8]),
-    ) -> Option<anabranch_transport::Answer> {
+    ) -> (Option<anabranch_transport::Answer>, u64) {
         let before = self.receiver.received_bytes();
         let (answer, _) = self.receiver.on_data(transport, now, arrival);
         let is_new = self.receiver.received_bytes() > before;
+        let mut more = 0;
         if is_new
-            && let Some(ahead) = data.message.checked_sub(self.next)
-            && let Some(Some(assembly)) = self.messages.get_mut(ahead as usize)
+            && data.message >= self.next
+            && let Ok(at) = self.find(data.message)
         {
+            let assembly = &mut self.messages[at].1;
             let from = data.index as usize * arrival.payload as usize;
-            let (to, bytes) = (from + payload.len(), &mut assembly.bytes);
+            assembly.missing = assembly.missing.saturating_sub(1);
+            let to = from + payload.len();
             if let Some(head) = assembly.head {
                 let (kept, rest) = payload.split_at(head.saturating_sub(from).min(payload.len()));
-                bytes.extend_from_slice(kept);
+                assembly.bytes.extend_from_slice(kept);
                 place((from + kept.len()) as u64, rest);
-                assembly.missing = assembly.missing.saturating_sub(1);
-            } else if to as u64 <= assembly.length {
-                // Nothing is written twice where packets come in order.
-                if bytes.len() <= from {
-                    bytes.resize(from, 0);
-                    bytes.extend_from_slice(payload);
-                } else if let Some(place) = bytes.get_mut(from..to) {
-                    place.copy_from_slice(payload);
+            } else if to <= assembly.bytes.capacity() && assembly.ahead.is_empty() {
+                assembly.arrived += payload.len();
+                assembly.write(from, payload);
+                if assembly.counted > 0 {
+                    return (answer, 0);
                 }
-                assembly.missing = assembly.missing.saturating_sub(1);
+            } else {
+                assembly.put(from, payload);
             }
+            let stored = assembly.stored();
+            more = stored.saturating_sub(assembly.counted);
+            assembly.counted = assembly.counted.max(stored);
         }
-        answer
+        (answer, more)
     }
 
     /// Returns the next message in order that is complete.
     pub(crate) fn take(&mut self, mtu: u64) -> Option<Taken> {
-        self.messages.front()?.as_ref().filter(|message| message.missing == 0)?;
-        let message = self.messages.pop_front()??;
-        let number = self.next;
+        self.messages.front().filter(|(number, message)| *number == self.next && message.missing == 0)?;
+        let (number, message) = self.messages.pop_front()?;
+        let (reserved, stored) = (message.reserved(), message.counted);
         self.next += 1;
         self.next_first = message.first + message.length.div_ceil(mtu).max(1);
         let rest = message.length - message.bytes.len() as u64;
         let placed = message.head.map(|_| Placed { steering: message.steering, bytes: rest });
-        Some(Taken { number, bytes: message.bytes, placed })
+        Some(Taken { number, bytes: message.bytes, placed, reserved, stored })
     }
 
     /// Packets and messages that are held, for those who watch memory.

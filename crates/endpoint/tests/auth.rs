@@ -61,7 +61,7 @@ impl Two {
     }
 
     fn arrive(&mut self, at: usize, datagram: &[u8]) {
-        let arrival = Arrival { peer: 0, label: 0, at: self.now, ecn: false, bytes: datagram };
+        let arrival = Arrival { peer: Some(0), from: None, label: 0, at: self.now, ecn: false, bytes: datagram };
         self.ends[at].handle(self.now, &arrival);
         self.events[at].extend(std::iter::from_fn(|| self.ends[at].poll_event()));
     }
@@ -154,7 +154,7 @@ fn nothing_of_a_changed_datagram_is_believed() {
             for datagram in datagrams {
                 kinds.insert(datagram[1]);
                 let padded = matches!(datagram[1], 1 | 5);
-                let meant = if padded { 84.min(datagram.len()) } else { datagram.len() };
+                let meant = if padded { 116.min(datagram.len()) } else { datagram.len() };
                 for at in 0..meant {
                     // The receiver is one that the very datagram would mean something to: the two do the same in each run.
                     let mut changed = datagram.clone();
@@ -239,7 +239,7 @@ fn whoever_has_no_key_is_not_believed() {
     two.arrive(1, &out);
     header::answer(&mut out, connection, 1, &answer, None, Time::ZERO);
     two.arrive(1, &out);
-    header::bye(&mut out, connection);
+    header::bye(&mut out, connection, 5);
     two.arrive(1, &out);
     assert_eq!((two.events[1].len(), two.ends[1].counters().forged), (before, 3));
     assert_eq!(two.ends[1].held().0, 0);

@@ -1,5 +1,6 @@
 //! What carries datagrams.
 
+pub use anabranch_endpoint::To;
 use anabranch_units::Time;
 use std::{io, net::SocketAddr};
 
@@ -40,8 +41,8 @@ pub struct Abilities {
 /// A datagram to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbound<'a> {
-    /// Where it goes.
-    pub peer: PeerId,
+    /// Whom it goes to.
+    pub to: To,
     /// The label that it carries.
     pub label: Label,
     /// Whether switches may mark it.
@@ -64,8 +65,10 @@ impl Outbound<'_> {
 /// A datagram that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbound<'a> {
-    /// Where it comes from.
-    pub peer: PeerId,
+    /// The peer at the address that it comes from; `None`: there is none.
+    pub peer: Option<PeerId>,
+    /// That address, of label 0. Anybody may forge it; `None`: this datapath knows who its peers are.
+    pub from: Option<SocketAddr>,
     /// The label that it came by, which answers should carry.
     pub label: Label,
     /// When it arrived.
@@ -124,7 +127,7 @@ pub trait Datapath {
     /// The time since it was opened; it never goes back.
     fn now(&self) -> Time;
 
-    /// Another end, to be reached by these labels; none: by all.
+    /// Another end, to be reached by these labels; none: by all. What merely sends to us gets no number.
     ///
     /// # Errors
     /// Where it cannot be another one's peer.
@@ -133,7 +136,7 @@ pub trait Datapath {
     /// Where a peer is.
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr>;
 
-    /// A peer is forgotten; its number may be another's next.
+    /// Forgets a peer; its number may be another's next.
     fn release(&mut self, peer: PeerId);
 
     /// Sends datagrams in order, as many as it takes at once; returns how many. It never blocks.

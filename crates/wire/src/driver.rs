@@ -1,6 +1,6 @@
 //! What stands between an endpoint and its datapath.
 
-use crate::{Datapath, Outbound, WireError};
+use crate::{Datapath, Outbound, To, WireError};
 use anabranch_endpoint::{Arrival, Bytes, Endpoint, Nowhere, Place, Transmit};
 use anabranch_units::Time;
 
@@ -12,6 +12,8 @@ const SENT_AT_ONCE: usize = 32;
 const MOST_AT_ONCE: usize = 64;
 /// Rounds of receiving and sending before the owner hears of what has happened.
 const ROUNDS_AT_ONCE: usize = 16;
+/// What a place for a datagram holds that none has used yet.
+const NOTHING: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
 
 /// An endpoint with the datapath that carries its packets.
 #[derive(Debug)]
@@ -122,12 +124,15 @@ impl<D: Datapath> Driver<D> {
 
     /// Takes what has arrived; `now` is when that was at the latest, since it may have come after the clock was looked at.
     fn receive_at(&mut self, now: &mut Time, places: &mut dyn Place) -> Result<usize, WireError> {
-        let endpoint = &mut self.endpoint;
-        self.datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
-            let crate::Inbound { peer, label, at, ecn, bytes, .. } = inbound;
+        let Driver { endpoint, datapath, .. } = self;
+        let received = datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
+            let crate::Inbound { peer, from, label, at, ecn, bytes, .. } = inbound;
             *now = at.max(*now);
-            endpoint.handle_placing(*now, &Arrival { peer, label, at, ecn, bytes }, places);
-        })
+            endpoint.handle_placing(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
+        })?;
+        // Who has shown where it receives gets a number; others never do.
+        endpoint.admit(*now, &mut |at| datapath.peer(at, &[]).ok());
+        Ok(received)
     }
 
     fn rounds(&mut self, mut sends_first: bool, places: &mut dyn Place) -> Result<Option<Time>, WireError> {
@@ -158,7 +163,7 @@ impl<D: Datapath> Driver<D> {
             (self.sent, self.made) = (0, 0);
             while self.made < self.most {
                 if self.made == self.batch.len() {
-                    self.batch.push(Default::default());
+                    self.batch.push((NOTHING, Vec::new()));
                 }
                 let (transmit, head) = &mut self.batch[self.made];
                 let Some(made) = self.endpoint.poll_transmit(now, head) else { break };
@@ -170,8 +175,8 @@ impl<D: Datapath> Driver<D> {
                 // What leaves at once has no order but that of each label, and those of a label need one system call. Somebody
                 // waits for data; answers can wait for so long.
                 let key = |at: &u8| {
-                    let Transmit { peer, label, ecn, class, payload } = &self.batch[usize::from(*at)].0;
-                    (payload.is_empty(), *peer, *label, *ecn, *class, *at)
+                    let Transmit { to, label, ecn, class, payload } = &self.batch[usize::from(*at)].0;
+                    (payload.is_empty(), *to, *label, *ecn, *class, *at)
                 };
                 self.order[..self.made].sort_unstable_by_key(key);
             }
@@ -179,11 +184,12 @@ impl<D: Datapath> Driver<D> {
         if self.sent == self.made {
             return Ok(0);
         }
-        let mut batch = [Outbound { peer: 0, label: 0, ecn: false, class: 0, head: &[], payload: &[] }; MOST_AT_ONCE];
+        let mut batch =
+            [Outbound { to: NOTHING.to, label: 0, ecn: false, class: 0, head: &[], payload: &[] }; MOST_AT_ONCE];
         let waiting = &self.order[self.sent..self.made];
         for (place, at) in batch.iter_mut().zip(waiting) {
-            let (Transmit { peer, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];
-            *place = Outbound { peer: *peer, label: *label, ecn: *ecn, class: *class, head, payload };
+            let (Transmit { to, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];
+            *place = Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload };
         }
         let sent = self.datapath.send(&batch[..waiting.len()])?;
         // What has gone holds no message.

@@ -22,7 +22,9 @@ pub mod transfer;
 pub mod udp;
 pub mod verbs;
 
-pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
+pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
 pub use driver::Driver;
 pub use key::{KeyError, read_key};
-pub use parameters::{DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, OnTimeoutHere, WireParameters};
+pub use parameters::{
+    DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, OnTimeoutHere, WireParameters, secret,
+};

@@ -1,7 +1,7 @@
 //! `[wire]` of a scenario: what only a real network needs to be told.
 
 use crate::{chunks::ChunkSettings, verbs};
-use anabranch_endpoint::{Settings, header};
+use anabranch_endpoint::{Secret, Settings, header};
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Auto, Never, Raw, SetError, Setting, Wrong, choices, parameters};
 use anabranch_transport::{TransportParameters, uet::RtoRule};
@@ -19,6 +19,9 @@ pub const MOST_LABELS: u32 = 256;
 const QUICK_ADAPT_PATIENCE: f64 = 10.0;
 /// Bytes of the largest chunk: a receiver holds two messages of sixteen.
 const MOST_CHUNK: u64 = 30_000_000;
+/// Bytes that messages of all peers may take: four of the largest at least.
+const LEAST_BUFFERED: u64 = 64 << 20;
+const MAX_BUFFERED: u64 = 1 << 40;
 /// Packets of the longest run.
 const LONGEST_RUN: u32 = 64;
 
@@ -96,6 +99,12 @@ parameters! {
         give_up: Time = Time::from_us(10_000_000), source "ours";
         /// How long a peer may say nothing at all before it is forgotten.
         idle_timeout: Time = Time::from_us(60_000_000), source "ours";
+        /// Bytes of memory that messages of all peers may take before they are complete; those from one source address may take half of it.
+        max_buffered_bytes: Bytes = Bytes(128 << 20), source "ours";
+        /// Peers that may have connected from one source address; of IPv6 from one prefix of 64 bits.
+        max_peers_per_address: u32 = 256, source "ours";
+        /// Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
+        max_retries: u32 = 5000, source "ours: 5 Mbit/s, and a hundredth of a core";
         /// Whether data packets may be marked; the ports of a testbed then mark as [fabric] says.
         ecn: bool = true, source "ours";
         /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
@@ -105,6 +114,16 @@ parameters! {
         /// Whether the endpoints of a testbed run in the real-time class (SCHED_RR), where that is allowed.
         real_time: bool = true, source "ours: without it they stand still for 12 to 26 ms on a loaded machine";
     }
+}
+
+/// A secret of the system's generator.
+///
+/// # Panics
+/// Where the system has none: nothing that others cannot guess would be left to begin with.
+pub fn secret() -> Secret {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system's random number generator");
+    Secret(bytes)
 }
 
 fn wrong(key: &str, found: impl std::fmt::Display, expected: impl Into<String>) -> SetError {
@@ -129,6 +148,9 @@ impl WireParameters {
         between("chunks_under_way", u64::from(self.chunks_under_way), 1, 64)?;
         between("probe", self.probe.0, 1, self.chunk.0)?;
         between("queue_pairs", u64::from(self.queue_pairs), 1, u64::from(verbs::MOST_QUEUES))?;
+        between("max_buffered_bytes", self.max_buffered_bytes.0, LEAST_BUFFERED, MAX_BUFFERED)?;
+        between("max_peers_per_address", u64::from(self.max_peers_per_address), 1, 1 << 16)?;
+        between("max_retries", u64::from(self.max_retries), 1, 1_000_000)?;
         if let Auto::Value(payload) = self.payload
             && !(LEAST_PAYLOAD..=MOST_PAYLOAD).contains(&payload.0)
         {
@@ -216,7 +238,7 @@ impl WireParameters {
             Auto::Value(rate) => rate,
             Auto::Auto => link_rate,
         };
-        let mut scheme = scheme;
+        let (mut scheme, usual) = (scheme, Settings::default());
         if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice() {
             // Schemes without such a key see to it themselves.
             let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
@@ -225,6 +247,12 @@ impl WireParameters {
             transport: self.transport(transport)?,
             scheme,
             seed,
+            secret: secret(),
+            max_buffered_bytes: self.max_buffered_bytes.0,
+            // Two of the largest messages are what one peer needs.
+            most_held: usual.most_held.min(self.max_buffered_bytes.0 / 2),
+            max_peers_per_address: self.max_peers_per_address as usize,
+            max_retries: self.max_retries,
             labels: self.labels,
             rate,
             overhead: self.overhead(),
@@ -241,7 +269,7 @@ impl WireParameters {
                 Auto::Auto => self.datapath == DatapathKind::Udp,
             },
             run_length: self.run_length,
-            ..Settings::default()
+            ..usual
         })
     }
 }
@@ -279,6 +307,8 @@ mod tests {
         refused("labels", Raw::Int(0), "from 1 to 256");
         refused("payload", Raw::Text("9000B".into()), "8900B");
         refused("run_length", Raw::Int(65), "64");
+        refused("max_buffered_bytes", Raw::Text("1MiB".into()), "from 67108864");
+        refused("max_retries", Raw::Int(0), "from 1 to 1000000");
         refused("idle_timeout", Raw::Text("0s".into()), "above zero");
         refused("find_labels", Raw::Text("path".into()), "did you mean `paths`?");
         refused("lables", Raw::Int(8), "did you mean `labels`?");

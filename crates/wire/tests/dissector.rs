@@ -71,7 +71,7 @@ fn wireshark_reads_every_kind() {
         out.extend_from_slice(&[7; 100]);
     });
     let datagrams = [
-        written(|out| header::hello(out, &greeting, 1456)),
+        written(|out| header::hello(out, &greeting, &[0; header::COOKIE], 1456)),
         written(|out| header::welcome(out, 0x22, &greeting)),
         full.clone(),
         full[..header::DATA_HEADER].to_vec(),
@@ -79,7 +79,8 @@ fn wireshark_reads_every_kind() {
         written(|out| header::answer(out, 0x22, 5, &answer, Some(Time::from_us(9)), Time::from_ns(55))),
         written(|out| header::probe(out, 0x22, &probe, 500)),
         written(|out| header::echo(out, 0x22, &probe)),
-        written(|out| header::bye(out, 0x22)),
+        written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef)),
+        written(|out| header::retry(out, 0x22, 0x0123_4567_89ab_cdef, &[0xc0; header::COOKIE])),
         b"version 2 this is not".to_vec(),
     ];
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -138,6 +139,7 @@ fn wireshark_reads_every_kind() {
         "5,0x00000022,,,,,5,,,,0x00000009,,,4000000,,,,,,,,,Anabranch".into(),
         "6,0x00000022,,80,,,5,,,,0x00000009,,,4000000,,,,500,,,,,Anabranch".into(),
         "7,0x00000022,,,,,,,,,,,,,,,,,,,,,Anabranch".into(),
+        "8,0x00000022,,,0x0123456789abcdef,,,,,,,,,,,,,,,,,,Anabranch".into(),
         ",,,,,,,,,,,,,,,,,,,,,,UDP".to_string(),
     ];
     assert_eq!(lines, wanted);

@@ -5,7 +5,7 @@ mod fake;
 
 use anabranch_units::Time;
 use anabranch_wire::{
-    Datapath, Inbound, Outbound, PeerId, WireError,
+    Datapath, Inbound, Outbound, PeerId, To, WireError,
     verbs::{UcPath, VerbsSettings},
 };
 use fake::with_library;
@@ -38,13 +38,13 @@ fn within<T>(most: Duration, what: &str, body: impl FnOnce() -> T) -> T {
 }
 
 fn datagram(peer: PeerId, label: u32, payload: &[u8]) -> Outbound<'_> {
-    Outbound { peer, label, ecn: false, class: 0, head: b"head", payload }
+    Outbound { to: To::Peer(peer), label, ecn: false, class: 0, head: b"head", payload }
 }
 
 /// What arrives within a while.
 fn receive(path: &mut UcPath) -> Vec<(PeerId, u32, Vec<u8>)> {
     let mut all = Vec::new();
-    let mut take = |of: Inbound<'_>| all.push((of.peer, of.label, of.bytes.to_vec()));
+    let mut take = |of: Inbound<'_>| all.push((of.peer.unwrap(), of.label, of.bytes.to_vec()));
     within(AT_ONCE, "receive", || path.receive(64, &mut take)).unwrap();
     all
 }

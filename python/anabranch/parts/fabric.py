@@ -401,6 +401,9 @@ class Wire(Part):
         "idle_timeout": "idle_timeout",
         "labels": "labels",
         "least_timeout": "least_timeout",
+        "max_buffered_bytes": "max_buffered_bytes",
+        "max_peers_per_address": "max_peers_per_address",
+        "max_retries": "max_retries",
         "on_timeout": "on_timeout",
         "payload": "payload",
         "probe": "probe",
@@ -489,6 +492,26 @@ class Wire(Part):
     """
     Least timeout of the transport, which follows the measured round trips. Takes a time such as "1us" (ps,
     ns, us, ms, s). Default from: ours: processes may wait for their turn so long. Default: "10ms".
+    """
+
+    max_buffered_bytes: str | None = None
+    """
+    Bytes of memory that messages of all peers may take before they are complete; those from one source
+    address may take half of it. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
+    from: ours. Default: "128MiB".
+    """
+
+    max_peers_per_address: int | None = None
+    """
+    Peers that may have connected from one source address; of IPv6 from one prefix of 64 bits. Takes a whole
+    number, zero or more. Default from: ours. Default: 256.
+    """
+
+    max_retries: int | None = None
+    """
+    Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
+    Takes a whole number, zero or more. Default from: ours: 5 Mbit/s, and a hundredth of a core. Default:
+    5000.
     """
 
     on_timeout: Literal["move", "scheme"] | None = None

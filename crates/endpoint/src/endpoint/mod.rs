@@ -1,15 +1,17 @@
 //! An endpoint on a real network, without the network: datagrams and times in, datagrams, deadlines and events out.
 
+mod cookie;
+mod hosts;
 mod peers;
 mod receive;
 mod sealing;
 mod transmit;
 
 pub use receive::{Arrival, Nowhere, Place};
-pub use transmit::Transmit;
+pub use transmit::{To, Transmit};
 
 use crate::{
-    Balancer, Flow, Nic,
+    Balancer, Entropy, Flow, Nic,
     pacer::Pacer,
     peer::{Event, Peer, Phase, SendError, SendOptions, Why},
     settings::Settings,
@@ -20,10 +22,12 @@ use anabranch_lb::{
     GuidedPath, GuidedPaths, Record,
     registry::{Host, HostParameters, TagKind},
 };
-use anabranch_random::Stream;
 use anabranch_transport::{Transport, uet::Network};
 use anabranch_units::Time;
 use bytes::Bytes;
+use cookie::Cookies;
+use hosts::Hosts;
+use peers::Newcomer;
 use slab::Slab;
 use std::{
     cmp::Reverse,
@@ -61,14 +65,23 @@ pub struct Counters {
     pub replayed: u64,
     /// Datagrams of a peer or a connection that we know nothing of.
     pub strangers: u64,
-    /// Data packets for whose message there was no room.
+    /// Data packets for whose message there was no memory.
     pub no_room: u64,
+    /// RETRYs sent, and HELLOs that none was sent for because too many came.
+    pub retries: u64,
+    /// See `retries`.
+    pub retries_suppressed: u64,
+    /// Peers forgotten because others needed their place or memory.
+    pub evicted: u64,
     /// Answers that were not sent because too many waited.
     pub answers_dropped: u64,
 }
 
-/// Answers that may wait; what a receiver says later says all that it said before.
+/// Answers that may wait, to all peers and to one; what a receiver says later says all that it said before.
 const MOST_CONTROL: usize = 4096;
+const MAX_CONTROL_PER_PEER: usize = 1024;
+/// Replies to unknown addresses that may wait, and verified HELLOs.
+const MAX_REPLIES: usize = 256;
 /// The stream number of the endpoint's own probes.
 const CALIBRATION: u32 = u32::MAX;
 /// Packets of a stream, which has no end, that schemes are told of.
@@ -99,7 +112,9 @@ enum Timer {
 #[derive(Debug)]
 pub struct Endpoint {
     settings: Settings,
-    draws: Stream,
+    entropy: Entropy,
+    cookies: Cookies,
+    hosts: Hosts,
     /// What streams use whose peer has no transport of its own yet: receivers need none of its round trips.
     transport: Transport,
     transports: Vec<Option<Transport>>,
@@ -112,6 +127,12 @@ pub struct Endpoint {
     pacer: Pacer,
     /// Peer, label, packet.
     control: VecDeque<(u32, u32, Control)>,
+    /// Replies to those who are no peers, which take the place of no one's answers.
+    replies: VecDeque<(To, u32, Control)>,
+    /// Who has shown where it receives and is to become a peer.
+    newcomers: VecDeque<Newcomer>,
+    /// When peers were last looked for whose memory others may have.
+    relieved_at: Time,
     timers: BinaryHeap<Reverse<(Time, Timer)>>,
     events: VecDeque<Event>,
     /// Peers that are none, whose numbers the datapath may give to others.
@@ -136,8 +157,10 @@ impl Endpoint {
         settings.span = settings.span.clamp(1, 1 << 20);
         settings.run_length = settings.run_length.max(1);
         settings.most_held = settings.most_held.max(2 * settings.most_message);
+        settings.max_buffered_bytes = settings.max_buffered_bytes.max(2 * settings.most_held);
         let transport = resolve(&settings, Time::from_us(1000));
-        let draws = Stream::keyed(settings.seed, settings.host_key, "endpoint");
+        let entropy = Entropy::new(&settings.secret, &format!("anabranch endpoint {}", settings.host_key));
+        let (cookies, hosts) = (Cookies::new(&settings.secret, settings.max_retries), Hosts::new(&settings));
         let balancer = Balancer::new(settings.scheme.build(settings.seed, settings.host_key));
         let tags = settings.scheme.about().tags;
         // Every label is a path like any other.
@@ -153,7 +176,9 @@ impl Endpoint {
         let pacer = Pacer::new(settings.rate, settings.overhead, settings.catch_up);
         Endpoint {
             settings,
-            draws,
+            entropy,
+            cookies,
+            hosts,
             transport,
             transports: Vec::new(),
             peers: Vec::new(),
@@ -164,6 +189,9 @@ impl Endpoint {
             nic: Nic::default(),
             pacer,
             control: VecDeque::new(),
+            replies: VecDeque::new(),
+            newcomers: VecDeque::new(),
+            relieved_at: Time::ZERO,
             timers: BinaryHeap::new(),
             events: VecDeque::new(),
             gone: BTreeSet::new(),
@@ -202,7 +230,7 @@ impl Endpoint {
     pub fn held(&self) -> (u64, usize) {
         let sending: u64 = self.flows.iter().map(|(_, flow)| flow.of.held).sum();
         let peers = || self.peers.iter().flatten();
-        let receiving: u64 = peers().map(|peer| peer.held).sum();
+        let receiving = self.hosts.stored;
         let messages: usize = peers().flat_map(|peer| peer.incoming.values()).map(Incoming::held_messages).sum();
         (sending + receiving, messages + self.control.len() + self.timers.len())
     }
@@ -267,7 +295,7 @@ impl Endpoint {
     /// Says hello to a peer, unless it is known, whose streams are to use these labels alone, as far as it has them. Tags
     /// and [`Endpoint::paths_changed`] count them in this order.
     pub fn connect_over(&mut self, now: Time, peer: u32, labels: &[u32]) {
-        if self.peer(peer).is_some() || !self.make_peer(peer, Phase::Greeting, now) {
+        if self.peer(peer).is_some() || !self.make_peer(peer, Phase::Greeting, None, now) {
             return;
         }
         if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
@@ -359,9 +387,9 @@ impl Endpoint {
     /// Takes leave of a peer; whatever is under way is lost.
     pub fn close(&mut self, peer: u32) {
         if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-            let (connection, seal) = (known.theirs, known.last_seal());
+            let bye = Control::bye(known);
             self.forget(peer);
-            self.say(peer, 0, Control::Bye { connection, seal });
+            self.say(peer, 0, bye);
         }
     }
 
@@ -380,7 +408,11 @@ impl Endpoint {
         if let Event::Received { peer, bytes, .. } = &event
             && let Some(Some(known)) = self.peers.get_mut(*peer as usize)
         {
-            known.held = known.held.saturating_sub(bytes.len() as u64);
+            let bytes = bytes.len() as u64;
+            let stored = bytes.min(known.stored);
+            known.reserved = known.reserved.saturating_sub(bytes);
+            known.stored -= stored;
+            self.hosts.release(known.host, stored);
         }
         Some(event)
     }
@@ -432,7 +464,7 @@ impl Endpoint {
     pub fn poll_timeout(&self) -> Option<Time> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let free_at = self.pacer.free_at();
-        let waits = !self.control.is_empty() || !self.nic.round().is_empty();
+        let waits = !self.control.is_empty() || !self.replies.is_empty() || !self.nic.round().is_empty();
         let sends = if waits { Some(free_at) } else { self.nic.paced_until().map(|time| time.max(free_at)) };
         [timer, sends].into_iter().flatten().min()
     }

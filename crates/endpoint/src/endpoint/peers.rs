@@ -1,13 +1,17 @@
 //! How endpoints get to know each other: greetings, the base round trip, the opening of streams, and the end.
 
 use super::{
-    Arrival, CALIBRATION, Endpoint, STREAM_PACKETS, Timer, resolve,
-    transmit::{Control, Welcome},
+    Arrival, CALIBRATION, Endpoint, MAX_REPLIES, STREAM_PACKETS, Timer,
+    cookie::Bound,
+    hosts::host_of,
+    resolve,
+    transmit::{Control, To, Welcome},
 };
 use crate::{
     Flow,
-    header::{self, Greeting, Protection},
-    peer::{Event, Peer, Phase, Why},
+    auth::Side,
+    header::{self, Cookie, Greeting, Protection},
+    peer::{Candidate, Event, Peer, Phase, Why},
     settings::Settings,
     watched::Watched,
 };
@@ -15,22 +19,79 @@ use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
 use anabranch_transport::{Moved, Sender};
 use anabranch_units::Time;
-use std::cmp::Reverse;
+use std::{
+    cmp::Reverse,
+    net::{IpAddr, SocketAddr},
+};
+
+/// A peer that has sent nothing since its handshake makes room for others once it is so old.
+const UNPROVEN: Time = Time::from_us(1_000_000);
+/// Such a peer is forgotten after so long in any case.
+const HANDSHAKE_TIMEOUT: Time = Time::from_us(10_000_000);
+/// Where memory is short, a peer is forgotten whose messages have held some for so long without one becoming whole; how often that is
+/// looked for.
+const STALLED: Time = Time::from_us(2_000_000);
+const RELIEF_EVERY: Time = Time::from_us(100_000);
+
+/// Whoever has brought back a cookie from an address that the datapath knows no peer of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newcomer {
+    from: SocketAddr,
+    label: u32,
+    at: Time,
+    greeting: Greeting,
+}
 
 impl Endpoint {
-    pub(super) fn make_peer(&mut self, peer: u32, phase: Phase, now: Time) -> bool {
-        let at = peer as usize;
-        if at >= self.settings.most_peers {
+    /// Makes a peer, if there is room; the host that it connected from is `None` for one that we call.
+    pub(super) fn make_peer(&mut self, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
+        if !self.has_place(host, now) {
             return false;
         }
+        let at = peer as usize;
         if self.peers.len() <= at {
             self.peers.resize_with(at + 1, || None);
             self.transports.resize_with(at + 1, || None);
         }
-        let (ours, nonce) = (self.draws.bits() as u32, self.draws.bits());
-        self.peers[at] = Some(Peer::new(phase, ours, nonce, now));
+        let (ours, nonce) = (self.entropy.bits() as u32, self.entropy.bits());
+        let mut made = Peer::new(phase, ours, nonce, now);
+        made.host = host;
+        self.peers[at] = Some(made);
+        self.hosts.enter(host);
         self.look_for_idle(now);
         true
+    }
+
+    /// Returns `true` where there is a place for a peer of this host, if need be that of one that has sent nothing since its handshake.
+    fn has_place(&mut self, host: Option<IpAddr>, now: Time) -> bool {
+        let is_crowded = self.hosts.is_full(host);
+        if !is_crowded && self.hosts.peers < self.settings.most_peers {
+            return true;
+        }
+        let may_go = |known: &&Peer| {
+            let is_silent = !known.is_proven && known.phase == Phase::Greeted;
+            is_silent && now.saturating_sub(known.made_at) >= UNPROVEN && (!is_crowded || known.host == host)
+        };
+        let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+        let oldest = known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.made_at);
+        let Some(peer) = oldest.map(|(at, _)| at as u32) else { return false };
+        self.counters.evicted += 1;
+        self.lose(peer, Why::Evicted);
+        true
+    }
+
+    /// Memory for messages is short: forgets the peer that has held some for longest, if that is long.
+    pub(super) fn relieve(&mut self, now: Time) {
+        if now.saturating_sub(self.relieved_at) < RELIEF_EVERY {
+            return;
+        }
+        self.relieved_at = now;
+        let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+        let stalled = known.filter(|(_, known)| known.stored > 0 && now.saturating_sub(known.stored_since) >= STALLED);
+        if let Some((peer, _)) = stalled.min_by_key(|(_, known)| known.stored_since) {
+            self.counters.evicted += 1;
+            self.lose(peer as u32, Why::Evicted);
+        }
     }
 
     /// Sees to it that peers which say nothing are found.
@@ -47,7 +108,10 @@ impl Endpoint {
         self.looks_for_idle = false;
         for peer in 0..self.peers.len() as u32 {
             let idle = |known: &Peer| {
-                known.quiet_since.is_none() && now.saturating_sub(known.heard_at) >= self.settings.idle_timeout
+                let is_silent = !known.is_proven && known.phase == Phase::Greeted;
+                let most = if is_silent { HANDSHAKE_TIMEOUT } else { self.settings.idle_timeout };
+                known.quiet_since.is_none()
+                    && now.saturating_sub(known.heard_at) >= most.min(self.settings.idle_timeout)
             };
             if self.peer(peer).is_some_and(idle) {
                 self.lose(peer, Why::Idle);
@@ -74,6 +138,7 @@ impl Endpoint {
             self.nic.leave(*slot, &flow);
             self.counters.path_switches += flow.path_switches();
         }
+        self.hosts.leave(known.host, known.stored);
         self.transports[peer as usize] = None;
         self.control.retain(|(of, ..)| *of != peer);
         self.gone.insert(peer);
@@ -95,6 +160,8 @@ impl Endpoint {
             known.ways[known.asked as usize % known.ways.len()]
         };
         known.asked = known.asked.wrapping_add(1);
+        // A cookie is good for the label that it came over.
+        known.cookie = None;
         known.quiet_since.get_or_insert(now);
         known.timer_at = now + self.settings.patience;
         self.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
@@ -110,71 +177,192 @@ impl Endpoint {
         self.ask(peer, now);
     }
 
-    pub(super) fn on_hello(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
-        let peer = arrival.peer;
-        let mut welcome = Welcome {
-            to: greeting.connection,
-            ours: 0,
-            nonce: greeting.nonce,
-            stamp: greeting.stamp,
-            arrived: arrival.at,
-        };
+    /// Returns `true` where a HELLO comes from where it says: the datapath vouches for that, or it brings back a cookie of ours.
+    fn is_verified(&self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) -> bool {
+        arrival.from.is_none_or(|from| self.cookies.is_valid(now, &Self::bound(from, arrival, greeting), cookie))
+    }
+
+    fn bound(from: SocketAddr, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound {
+        Bound { from, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
+    }
+
+    /// Replies to whoever need not be a peer, unless there are too many such replies.
+    fn reply_to(&mut self, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
+        let to = arrival.from.map(To::Address).or(arrival.peer.map(To::Peer));
+        let Some(to) = to.filter(|_| self.cookies.may_reply(now)) else { return false };
+        self.reply(to, arrival.label, control);
+        true
+    }
+
+    pub(super) fn on_hello(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {
         if u64::from(greeting.mtu) != self.settings.mtu() {
-            // The welcome says what ours is; the other end gives up.
+            // The WELCOME says what ours is; the other end gives up.
             self.counters.refused += 1;
-            self.stranger(peer);
-            return self.say(peer, arrival.label, Control::Welcome(welcome));
+            self.stranger(arrival.peer);
+            self.reply_to(now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
+            return;
         }
-        let restarted = |known: &Peer| known.their_nonce.is_some_and(|nonce| nonce != greeting.nonce);
-        if self.peer(peer).is_some_and(restarted) {
-            self.lose(peer, Why::Restarted);
+        if !self.is_verified(now, arrival, greeting, cookie) {
+            self.stranger(arrival.peer);
+            return self.retry(now, arrival, greeting);
         }
-        if self.peer(peer).is_none() && !self.make_peer(peer, Phase::Greeted, now) {
+        match (arrival.peer, arrival.from) {
+            (Some(peer), from) => self.greeted(now, peer, from, arrival.label, arrival.at, greeting),
+            (None, Some(from)) => {
+                let is_new = self.newcomers.iter().all(|newcomer| newcomer.from != from);
+                if is_new && self.newcomers.len() < MAX_REPLIES {
+                    self.newcomers.push_back(Newcomer {
+                        from,
+                        label: arrival.label,
+                        at: arrival.at,
+                        greeting: *greeting,
+                    });
+                }
+            }
+            (None, None) => self.counters.strangers += 1,
+        }
+    }
+
+    /// A HELLO without a valid cookie: its sender gets one, and nothing is kept of it.
+    fn retry(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
+        let Some(from) = arrival.from else { return };
+        let cookie = self.cookies.make(now, &Self::bound(from, arrival, greeting));
+        let retry = Control::Retry { connection: greeting.connection, nonce: greeting.nonce, cookie };
+        if self.reply_to(now, arrival, retry) {
+            self.counters.retries += 1;
+        } else {
+            self.counters.retries_suppressed += 1;
+        }
+    }
+
+    /// Makes peers of those who have shown where they receive: `number` gives each a number of the datapath, as far as it has any.
+    pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
+        while let Some(Newcomer { from, label, at, greeting }) = self.newcomers.pop_front() {
+            // Without a place no number is taken.
+            let peer = if self.has_place(Some(host_of(from)), now) { number(from) } else { None };
+            match peer {
+                Some(peer) => self.greeted(now, peer, Some(from), label, at, &greeting),
+                None => self.counters.strangers += 1,
+            }
+        }
+    }
+
+    /// A verified HELLO of whoever is, or is to be, this peer.
+    fn greeted(
+        &mut self,
+        now: Time,
+        peer: u32,
+        from: Option<SocketAddr>,
+        label: u32,
+        arrived: Time,
+        greeting: &Greeting,
+    ) {
+        if self.peer(peer).is_none() && !self.make_peer(peer, Phase::Greeted, from.map(host_of), now) {
             self.counters.strangers += 1;
-            return self.stranger(peer);
+            return self.stranger(Some(peer));
         }
+        let Settings { span, labels, .. } = self.settings;
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        (known.their_nonce, known.heard_at) = (Some(greeting.nonce), now);
-        (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
-        known.span = u64::from(greeting.span.min(self.settings.span));
-        known.have_labels(self.settings.labels.min(u32::from(greeting.labels)));
-        welcome.ours = known.ours;
-        self.derive(peer, greeting);
-        self.say(peer, arrival.label, Control::Welcome(welcome));
+        let is_known = known.their_nonce == Some(greeting.nonce) && known.theirs == greeting.connection;
+        // Whoever we call may call us as well.
+        let is_met = known.their_nonce.is_none()
+            && (matches!(known.phase, Phase::Greeted | Phase::Greeting) || known.theirs == greeting.connection);
+        let (ours, own_nonce) = if is_known || is_met {
+            known.their_nonce = Some(greeting.nonce);
+            known.heard_at = now;
+            known.meet(greeting, span, labels);
+            let numbers = (known.ours, known.nonce);
+            self.derive(peer, greeting);
+            numbers
+        } else {
+            // Somebody new at the address of a peer, which stays until the newcomer has received our WELCOME.
+            let same = known.candidate.as_ref().filter(|of| of.greeting.nonce == greeting.nonce);
+            match same.map(|of| (of.ours, of.nonce)) {
+                Some(numbers) => numbers,
+                None => {
+                    let (ours, nonce) = (self.entropy.bits() as u32, self.entropy.bits());
+                    let session = self.session_with(Side { nonce, connection: ours }, greeting);
+                    if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+                        known.candidate = Some(Box::new(Candidate { ours, nonce, greeting: *greeting, session }));
+                    }
+                    (ours, nonce)
+                }
+            }
+        };
+        self.say(peer, label, Control::Welcome(Welcome { ours, own_nonce, ..Welcome::refusing(greeting, arrived) }));
+    }
+
+    /// Somebody sends with the connection number that a candidate was given: the peer has started anew. Returns `false` where there is no such
+    /// candidate.
+    pub(super) fn promote(&mut self, now: Time, peer: u32, connection: u32) -> bool {
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return false };
+        let host = known.host;
+        let Some(candidate) = known.candidate.take_if(|of| of.ours == connection) else { return false };
+        self.lose(peer, Why::Restarted);
+        if !self.make_peer(peer, Phase::Greeted, host, now) {
+            return false;
+        }
+        let Settings { span, labels, .. } = self.settings;
+        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+            let Candidate { ours, nonce, greeting, session } = *candidate;
+            (known.ours, known.nonce, known.session) = (ours, nonce, session);
+            (known.their_nonce, known.is_proven) = (Some(greeting.nonce), true);
+            known.meet(&greeting, span, labels);
+        }
+        true
+    }
+
+    /// Our HELLO is to show that we receive where we send from.
+    pub(super) fn on_retry(&mut self, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
+        let asked = |known: &Peer| {
+            known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, nonce) && known.cookie.is_none()
+        };
+        let Some(peer) = arrival.peer.filter(|peer| self.peer(*peer).is_some_and(asked)) else {
+            self.counters.strangers += 1;
+            return self.stranger(arrival.peer);
+        };
+        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+            known.cookie = Some((*cookie, arrival.label));
+        }
+        self.say(peer, arrival.label, Control::Hello);
     }
 
     /// A HELLO that our key does not fit, or of whoever has one where we have none: its sender is told so.
-    pub(super) fn refuse_key(&mut self, arrival: &Arrival<'_>, greeting: &Greeting) {
-        let (to, nonce, stamp, arrived) = (greeting.connection, greeting.nonce, greeting.stamp, arrival.at);
+    pub(super) fn refuse_key(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
         self.stranger(arrival.peer);
-        self.say(arrival.peer, arrival.label, Control::Welcome(Welcome { to, ours: 0, nonce, stamp, arrived }));
+        self.reply_to(now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
     }
 
     /// Somebody of another version of the format: who says hello is told what ours is, and a peer that answers ours so is given up.
-    pub(super) fn on_foreign(&mut self, arrival: &Arrival<'_>, foreign: &header::Foreign) {
-        let (peer, ours) = (arrival.peer, header::VERSION);
+    pub(super) fn on_foreign(&mut self, now: Time, arrival: &Arrival<'_>, foreign: &header::Foreign) {
+        let ours = header::VERSION;
         if foreign.hello {
+            if arrival.bytes.len() < header::GREETING {
+                // The reply would be longer.
+                return self.stranger(arrival.peer);
+            }
             let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
-            self.stranger(peer);
-            let welcome = Welcome { to, ours: 0, nonce, stamp: Time::ZERO, arrived };
-            return self.say(peer, arrival.label, Control::Welcome(welcome));
+            self.stranger(arrival.peer);
+            let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp: Time::ZERO, arrived };
+            self.reply_to(now, arrival, Control::Welcome(welcome));
+            return;
         }
         let asked =
             |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (foreign.to, foreign.nonce);
-        if self.peer(peer).is_some_and(asked) {
-            return self.lose(peer, Why::Version { theirs: foreign.version, ours });
+        match arrival.peer.filter(|peer| self.peer(*peer).is_some_and(asked)) {
+            Some(peer) => self.lose(peer, Why::Version { theirs: foreign.version, ours }),
+            None => self.stranger(arrival.peer),
         }
-        self.stranger(peer);
     }
 
     /// Our HELLO is refused, by whoever has seen its connection number and nonce: for the size of our packets, or for our key.
-    pub(super) fn on_refused(&mut self, peer: u32, connection: u32, greeting: &Greeting) {
+    pub(super) fn on_refused(&mut self, peer: Option<u32>, connection: u32, greeting: &Greeting) {
         let asked =
             |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
-        if !self.peer(peer).is_some_and(asked) {
+        let Some(peer) = peer.filter(|peer| self.peer(*peer).is_some_and(asked)) else {
             self.counters.strangers += 1;
             return self.stranger(peer);
-        }
+        };
         let (size, ours, theirs) = (self.settings.mtu(), self.protection(), greeting.protection);
         if u64::from(greeting.mtu) != size {
             self.lose(peer, Why::Mtu { theirs: greeting.mtu, ours: size as u16 });
@@ -191,9 +379,8 @@ impl Endpoint {
         if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
             return;
         }
-        (known.theirs, known.most_message) = (greeting.connection, greeting.most_message);
-        known.span = u64::from(greeting.span.min(span));
-        known.have_labels(labels.min(u32::from(greeting.labels)));
+        known.meet(greeting, span, labels);
+        known.their_nonce = Some(greeting.own_nonce);
         known.phase = Phase::Calibrating;
         known.asked = 0;
         self.derive(peer, greeting);

@@ -3,18 +3,20 @@
 use super::{CALIBRATION, Endpoint, Timer, transmit::Control};
 use crate::{
     header::{self, Data, Packet, Probed, Refused},
-    peer::{Event, Why},
-    stream::{Incoming, Limits, Taken},
+    peer::{Event, Peer, Why},
+    stream::{Cost, Incoming, Limits, Taken},
 };
 use anabranch_transport::{Answer, uet::DataArrival};
 use anabranch_units::Time;
-use std::cmp::Reverse;
+use std::{cmp::Reverse, net::SocketAddr};
 
 /// A datagram that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// The peer that it comes from.
-    pub peer: u32,
+    /// The peer whose address it comes from; `None`: the datapath knows none of that address.
+    pub peer: Option<u32>,
+    /// That address, of label 0, which may be forged. `None`: the datapath vouches for the peer, and HELLOs need no cookie.
+    pub from: Option<SocketAddr>,
     /// The label that answers to it should carry.
     pub label: u32,
     /// When it arrived, which may be some time ago.
@@ -62,7 +64,7 @@ impl Endpoint {
             Err(_) => {
                 self.counters.refused += 1;
                 return match header::foreign(arrival.bytes) {
-                    Some(foreign) => self.on_foreign(arrival, &foreign),
+                    Some(foreign) => self.on_foreign(now, arrival, &foreign),
                     None => self.stranger(arrival.peer),
                 };
             }
@@ -75,31 +77,31 @@ impl Endpoint {
         }
         if !self.is_authentic(arrival, &packet, sealed.as_ref()) {
             return match &packet {
-                Packet::Hello(greeting) => self.refuse_key(arrival, greeting),
+                Packet::Hello { greeting, .. } => self.refuse_key(now, arrival, greeting),
                 _ => self.stranger(arrival.peer),
             };
         }
         let connection = match &packet {
-            Packet::Hello(greeting) => return self.on_hello(now, arrival, greeting),
-            Packet::Welcome { connection, .. }
-            | Packet::Data { connection, .. }
-            | Packet::Answer { connection, .. }
-            | Packet::Probe { connection, .. }
-            | Packet::Echo { connection, .. }
-            | Packet::Bye { connection } => *connection,
+            Packet::Hello { greeting, cookie } => return self.on_hello(now, arrival, greeting, cookie),
+            Packet::Retry { connection, nonce, cookie } => return self.on_retry(arrival, *connection, *nonce, cookie),
+            other => other.connection(),
         };
-        let peer = arrival.peer;
-        match self.peers.get_mut(peer as usize).and_then(Option::as_mut) {
-            Some(known) if known.ours == connection => (known.quiet_since, known.heard_at) = (None, now),
-            _ => {
-                self.counters.strangers += 1;
-                return self.stranger(peer);
-            }
+        let Some((peer, known)) =
+            arrival.peer.and_then(|peer| Some((peer, self.peers.get_mut(peer as usize)?.as_mut()?)))
+        else {
+            self.counters.strangers += 1;
+            return self.stranger(arrival.peer);
+        };
+        if known.ours == connection {
+            (known.quiet_since, known.heard_at, known.is_proven) = (None, now, true);
+        } else if !self.promote(now, peer, connection) {
+            self.counters.strangers += 1;
+            return;
         }
         match packet {
-            Packet::Hello(_) => {}
+            Packet::Hello { .. } | Packet::Retry { .. } => {}
             Packet::Welcome { greeting, .. } => self.on_welcome(now, peer, &greeting),
-            Packet::Data { data, payload, .. } => self.on_data(now, arrival, &data, payload, places),
+            Packet::Data { data, payload, .. } => self.on_data(now, peer, arrival, &data, payload, places),
             Packet::Answer { stream, answer, stamp, held, .. } => {
                 let rtt = stamp.map(|stamp| now.saturating_sub(stamp).saturating_sub(held));
                 self.on_answer(now, peer, stream, &answer, rtt, arrival.label);
@@ -109,13 +111,23 @@ impl Endpoint {
                 let rtt = now.saturating_sub(echo.stamp).saturating_sub(echo.held);
                 self.on_echo(now, peer, &echo, rtt);
             }
-            Packet::Bye { .. } => self.lose(peer, Why::Left),
+            Packet::Bye { proof, .. } => self.on_bye(peer, proof),
+        }
+    }
+
+    /// A peer leaves, if it is the peer: it has seen the handshake, as whoever guesses its connection number has not.
+    fn on_bye(&mut self, peer: u32, proof: u64) {
+        let knows = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
+        if self.peer(peer).is_some_and(knows) {
+            self.lose(peer, Why::Left);
+        } else {
+            self.counters.refused += 1;
         }
     }
 
     /// Whoever sends what is of no use, and is nobody's peer, takes no place.
-    pub(super) fn stranger(&mut self, peer: u32) {
-        if self.peer(peer).is_none() {
+    pub(super) fn stranger(&mut self, peer: Option<u32>) {
+        if let Some(peer) = peer.filter(|peer| self.peer(*peer).is_none()) {
             self.gone.insert(peer);
         }
     }
@@ -123,12 +135,12 @@ impl Endpoint {
     fn on_data(
         &mut self,
         now: Time,
+        peer: u32,
         arrival: &Arrival<'_>,
         data: &Data,
         payload: Option<&[u8]>,
         places: &mut dyn Place,
     ) {
-        let peer = arrival.peer;
         let limits = Limits {
             mtu: self.settings.mtu(),
             span: u64::from(self.settings.span),
@@ -157,17 +169,45 @@ impl Endpoint {
             }
             Some(payload) => {
                 let (steering, length) = (data.steering, data.length);
-                if !incoming.make_room(data, &limits, &mut known.held, || places.head(peer, steering, length)) {
-                    self.counters.no_room += 1;
-                    return;
+                let head = || places.head(peer, steering, length);
+                match incoming.prepare(data, payload.len(), &limits, &mut known.reserved, head) {
+                    Cost::Bytes(0) => {}
+                    Cost::Bytes(bytes) => {
+                        let is_crowded = !self.hosts.has_memory(bytes);
+                        if is_crowded || !self.hosts.may_store(known.host, bytes) {
+                            incoming.abandon(data.message, &mut known.reserved);
+                            self.counters.no_room += 1;
+                            return if is_crowded {
+                                self.relieve(now)
+                            };
+                        }
+                    }
+                    Cost::Full => {
+                        self.counters.no_room += 1;
+                        return;
+                    }
                 }
                 let place = |from, bytes: &[u8]| places.place(peer, steering, from, bytes);
                 let Data { psn, tag, ack_request, .. } = *data;
                 let arrived = DataArrival { psn, payload: limits.mtu as u32, tag, ecn: arrival.ecn, ack_request };
-                incoming.on_data(transport, now, &arrived, data, payload, place)
+                let (answer, more) = incoming.on_data(transport, now, &arrived, data, payload, place);
+                if more > 0 {
+                    if known.stored == 0 {
+                        known.stored_since = now;
+                    }
+                    known.stored += more;
+                    self.hosts.store(known.host, more);
+                }
+                answer
             }
         };
-        while let Some(Taken { number, bytes, placed }) = incoming.take(limits.mtu) {
+        while let Some(Taken { number, bytes, placed, reserved, stored }) = incoming.take(limits.mtu) {
+            // From now on it counts the bytes that are handed over.
+            let length = bytes.len() as u64;
+            known.reserved = (known.reserved + length).saturating_sub(reserved);
+            (known.stored, known.stored_since) = ((known.stored + length).saturating_sub(stored), now);
+            self.hosts.store(known.host, length);
+            self.hosts.release(known.host, stored);
             self.events.push_back(Event::Received { peer, stream: data.stream, message: number, bytes, placed });
         }
         if let Some(due) = incoming.receiver().deadline()

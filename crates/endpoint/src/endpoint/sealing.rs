@@ -47,6 +47,14 @@ impl Endpoint {
         known.derive(own, greeting, protection);
     }
 
+    /// The keys of whoever may take a peer's place, where we have one.
+    pub(super) fn session_with(&self, here: Side, greeting: &Greeting) -> Option<Box<Session>> {
+        let protection = self.protection().max(greeting.protection);
+        let there = Side { nonce: greeting.own_nonce, connection: greeting.connection };
+        let own = self.settings.key.as_ref()?;
+        Some(Box::new(Session::new(own, None, here, there, protection)))
+    }
+
     /// Returns `true` where a packet may be acted on: it is authenticated by a key of its sender's connection, or nobody asks for that. What
     /// may not is counted.
     pub(super) fn is_authentic(
@@ -59,7 +67,7 @@ impl Endpoint {
             self.counters.forged += u64::from(sealed.is_some());
             return sealed.is_none();
         };
-        let known = self.peers.get_mut(arrival.peer as usize).and_then(Option::as_mut);
+        let known = arrival.peer.and_then(|peer| self.peers.get_mut(peer as usize)).and_then(Option::as_mut);
         let verdict = match (sealed, packet) {
             (None, _) => Err(Rejected::Forged),
             (Some(sealed), _) if sealed.is_greeting => {
@@ -69,7 +77,7 @@ impl Endpoint {
                 };
                 fits.then_some(()).ok_or(Rejected::Forged)
             }
-            (Some(sealed), _) => match known.and_then(|known| known.session.as_mut()) {
+            (Some(sealed), _) => match known.and_then(|known| known.session_of(packet.connection())) {
                 Some(session) => session.open(sealed),
                 None => Err(Rejected::Forged),
             },
@@ -115,6 +123,14 @@ impl Peer {
     fn greeting_keys(&mut self, own: &Key) -> &GreetingKeys {
         let key = self.key.as_ref();
         self.greeting_keys.get_or_insert_with(|| Box::new(GreetingKeys::new(own, key)))
+    }
+
+    /// The keys of packets with this connection number: of the peer, or of whoever may take its place.
+    fn session_of(&mut self, connection: u32) -> Option<&mut Box<Session>> {
+        match &mut self.candidate {
+            Some(candidate) if candidate.ours == connection => candidate.session.as_mut(),
+            _ => self.session.as_mut(),
+        }
     }
 
     fn derive(&mut self, own: &Key, greeting: &Greeting, protection: Protection) {

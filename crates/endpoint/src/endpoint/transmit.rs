@@ -1,9 +1,9 @@
 //! What leaves.
 
-use super::{Counters, Endpoint, MOST_CONTROL, sealing::LastSeal};
+use super::{Counters, Endpoint, MAX_CONTROL_PER_PEER, MAX_REPLIES, MOST_CONTROL, sealing::LastSeal};
 use crate::{
     Departure, Line, Transports,
-    header::{self, Data, Greeting, Probed},
+    header::{self, Cookie, Data, Greeting, Probed},
     pacer::Pacer,
     peer::Peer,
     settings::Settings,
@@ -16,12 +16,25 @@ use anabranch_lb::{
 use anabranch_transport::{Answer, Transport};
 use anabranch_units::Time;
 use bytes::Bytes;
+use std::net::SocketAddr;
+
+/// The number of no peer.
+const NO_PEER: u32 = u32::MAX;
+
+/// Whom a datagram goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum To {
+    /// A peer.
+    Peer(u32),
+    /// The address that something came from whose sender is no peer: that of label 0.
+    Address(SocketAddr),
+}
 
 /// Where a datagram goes that [`Endpoint::poll_transmit`] has written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// The peer that it goes to.
-    pub peer: u32,
+    /// Whom it goes to.
+    pub to: To,
     /// The label that it carries.
     pub label: u32,
     /// Whether switches may mark it.
@@ -36,14 +49,21 @@ pub struct Transmit {
 #[derive(Clone, Debug)]
 pub(super) enum Control {
     Hello,
+    Retry { connection: u32, nonce: u64, cookie: Cookie },
     Welcome(Welcome),
     Answer { stream: u32, answer: Answer, stamp: Option<Time>, arrived: Time },
     Probe { stream: u32, tag: Tag, size: usize },
     Echo { probe: Probed, arrived: Time },
-    Bye { connection: u32, seal: Option<Box<LastSeal>> },
+    Bye { connection: u32, proof: u64, seal: Option<Box<LastSeal>> },
 }
 
 impl Control {
+    /// A BYE that this peer believes.
+    pub(super) fn bye(peer: &mut Peer) -> Self {
+        let (connection, proof) = (peer.theirs, peer.their_nonce.unwrap_or(peer.nonce));
+        Control::Bye { connection, proof, seal: peer.last_seal() }
+    }
+
     /// Whether it is an answer that says nothing which `next`, to be sent right after it, does not say too: of packets of one path that
     /// came in order.
     pub(super) fn is_told_by(&self, stream: u32, next: &Answer) -> bool {
@@ -64,8 +84,17 @@ pub(super) struct Welcome {
     pub(super) to: u32,
     pub(super) ours: u32,
     pub(super) nonce: u64,
+    pub(super) own_nonce: u64,
     pub(super) stamp: Time,
     pub(super) arrived: Time,
+}
+
+impl Welcome {
+    /// One that says: there is no connection for this greeting.
+    pub(super) fn refusing(greeting: &Greeting, arrived: Time) -> Self {
+        let Greeting { connection: to, nonce, stamp, .. } = *greeting;
+        Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived }
+    }
 }
 
 /// The transports of all peers, as the NIC asks for them.
@@ -179,11 +208,23 @@ impl Line<Outgoing> for WireLine<'_> {
 impl Endpoint {
     /// Queues a packet that goes before all data.
     pub(super) fn say(&mut self, peer: u32, label: u32, control: Control) {
-        if self.control.len() >= MOST_CONTROL {
+        let of_peer = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
+        let is_full = of_peer.as_ref().is_some_and(|known| known.control >= MAX_CONTROL_PER_PEER);
+        if is_full || self.control.len() >= MOST_CONTROL {
             self.counters.answers_dropped += 1;
             return;
         }
+        if let Some(known) = of_peer {
+            known.control += 1;
+        }
         self.control.push_back((peer, label, control));
+    }
+
+    /// Queues a reply to whoever is no peer.
+    pub(super) fn reply(&mut self, to: To, label: u32, control: Control) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back((to, label, control));
+        }
     }
 
     /// The label of a path tag: tags that number paths name one each, others are folded.
@@ -220,8 +261,18 @@ impl Endpoint {
             self.write(peer, &control, now, out);
             self.seal_control(peer, &control, out);
             self.pacer.occupy(now, out.len());
-            let class = self.peer(peer).map_or(0, |known| known.class);
-            return Some(Transmit { peer, label, ecn: false, class, payload: Bytes::new() });
+            let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
+            let class = known.map_or(0, |known| {
+                known.control = known.control.saturating_sub(1);
+                known.class
+            });
+            return Some(Transmit { to: To::Peer(peer), label, ecn: false, class, payload: Bytes::new() });
+        }
+        if let Some((to, label, control)) = self.replies.pop_front() {
+            self.write(NO_PEER, &control, now, out);
+            self.seal_control(NO_PEER, &control, out);
+            self.pacer.occupy(now, out.len());
+            return Some(Transmit { to, label, ecn: false, class: 0, payload: Bytes::new() });
         }
         let transports = PerPeer(&self.transports, &self.transport);
         self.nic.promote(&mut self.flows, &transports, now);
@@ -247,19 +298,21 @@ impl Endpoint {
         if let Some(watched) = &mut flow.of.watched {
             watched.note_sent(now, psn, label, out.len() + payload.len(), again);
         }
-        Some(Transmit { peer, label, ecn: self.settings.ecn, class, payload })
+        Some(Transmit { to: To::Peer(peer), label, ecn: self.settings.ecn, class, payload })
     }
 
     pub(super) fn write(&self, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
         let connection = self.peer(peer).map_or(0, |known| known.theirs);
         match *control {
             Control::Hello => {
-                let (ours, nonce) = self.peer(peer).map_or((0, 0), |known| (known.ours, known.nonce));
+                let known = self.peer(peer);
+                let (ours, nonce) = known.map_or((0, 0), |known| (known.ours, known.nonce));
+                let cookie = known.and_then(|known| known.cookie).map_or(Cookie::default(), |(cookie, _)| cookie);
                 let greeting = self.greeting(ours, [nonce; 2], now, Time::ZERO);
-                header::hello(out, &greeting, self.longest_datagram());
+                header::hello(out, &greeting, &cookie, self.longest_datagram());
             }
-            Control::Welcome(Welcome { to, ours, nonce, stamp, arrived }) => {
-                let own_nonce = self.peer(peer).map_or(0, |known| known.nonce);
+            Control::Retry { connection, nonce, cookie } => header::retry(out, connection, nonce, &cookie),
+            Control::Welcome(Welcome { to, ours, nonce, own_nonce, stamp, arrived }) => {
                 let held = now.saturating_sub(arrived);
                 header::welcome(out, to, &self.greeting(ours, [nonce, own_nonce], stamp, held));
             }
@@ -273,7 +326,7 @@ impl Endpoint {
             Control::Echo { probe, arrived } => {
                 header::echo(out, connection, &Probed { held: now.saturating_sub(arrived), ..probe });
             }
-            Control::Bye { connection, .. } => header::bye(out, connection),
+            Control::Bye { connection, proof, .. } => header::bye(out, connection, proof),
         }
     }
 

@@ -8,7 +8,11 @@ use crate::{
     message::{Control, End, Refusal},
 };
 use anabranch_wire::{Datapath, PeerId};
+use constant_time_eq::constant_time_eq;
 use std::collections::VecDeque;
+
+/// Connections that a peer may be refused in a row: ranks have the key of whom they connect to.
+const MAX_REFUSALS: u32 = 64;
 
 /// How far an attempt to connect is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +34,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// # Errors
     /// Where there are too many.
     pub fn listen(&mut self, class: u8) -> Result<(Id, u64), Failure> {
-        let key = self.draws.bits();
+        let key = self.entropy.bits();
         let listener = Listener { key, class, waiting: VecDeque::new() };
         let id = self.listeners.insert(listener).ok_or_else(|| Failure::new(Code::System, "too many listeners"))?;
         Ok((id, key))
@@ -130,9 +134,22 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(Some(id))
     }
 
-    pub(super) fn on_connect(&mut self, peer: PeerId, connection: u32, key: u64) {
-        let full = self.receivers.len() >= MOST_CONNECTIONS;
-        let listener = self.listeners.iter_mut().find(|(_, listener)| listener.key == key);
+    /// A peer wants to connect; false: it has tried too many keys that open nothing.
+    pub(super) fn on_connect(&mut self, peer: PeerId, connection: u32, key: u64) -> bool {
+        let waiting: usize = self.listeners.iter().map(|(_, listener)| listener.waiting.len()).sum();
+        let full = self.receivers.len() + waiting >= MOST_CONNECTIONS;
+        // How long it takes says nothing of a key.
+        let mut listener = None;
+        for (id, candidate) in self.listeners.iter_mut() {
+            if constant_time_eq(&candidate.key.to_be_bytes(), &key.to_be_bytes()) {
+                listener = Some((id, candidate));
+            }
+        }
+        let refused = &mut self.peers.entry(peer).or_default().refused;
+        *refused = if listener.is_some() { 0 } else { *refused + 1 };
+        if *refused > MAX_REFUSALS {
+            return false;
+        }
         let answer = match listener {
             Some((_, listener)) if !full => {
                 listener.waiting.push_back(Waiting { peer, connection, fate: Fate::default() });
@@ -146,6 +163,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             None => Control::Refused { connection, why: Refusal::NobodyListens },
         };
         self.say(peer, &answer);
+        true
     }
 
     /// The attempt of a connection of ours to a peer.

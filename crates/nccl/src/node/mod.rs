@@ -15,9 +15,8 @@ use crate::{
     ids::{Id, Slots},
     message::{Control, End, Entry, PIECE_HEADER},
 };
-use anabranch_endpoint::{Event, PathCounts, SendError, Why, header::Protection};
+use anabranch_endpoint::{Entropy, Event, PathCounts, SendError, Why, header::Protection};
 use anabranch_lb::registry::HostParameters;
-use anabranch_random::Stream;
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, PeerId, WireError};
 use placing::Places;
@@ -101,6 +100,8 @@ struct Peer {
     flying: u64,
     /// Connections with it.
     connections: u32,
+    /// Connections that it was refused one after the other.
+    refused: u32,
 }
 
 /// A stream to a peer, used by one connection after the other.
@@ -215,7 +216,7 @@ enum Ours {
 #[derive(Debug)]
 pub struct Node<D, M> {
     driver: Driver<D>,
-    draws: Stream,
+    entropy: Entropy,
     give_up: Time,
     most_held: u64,
     /// Bytes of a piece, which with its header fills whole packets, and of a packet.
@@ -246,12 +247,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     pub fn new(mut driver: Driver<D>) -> Self {
         driver.endpoint().0.watch_paths();
         let settings = driver.endpoint().0.settings();
-        let (draws, give_up) = (Stream::keyed(settings.seed, 0, "listeners"), settings.give_up);
+        let (entropy, give_up) = (Entropy::new(&settings.secret, "anabranch listeners"), settings.give_up);
         let (most_held, mtu) = (settings.most_held, settings.mtu());
         let piece = (USUAL_PIECE / mtu).max(1) * mtu - PIECE_HEADER as u64;
         Node {
             driver,
-            draws,
+            entropy,
             give_up,
             // Some room is kept for what is said over stream 0.
             most_held: most_held - most_held / 8,
@@ -475,7 +476,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// What a peer says over stream 0; false: it makes no sense.
     fn on_control(&mut self, peer: PeerId, control: Control) -> bool {
         match control {
-            Control::Connect { connection, key } => self.on_connect(peer, connection, key),
+            Control::Connect { connection, key } => return self.on_connect(peer, connection, key),
             Control::Connected { connection } => return self.on_connected(peer, connection),
             Control::Refused { connection, why } => self.on_refused(peer, connection, why),
             Control::Grant { connection, number, entries } => return self.on_grant(peer, connection, number, &entries),
@@ -502,6 +503,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             Why::Idle => format!("{name} has said nothing for too long"),
             Why::Left => format!("{name} has gone"),
             Why::Restarted => format!("{name} has started anew"),
+            Why::Evicted => format!("{name} was forgotten: others needed its place or memory"),
             Why::Version { theirs, ours } => {
                 format!(
                     "{name} speaks version {theirs} of the format and we version {ours}: install the same release for both"

@@ -1,7 +1,7 @@
 //! Two nodes on a network in memory.
 #![allow(dead_code, unreachable_pub)]
 
-use anabranch_endpoint::{Bytes as Message, Endpoint, Settings};
+use anabranch_endpoint::{Bytes as Message, Endpoint, Secret, Settings};
 use anabranch_settings::Never;
 use anabranch_transport::{
     TransportParameters,
@@ -96,6 +96,7 @@ pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
     Settings {
         transport: TransportParameters::Uet(uet),
         seed,
+        secret: Secret::of_seed(seed),
         labels,
         rate: Rate::gbps(10),
         calibrations: 4,

@@ -209,7 +209,8 @@ fn endpoints(name: &str) -> f64 {
             ends[from].handle_timeout(now);
             while let Some(transmit) = ends[from].poll_transmit(now, &mut out) {
                 out.extend_from_slice(&transmit.payload);
-                let arrival = Arrival { peer: 0, label: transmit.label, at: now, ecn: false, bytes: &out };
+                let arrival =
+                    Arrival { peer: Some(0), from: None, label: transmit.label, at: now, ecn: false, bytes: &out };
                 ends[1 - from].handle(now, &arrival);
             }
             while let Some(event) = ends[from].poll_event() {

@@ -7,7 +7,7 @@ mod link;
 
 pub use link::{Counted, Link, Share};
 
-use crate::{Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, Stamps, WireError};
+use crate::{Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use link::{Fate, LinkState};
@@ -139,12 +139,17 @@ impl World {
     }
 
     fn send(&mut self, from: u32, outbound: &Outbound<'_>) -> Result<(), WireError> {
-        let to = self.hosts[from as usize]
-            .peers
-            .get(outbound.peer as usize)
-            .copied()
-            .flatten()
-            .ok_or(WireError::UnknownPeer(outbound.peer))?;
+        let to = match outbound.to {
+            To::Peer(peer) => {
+                let known = self.hosts[from as usize].peers.get(peer as usize).copied().flatten();
+                known.ok_or(WireError::UnknownPeer(peer))?
+            }
+            // Where nobody is, it gets lost.
+            To::Address(at) => match self.hosts.iter().position(|host| host.at == at) {
+                Some(to) => to as u32,
+                None => return Ok(()),
+            },
+        };
         let now = self.now;
         let fates = self.link(from, to, outbound.label).send(now, outbound.size(), outbound.ecn);
         for fate in fates.into_iter().flatten() {
@@ -219,14 +224,16 @@ impl Datapath for MemoryPath {
 
     fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
         for received in 0..most {
-            let (datagram, peer) = {
+            let (datagram, peer, from) = {
                 let mut world = self.world.borrow_mut();
                 let Some(datagram) = world.hosts[self.host as usize].arrived.pop_front() else { return Ok(received) };
-                let peer = world.peer_of(self.host, datagram.from);
-                (datagram, peer)
+                let peers = &world.hosts[self.host as usize].peers;
+                let peer = peers.iter().position(|peer| *peer == Some(datagram.from)).map(|peer| peer as PeerId);
+                let from = Some(world.hosts[datagram.from as usize].at);
+                (datagram, peer, from)
             };
             let Datagram { label, at, ecn, trimmed, bytes, .. } = &datagram;
-            take(Inbound { peer, label: *label, at: *at, ecn: *ecn, trimmed: *trimmed, bytes });
+            take(Inbound { peer, from, label: *label, at: *at, ecn: *ecn, trimmed: *trimmed, bytes });
         }
         Ok(most)
     }

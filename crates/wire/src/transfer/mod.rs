@@ -82,6 +82,13 @@ pub struct Received {
     pub took: Time,
 }
 
+impl Received {
+    /// Returns `true` where something came, and it was what the sender says: not so for those who send nothing, or nonsense.
+    pub fn is_whole(&self) -> bool {
+        self.summary == self.sent && self.summary.bytes > 0
+    }
+}
+
 /// Why a transfer ends early.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
@@ -120,6 +127,7 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
         Why::Idle => "has said nothing for too long".to_string(),
         Why::Left => "has gone".to_string(),
         Why::Restarted => "has started anew".to_string(),
+        Why::Evicted => "was forgotten: others needed its place or memory".to_string(),
         Why::Version { theirs, ours } => {
             format!(
                 "speaks version {theirs} of our format, and we speak version {ours}: both ends must be of the same release"
@@ -195,7 +203,7 @@ impl Conductor for Serving<'_> {
 }
 
 /// Receives whatever anybody sends and says what it was, until `look` says stop: it is asked now and then, and told of each
-/// transfer that is over. With `once` it ends when the first sender has heard that its bytes are there, or is gone.
+/// transfer that is over. With `once` it ends when the first sender whose transfer is [whole](Received::is_whole) has heard so, or is gone.
 ///
 /// # Errors
 /// Those of the datapath.

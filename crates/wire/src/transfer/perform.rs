@@ -18,6 +18,8 @@ const PIECES: usize = 16;
 const BYTES: u8 = 0;
 /// Words of what has come go back over the stream of that number and this bit.
 const ANSWERS: u32 = 1 << 30;
+/// Words that a sender may leave without acknowledgement.
+const MAX_WORDS: usize = 64;
 /// How long nothing need happen before somebody looks whether to go on.
 const LOOK: Time = Time::from_us(100_000);
 /// The same while a round waits for others.
@@ -103,7 +105,7 @@ pub struct Progress {
     pub rounds: u32,
     /// Every order is done.
     pub done: bool,
-    /// Senders that have heard that their bytes are there, or are gone since.
+    /// Senders whose whole transfers are here and who have heard so, or are gone since.
     pub served: u64,
 }
 
@@ -182,8 +184,8 @@ struct Performance<'a, D> {
     /// Our messages per peer and stream.
     pieces: BTreeMap<(PeerId, u32), VecDeque<Piece>>,
     coming: BTreeMap<(PeerId, u32), Coming>,
-    /// Who waits for our word, and has it when that is acknowledged.
-    answered: BTreeMap<PeerId, u64>,
+    /// Who waits for our words, and has them when they are acknowledged; whether each was of a whole transfer.
+    answered: BTreeMap<PeerId, VecDeque<bool>>,
     /// Of those who can be reached.
     round_trips: Vec<Option<(Time, Time)>>,
     /// Rounds of the plan, in order; the first `over` are done, the next has begun at `began`.
@@ -322,9 +324,8 @@ impl<D: Datapath> Performance<'_, D> {
     /// Somebody who sent to us knows that we have it, or is gone.
     fn heard(&mut self, peer: PeerId) {
         if let Some(words) = self.answered.get_mut(&peer) {
-            *words -= 1;
-            self.progress.served += 1;
-            if *words == 0 {
+            self.progress.served += u64::from(words.pop_front() == Some(true));
+            if words.is_empty() {
                 self.answered.remove(&peer);
             }
         }
@@ -346,10 +347,15 @@ impl<D: Datapath> Performance<'_, D> {
         let summary = Summary { bytes, checksum: hasher.finalize() };
         let from = self.driver.datapath().peer_at(peer);
         let received = Received { peer, from, summary, sent: said.summary, took: now.saturating_sub(since) };
+        if self.answered.get(&peer).is_some_and(|words| words.len() >= MAX_WORDS) {
+            // Whoever asks and asks, and acknowledges nothing, is none of those who send.
+            self.driver.endpoint().0.close(peer);
+            return self.lost(peer, Why::Left);
+        }
         // Who is gone by now need not hear of it.
         let word = summary.write(true);
         if self.driver.endpoint().0.send(now, peer, stream | ANSWERS, word.into()).is_ok() {
-            *self.answered.entry(peer).or_insert(0) += 1;
+            self.answered.entry(peer).or_default().push_back(received.is_whole());
         }
         self.conductor.received(&received);
         Ok(())

@@ -8,7 +8,7 @@ mod interface;
 mod ready;
 mod send;
 
-use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
+use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
 use anabranch_units::Time;
 use interface::Interface;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
@@ -35,6 +35,8 @@ const EIO: i32 = 5;
 const EINVAL: i32 = 22;
 /// What looks at two clocks take that nobody has interrupted.
 const AT_ONCE: Time = Time::from_us(50);
+/// Peers that may be on their way out while others come.
+const LEAVING: u32 = 64;
 /// Tries to find free consecutive ports.
 const TRIES: u32 = 64;
 
@@ -119,7 +121,7 @@ impl UdpPath {
             sockets,
             at: base,
             interface: Interface::of(base.ip()),
-            peers: Peers { most: most_peers, ..Peers::default() },
+            peers: Peers { most: most_peers.saturating_add(LEAVING), ..Peers::default() },
             buffers: (0..READ_AT_ONCE).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,
@@ -174,6 +176,11 @@ struct Peers {
 impl Peers {
     fn get(&self, peer: PeerId) -> Option<SocketAddr> {
         self.at.get(peer as usize).copied().flatten()
+    }
+
+    /// The number of the peer at an address, if there is one.
+    fn find(&self, at: SocketAddr) -> Option<PeerId> {
+        self.known.get(&at).copied()
     }
 
     /// The number of a peer, which may be new; `None`: there are too many.
@@ -244,8 +251,11 @@ impl Datapath for UdpPath {
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         let mut sent = 0;
         while let Some(first) = batch.get(sent) {
-            let Outbound { peer, label, ecn, class, .. } = *first;
-            let base = self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))?;
+            let Outbound { to, label, ecn, class, .. } = *first;
+            let base = match to {
+                To::Peer(peer) => self.peers.get(peer).ok_or(WireError::UnknownPeer(peer))?,
+                To::Address(at) => at,
+            };
             let (socket, _) = &self.sockets[label as usize % self.sockets.len()];
             let Some(destination) = address(base, label) else {
                 self.lost += 1;
@@ -258,7 +268,7 @@ impl Datapath for UdpPath {
             let mut run = 1;
             while let Some(next) = batch.get(sent + run)
                 && run < most
-                && (next.peer, next.label, next.ecn, next.class) == (peer, label, ecn, class)
+                && (next.to, next.label, next.ecn, next.class) == (to, label, ecn, class)
                 && next.size() <= size
                 && batch[sent + run - 1].size() == size
             {
@@ -318,10 +328,10 @@ impl Datapath for UdpPath {
                 let mut from = meta.addr;
                 let Some(port) = from.port().checked_sub(label as u16) else { continue };
                 from.set_port(port);
-                let Some(peer) = self.peers.number(from) else { continue };
+                let (peer, from) = (self.peers.find(from), Some(from));
                 let (at, ecn) = (stamp(now, wall, meta.timestamp), meta.ecn == Some(EcnCodepoint::Ce));
                 for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
-                    take(Inbound { peer, label: label as Label, at, ecn, trimmed: false, bytes });
+                    take(Inbound { peer, from, label: label as Label, at, ecn, trimmed: false, bytes });
                     received += 1;
                 }
             }
@@ -356,7 +366,7 @@ mod tests {
         // The header lies elsewhere than the payload, and is as long in each.
         let outbound = |label, bytes: &'static [u8]| {
             let (head, payload) = bytes.split_at(56);
-            Outbound { peer, label, ecn: true, class: 0, head, payload }
+            Outbound { to: To::Peer(peer), label, ecn: true, class: 0, head, payload }
         };
         // Runs of three and of two (the second of which ends with a short one), and a single one.
         let short = &full[..100];
@@ -369,7 +379,7 @@ mod tests {
             outbound(0, short),
         ];
         assert_eq!(a.send(&batch).unwrap(), 6);
-        let mut seen = Vec::new();
+        let (at, mut seen) = (a.at(), Vec::new());
         let limit = b.now() + Time::from_us(5_000_000);
         while seen.len() < 6 && b.now() < limit {
             b.wait(limit).unwrap();
@@ -377,13 +387,19 @@ mod tests {
             b.receive(64, &mut |inbound| {
                 assert!(inbound.at <= now + Time::from_us(1_000_000) && !inbound.ecn);
                 assert_eq!(inbound.bytes, &full[..inbound.bytes.len()]);
-                seen.push((inbound.peer, inbound.label, inbound.bytes.len()));
+                assert_eq!(
+                    (inbound.peer, inbound.from),
+                    (None, Some(at)),
+                    "told by its first port, whatever label it used"
+                );
+                seen.push((0, inbound.label, inbound.bytes.len()));
             })
             .unwrap();
         }
         seen.sort_unstable();
         assert_eq!(seen, [(0, 0, 100), (0, 2, 1200), (0, 2, 1200), (0, 2, 1200), (0, 3, 100), (0, 3, 1200)]);
-        assert_eq!(b.peer_at(0), Some(a.at()), "told by its first port, whatever label it used");
+        assert_eq!(b.peer_at(0), None, "what sends takes no number");
+        assert_eq!((b.peer(at, &[]).unwrap(), b.peer_at(0)), (0, Some(at)));
     }
 
     /// Expedited forwarding is 46, so 184 of the byte, and the datagrams of a run keep it beside their mark (ECT(0): 2).
@@ -396,7 +412,7 @@ mod tests {
         setsockopt(&to, IpRecvTos, &true).unwrap();
         let peer = from.peer(to.local_addr().unwrap(), &[0]).unwrap();
         let bytes = vec![7u8; 1200];
-        let outbound = |ecn| Outbound { peer, label: 0, ecn, class: 187, head: &bytes, payload: &[] };
+        let outbound = |ecn| Outbound { to: To::Peer(peer), label: 0, ecn, class: 187, head: &bytes, payload: &[] };
         for (batch, byte) in [([outbound(true), outbound(true)], 184 | 2), ([outbound(false), outbound(false)], 184)] {
             assert_eq!(from.send(&batch).unwrap(), 2);
             for _ in 0..2 {

@@ -15,6 +15,8 @@ use std::{
 /// Of this way of talking.
 const VERSION: u16 = 1;
 const WORD: [u8; 4] = *b"ABCV";
+/// Frames that may come while another is waited for.
+const MAX_WAITING: usize = 4096;
 
 /// One end tells the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,6 +243,10 @@ impl Control {
         let until = Instant::now() + self.give_up;
         loop {
             let left = until.saturating_duration_since(Instant::now());
+            // Whoever says many other things does not answer either.
+            if self.waiting.len() >= MAX_WAITING || left.is_zero() && !self.waiting.is_empty() {
+                return Err(WireError::Verbs(format!("{} does not answer", self.peer)));
+            }
             match self.take(left.max(Duration::from_millis(1)))? {
                 Some(Frame::Refused) => {
                     return Err(WireError::Verbs(format!("{} refuses; its own output says why", self.peer)));
@@ -259,6 +265,7 @@ impl Control {
 
     /// Reads a frame, for so long at most.
     fn take(&mut self, patience: Duration) -> Result<Option<Frame>, WireError> {
+        let until = Instant::now() + patience;
         loop {
             if let Some(kind) = self.bytes.first() {
                 let foreign = || WireError::Verbs(format!("{} does not speak as this version does", self.peer));
@@ -270,7 +277,9 @@ impl Control {
                 }
             }
             let mut buffer = [0; 512];
-            let timeout = (!patience.is_zero()).then_some(patience);
+            // Whoever sends byte by byte has no more time than others.
+            let left = until.saturating_duration_since(Instant::now());
+            let timeout = (!patience.is_zero()).then(|| left.max(Duration::from_millis(1)));
             let prepared = self.wait_or_not(timeout.is_some()).and_then(|()| match timeout {
                 Some(timeout) => self.stream.set_read_timeout(Some(timeout)),
                 None => Ok(()),
@@ -278,7 +287,12 @@ impl Control {
             prepared.map_err(|error| self.failed("hearing", error))?;
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(self.failed("hearing", io::ErrorKind::ConnectionReset.into())),
-                Ok(read) => self.bytes.extend_from_slice(&buffer[..read]),
+                Ok(read) => {
+                    self.bytes.extend_from_slice(&buffer[..read]);
+                    if left.is_zero() && !patience.is_zero() {
+                        return Ok(None);
+                    }
+                }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     return Ok(None);
                 }
@@ -373,6 +387,30 @@ mod tests {
             assert!(began.elapsed() < Duration::from_secs(30));
         }
         assert!(one.unsent.is_empty() && other.poll().unwrap().is_none());
+    }
+
+    #[test]
+    fn who_says_other_things_or_a_byte_at_a_time_is_waited_for_no_longer() {
+        let (mut one, mut other) = pair();
+        let began = Instant::now();
+        let talks = std::thread::spawn(move || {
+            // Frames that nobody asked for, then one that never ends.
+            for number in 0..2000 {
+                let _ = one.stream.write_all(&Frame::Taken { number }.write());
+            }
+            let endless = Frame::Queue { queue: 1, qpn: 2, psn: 3, label: 4 }.write();
+            for byte in endless.iter().cycle().take(400) {
+                if one.stream.write_all(&[*byte]).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let error = other.expect(&mut |frame| matches!(frame, Frame::Total(_)).then_some(())).unwrap_err().to_string();
+        assert!(error.contains("does not answer"), "{error}");
+        assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
+        drop(other);
+        talks.join().unwrap();
     }
 
     #[test]

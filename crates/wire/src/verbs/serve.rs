@@ -16,10 +16,10 @@ use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc,
     },
     thread,
@@ -32,6 +32,14 @@ const MOST_MEMORY: u64 = 1 << 30;
 const PIECE: usize = 1 << 16;
 /// How long nothing need happen before somebody looks whether to go on.
 const LOOK: Duration = Duration::from_millis(50);
+/// Connections at once, in all and from one address, and the memory of all of them.
+const MAX_CONNECTIONS: usize = 64;
+const MAX_PER_ADDRESS: usize = 16;
+const MAX_TOTAL_MEMORY: u64 = 2 << 30;
+/// Frames that are dealt with between two looks at what has arrived.
+const FRAMES_AT_ONCE: usize = 64;
+/// How long a sender may do nothing at all.
+const IDLE: Duration = Duration::from_secs(60);
 /// Messages after the next one of which chunks may arrive, by the lower 12 bits of their numbers.
 const AHEAD: u64 = 16;
 
@@ -44,8 +52,65 @@ pub struct Served {
     pub outcome: Result<(Summary, Summary, Time), String>,
 }
 
+impl Served {
+    /// Returns `true` where something came, and it was what the sender says: not so for those who send nothing, or nonsense.
+    pub fn is_whole(&self) -> bool {
+        matches!(&self.outcome, Ok((ours, theirs, _)) if ours == theirs && ours.bytes > 0)
+    }
+}
+
+/// Connections at work: what they may take together.
+#[derive(Debug, Default)]
+struct Shared {
+    from: Mutex<Vec<IpAddr>>,
+    memory: AtomicU64,
+}
+
+/// A connection that counts as long as this is there.
+struct Counted {
+    shared: Arc<Shared>,
+    from: IpAddr,
+    memory: u64,
+}
+
+impl Shared {
+    /// Counts a connection; `None`: there are too many.
+    fn enter(self: &Arc<Self>, from: IpAddr) -> Option<Counted> {
+        let mut all = self.from.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_one = all.iter().filter(|other| **other == from).count();
+        (all.len() < MAX_CONNECTIONS && of_one < MAX_PER_ADDRESS).then(|| {
+            all.push(from);
+            Counted { shared: Arc::clone(self), from, memory: 0 }
+        })
+    }
+}
+
+impl Counted {
+    /// Counts so much memory; false: there is not so much left.
+    fn take(&mut self, memory: u64) -> bool {
+        let all = &self.shared.memory;
+        let taken = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+            all.checked_add(memory).filter(|all| *all <= MAX_TOTAL_MEMORY)
+        });
+        if taken.is_ok() {
+            self.memory += memory;
+        }
+        taken.is_ok()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.shared.memory.fetch_sub(self.memory, Ordering::Relaxed);
+        let mut all = self.shared.from.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = all.iter().position(|from| *from == self.from) {
+            all.swap_remove(at);
+        }
+    }
+}
+
 /// Receives whatever anybody sends to this address and says what it was, until `look` says stop: it is asked now and then, and told of
-/// each connection that is over. With `once` it ends after the first.
+/// each connection that is over. With `once` it ends after the first transfer that is [whole](Served::is_whole).
 ///
 /// # Errors
 /// Where the address cannot be listened at, or library or device are missing.
@@ -66,15 +131,18 @@ pub fn serve(
     listening(listener.local_addr().map_err(system)?, &name);
     let stop = Arc::new(AtomicBool::new(false));
     let (told, heard) = mpsc::channel();
+    let shared = Arc::new(Shared::default());
     let mut threads = Vec::new();
     let outcome = loop {
         match listener.accept() {
             Ok((stream, from)) => {
+                // One too many is closed at once: whoever is at work goes on.
+                let Some(mut counted) = shared.enter(from.ip().to_canonical()) else { continue };
                 let (settings, name, stop, told) = (settings.clone(), name.clone(), Arc::clone(&stop), told.clone());
                 threads.push(thread::spawn(move || {
                     let served = Control::new(stream, settings.give_up)
                         .map_err(|source| WireError::System { what: from.to_string(), source })
-                        .and_then(|control| converse(control, &name, &settings, &stop));
+                        .and_then(|control| converse(control, &name, &settings, &stop, &mut counted));
                     // Nobody listens any more once this end stops.
                     let _ = told.send(Served { from, outcome: served.map_err(|error| error.to_string()) });
                 }));
@@ -85,7 +153,7 @@ pub fn serve(
         }
         let over = heard.recv_timeout(LOOK).ok();
         let go_on = look(over.as_ref());
-        if !go_on || once && over.is_some() {
+        if !go_on || once && over.as_ref().is_some_and(Served::is_whole) {
             break Ok(());
         }
         threads.retain(|thread| !thread.is_finished());
@@ -129,6 +197,7 @@ fn converse(
     name: &str,
     settings: &VerbsSettings,
     stop: &AtomicBool,
+    counted: &mut Counted,
 ) -> Result<(Summary, Summary, Time), WireError> {
     let asked = control.expect(&mut |frame| match *frame {
         Frame::Hello { gid, mtu, memory } => Some(Some((gid, mtu, memory))),
@@ -142,9 +211,12 @@ fn converse(
             "sends with the datapath uc, and this end serves verbs: both ends must be told the same",
         ));
     };
-    let opened = || {
+    let mut opened = || {
         if memory == 0 || memory > MOST_MEMORY {
             return Err(wrong(&control, format!("asks for {memory} B of memory, and {MOST_MEMORY} are the most")));
+        }
+        if !counted.take(memory) {
+            return Err(wrong(&control, format!("asks for {memory} B of memory, and others have what there is")));
         }
         let index = gid::choose(name, settings.gid_index, control.local().map(|at| at.ip()))?;
         let device = Device::open(name, index, memory as usize, super::COMPLETIONS, settings.reliable())?;
@@ -188,11 +260,15 @@ impl Receiver {
     fn work(&mut self, settings: &VerbsSettings, stop: &AtomicBool) -> Result<(Summary, Summary, Time), WireError> {
         let mut began = None;
         let mut outcome = None;
+        let mut active = Instant::now();
         loop {
             if stop.load(Ordering::Relaxed) {
                 return outcome.ok_or_else(|| wrong(&self.control, "was left alone: this end stops"));
             }
-            loop {
+            if active.elapsed() > IDLE {
+                return outcome.ok_or_else(|| wrong(&self.control, format!("did nothing for {} s", IDLE.as_secs())));
+            }
+            for frames in 0..FRAMES_AT_ONCE {
                 match self.control.poll() {
                     Ok(Some(Frame::Queue { queue, qpn, psn, label })) => self.connect(queue, qpn, psn, label)?,
                     Ok(Some(Frame::Message { number, at, bytes, chunks })) => self.hear(number, at, bytes, chunks)?,
@@ -202,7 +278,12 @@ impl Receiver {
                         outcome = Some((ours, theirs, super::since(began.unwrap_or_else(Instant::now))));
                     }
                     Ok(Some(other)) => return Err(wrong(&self.control, format!("says {other:?} where nobody asked"))),
-                    Ok(None) => break,
+                    Ok(None) => {
+                        if frames > 0 {
+                            active = Instant::now();
+                        }
+                        break;
+                    }
                     // The sender goes when it has heard that all is well.
                     Err(error) => return outcome.ok_or(error),
                 }
@@ -211,6 +292,7 @@ impl Receiver {
             self.device.arm()?;
             let arrived = self.gather()?;
             if arrived {
+                active = Instant::now();
                 began.get_or_insert_with(Instant::now);
             }
             if !self.read(settings)? && !arrived {

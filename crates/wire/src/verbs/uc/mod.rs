@@ -12,7 +12,7 @@ use super::{
     gid,
     sys::{self, Device, Service},
 };
-use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, WireError};
+use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use call::{Call, Step};
@@ -409,7 +409,9 @@ impl Datapath for UcPath {
 
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         for (sent, outbound) in batch.iter().enumerate() {
-            let Outbound { peer, label, head, payload, .. } = *outbound;
+            let Outbound { to, label, head, payload, .. } = *outbound;
+            // Whoever is no peer has no queue pair, and has sent nothing.
+            let To::Peer(peer) = to else { continue };
             let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
             let link = known.ok_or(WireError::UnknownPeer(peer))?.link();
             let Some(link) = link.filter(|link| link.carries(label, outbound.size() as u32)) else {
@@ -444,7 +446,8 @@ impl Datapath for UcPath {
             while received < most
                 && let Some((label, bytes)) = link.take(&mut self.buffer)
             {
-                take(Inbound { peer: peer as PeerId, label, at: now, ecn: false, trimmed: false, bytes });
+                let (peer, from) = (Some(peer as PeerId), None);
+                take(Inbound { peer, from, label, at: now, ecn: false, trimmed: false, bytes });
                 received += 1;
             }
         }

@@ -1,0 +1,481 @@
+//! Senders that have not shown who they are: an endpoint keeps nothing of them, replies with no more than they sent, and none of them ends,
+//! resets or starves a peer that has.
+
+use anabranch_endpoint::{
+    Arrival, Endpoint, Event, Secret, Settings, To, Why,
+    header::{self, COOKIE, Cookie, Data, Greeting, Packet, Probed},
+};
+use anabranch_transport::{Answer, TransportParameters};
+use anabranch_units::Time;
+use proptest::prelude::*;
+use std::net::SocketAddr;
+
+const MTU: u16 = 1000;
+const FULL: usize = MTU as usize + header::DATA_HEADER;
+
+fn settings() -> Settings {
+    let mut transport = TransportParameters::named("uet").unwrap();
+    transport.parameters_mut().set("mtu", &anabranch_settings::Raw::Text("1000B".into())).unwrap();
+    Settings { transport, calibrations: 1, labels: 2, ..Settings::default() }
+}
+
+fn address(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host], port))
+}
+
+fn at(ms: u64) -> Time {
+    Time::from_us(ms * 1000)
+}
+
+/// An endpoint and the peers that a datapath would number.
+struct Server {
+    endpoint: Endpoint,
+    numbers: Vec<Option<SocketAddr>>,
+    now: Time,
+}
+
+impl Server {
+    fn new(settings: Settings) -> Self {
+        Server { endpoint: Endpoint::new(settings), numbers: Vec::new(), now: at(1) }
+    }
+
+    /// A datagram arrives; all that the endpoint sends then.
+    fn hear(&mut self, from: SocketAddr, bytes: &[u8]) -> Vec<(To, Vec<u8>)> {
+        let peer = self.numbers.iter().position(|known| *known == Some(from)).map(|at| at as u32);
+        let arrival = Arrival { peer, from: Some(from), label: 1, at: self.now, ecn: false, bytes };
+        self.endpoint.handle(self.now, &arrival);
+        let numbers = &mut self.numbers;
+        self.endpoint.admit(self.now, &mut |from| {
+            let free = numbers.iter().position(Option::is_none).unwrap_or_else(|| {
+                numbers.push(None);
+                numbers.len() - 1
+            });
+            numbers[free] = Some(from);
+            Some(free as u32)
+        });
+        self.sent()
+    }
+
+    fn sent(&mut self) -> Vec<(To, Vec<u8>)> {
+        let (mut out, mut all) = (Vec::new(), Vec::new());
+        for _ in 0..100 {
+            self.now += Time::from_us(1);
+            self.endpoint.handle_timeout(self.now);
+            while let Some(sent) = self.endpoint.poll_transmit(self.now, &mut out) {
+                all.push((sent.to, [&out[..], &sent.payload].concat()));
+            }
+        }
+        all
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        let events = std::iter::from_fn(|| self.endpoint.poll_event()).collect();
+        while let Some(peer) = self.endpoint.poll_gone() {
+            self.numbers[peer as usize] = None;
+        }
+        events
+    }
+
+    /// The cookie that a HELLO of such a nonce gets.
+    fn cookie(&mut self, from: SocketAddr, greeting: &Greeting) -> Cookie {
+        let replies = self.hear(from, &hello(greeting, &[0; COOKIE]));
+        match replies.iter().map(|(to, bytes)| (to, Packet::decode(bytes))).next() {
+            Some((To::Address(to), Ok(Packet::Retry { connection, nonce, cookie }))) => {
+                assert_eq!((*to, connection, nonce), (from, greeting.connection, greeting.nonce));
+                cookie
+            }
+            other => panic!("no RETRY but {other:?}"),
+        }
+    }
+
+    /// The connection number that a HELLO with this cookie gets, if it is welcome.
+    fn welcome(&mut self, from: SocketAddr, greeting: &Greeting, cookie: &Cookie) -> Option<u32> {
+        self.hear(from, &hello(greeting, cookie)).into_iter().find_map(|(_, bytes)| match Packet::decode(&bytes) {
+            Ok(Packet::Welcome { connection, greeting: theirs }) if connection == greeting.connection => {
+                assert_eq!(theirs.nonce, greeting.nonce);
+                Some(theirs.connection)
+            }
+            _ => None,
+        })
+    }
+
+    /// A peer that has done all of the handshake, and said something since.
+    fn accept(&mut self, from: SocketAddr, greeting: &Greeting) -> u32 {
+        let cookie = self.cookie(from, greeting);
+        let ours = self.welcome(from, greeting, &cookie).expect("a WELCOME");
+        assert!(self.echoes(from, ours));
+        ours
+    }
+
+    /// Returns `true` where a probe with this connection number is echoed.
+    fn echoes(&mut self, from: SocketAddr, connection: u32) -> bool {
+        let mut out = Vec::new();
+        let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
+        header::probe(&mut out, connection, &probe, 100);
+        self.hear(from, &out).iter().any(|(_, bytes)| matches!(Packet::decode(bytes), Ok(Packet::Echo { .. })))
+    }
+}
+
+fn greeting(connection: u32, nonce: u64) -> Greeting {
+    let (stamp, held) = (Time::ZERO, Time::ZERO);
+    Greeting {
+        connection,
+        nonce,
+        own_nonce: nonce,
+        protection: header::Protection::Off,
+        mtu: MTU,
+        labels: 2,
+        span: 128,
+        most_message: 10_000,
+        stamp,
+        held,
+    }
+}
+
+fn hello(greeting: &Greeting, cookie: &Cookie) -> Vec<u8> {
+    let mut out = Vec::new();
+    header::hello(&mut out, greeting, cookie, FULL);
+    out
+}
+
+fn data(connection: u32, message: u32, (psn, index): (u64, u32), length: u64) -> Vec<u8> {
+    let payload = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u16;
+    let header = Data {
+        stream: 1,
+        payload,
+        psn,
+        tag: 0,
+        message,
+        length,
+        index,
+        checksum: None,
+        steering: 0,
+        stamp: Time::ZERO,
+        ack_request: false,
+    };
+    let mut out = Vec::new();
+    header::data(&mut out, connection, &header);
+    out.resize(out.len() + usize::from(payload), 1);
+    out
+}
+
+#[test]
+fn hello_without_a_cookie_gets_one_and_leaves_nothing_behind() {
+    let mut server = Server::new(settings());
+    for number in 0..5000u32 {
+        server.now += at(1);
+        let from = address((number % 250) as u8, 1000 + (number % 60_000) as u16);
+        let replies = server.hear(from, &hello(&greeting(number, 7), &[0; COOKIE]));
+        let [(To::Address(to), reply)] = &replies[..] else { panic!("{replies:?}") };
+        assert!(*to == from && matches!(Packet::decode(reply), Ok(Packet::Retry { .. })) && reply.len() < 100);
+    }
+    assert_eq!((server.endpoint.held(), server.numbers.len(), server.events()), ((0, 0), 0, vec![]));
+    // Neither does a cookie of somebody else's secret, address, nonce or label help.
+    let (from, ours) = (address(1, 7000), greeting(5, 6));
+    let cookie = server.cookie(from, &ours);
+    let mut other = Server::new(Settings { secret: Secret::of_seed(2), ..settings() });
+    other.now = server.now;
+    assert_eq!(other.welcome(from, &ours, &cookie), None);
+    assert_eq!(server.welcome(address(1, 7001), &ours, &cookie), None);
+    assert_eq!(server.welcome(from, &greeting(5, 7), &cookie), None);
+    assert!(server.welcome(from, &ours, &cookie).is_some());
+    // Of a cookie that is too old nothing comes but another one.
+    let cookie = server.cookie(address(2, 7000), &ours);
+    server.now += at(20_000);
+    assert_eq!(server.welcome(address(2, 7000), &ours, &cookie), None);
+}
+
+#[test]
+fn replies_to_unknown_addresses_are_rationed() {
+    let mut server = Server::new(Settings { max_retries: 1000, ..settings() });
+    let mut replies = 0;
+    // 100,000 HELLOs in a second.
+    for number in 0..100_000u32 {
+        let from = address(1, number as u16);
+        let bytes = hello(&greeting(number, 7), &[0; COOKIE]);
+        let arrival = Arrival { peer: None, from: Some(from), label: 0, at: server.now, ecn: false, bytes: &bytes };
+        server.endpoint.handle(server.now, &arrival);
+        server.now += Time::from_us(10);
+        if number % 100 == 0 {
+            let mut out = Vec::new();
+            while server.endpoint.poll_transmit(server.now, &mut out).is_some() {
+                replies += 1;
+            }
+        }
+    }
+    // A thousand and those that may leave at once.
+    assert!((1000..=1110).contains(&replies), "{replies}");
+    let counters = server.endpoint.counters();
+    assert_eq!(counters.retries + counters.retries_suppressed, 100_000);
+}
+
+#[test]
+fn forged_or_replayed_hello_changes_nothing() {
+    let mut server = Server::new(settings());
+    let (from, theirs) = (address(1, 7000), greeting(5, 6));
+    // An earlier connection from the same address, of which somebody has kept the HELLO.
+    let old = greeting(90, 91);
+    let cookie = server.cookie(from, &old);
+    let recorded = hello(&old, &cookie);
+    let ours = server.accept(from, &theirs);
+    for forged in 0..1000u64 {
+        server.hear(from, &hello(&greeting(1, forged), &[0; COOKIE]));
+        server.hear(from, &hello(&greeting(1, forged), &[forged as u8 | 1; COOKIE]));
+        // The WELCOME that this gets goes to the peer, to whom it means nothing.
+        server.hear(from, &recorded);
+    }
+    assert!(server.echoes(from, ours));
+    assert_eq!(server.events(), []);
+}
+
+#[test]
+fn a_process_that_starts_anew_takes_its_place_when_it_has_received_the_welcome() {
+    let mut server = Server::new(settings());
+    let from = address(1, 7000);
+    let ours = server.accept(from, &greeting(5, 6));
+    let anew = greeting(8, 9);
+    let cookie = server.cookie(from, &anew);
+    let next = server.welcome(from, &anew, &cookie).expect("a WELCOME");
+    assert!(next != ours && server.echoes(from, ours), "the old one is still there");
+    assert_eq!(server.events(), []);
+    assert!(server.echoes(from, next) && !server.echoes(from, ours));
+    assert_eq!(server.events(), [Event::Lost { peer: 0, why: Why::Restarted }]);
+    // A lost WELCOME is sent again.
+    let cookie = server.cookie(from, &anew);
+    assert_eq!(server.welcome(from, &anew, &cookie), Some(next));
+    assert!(server.echoes(from, next));
+}
+
+#[test]
+fn bye_needs_the_nonce_of_the_handshake() {
+    let mut server = Server::new(settings());
+    let from = address(1, 7000);
+    let ours = server.accept(from, &greeting(5, 6));
+    let mut out = Vec::new();
+    for guess in (0..100).filter(|guess| *guess != 6) {
+        header::bye(&mut out, ours, guess);
+        server.hear(from, &out);
+    }
+    header::bye(&mut out, ours.wrapping_add(1), 6);
+    server.hear(from, &out);
+    // As version 1 had it.
+    server.hear(from, &[&[1, 7, 0, 0], &ours.to_be_bytes()[..]].concat());
+    assert!(server.echoes(from, ours) && server.events().is_empty());
+    header::bye(&mut out, ours, 6);
+    server.hear(from, &out);
+    assert_eq!(server.events(), [Event::Lost { peer: 0, why: Why::Left }]);
+}
+
+#[test]
+fn memory_is_taken_for_what_has_come() {
+    let mut server = Server::new(settings());
+    let ours = server.accept(address(1, 7000), &greeting(5, 6));
+    let length = 16 << 20;
+    let packets = u64::from(length as u32).div_ceil(u64::from(MTU));
+    // The last packet of the first message within the span, and then of as many messages as there are packets.
+    let bytes = data(ours, 0, (4000, 4000), length);
+    server.hear(address(1, 7000), &bytes);
+    let (held, _) = server.endpoint.held();
+    assert!(held < 2048, "{held} B for a packet of {}", bytes.len());
+    // Eleven packets that named 64 MiB between them.
+    let mut server = Server::new(settings());
+    let ours = server.accept(address(1, 7000), &greeting(5, 6));
+    for message in 0..11u32 {
+        server.hear(address(1, 7000), &data(ours, message, (u64::from(message) + 300, 0), length));
+    }
+    let (held, _) = server.endpoint.held();
+    // What is taken for the beginning of a message, once for each that there is room for.
+    assert!(held <= 11 * (64 + 17) * 1024, "{held} B");
+    assert!(packets > 4096);
+}
+
+#[test]
+fn all_peers_together_hold_no_more_than_the_limit() {
+    let limit = 4 << 20;
+    let narrow = Settings { max_buffered_bytes: limit, most_message: 1 << 19, most_held: 1 << 20, ..settings() };
+    let mut server = Server::new(narrow);
+    let peers: Vec<(SocketAddr, u32)> = (0..40u16)
+        .map(|number| {
+            let from = address((number / 10) as u8, 7000 + number);
+            (from, server.accept(from, &greeting(u32::from(number) + 5, 6)))
+        })
+        .collect();
+    let mut most_of_first = 0;
+    for round in 0..400u64 {
+        for (number, &(from, ours)) in peers.iter().enumerate() {
+            if number < 10 || round >= 200 {
+                server.hear(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
+            }
+            let (held, _) = server.endpoint.held();
+            assert!(held <= limit, "{held} B");
+        }
+        if round < 200 {
+            most_of_first = server.endpoint.held().0;
+        }
+    }
+    assert!((limit / 4..=limit / 2).contains(&most_of_first), "{most_of_first} B of one address");
+    assert!(server.endpoint.counters().no_room > 0);
+    // Whoever has sent but never finished makes room for whoever does.
+    let (honest, mut got) = (address(200, 7000), false);
+    for _ in 0..100 {
+        server.now += at(3000);
+        let ours = server.accept(honest, &greeting(5, server.now.ps()));
+        server.events();
+        for packet in 0..525u32 {
+            server.hear(honest, &data(ours, 0, (u64::from(packet), packet), 1 << 19));
+        }
+        got = server
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::Received { bytes, .. } if bytes.len() == 1 << 19));
+        if got {
+            break;
+        }
+    }
+    assert!(got && server.endpoint.counters().evicted > 0);
+}
+
+#[test]
+fn those_who_never_sent_anything_make_room() {
+    let mut server = Server::new(Settings { most_peers: 20, max_peers_per_address: 8, ..settings() });
+    let honest = address(9, 7000);
+    let ours = server.accept(honest, &greeting(5, 6));
+    let greet = |server: &mut Server, host: u8, port: u16| {
+        let of = greeting(u32::from(port), 6);
+        let cookie = server.cookie(address(host, port), &of);
+        server.welcome(address(host, port), &of, &cookie).is_some()
+    };
+    // One address may have eight places, whether it uses them or not.
+    let welcome = (0..100).filter(|port| greet(&mut server, 1, 1000 + port)).count();
+    assert_eq!(welcome, 8);
+    // Others fill what is left.
+    let welcome = (0..100).filter(|host| greet(&mut server, 10 + host, 1000)).count();
+    assert_eq!(welcome, 11, "20 places, of which the first has one and the second eight");
+    assert!(!greet(&mut server, 200, 1000), "all are new");
+    server.now += at(1000);
+    let welcome = (0..5).filter(|host| greet(&mut server, 200 + host, 1000)).count();
+    assert_eq!((welcome, server.endpoint.counters().evicted), (5, 5));
+    assert!(server.echoes(honest, ours), "whoever has sent stays");
+    // They are forgotten anyway before long.
+    let mut server = Server::new(Settings { idle_timeout: at(60_000), ..settings() });
+    assert!(greet(&mut server, 1, 1000));
+    server.now += at(31_000);
+    server.sent();
+    assert_eq!(server.events(), [Event::Lost { peer: 0, why: Why::Idle }]);
+}
+
+#[test]
+fn one_peer_leaves_room_for_the_answers_of_others() {
+    let mut server = Server::new(settings());
+    let (greedy, honest) = (address(1, 7000), address(2, 7000));
+    let (one, two) = (server.accept(greedy, &greeting(5, 6)), server.accept(honest, &greeting(5, 6)));
+    let mut out = Vec::new();
+    let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
+    for (peer, from, ours, count) in [(0, greedy, one, 5000), (1, honest, two, 100)] {
+        header::probe(&mut out, ours, &probe, 100);
+        for _ in 0..count {
+            let arrival =
+                Arrival { peer: Some(peer), from: Some(from), label: 0, at: server.now, ecn: false, bytes: &out };
+            server.endpoint.handle(server.now, &arrival);
+        }
+    }
+    assert_eq!(server.endpoint.counters().answers_dropped, 5000 - 1024);
+    let mut echoed = [0; 2];
+    while let Some(next) = server.endpoint.poll_timeout().filter(|_| echoed[1] < 100) {
+        server.now = server.now.max(next);
+        if let Some(sent) = server.endpoint.poll_transmit(server.now, &mut out) {
+            let To::Peer(peer) = sent.to else { panic!("{sent:?}") };
+            echoed[peer as usize] += 1;
+        }
+    }
+    assert_eq!(echoed[1], 100);
+}
+
+/// One datagram of every kind, for an endpoint whose connection number is `ours` to the sender.
+fn every_kind(ours: u32) -> Vec<Vec<u8>> {
+    let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 0, held: Time::ZERO };
+    let answer = Answer { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
+    let written = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    };
+    let of_another_size = Greeting { mtu: 64, ..greeting(5, 6) };
+    // As version 1 had it, and no longer than it must be.
+    let mut foreign = written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE], 200));
+    foreign[0] = 1;
+    foreign[52..].fill(0);
+    vec![
+        written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE], 0)),
+        written(&|out| header::hello(out, &greeting(5, 7), &[1; COOKIE], 0)),
+        written(&|out| header::hello(out, &of_another_size, &[0; COOKIE], 0)),
+        foreign[..52].to_vec(),
+        foreign[..64].to_vec(),
+        foreign,
+        written(&|out| header::welcome(out, ours, &greeting(5, 6))),
+        written(&|out| header::retry(out, ours, 6, &[1; COOKIE])),
+        data(ours, 0, (0, 0), 1),
+        data(ours, 0, (0, 0), 0),
+        data(ours, 1, (900, 0), 400)[..header::DATA_HEADER].to_vec(),
+        written(&|out| header::answer(out, ours, 1, &answer, None, Time::ZERO)),
+        written(&|out| header::probe(out, ours, &probe, 0)),
+        written(&|out| header::echo(out, ours, &probe)),
+        written(&|out| header::bye(out, ours, 6)),
+        written(&|out| header::bye(out, ours, 7)),
+    ]
+}
+
+#[test]
+fn no_reply_is_longer_than_what_it_answers() {
+    let count = every_kind(0).len();
+    let mut replied = 0;
+    for kind in 0..count {
+        for is_peer in [true, false] {
+            let mut server = Server::new(settings());
+            let ours = if is_peer { server.accept(address(1, 7000), &greeting(5, 6)) } else { 77 };
+            let bytes = &every_kind(ours)[kind];
+            // As it is, and with whatever a HELLO needs less than its padding cut off.
+            for cut in 0..bytes.len().min(40) {
+                let bytes = &bytes[..bytes.len() - cut];
+                let replies = server.hear(address(1, 7000), bytes);
+                let length: usize = replies.iter().map(|(_, reply)| reply.len()).sum();
+                assert!(length <= bytes.len(), "{length} B for {bytes:?}");
+                replied += replies.len();
+            }
+        }
+    }
+    assert!(replied > 8, "{replied}");
+    // The shortest HELLO with a cookie as well.
+    let mut server = Server::new(settings());
+    let of = greeting(5, 6);
+    let cookie = server.cookie(address(1, 7000), &of);
+    let mut out = Vec::new();
+    header::hello(&mut out, &of, &cookie, 0);
+    let replies = server.hear(address(1, 7000), &out);
+    assert!(replies.len() == 1 && replies[0].1.len() <= out.len());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Whatever arrives from wherever, without having seen a datagram of ours: nothing is kept, and a peer goes on.
+    #[test]
+    fn off_path_senders_change_nothing(
+        what in prop::collection::vec((any::<u32>(), 0usize..16, any::<u16>(), any::<[u8; 3]>()), 1..60), forged in any::<bool>(),
+    ) {
+        let mut server = Server::new(settings());
+        let honest = address(1, 7000);
+        let ours = server.accept(honest, &greeting(0x1234_5678, 0x1234_5678_9abc_def0));
+        let before = server.endpoint.held();
+        for (guess, kind, port, [at, mask, cut]) in what {
+            let guess = if guess == ours { 0 } else { guess };
+            let mut bytes = every_kind(guess)[kind].clone();
+            let at = usize::from(at) % bytes.len();
+            bytes[at] ^= mask;
+            bytes.truncate(bytes.len() - usize::from(cut) % 3 * bytes.len() / 4);
+            server.hear(if forged { honest } else { address(2, port) }, &bytes);
+        }
+        prop_assert!(server.echoes(honest, ours));
+        prop_assert_eq!(server.endpoint.held(), before);
+        prop_assert_eq!(server.events(), vec![]);
+    }
+}
