@@ -14,6 +14,7 @@ use crate::{
     trigger::Triggers,
 };
 use anabranch_engine::Status;
+use anabranch_topology::Routes;
 use anabranch_units::Time;
 
 /// Events handled between two looks at whether to go on.
@@ -40,6 +41,8 @@ pub(crate) struct Partition<'a> {
     pub(crate) switches: Switches,
     pub(crate) triggers: Triggers,
     pub(crate) tables: &'a Tables,
+    /// The routes of `tables`, one step nearer.
+    pub(crate) routes: &'a Routes,
     /// The cells of this partition.
     cells: Vec<u32>,
     /// Per cell the flows that start there by themselves, in order, and how many of them have been asked for.
@@ -71,6 +74,7 @@ impl<'a> Partition<'a> {
             switches: Switches::new(plan, me),
             triggers: Triggers::new(plan),
             tables: &plan.tables[0],
+            routes: &plan.tables[0].routes,
             cells,
             starts: vec![(Vec::new(), 0); plan.cells.cells()],
             faults_done: 0,
@@ -354,6 +358,7 @@ impl anabranch_engine::Partition for Partition<'_> {
         }
         while let Some(tables) = plan.tables.get(self.tables_done).filter(|tables| tables.from <= time) {
             self.tables = tables;
+            self.routes = &tables.routes;
             self.switches.routes_changed(&tables.routes, plan);
             self.tell_dead_paths(time);
             self.tables_done += 1;

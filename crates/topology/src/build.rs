@@ -110,6 +110,7 @@ impl Builder {
             ports,
             parallel,
             guide: OnceLock::new(),
+            routes: OnceLock::new(),
         };
         topology.check()?;
         Ok(topology)

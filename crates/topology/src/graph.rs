@@ -1,6 +1,6 @@
 //! The graph: hosts, switches and directed links.
 
-use crate::{Guidance, Guide};
+use crate::{Guidance, Guide, Routes};
 use anabranch_units::{Rate, Time};
 use std::sync::{Arc, OnceLock};
 use thiserror::Error;
@@ -120,6 +120,8 @@ pub struct Topology {
     pub(crate) parallel: Vec<u16>,
     /// Made when it is first asked for: on a large Slim Fly it takes longer than the graph itself.
     pub(crate) guide: OnceLock<Option<Arc<Guide>>>,
+    /// The tables of the intact graph, made when they are first asked for.
+    pub(crate) routes: OnceLock<Arc<Routes>>,
 }
 
 impl TopologyError {
@@ -190,8 +192,23 @@ impl Topology {
 
     /// Name of a directed link: `leaf0->spine3`; a parallel one `leaf0->spine3#1`.
     pub fn link_name(&self, link: LinkId) -> String {
+        let mut name = String::new();
+        self.write_link_name(link, &mut name);
+        name
+    }
+
+    /// Writes [`Topology::link_name`] over `name`, whose memory it reuses.
+    pub fn write_link_name(&self, link: LinkId, name: &mut String) {
+        use std::fmt::Write;
         let (from, to) = self.ends(link);
-        format!("{from}->{to}{}", self.suffix(link))
+        name.clear();
+        name.push_str(from);
+        name.push_str("->");
+        name.push_str(to);
+        let parallel = self.parallel[link.0 as usize];
+        if parallel > 0 {
+            write!(name, "#{parallel}").expect("a string takes any text");
+        }
     }
 
     /// Name of a link's cable, lower end first: `leaf0-spine3`.

@@ -6,7 +6,7 @@ use crate::{
     switch_graph::{Search, SwitchGraph},
 };
 use anabranch_units::{Rate, Serialiser, Time};
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
 /// Bytes on the wire of the packet for which a path is called the fastest: 4 KiB with headers (specification 9.4).
 const FULL_PACKET: u64 = 4160;
@@ -55,15 +55,22 @@ impl Topology {
     /// the shortest, so that no path that a source can choose beats it.
     pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
         let mut path = Vec::new();
-        self.follow(&self.base_ports(self.edge_switch(dst), &self.base_costs()), src, dst, &mut path);
+        let ports = self.base_ports(self.edge_switch(dst), &self.base_costs());
+        self.follow(self.along(&ports), src, dst, &mut path);
         path
     }
 
-    fn follow(&self, ports: &[u16], src: u32, dst: u32, path: &mut Vec<LinkId>) {
+    /// The link of a switch on the path that `ports`, per switch, leads along.
+    fn along<'a>(&'a self, ports: &'a [u16]) -> impl Fn(NodeId, NodeId) -> LinkId + 'a {
+        |at, _| self.out_links(at)[usize::from(ports[(at.0 - self.hosts) as usize])]
+    }
+
+    /// Appends the path on which `next` gives the link at a switch towards another one.
+    fn follow(&self, next: impl Fn(NodeId, NodeId) -> LinkId, src: u32, dst: u32, path: &mut Vec<LinkId>) {
         let (mut at, to) = (self.edge_switch(src), self.edge_switch(dst));
         path.push(self.host_uplink(src));
         while at != to {
-            let link = self.out_links(at)[usize::from(ports[(at.0 - self.hosts) as usize])];
+            let link = next(at, to);
             path.push(link);
             at = self.link(link).to;
         }
@@ -156,28 +163,31 @@ impl Topology {
             destinations[edge].add(host, out(up.reverse()));
         }
         let edges: Vec<u32> = self.edge_switches().iter().map(|edge| edge.0 - self.hosts).collect();
-        let graph = SwitchGraph::of(self, |_| true);
+        let routes = self.routes();
         let rounds: Vec<Time> = self.link_ids().map(out).collect();
-        let mut search = Search::default();
-        // Per switch the first port that leads nearer to the goal, and the round trip from there.
-        let mut port = vec![u32::MAX; self.switches() as usize];
-        let mut between = vec![Time::ZERO; port.len()];
+        // Per switch the round trip between it and the goal, once it is known.
+        let mut between = vec![None; self.switches() as usize];
+        let mut walked = Vec::new();
         let mut largest = Time::ZERO;
         for &to in &edges {
-            port.fill(u32::MAX);
-            graph.search(to, &mut search, |_, way| {
-                let port = &mut port[way.from as usize];
-                *port = way.port.min(*port);
-            });
-            between[to as usize] = Time::ZERO;
-            for &switch in &search.order[1..] {
-                let link = graph.out(switch)[port[switch as usize] as usize];
-                let next = self.link(link).to.0 - self.hosts;
-                between[switch as usize] = rounds[link.0 as usize] + between[next as usize];
-            }
+            between.fill(None);
+            between[to as usize] = Some(Time::ZERO);
             for &from in &edges {
+                let mut at = from;
+                let mut time = loop {
+                    if let Some(known) = between[at as usize] {
+                        break known;
+                    }
+                    let link = routes.first(at, to);
+                    walked.push((at, link));
+                    at = self.link(link).to.0 - self.hosts;
+                };
+                while let Some((switch, link)) = walked.pop() {
+                    time += rounds[link.0 as usize];
+                    between[switch as usize] = Some(time);
+                }
                 let ends = sources[from as usize].with(&destinations[to as usize]);
-                largest = ends.map_or(largest, |ends| largest.max(ends + between[from as usize]));
+                largest = ends.map_or(largest, |ends| largest.max(ends + time));
             }
         }
         largest
@@ -343,10 +353,13 @@ impl Slowest {
     }
 }
 
-/// Base paths between hosts; the tree towards an edge switch is computed once.
+/// Base paths between many pairs of hosts: along the forwarding tables of the intact graph. Where paths are guided, the
+/// fastest path may not be a shortest one; there the tree towards an edge switch is computed once.
 #[derive(Clone, Debug, Default)]
 pub struct BasePaths {
-    /// Per edge switch every switch's port on the way there.
+    /// Where paths are not guided; taken when first needed.
+    routes: Option<Arc<Routes>>,
+    /// Per edge switch every switch's port on the path there, where paths are guided.
     ports: rustc_hash::FxHashMap<NodeId, Box<[u16]>>,
     /// Per link; filled when first needed.
     costs: Box<[u64]>,
@@ -354,15 +367,21 @@ pub struct BasePaths {
 }
 
 impl BasePaths {
-    /// As [`Topology::base_path`].
+    /// Returns the path of [`Topology::base_path`].
     pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
+        self.path.clear();
+        if topology.guidance.is_none() {
+            let routes = self.routes.get_or_insert_with(|| topology.routes());
+            let first = |at: NodeId, to: NodeId| routes.first(at.0 - topology.hosts, to.0 - topology.hosts);
+            topology.follow(first, src, dst, &mut self.path);
+            return &self.path;
+        }
         if self.costs.is_empty() {
             self.costs = topology.base_costs();
         }
         let to = topology.edge_switch(dst);
         let ports = self.ports.entry(to).or_insert_with(|| topology.base_ports(to, &self.costs));
-        self.path.clear();
-        topology.follow(ports, src, dst, &mut self.path);
+        topology.follow(topology.along(ports), src, dst, &mut self.path);
         &self.path
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     switch_graph::{SwitchGraph, WideSearch},
 };
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A set of next hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,13 @@ pub struct Routes {
     groups_at: Vec<u16>,
     widest: Vec<u16>,
     unreachable: u64,
+}
+
+impl Topology {
+    /// Returns the forwarding tables of the intact graph. They are made once.
+    pub fn routes(&self) -> Arc<Routes> {
+        self.routes.get_or_init(|| Arc::new(Routes::shortest(self, &[]))).clone()
+    }
 }
 
 impl Routes {
@@ -138,6 +146,11 @@ impl Routes {
     #[inline]
     pub fn link_of(&self, group: Group, index: u32) -> LinkId {
         self.links[(group.first + index) as usize]
+    }
+
+    /// Returns the first of the next hops of [`Routes::towards`]. There must be one, as there is in every intact graph.
+    pub fn first(&self, switch: u32, edge: u32) -> LinkId {
+        self.link_of(self.group(switch, edge), 0)
     }
 
     /// Next hops at a switch towards a host: towards a host of this switch the one link down to it.

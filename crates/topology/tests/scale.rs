@@ -24,15 +24,15 @@ fn counted(topology: &Topology) -> Scale {
 
 /// Usable values, and some that are refused.
 fn rate() -> impl Strategy<Value = Rate> {
-    prop_oneof![20 => (1..800u64).prop_map(Rate::gbps), 1 => Just(Rate(1))]
+    prop_oneof![60 => (1..800u64).prop_map(Rate::gbps), 1 => Just(Rate(1))]
 }
 
 fn time() -> impl Strategy<Value = Time> {
-    prop_oneof![20 => (0..5000u64).prop_map(Time::from_ns), 1 => Just(Time::from_ms(1001))]
+    prop_oneof![60 => (0..5000u64).prop_map(Time::from_ns), 1 => Just(Time::from_ms(1001))]
 }
 
 fn count(most: u64) -> impl Strategy<Value = u64> {
-    prop_oneof![40 => 1..=most, 1 => Just(0), 1 => Just(u64::MAX), 1 => Just(70_000)]
+    prop_oneof![90 => 1..=most, 1 => Just(0), 1 => Just(u64::MAX), 1 => Just(70_000)]
 }
 
 fn leaf_spine() -> impl Strategy<Value = TopologyParameters> {
@@ -55,7 +55,8 @@ fn leaf_spine() -> impl Strategy<Value = TopologyParameters> {
 }
 
 fn fat_tree() -> impl Strategy<Value = TopologyParameters> {
-    let sizes = (1..5u64, count(9), any::<bool>(), count(8));
+    let tiers = prop_oneof![10 => 2..4u64, 1 => 0..6u64];
+    let sizes = (tiers, count(9), any::<bool>(), count(8));
     let links = (rate(), proptest::option::of(rate()), time(), proptest::option::of(time()), time());
     (sizes, links).prop_map(|((tiers, half, odd, oversubscription), links)| {
         let (link_rate, host_link_rate, link_delay, host_link_delay, switch_latency) = links;
@@ -80,7 +81,7 @@ fn cabling() -> impl Strategy<Value = Cabling> {
 }
 
 fn dragonfly() -> impl Strategy<Value = TopologyParameters> {
-    let groups = prop_oneof![Just(Auto::Auto), count(30).prop_map(Auto::Value)];
+    let groups = prop_oneof![Just(Auto::Auto), count(20).prop_map(Auto::Value)];
     let arrangement = prop_oneof![
         Just(Arrangement::Relative),
         Just(Arrangement::Absolute),
@@ -109,7 +110,8 @@ fn dragonfly() -> impl Strategy<Value = TopologyParameters> {
 }
 
 fn slim_fly() -> impl Strategy<Value = TopologyParameters> {
-    (count(19), count(4), cabling()).prop_map(|(q, p, links)| {
+    let q = prop_oneof![9 => prop::sample::select(&[3u64, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19][..]), 1 => count(19)];
+    (q, count(4), cabling()).prop_map(|(q, p, links)| {
         let ((link_rate, host_link_rate, local_link_rate, global_link_rate), delays) = links;
         let (host_link_delay, local_link_delay, global_link_delay, switch_latency) = delays;
         TopologyParameters::SlimFly(SlimFlyParameters {
@@ -141,8 +143,8 @@ fn file() -> impl Strategy<Value = (TopologyParameters, String)> {
         Just(HTSIM_DRAGONFLY.to_string()),
         Just(HTSIM_SLIM_FLY.to_string()),
         Just(HTSIM_TREE.to_string()),
-        // A ring of switches.
-        (3..20u32).prop_map(|n| (0..n).map(|s| format!("{s} {}\n", (s + 1) % n)).collect::<String>()),
+        // A line of switches.
+        (3..20u32).prop_map(|n| (0..n - 1).map(|s| format!("{s} {}\n", s + 1)).collect::<String>()),
     ];
     (text, count(5), rate(), time(), time()).prop_map(|(text, hosts_per_switch, link_rate, link_delay, latency)| {
         let parameters = FileParameters {

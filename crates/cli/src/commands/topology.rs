@@ -9,7 +9,7 @@ use crate::{
 };
 use anabranch_study::{ScenarioError, hold::Hold, scenario::Scenario};
 use anabranch_topology::{
-    GuidedPath, GuidedSummary, LinkId, PathCount, Routes, Summary, TierCount, Topology as Graph, TypeCount,
+    GuidedPath, GuidedSummary, LinkId, PathCount, Summary, TierCount, Topology as Graph, TypeCount,
 };
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ fn paths(graph: &Graph, pair: &[String], packet: u64) -> Result<Pair, ScenarioEr
     if src == dst {
         return Err(ScenarioError::new(format!("--paths: {} twice, expected two different hosts", pair[0])));
     }
-    let mut paths = graph.paths(&Routes::shortest(graph, &[]), src, dst, MOST_PATHS + 1);
+    let mut paths = graph.paths(&graph.routes(), src, dst, MOST_PATHS + 1);
     let more = paths.len() > MOST_PATHS;
     paths.truncate(MOST_PATHS);
     let (from, to) = (graph.edge_switch(src), graph.edge_switch(dst));

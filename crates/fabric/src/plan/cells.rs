@@ -5,8 +5,8 @@ use anabranch_topology::{NodeId, Topology, partition};
 
 /// Windows shorter than this cost more than cells bring: switches nearer to each other share a cell.
 const LEAST_WINDOW: u64 = 20_000;
-/// Cells that a port can name.
-const MOST_CELLS: usize = u16::MAX as usize - 1;
+/// Cells that a port can name; above them neighbours in the order of switches share one.
+const MAX_CELLS: usize = u16::MAX as usize - 1;
 
 /// The cells of a fabric. They depend on the fabric alone, never on the number of threads.
 #[derive(Clone, Debug)]
@@ -48,9 +48,7 @@ impl CellPlan {
                 groups.join(from, to);
             }
         }
-        if together || groups.count() > MOST_CELLS {
-            (1..switches).for_each(|switch| groups.join(0, switch));
-        }
+        groups.merge_into(if together { 1 } else { MAX_CELLS });
         let of_switch = groups.numbers();
         let cells = of_switch.iter().max().map_or(1, |last| usize::from(*last) + 1);
         let crossing =
@@ -138,8 +136,13 @@ impl Groups {
         self.parent[a.max(b)] = a.min(b) as u32;
     }
 
-    fn count(&self) -> usize {
-        self.parent.iter().enumerate().filter(|(switch, parent)| **parent as usize == *switch).count()
+    /// Joins sets that follow each other, as many as it takes to have at most `max`.
+    fn merge_into(&mut self, max: usize) {
+        let roots: Vec<usize> = (0..self.parent.len()).filter(|&switch| self.root(switch) == switch).collect();
+        let together = roots.len().div_ceil(max).max(1);
+        for merged in roots.chunks(together) {
+            merged[1..].iter().for_each(|&switch| self.join(merged[0], switch));
+        }
     }
 
     /// Dense numbers of the sets, by their first switch.
@@ -197,6 +200,35 @@ mod tests {
         // A flow that starts another at once, anywhere.
         assert_eq!(cells(&fat_tree("1us"), Some(0), 3, &[1; 32]).cells(), 1);
         assert_eq!(cells(&fat_tree("1us"), Some(300_000), 3, &[1; 32]).lookahead, 300_000);
+    }
+
+    /// 65,700 sets are merged two by two, not into one; what fits stays apart.
+    #[test]
+    fn too_many_sets_are_merged_by_neighbours() {
+        let count = |switches: usize, max: usize| {
+            let mut groups = Groups::new(switches);
+            groups.merge_into(max);
+            let numbers = groups.numbers();
+            assert!(numbers.is_sorted());
+            numbers.last().map_or(0, |last| usize::from(*last) + 1)
+        };
+        assert_eq!(
+            (count(65_700, MAX_CELLS), count(65_534, MAX_CELLS), count(65_535, MAX_CELLS)),
+            (32_850, 65_534, 32_768)
+        );
+        assert_eq!((count(12, 1), count(1, 1), count(7, 3)), (1, 1, 3));
+    }
+
+    /// A fabric with more switches than cells: two leaves and 65,534 spines.
+    #[test]
+    fn a_fabric_of_very_many_switches_keeps_its_cells() {
+        let mut parameters = TopologyParameters::named("leaf-spine").expect("a topology");
+        for (key, value) in [("leaves", 2), ("spines", 65_534), ("hosts_per_leaf", 1)] {
+            parameters.parameters_mut().set(key, &Raw::Int(value)).expect("a parameter");
+        }
+        let topology = parameters.build(&|path| Err(std::io::Error::other(path.to_string()))).expect("a topology");
+        let plan = cells(&topology, None, 1, &[1; 2]);
+        assert_eq!((plan.cells(), plan.lookahead), (32_768, 1_000_000));
     }
 
     /// All the load is that of the first four leaves, two of which each of two threads gets.

@@ -28,20 +28,29 @@ pub(crate) fn links(topology: &Topology, seed: u64) -> Result<Vec<LinkPlan>, Str
     if topology.links.len().max(topology.nodes.len()) >= MOST_ENTITIES as usize {
         return Err(format!("{} links; fewer than {MOST_ENTITIES} can be told apart", topology.links.len()));
     }
+    let mut name = String::new();
     let mut plans: Vec<LinkPlan> = topology
         .links
         .iter()
         .enumerate()
         .map(|(index, link)| {
-            let name = anabranch_random::name_key(&topology.link_name(LinkId(index as u32)));
+            topology.write_link_name(LinkId(index as u32), &mut name);
             let to_switch = matches!(topology.node(link.to).kind, NodeKind::Switch { .. });
             let latency = if to_switch { topology.switch_latency.ps() } else { 0 };
             let (from, to) = (link.from.0, link.to.0);
-            LinkPlan { from, to, rate: link.rate, delay: link.delay.ps() + latency, rank: 0, key: name }
+            LinkPlan {
+                from,
+                to,
+                rate: link.rate,
+                delay: link.delay.ps() + latency,
+                rank: 0,
+                key: anabranch_random::name_key(&name),
+            }
         })
         .collect();
+    let keys: Vec<u64> = (0..topology.nodes.len() as u32).map(|node| topology.key(NodeId(node))).collect();
     let mut ranked: Vec<(u64, u64, u32)> = (0..plans.len())
-        .map(|i| (topology.key(NodeId(plans[i].to)), key(seed, plans[i].key, "ingress rank"), i as u32))
+        .map(|i| (keys[plans[i].to as usize], key(seed, plans[i].key, "ingress rank"), i as u32))
         .collect();
     ranked.sort_unstable();
     for (rank, &(_, _, link)) in ranked.iter().enumerate() {

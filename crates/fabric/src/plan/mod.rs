@@ -45,6 +45,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) host_down: Vec<u32>,
     /// Per switch the rate of its fastest link to another switch.
     fastest: Vec<Rate>,
+    /// Propagation delay of the first link between switches; zero where there is none.
+    pub(crate) hop_delay: Time,
     pub(crate) tables: Vec<Tables>,
     pub(crate) flows: &'a FlowSet,
     pub(crate) flow_keys: Vec<u64>,
@@ -197,6 +199,7 @@ impl<'a> Plan<'a> {
             let rate = &mut fastest[(link.from - hosts) as usize];
             *rate = (*rate).max(link.rate);
         }
+        let between = topology.links.iter().find(|link| link.from.0 >= hosts && link.to.0 >= hosts);
         let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
         // Ports of a cell lie side by side.
         let cell_of = |link: u32| cells.of_node[links[link as usize].from as usize];
@@ -226,6 +229,7 @@ impl<'a> Plan<'a> {
             host_down: host_up.iter().map(|&l| LinkId(l).reverse().0).collect(),
             host_up,
             fastest,
+            hop_delay: between.map_or(Time::ZERO, |link| link.delay),
             tables: tables::tables(topology, &setup.faults, go_on).map_err(|Stopped| RunError::Interrupted)?,
             flow_keys: if udp_ports {
                 udp_ports_of(&setup.flows, hosts)
@@ -326,12 +330,6 @@ impl<'a> Plan<'a> {
             Some(shared) => (shared.size / 8).min(u64::from(u32::MAX)) as u32,
             None => self.fabric.queue_limit.saturating_mul(self.fabric.classes as u32),
         }
-    }
-
-    /// Propagation delay of a link between switches.
-    pub(crate) fn hop_delay(&self) -> Time {
-        let between = self.topology.links.iter().find(|l| l.from.0 >= self.hosts && l.to.0 >= self.hosts);
-        between.map_or(Time::ZERO, |l| l.delay)
     }
 
     /// Rate that a flow between two hosts can reach alone: of the slowest among the NICs and the fastest links that

@@ -1,12 +1,13 @@
 //! Forwarding tables and when they change.
 
 use anabranch_topology::{Fault, FaultAction, LinkId, Routes, Topology};
+use std::sync::Arc;
 
 /// Forwarding tables from one moment on.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) from: u64,
-    pub(crate) routes: Routes,
+    pub(crate) routes: Arc<Routes>,
     /// Per directed link: known to be dead.
     pub(crate) dead: Vec<bool>,
     /// Whether any is.
@@ -50,7 +51,8 @@ pub(crate) fn tables(
             next += 1;
         }
         let any_dead = dead.contains(&true);
-        tables.push(Tables { from, routes: Routes::shortest(topology, &dead), dead: dead.clone(), any_dead });
+        let routes = if any_dead { Arc::new(Routes::shortest(topology, &dead)) } else { topology.routes() };
+        tables.push(Tables { from, routes, dead: dead.clone(), any_dead });
         if next == changes.len() {
             return Ok(tables);
         }

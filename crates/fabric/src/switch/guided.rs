@@ -215,7 +215,7 @@ impl Partition<'_> {
         let link = guided.guide.link_at(switch.0, port).0;
         if self.tables.any_dead && port == default() && guided.guide.default_is_dead(switch.0, to, &self.tables.dead) {
             // A default path that is known to be dead gives way to the shortest that lives.
-            return self.tables.routes.towards(switch.0, to).links.first().map(|link| link.0);
+            return self.routes.towards(switch.0, to).links.first().map(|link| link.0);
         }
         self.count_uplink(id, link);
         Some(link)

@@ -120,7 +120,7 @@ fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
         uplinks: plan.topology.uplinks.clone(),
         murmur3: plan.murmur3.then_some(node.0),
         udp_ports: plan.udp_ports,
-        hop_delay: plan.hop_delay(),
+        hop_delay: plan.hop_delay,
         queue_limit: u64::from(plan.fabric.queue_limit),
         lossless: plan.fabric.pfc,
         tags: TagKind::Entropy,
@@ -194,7 +194,7 @@ impl Partition<'_> {
                 None => return self.no_way(switch, id, now),
             }
         } else {
-            let routes = &self.tables.routes;
+            let routes = self.routes;
             let group = routes.group(switch.0, leaf);
             match u32::from(group.len) {
                 // There is no way.
@@ -205,7 +205,7 @@ impl Partition<'_> {
                     let Switches { schemes, uplinks, .. } = &self.switches;
                     let by_tag = schemes.get(switch, balancer).by_tag(tag, count, uplinks[switch.at()]);
                     let index = by_tag.unwrap_or_else(|| self.choose(switch, leaf, id, now));
-                    let link = self.tables.routes.link_of(group, index).0;
+                    let link = self.routes.link_of(group, index).0;
                     self.count_uplink(id, link);
                     link
                 }
@@ -225,7 +225,7 @@ impl Partition<'_> {
     #[inline(never)]
     fn choose(&mut self, switch: SwitchId, leaf: u32, id: PacketId, now: u64) -> u32 {
         let (plan, packet) = (self.plan, &self.ports.packets[id]);
-        let hops = self.tables.routes.towards(switch.0, leaf);
+        let hops = self.routes.towards(switch.0, leaf);
         let candidates = Candidates {
             count: hops.links.len() as u32,
             group: hops.group,

@@ -1,7 +1,6 @@
 //! How long a run will take, reckoned before it begins: a warning instead of hours without a word.
 
 use anabranch_backend::Setup;
-use anabranch_topology::BasePaths;
 
 /// Packet-hops per second that estimates are made with: what one core does in a large fabric.
 const SPEED: u64 = 3_000_000;
@@ -37,9 +36,9 @@ fn reckon(setup: &Setup, enough: u64) -> u64 {
     if packets < u128::from(enough) {
         return packets as u64;
     }
-    let (mut paths, step) = (BasePaths::default(), flows.len().div_ceil(SAMPLES).max(1));
+    let step = flows.len().div_ceil(SAMPLES).max(1);
     let hops: Vec<usize> =
-        flows.iter().step_by(step).map(|flow| paths.path(&setup.topology, flow.src, flow.dst).len()).collect();
+        flows.iter().step_by(step).map(|flow| setup.topology.base_path(flow.src, flow.dst).len()).collect();
     let total = packets.saturating_mul(hops.iter().sum::<usize>() as u128) / hops.len().max(1) as u128;
     u64::try_from(total).unwrap_or(u64::MAX)
 }
