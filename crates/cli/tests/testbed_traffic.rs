@@ -61,10 +61,12 @@ const FAULTS: &[(&str, &str)] = &[
     ("slow link", "kind = \"link-degrade\"\nrate = \"20Mbps\"\nlinks = [\"leaf0-spine1\", \"leaf1-spine1\"]"),
 ];
 
-/// A run of one flow of so many bytes: its summary, whether ports could mark, and the bytes that left leaf 0 for each spine.
+/// A run of one flow of so many bytes: its summary, whether ports could mark, whether an endpoint was descheduled for too long, and
+/// the bytes that left leaf 0 for each spine.
 struct Ran {
     summary: Value,
     marks: bool,
+    disturbed: bool,
     uplinks: BTreeMap<String, f64>,
 }
 
@@ -117,23 +119,34 @@ fn carried(folder: &Folder, scheme: &str) -> Option<Result<Ran, String>> {
     let (from, to, sent) = (column("from"), column("to"), column("bytes"));
     let up = rows.filter(|row| row[from] == "leaf0" && row[to].starts_with("spine"));
     let uplinks = up.map(|row| (row[to].to_string(), row[sent].parse().unwrap())).collect();
-    let marks = !folder.json_file("out/manifest.json")["missing"].to_string().contains("marking");
-    Some(Ok(Ran { summary, marks, uplinks }))
+    let manifest = folder.json_file("out/manifest.json");
+    let marks = !manifest["missing"].to_string().contains("marking");
+    let disturbed = manifest["disturbed"].as_bool().unwrap_or(false);
+    Some(Ok(Ran { summary, marks, disturbed, uplinks }))
+}
+
+/// Without the real-time class, which only root has, a busy machine delays endpoints by more than links do.
+fn skip_disturbed() {
+    anabranch_testkit::skip("other work delayed an endpoint by more than 5 ms in each of three runs", "run as root");
 }
 
 #[test]
 fn a_lone_flow_has_nine_tenths_of_its_rate() {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let folder = Folder::new("testbed-lone");
-    let mut seen = Vec::new();
+    let (mut seen, mut disturbed) = (Vec::new(), true);
     for _ in 0..3 {
         let Some(ran) = run(&folder, "ecmp", 22_500_000, None) else { return };
+        disturbed &= ran.disturbed;
         seen.push(22_500_000.0 / ran.seconds() / PACED);
         if seen.iter().any(|share| *share > 0.9) {
             break;
         }
     }
     println!("goodput over the paced rate: {seen:.3?}");
+    if seen.iter().all(|share| *share <= 0.9) && disturbed {
+        return skip_disturbed();
+    }
     assert!(seen.iter().any(|share| *share > 0.9), "{seen:?}");
 }
 
@@ -162,9 +175,10 @@ fn a_path_that_has_become_slow_is_left() {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let folder = Folder::new("testbed-slow");
     for scheme in ["reps", "prime", "hopper"] {
-        let mut seen = Vec::new();
+        let (mut seen, mut disturbed) = (Vec::new(), true);
         for _ in 0..3 {
             let Some(ran) = run(&folder, scheme, 90_000_000, Some("slow link")) else { return };
+            disturbed &= ran.disturbed;
             if scheme == "prime" && !ran.marks {
                 anabranch_testkit::skip("PRIME steers by marks, and ports cannot mark here", "run as root");
                 seen.push(0.0);
@@ -180,6 +194,9 @@ fn a_path_that_has_become_slow_is_left() {
             if share < 0.2 {
                 break;
             }
+        }
+        if seen.iter().all(|share| *share >= 0.2) && disturbed {
+            return skip_disturbed();
         }
         assert!(seen.iter().any(|share| *share < 0.2), "{scheme} stays on a slow path: {seen:?}");
     }

@@ -42,12 +42,18 @@ pub fn skip(reason: impl Display, remedy: impl Display) {
 /// As [`skip`].
 pub fn has_no_testbed(message: &str) -> bool {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let missing = message.split_once("apt-get install ").and_then(|(_, rest)| rest.split_once('`'));
-    let missing = missing.filter(|_| message.contains("the program `") && message.contains("` is missing"));
-    match missing {
-        Some((package, _)) => skip(&message, format!("install {package}")),
-        None if message.contains("may not make namespaces here") => skip(&message, "run as root"),
-        None => return false,
+    let between = |from: &str, to: &str| {
+        let rest = &message[message.find(from)?..];
+        Some(&rest[..rest[from.len()..].find(to)? + from.len() + to.len()])
+    };
+    if let (Some(reason), Some((_, remedy))) =
+        (between("the program `", "` is missing"), message.split_once("apt-get "))
+    {
+        skip(reason, remedy.split('`').next().unwrap_or(remedy));
+    } else if let Some(reason) = between("this user may not make namespaces here (", ")") {
+        skip(reason, "run as root, or allow user namespaces");
+    } else {
+        return false;
     }
     true
 }
@@ -111,7 +117,10 @@ mod tests {
     fn a_machine_without_testbeds_is_told_from_other_failures() {
         let (passed, said) = run("tests::has_testbeds_or_not", "--test-threads=1", &[]);
         assert!(passed && said.matches("SKIPPED").count() == 2, "{said}");
-        assert!(said.contains("; install iproute2\n") && said.contains("; run as root\n"), "{said}");
+        let test = "SKIPPED: anabranch_testkit::tests::has_testbeds_or_not:";
+        assert!(said.contains(&format!("{test} the program `tc` is missing; install iproute2\n")), "{said}");
+        let reason = "this user may not make namespaces here (EPERM)";
+        assert!(said.contains(&format!("{test} {reason}; run as root, or allow user namespaces\n")), "{said}");
     }
 
     const LINE: &str = "SKIPPED: anabranch_testkit::tests::skips: the program `x` is missing; install x-utils\n";
