@@ -123,7 +123,7 @@ class Scenario:
         from . import parts
 
         document = tomllib.loads(self.to_toml())
-        out: dict[str, Any] = {"name": document["name"], "seed": document["seed"]}
+        out: dict[str, Any] = {"name": document["name"], "seed": int(document["seed"])}
         for key, kinds in [("topology", _kinds("topology")), ("transport", _kinds("transport"))]:
             out[key] = kinds[document[key]["kind"]]._from_document(document[key])
         out["fabric"] = parts.Fabric._from_document(document["fabric"])

@@ -18,7 +18,8 @@ def value(item: Any, place: str = "") -> str:
         case bool():
             return "true" if item else "false"
         case int():
-            return str(item)
+            # Whole numbers of TOML end at 2^63-1; a seed above is text.
+            return str(item) if item < 2**63 else f'"{item}"'
         case float():
             return {"inf": "inf", "-inf": "-inf", "nan": "nan"}.get(repr(item), repr(item))
         case str():

@@ -11,7 +11,7 @@ pub enum RunError {
     /// An invariant failed: our mistake (exit code 3).
     #[error("invariant failed: {0}")]
     Invariant(String),
-    /// Flows are open and no event is pending (exit code 3): which, where, since when.
+    /// Flows are open and no event is pending, without a circle of pauses (exit code 3): which, where, since when.
     #[error("the simulation stalled: {0}")]
     Stalled(String),
     /// The user stopped it before the first event (exit code 130).

@@ -32,6 +32,8 @@ pub struct Measure {
     pub series_scheme: bool,
     /// Interval of the samples; zero: no series.
     pub series_interval: Time,
+    /// Bytes of memory that the time series may take; a run whose series take more is an error. `None`: no limit.
+    pub series_memory: Option<u64>,
     /// Per-flow packet counts per uplink.
     pub uplink_counts: bool,
     /// Occupancy histograms per port, in packets.

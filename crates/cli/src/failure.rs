@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Check(String),
     /// An invariant failed or the simulation stalled (3).
     Broken(String),
+    /// A single run ended as a deadlock (4); its results are written.
+    Deadlock(String),
     /// Interrupted (130); what was done is kept.
     Interrupted,
 }
@@ -56,6 +58,7 @@ impl Failure {
             Failure::Check(_) => 1,
             Failure::Input(_) => 2,
             Failure::Broken(_) => 3,
+            Failure::Deadlock(_) => 4,
             Failure::Interrupted => 130,
         }
     }
@@ -64,7 +67,9 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Input(error) => render(error),
-            Failure::Check(message) | Failure::Broken(message) => format!("error: {message}\n"),
+            Failure::Check(message) | Failure::Broken(message) | Failure::Deadlock(message) => {
+                format!("error: {}\n", anabranch_input::escaped(message))
+            }
             Failure::Interrupted => "interrupted\n".into(),
         }
     }
@@ -94,6 +99,7 @@ mod tests {
         let run = |error: RunError| Failure::from(error).code();
         assert_eq!((run(ScenarioError::new("x").into()), run(broken())), (2, 3));
         assert_eq!((Failure::input("x").code(), Failure::Interrupted.code()), (2, 130));
+        assert_eq!(Failure::Deadlock("x".into()).code(), 4);
         assert_eq!(Failure::from(broken()).message(), "error: the simulation stalled\n");
         let missing = ReportError::NoResults { path: "nowhere".into() };
         assert_eq!(run(missing.into()), 2);

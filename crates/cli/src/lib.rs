@@ -1,5 +1,5 @@
 //! The command `anabranch`, for its program and for the Python package, which brings it too. Exit codes: 0 done, 2 the
-//! input is wrong, 3 an invariant failed, 130 interrupted.
+//! input is wrong, 3 an invariant failed, 4 a run ended as a deadlock, 130 interrupted.
 
 mod arguments;
 mod commands;
@@ -28,12 +28,16 @@ pub fn command(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
     anabranch_study::machine::note_command(&words);
     let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
-    let parsed = command.try_get_matches_from(words).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(mut error) => {
             name_the_nearest(&mut error);
-            let _ = error.print();
+            match words.iter().all(|word| anabranch_input::is_plain(&word.to_string_lossy())) {
+                true => drop(error.print()),
+                // It quotes them.
+                false => printing::complain(&anabranch_input::escaped(error.render().to_string().trim_end())),
+            }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return if asked { 0 } else { 2 };
         }

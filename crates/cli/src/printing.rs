@@ -1,6 +1,7 @@
 //! What goes to standard output and standard error, and how wide it may be.
 
 use crate::table::Table;
+use anabranch_input::{escaped, is_plain};
 use std::{
     io::{IsTerminal, Write},
     sync::atomic::{AtomicBool, Ordering},
@@ -43,13 +44,24 @@ fn columns(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> u
 
 /// Prints to standard output; a reader that has gone away is no error.
 pub(crate) fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
+    let (text, mut out) = (escaped(text), std::io::stdout().lock());
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Prints one JSON object.
+/// Prints one JSON object. Characters that control terminals stand as JSON's escapes.
 pub(crate) fn print_json(value: &serde_json::Value) {
-    print(&format!("{value:#}\n"));
+    let text = format!("{value:#}\n");
+    let plain = |c: char| is_plain(c.encode_utf8(&mut [0; 4]));
+    let text = text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        // All of them are below U+10000, and stand in strings alone.
+        if plain(c) {
+            out.push(c)
+        } else {
+            out += &format!("\\u{:04x}", u32::from(c))
+        }
+        out
+    });
+    print(&text);
 }
 
 /// Prints for people, beside the answer; nothing with `--quiet`.
@@ -57,6 +69,7 @@ pub(crate) fn note(text: &str) {
     if is_quiet() {
         return;
     }
+    let text = &escaped(text);
     // Scripts find a message in one line.
     match std::io::stderr().is_terminal() {
         true => complain(&wrapped(text, width_of_notes())),

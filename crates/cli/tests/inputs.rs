@@ -106,3 +106,361 @@ fn a_huge_file_is_named() {
     folder.file("flows.toml", &scenario("[[workload]]\nkind = \"file\"\npath = \"flows.csv\"\n"));
     assert_refused(&run_in_time(&folder, &["run", "flows.toml"]), &["flows.csv", "8796.1 GB", "memory"], "flows");
 }
+
+/// A seed has 64 bits, all of which arrive: in text, JSON, CSV, Parquet, and in the scenario that `check` prints.
+#[test]
+fn seeds_have_64_bits() {
+    let folder = Folder::new("inputs-seeds");
+    let permutation = "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n";
+    folder.file("plain.toml", &scenario(permutation));
+    const LARGEST: u64 = u64::MAX;
+    let text = LARGEST.to_string();
+    folder.file("named.toml", &format!("seed = \"{text}\"\n{}", scenario(permutation)));
+    let mut hashes = Vec::new();
+    for words in [&["check", "named.toml"][..], &["check", "plain.toml", "--seed", &text]] {
+        let output = folder.run(words);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let printed = stdout(&output);
+        assert!(printed.contains(&format!("seed = \"{text}\"")), "{printed}");
+        folder.file("printed.toml", &printed);
+        assert_eq!(
+            stdout(&folder.run(&["check", "printed.toml"])).lines().next(),
+            printed.lines().next(),
+            "the same hash"
+        );
+        hashes.push(printed.lines().next().unwrap().to_string());
+    }
+    let set = format!("seed={text}");
+    hashes.push(stdout(&folder.run(&["check", "plain.toml", "--set", &set])).lines().next().unwrap().to_string());
+    let printed = stdout(&folder.run(&["check", "named.toml", "--set", "seed=18446744073709551614"]));
+    assert_ne!(printed.lines().next().unwrap(), hashes[0], "the last bit counts");
+    folder.file("plain.toml", &scenario(permutation).replace("[topology]", "name = \"named\"\n[topology]"));
+    let output = folder.run(&["run", "plain.toml", "--seed", &text, "--out", "run", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).contains(&format!("\"seed\": {text},")), "{}", stdout(&output));
+    for (file, mark) in [("summary.json", format!("\"seed\": {text},")), ("manifest.json", format!("ops/seed{text}"))] {
+        assert!(std::fs::read_to_string(folder.0.join("run").join(file)).unwrap().contains(&mark), "{file}");
+    }
+    // The CSV has it, and goes so that what follows reads Parquet.
+    let flows = std::fs::read_to_string(folder.0.join("run/flows.csv")).unwrap();
+    assert!(flows.lines().nth(1).unwrap().split(',').any(|cell| cell == text), "{flows}");
+    for part in [&["report", "run"][..], &["view", "run"], &["rerun", "run"]] {
+        assert_eq!(code(&folder.run(part)), 0, "{part:?}");
+    }
+    // Two seeds below the largest fit, three do not.
+    let compare = |seeds: &str| {
+        folder.run(&[
+            "compare",
+            "plain.toml",
+            "--seed",
+            "18446744073709551614",
+            "--schemes",
+            "ops,ecmp",
+            "--seeds",
+            seeds,
+            "--out",
+            "two",
+        ])
+    };
+    assert_refused(&compare("3"), &["3 seeds from 18446744073709551614", &text], "three seeds");
+    assert_eq!(code(&compare("2")), 0);
+    assert!(folder.entries("two/runs/ops").contains(&format!("seed{text}")));
+    // One more than all of them.
+    for words in [
+        &["check", "plain.toml", "--seed", "18446744073709551616"][..],
+        &["check", "plain.toml", "--set", "seed=18446744073709551616"],
+        &["check", "plain.toml", "--set", "seed=-1"],
+        &["check", "plain.toml", "--set", "seed=1e3"],
+        &["check", "plain.toml", "--set", "seed=\"+1\""],
+    ] {
+        assert_refused(&folder.run(words), &["seed"], &format!("{words:?}"));
+    }
+    folder.file("bare.toml", &format!("seed = {text}\n{}", scenario(permutation)));
+    assert_refused(
+        &folder.run(&["run", "bare.toml"]),
+        &["bare.toml:1:8", "written as text", &format!("\"{text}\"")],
+        "bare",
+    );
+}
+
+/// Two workloads, by their names.
+fn two(first: &str, second: &str) -> String {
+    let one = |name: &str| format!("[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\nname = \"{name}\"\n");
+    scenario(&(one(first) + &one(second)))
+}
+
+/// Whatever can be shown can be a name: every figure has files of its own, with names that file systems take.
+#[test]
+fn every_name_has_figures_of_its_own() {
+    let folder = Folder::new("inputs-names");
+    let long = "x".repeat(300);
+    let (one, other) = (format!("{long}1"), format!("{long}2"));
+    for (first, second) in
+        [("训练", "推理"), ("a b", "a_b"), ("A", "a"), (one.as_str(), other.as_str()), ("../up", "..")]
+    {
+        folder.file("names.toml", &two(first, second));
+        assert_eq!(code(&folder.run(&["check", "names.toml"])), 0, "{first}");
+        let output = folder.run(&["run", "names.toml", "--out", "out", "--replace"]);
+        assert_eq!(code(&output), 0, "{first}: {}", stderr(&output));
+        let cdf: Vec<String> =
+            folder.entries("out/figures").into_iter().filter(|file| file.starts_with("slowdown_cdf")).collect();
+        assert_eq!(cdf.iter().filter(|file| file.ends_with(".svg")).count(), 2, "{first}: {cdf:?}");
+        assert!(cdf.iter().all(|file| file.len() < 150), "{cdf:?}");
+        let listed = std::fs::read_to_string(folder.0.join("out/manifest.json")).unwrap();
+        assert!(cdf.iter().all(|file| listed.contains(&format!("figures/{file}"))), "{first}: {listed}");
+    }
+    folder.file("names.toml", &two("训练", "推理"));
+    assert_eq!(code(&folder.run(&["run", "names.toml", "--out", "out", "--replace"])), 0);
+    assert!(folder.entries("out/figures").contains(&"slowdown_cdf-训练.svg".to_string()), "the name is kept");
+    // A name without end is none, wherever it stands.
+    let endless = "x".repeat(1001);
+    for text in [
+        two(&endless, "b"),
+        format!("name = \"{endless}\"\n{}", two("a", "b")),
+        format!("[fabric]\nclasses = [\"{endless}\"]\n{}", two("a", "b")),
+    ] {
+        folder.file("endless.toml", &text);
+        for command in ["check", "run"] {
+            assert_refused(
+                &folder.run(&[command, "endless.toml"]),
+                &["endless.toml", "1001 characters", "1000"],
+                command,
+            );
+        }
+    }
+}
+
+/// What terminals obey is refused with its place, and shown as an escape: in values, keys, rows of files, flags and file names.
+#[test]
+fn control_characters_reach_no_terminal() {
+    let folder = Folder::new("inputs-control");
+    const ESC: char = '\u{1b}';
+    let plain = |output: &Output, what: &str| {
+        for text in [stdout(output), stderr(output)] {
+            let hostile = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+            assert_eq!(hostile, None, "{what}: {text:?}");
+        }
+    };
+    let good = two("a", "b");
+    let bad = "\\u001b[31mred";
+    for (text, key, line) in [
+        (format!("name = \"{bad}\"\n{good}"), "`name`", 1),
+        (good.replace("name = \"a\"", &format!("name = \"{bad}\"")), "`name`", 11),
+        (good.replace("name = \"a\"", "name = \"a\\nb\""), "`name`", 11),
+        (good.replace("name = \"a\"", "name = \"a\\u202Eb\""), "`name`", 11),
+        (good.replace("name = \"a\"", &format!("class = \"{bad}\"")), "`class`", 11),
+        (good.replace("[load_balancer]", &format!("[fabric]\nclasses = [\"{bad}\"]\n[load_balancer]")), "`classes`", 7),
+        (good.replace("name = \"a\"", &format!("\"{bad}\" = 1")), "a key", 11),
+        (good.replace("scheme = \"ops\"", &format!("scheme = \"{bad}\"")), "`scheme`", 7),
+    ] {
+        folder.file("bad.toml", &text);
+        for command in ["check", "run"] {
+            let output = folder.run(&[command, "bad.toml"]);
+            assert_refused(&output, &[key, "control character U+", &format!("bad.toml:{line}:")], command);
+            plain(&output, &text);
+        }
+    }
+    // A raw one is no TOML; its line is shown all the same.
+    folder.file("raw.toml", &good.replace("name = \"a\"", &format!("name = \"a{ESC}[31m\r\"")));
+    let output = folder.run(&["run", "raw.toml"]);
+    assert_refused(&output, &["raw.toml:11:"], "raw");
+    plain(&output, "a raw one");
+    folder.file("good.toml", &good);
+    for words in [
+        vec!["run", "good.toml", "--set", "name=\u{1b}[2Jgone"],
+        vec!["run", "good.toml", "--set", "na\u{1b}me=gone"],
+        vec!["run", "no\u{1b}[2Jfile.toml"],
+        vec!["report", "no\u{1b}[2Jdirectory"],
+        vec!["explain", "no\u{1b}[2Jthing"],
+        vec!["no\u{1b}[2Jcommand"],
+        vec!["run", "--no\u{1b}[2Jflag"],
+        vec!["list", "no\u{1b}[2Jthings"],
+        vec!["compare", "good.toml", "--schemes", "op\u{1b}[2Js"],
+        vec!["compare", "good.toml", "--schemes", "ops", "--variant", "a\u{1b}=seed=1"],
+        vec!["sweep", "good.toml", "--over", "workload.0.size=1KiB,\u{1b}[2J"],
+    ] {
+        let output = folder.run(&words);
+        assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
+        plain(&output, &format!("{words:?}"));
+    }
+    // Names of workloads in a table of flows have their line; the file may be called anything.
+    let flows = "fl\u{1b}ows.csv";
+    folder.file(flows, "src,dst,size_bytes,start_ps,workload\n0,1,5,0,a\n0,2,5,0,b\u{7f}\n");
+    folder.file("flows.toml", &scenario("[[workload]]\nkind = \"file\"\npath = \"plain.csv\"\n"));
+    folder.file("plain.csv", &std::fs::read_to_string(folder.0.join(flows)).unwrap());
+    let output = folder.run(&["run", "flows.toml"]);
+    assert_refused(&output, &["plain.csv", "plain.csv:3:", "U+007F"], "a row");
+    plain(&output, "a row");
+    // Results of others: what is shown of them is escaped.
+    assert_eq!(code(&folder.run(&["run", "good.toml", "--out", "out"])), 0);
+    let path = folder.0.join("out/summary.json");
+    let summary = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, summary.replace("\"scenario\": \"good\"", "\"scenario\": \"\\u001b[2Jgood\"")).unwrap();
+    for words in [vec!["report", "out"], vec!["rerun", "out"], vec!["report", "out", "--format", "json"]] {
+        plain(&folder.run(&words), &format!("{words:?}"));
+    }
+}
+
+/// Names are text on every page and picture, whatever they look like.
+#[test]
+fn names_are_text_on_pages() {
+    let folder = Folder::new("inputs-pages");
+    let tag = "<script>alert(1)</script>&\\\"'";
+    folder.file(
+        "page.toml",
+        &format!(
+            "name = \"{tag}n\"\n[fabric]\nclasses = [\"{tag}c\"]\n[measure]\nseries_scheme = true\n\
+             series_links = [\"leaf0-*\"]\n{}",
+            two(&format!("{tag}a"), &format!("{tag}b"))
+        ),
+    );
+    let output = folder.run(&["run", "page.toml", "--out", "run"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(code(&folder.run(&["compare", "page.toml", "--schemes", "ops,ecmp", "--out", "compare"])), 0);
+    for words in [["view", "run"], ["view", "compare"], ["report", "compare"]] {
+        assert_eq!(code(&folder.run(&words)), 0, "{words:?}");
+    }
+    let mut seen = 0;
+    for place in ["run", "run/figures", "compare", "compare/figures"] {
+        for file in folder.entries(place).iter().filter(|file| file.ends_with(".html") || file.ends_with(".svg")) {
+            let page = std::fs::read_to_string(folder.0.join(place).join(file)).unwrap();
+            assert!(!page.contains("<script>alert"), "{place}/{file}");
+            seen += usize::from(page.contains("alert(1)"));
+        }
+    }
+    assert!(seen >= 4, "the names are there, as text: {seen}");
+}
+
+/// What a command says, and the most memory that it held.
+#[cfg(target_os = "linux")]
+fn run_and_watch(folder: &Folder, words: &[&str]) -> (Output, u64) {
+    let mut child = folder.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+        let held: u64 = line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        peak = peak.max(held * 1024);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    (child.wait_with_output().unwrap(), peak)
+}
+
+/// What is measured counts in the memory limit: refused beforehand with a value that fits, ended where a run takes longer than
+/// could be known, and within the limit where it is let through.
+#[test]
+#[cfg(target_os = "linux")]
+fn series_stay_within_the_memory_limit() {
+    let folder = Folder::new("inputs-memory");
+    // 4 MiB at 100 Gb/s take 335.5 us; 16 directed links, at 1 ns and 400 B a sample: 2.15 GB.
+    let with = |interval: &str, limit: &str| {
+        let text = scenario("[[workload]]\nkind = \"permutation\"\nsize = \"4MiB\"\n");
+        let measure = format!("[measure]\nseries_links = [\"host\", \"tier0-1\"]\nseries_interval = \"{interval}\"\n");
+        folder.file("series.toml", &format!("{text}{measure}[run]\nmemory_limit = \"{limit}\"\n"));
+    };
+    with("1ns", "300MB");
+    for command in ["check", "run"] {
+        // At 20 ns it is 107 MB; at 10 ns 215 MB, which leaves no room for a run that takes twice that time.
+        let words = ["series.toml:", "`series_interval`", "2.1 GB", "0.3 GB", "`series_interval = \"20ns\"`"];
+        assert_refused(&folder.run(&[command, "series.toml"]), &words, command);
+    }
+    assert!(folder.entries("results").is_empty());
+    with("20ns", "300MB");
+    let (output, peak) = run_and_watch(&folder, &["run", "series.toml", "--out", "out"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(peak < 300_000_000, "{peak} B");
+    // How long a schedule computes shows only in the run: 5 ms at 10 ns are 500,000 samples of 16 links.
+    folder.file(
+        "long.goal",
+        "num_ranks 2\nrank 0 {\nl1: calc 5000000\nl2: send 1024b to 1 tag 0\nl2 requires l1\n}\nrank 1 {\nl1: recv 1024b from 0 tag 0\n}\n",
+    );
+    let text = scenario("[[workload]]\nkind = \"file\"\npath = \"long.goal\"\nformat = \"goal\"\n");
+    let measure = "[measure]\nseries_links = [\"host\", \"tier0-1\"]\nseries_interval = \"10ns\"\n[run]\nmemory_limit = \"600MB\"\n";
+    folder.file("chain.toml", &format!("{text}{measure}"));
+    assert_eq!(code(&folder.run(&["check", "chain.toml"])), 0);
+    let (output, peak) = run_and_watch(&folder, &["run", "chain.toml", "--out", "chain"]);
+    assert_refused(&output, &["chain.toml:", "`series_interval`", "`memory_limit`"], "a schedule");
+    assert!(peak < 600_000_000, "{peak} B");
+    assert!(folder.entries("chain").is_empty(), "nothing half-written");
+    // The others by what they count: a trace of 2 * 4 * 1,024 packets or more, at 250 B a row.
+    folder.file("trace.toml", &scenario("[[workload]]\nkind = \"permutation\"\nsize = \"4MiB\"\n[measure]\ntrace_flows = [\"first:4\"]\n[run]\nmemory_limit = \"9MB\"\n"));
+    assert_refused(
+        &folder.run(&["check", "trace.toml"]),
+        &["trace.toml:", "`trace_flows`", "`trace_limit = "],
+        "a trace",
+    );
+}
+
+/// A directory that goes while a run is under way is no place for results.
+#[test]
+fn a_directory_that_goes_is_an_error() {
+    let folder = Folder::new("inputs-gone");
+    folder.file("long.toml", &scenario("[[workload]]\nkind = \"permutation\"\nsize = \"512MiB\"\n"));
+    for (words, part) in [
+        (&["run", "long.toml", "--out", "gone"][..], ".lock"),
+        (&["compare", "long.toml", "--schemes", "ops,ecmp", "--out", "gone"], "interrupted.json"),
+    ] {
+        let mut child = folder.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while !folder.0.join("gone").join(part).exists() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        std::fs::remove_dir_all(folder.0.join("gone")).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(code(&output), 2, "{words:?}: {said}");
+        assert!(said.contains("gone was removed or replaced") && !said.contains("panicked"), "{words:?}: {said}");
+    }
+}
+
+/// A link that comes back without having gone down is told by `check` and `run`, with the line; one that was down is not.
+#[test]
+fn a_link_that_was_never_down_is_told() {
+    let folder = Folder::new("inputs-up");
+    let permutation = "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n";
+    let fault =
+        |kind: &str, at: &str| format!("[[fault]]\nkind = \"{kind}\"\nat = \"{at}\"\nlinks = [\"leaf0-spine1\"]\n");
+    folder
+        .file("up.toml", &scenario(&(permutation.to_string() + &fault("link-up", "1us") + &fault("link-down", "2us"))));
+    folder.file(
+        "both.toml",
+        &scenario(&(permutation.to_string() + &fault("link-down", "1us") + &fault("link-up", "2us"))),
+    );
+    for command in ["check", "run"] {
+        let output = folder.run(&[command, "up.toml"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let expected = "up.toml:11: [[fault]] 1: `link-up` at 1us: leaf0->spine1, spine1->leaf0 did not go down before";
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        assert!(!stderr(&folder.run(&[command, "both.toml"])).contains("did not go down"));
+    }
+}
+
+/// Numbers without measure end soon, with a message.
+#[test]
+fn numbers_without_measure_are_refused() {
+    let folder = Folder::new("inputs-numbers");
+    let more = "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n[measure]\nseries_links = [\"host\"]\n";
+    folder.file("good.toml", &scenario(more));
+    for set in [
+        &["seed=99999999999999999999999999"][..],
+        &["seed=1e400"],
+        &["seed=\"\""],
+        &["measure.series_interval=1ps", "run.until=100s", "run.time_limit=100s"],
+        &["measure.series_interval=0.1ps"],
+        &["measure.series_interval=99999999999999999999s"],
+        &["run.time_limit=99999999999999999999999s"],
+        &["measure.trace_limit=18446744073709551616"],
+        &["topology.spines=18446744073709551615"],
+        &["topology.spines=-9223372036854775808"],
+        &["workload.0.size=99999999999999999999TiB"],
+        &["run.memory_limit=1B"],
+    ] {
+        let flags: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
+        for command in ["check", "run"] {
+            let output = run_in_time(&folder, &[&[command, "good.toml"], &flags[..]].concat());
+            assert_refused(&output, &[], &format!("{set:?}"));
+        }
+    }
+    assert!(folder.entries("results").is_empty());
+}

@@ -19,6 +19,7 @@ mod run;
 mod switch;
 mod trigger;
 
+pub use measure::series_bytes;
 pub use plan::{How, Split, Timing};
 pub use port::lossless_problem;
 pub use run::{check, run};

@@ -3,12 +3,16 @@
 use crate::{
     host::SenderFlow,
     ids::{FlowId, PortId},
-    measure::{BalancerLook, BalancerLooks, Counted, FlowLooks, PortLook, ReceiverLook, SenderLook, Series, Spread},
-    partition::Partition,
+    measure::{
+        BalancerLook, BalancerLooks, Counted, FlowLooks, PortLook, ReceiverLook, SenderLook, Series, Spread,
+        series_bytes,
+    },
+    partition::{Failure, Partition},
     plan::Plan,
 };
 use anabranch_topology::{NodeId, NodeKind};
 use anabranch_units::Time;
+use std::sync::atomic::Ordering;
 
 /// The series of partition `me` that the scenario asks for.
 pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
@@ -30,6 +34,24 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
         }));
     }
     series
+}
+
+/// What is wrong with the memory that series take up to `end`.
+pub(crate) fn check_memory(plan: &Plan<'_>, partitions: &[Partition<'_>], end: u64) -> Result<(), String> {
+    let last: u64 = partitions.iter().map(|partition| partition.series.last_bytes(end)).fold(0, u64::saturating_add);
+    let held = plan.series_held.load(Ordering::Relaxed).saturating_add(last);
+    too_much(plan, held, end).map_or(Ok(()), Err)
+}
+
+fn too_much(plan: &Plan<'_>, held: u64, now: u64) -> Option<String> {
+    let limit = plan.measure.series_memory.filter(|limit| held > *limit)?;
+    Some(format!(
+        "measure.series_interval: found {}: at {} the time series of this run take more than {:.1} MB, which is what \
+         `memory_limit` of [run] leaves them; take a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
+        plan.measure.series_interval,
+        Time::from_ps(now),
+        limit as f64 / 1e6
+    ))
 }
 
 /// The ports of a switch that lead to switches no lower than itself.
@@ -68,6 +90,8 @@ impl Partition<'_> {
     /// The next look: everything before its time has been handled, nothing happens from then to before `start`.
     pub(crate) fn look(&mut self, start: u64) {
         let now = self.series.next();
+        // All times of the look before have passed.
+        self.hold_series(self.series.last_bytes(now), now);
         let number = self.series.look(start);
         for index in 0..self.series.ports.len() {
             let look = self.port_look(self.series.ports[index].0);
@@ -79,6 +103,17 @@ impl Partition<'_> {
         if let Some(mut balancers) = self.series.balancers.take() {
             self.look_at_balancers(&mut balancers, now);
             self.series.balancers = Some(balancers);
+        }
+        let open = self.series.flows.iter().filter(|of| of.sender.last().is_some_and(|look| look.0 == number)).count();
+        let balancers = self.series.balancers.as_ref().map_or(0, |balancers| balancers.done.len());
+        self.series.bytes_per_time = series_bytes(self.series.ports.len() as u64, open as u64, balancers as u64);
+    }
+
+    /// Ends the run where the series of all partitions take more memory than they may.
+    fn hold_series(&mut self, bytes: u64, now: u64) {
+        let held = self.plan.series_held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if let Some(message) = too_much(self.plan, held, now) {
+            self.failure.get_or_insert(Failure::Input(message));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The way in: from a setup to its results.
 
 use crate::{
+    looks::check_memory,
     partition::{Failure, Partition},
     plan::{How, Plan},
     results::{End, collect, deadlock},
@@ -75,22 +76,21 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
             Failure::Input(message) => RunError::Setup(message),
         });
     }
-    if let Some(circle) = deadlock(plan, &partitions) {
-        return Err(RunError::Stalled(circle));
-    }
     let finished: u64 = partitions.iter().map(|partition| partition.hosts.finished).sum();
     let all_done = finished == plan.flows.flows.len() as u64;
     let idle = partitions.iter().all(|partition| partition.next_time() == u64::MAX);
     // Timers of flows that are done mean nothing.
     let quiet = idle || all_done && partitions.iter().all(|partition| partition.ports.packets.live().next().is_none());
+    let interrupted = outcome == Outcome::Interrupted;
+    let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
     if outcome == Outcome::Done
         && idle
         && !all_done
+        && circle.is_empty()
         && let Some((_, flow)) = partitions.iter().filter_map(|p| p.hosts.open_flow()).min_by_key(|open| open.0)
     {
         return Err(RunError::Stalled(format!("no event is pending, but {flow}")));
     }
-    let interrupted = outcome == Outcome::Interrupted;
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));
     let simulated = match () {
         () if interrupted => latest(|partition| partition.now),
@@ -99,6 +99,8 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     };
     // A run that was asked to end at a time has not been struck by a limit.
     let time_limit_struck = until_all_done && !interrupted && !all_done && !idle;
-    let end = End { simulated, time_limit_struck, interrupted, wall_seconds };
+    check_memory(plan, &partitions, simulated.ps()).map_err(RunError::Setup)?;
+    let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
+    let end = End { simulated, time_limit_struck, interrupted, deadlock, wall_seconds };
     collect(setup, plan, partitions, end).map_err(RunError::Invariant)
 }

@@ -1,5 +1,9 @@
-//! Input files. Everything that a user names as input is read through this crate: regular files alone, opened without blocking
+//! Input: files and the text in them. Everything that a user names as input is read through this crate: regular files alone, opened without blocking
 //! and read up to a limit, so that no FIFO, device or endless file stops a command.
+
+mod text;
+
+pub use text::{MAX_NAME, escaped, is_plain, masked, wrong_name};
 
 use std::{
     fs::{File, FileType, Metadata, OpenOptions},

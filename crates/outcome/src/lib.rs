@@ -300,6 +300,8 @@ pub struct RunResult {
     pub time_limit_struck: bool,
     /// Whether the run was interrupted.
     pub interrupted: bool,
+    /// The links of a circle of PFC pauses that nothing can resolve; empty: there is none.
+    pub deadlock: Vec<String>,
     /// Per flow, in flow order.
     pub flows: Vec<FlowRow>,
     /// Per directed link, in link order.

@@ -5,7 +5,7 @@ use crate::{
     manifest::ColumnEntry,
     ranking::Pairs,
     statistics::{Estimate, Test},
-    summary::{FlowSummary, Summary},
+    summary::{FlowSummary, RunStatus, Summary},
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,6 +137,8 @@ pub struct ComparisonRow {
     pub group: String,
     /// Whether it is the lowest or cannot be told apart from it.
     pub leading: bool,
+    /// How its runs ended, the worst of them; `None` where it is not known.
+    pub status: Option<RunStatus>,
 }
 
 impl ComparisonRow {
@@ -397,6 +399,7 @@ fn row(
         p_holm: other.and_then(|base| pairs.adjusted(at, base)),
         group: String::new(),
         leading: false,
+        status: runs.iter().filter_map(|run| run.status).max(),
     }
 }
 
@@ -433,4 +436,5 @@ const COLUMNS: &[(&str, &str, &str)] = &[
         "schemes that share a letter cannot be told apart; a is the lowest; empty where too few seeds tell",
     ),
     ("leading", "boolean", "whether it is the lowest or cannot be told apart from the lowest"),
+    ("status", "text", "how its runs ended, the worst of them: finished, time-limit or deadlock"),
 ];

@@ -99,7 +99,9 @@ pub fn write_run(
         longest_pause_s: wire.map(|wire| wire.longest_pause.as_seconds()),
         disturbed: wire.is_some_and(|wire| wire.disturbed),
         missing: wire.map(|wire| wire.missing.clone()).unwrap_or_default(),
-        fingerprints: [(run, summary.fingerprint.clone())].into(),
+        fingerprints: [(run.clone(), summary.fingerprint.clone())].into(),
+        statuses: summary.status.map(|status| (run.clone(), status)).into_iter().collect(),
+        deadlocks: [(run, summary.deadlock.clone())].into_iter().filter(|(_, links)| !links.is_empty()).collect(),
         files,
     };
     staging.write_all(MANIFEST, manifest.to_json())?;
@@ -142,7 +144,7 @@ pub fn write_comparison(
 ) -> Result<Comparison, ReportError> {
     let comparison = Comparison::new(runs, schemes, baseline);
     let first = runs.first();
-    let fingerprint = |run: &Summary| (format!("{}/seed{}", run.scheme, run.seed), run.fingerprint.clone());
+    let name = |run: &Summary| format!("{}/seed{}", run.scheme, run.seed);
     let manifest = Manifest {
         name: comparison.scenario.clone(),
         version: first.map(|run| run.version.clone()).unwrap_or_default(),
@@ -160,7 +162,9 @@ pub fn write_comparison(
         longest_pause_s: runs.iter().filter_map(|run| run.longest_pause_s).max_by(f64::total_cmp),
         disturbed: runs.iter().any(|run| run.disturbed),
         missing: Vec::new(),
-        fingerprints: runs.iter().map(fingerprint).collect(),
+        fingerprints: runs.iter().map(|run| (name(run), run.fingerprint.clone())).collect(),
+        statuses: runs.iter().filter_map(|run| Some((name(run), run.status?))).collect(),
+        deadlocks: runs.iter().filter(|r| !r.deadlock.is_empty()).map(|r| (name(r), r.deadlock.clone())).collect(),
         files: vec![
             FileEntry::new("comparison.csv", "a row per workload, metric and scheme", Comparison::columns()),
             FileEntry::new("comparison.json", "the same rows under `rows`, with schemes, seeds and baseline", vec![]),
@@ -280,7 +284,7 @@ pub(crate) struct FigureFiles {
 impl FigureFiles {
     /// Draws `figure` into the files of `staging`.
     pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
-        Self::stage_as(&figure.file(), figure, provenance, staging)
+        Self::stage_as(&figure.file, figure, provenance, staging)
     }
 
     /// The same under another name.
@@ -322,7 +326,7 @@ fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {
     for figure in figures {
         for (extension, columns) in [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", figure.columns.clone())]
         {
-            let name = format!("figures/{}.{extension}", figure.file());
+            let name = format!("figures/{}.{extension}", figure.file);
             manifest.files.push(FileEntry::new(name, &figure.title, columns));
         }
     }

@@ -47,7 +47,7 @@ pub use statistics::{
 };
 pub use summary::{
     BalanceSummary, CollectiveSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary,
-    SizeRange, Summary,
+    RunStatus, SizeRange, Summary,
 };
 pub use sweep::{
     Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, is_whole, report_sweep,

@@ -1,6 +1,6 @@
 //! `manifest.json`: where results come from, and what every column of every file beside it means.
 
-use crate::{error::ReportError, tables::Table};
+use crate::{error::ReportError, summary::RunStatus, tables::Table};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path};
 
@@ -66,6 +66,11 @@ pub struct Manifest {
     pub missing: Vec<String>,
     /// Fingerprint per run (`scheme/seedN`).
     pub fingerprints: BTreeMap<String, String>,
+    /// How each run ended.
+    pub statuses: BTreeMap<String, RunStatus>,
+    /// The links of the circle of each run that ended as a deadlock.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub deadlocks: BTreeMap<String, Vec<String>>,
     /// Files of this directory and what they hold.
     pub files: Vec<FileEntry>,
 }
@@ -224,6 +229,8 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("commit", "text", "", "commit of the build"),
     ("time_limit_struck", "boolean", "", "whether a time limit ended the run before all flows were done"),
     ("interrupted", "boolean", "", "whether the run was interrupted"),
+    ("status", "text", "", "how the run ended: finished, time-limit, interrupted or deadlock"),
+    ("deadlock", "list of text", "", "the links of a circle of PFC pauses that nothing can resolve; absent elsewhere"),
     ("unfinished_named", "list of text", "", "the first flows that did not finish: which, where, since when"),
     ("flows_wait", "boolean", "", "whether flows in the statistics wait for others, as in a collective"),
     ("warmup_s", "real", "s", "flows that start earlier than this after the first flow are not in the statistics"),

@@ -94,7 +94,7 @@ pub(crate) fn fonts() -> [Value; 2] {
 
 /// A figure with its files and the points it tells about, all within the page.
 pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
-    figure_as(&figure.file(), figure, files)
+    figure_as(&figure.file, figure, files)
 }
 
 /// The same under another name.

@@ -10,6 +10,41 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunStatus {
+    /// By itself, or at the time it was asked for.
+    Finished,
+    /// A time limit ended it before all flows were done.
+    TimeLimit,
+    /// The user interrupted it.
+    Interrupted,
+    /// PFC pauses wait for each other in a circle.
+    Deadlock,
+}
+
+impl RunStatus {
+    fn of(result: &RunResult) -> Self {
+        match result {
+            _ if result.interrupted => RunStatus::Interrupted,
+            _ if !result.deadlock.is_empty() => RunStatus::Deadlock,
+            _ if result.time_limit_struck => RunStatus::TimeLimit,
+            _ => RunStatus::Finished,
+        }
+    }
+
+    /// Its word in every table and JSON file.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunStatus::Finished => "finished",
+            RunStatus::TimeLimit => "time-limit",
+            RunStatus::Interrupted => "interrupted",
+            RunStatus::Deadlock => "deadlock",
+        }
+    }
+}
+
 /// Everything `summary.json` holds. The keys are a contract: more may come, none changes its meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -55,6 +90,12 @@ pub struct Summary {
     pub time_limit_struck: bool,
     /// Whether the run was interrupted.
     pub interrupted: bool,
+    /// How the run ended; `None` in results of older versions.
+    #[serde(default)]
+    pub status: Option<RunStatus>,
+    /// The links of the circle of pauses in which a run ended as a deadlock; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deadlock: Vec<String>,
     /// The first flows that did not finish, for people: which, where, since when. At most five.
     #[serde(default)]
     pub unfinished_named: Vec<String>,
@@ -247,6 +288,8 @@ impl Summary {
             commit: meta.commit.clone(),
             time_limit_struck: result.time_limit_struck,
             interrupted: result.interrupted,
+            status: Some(RunStatus::of(result)),
+            deadlock: result.deadlock.clone(),
             unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
             flows_wait: meta.flows_wait,
             warmup_s: meta.warmup.as_seconds(),
@@ -279,6 +322,7 @@ impl Summary {
         if self.interrupted {
             warnings.push("The run was interrupted; its results are partial.".to_string());
         }
+        warnings.extend(self.deadlocked().map(|sentence| format!("{sentence}.")));
         if self.time_limit_struck {
             warnings.push(format!("The time limit struck at {} s, before all flows were done.", self.simulated_s));
         }
@@ -319,6 +363,13 @@ impl Summary {
             warnings.push("Packets or bytes were lost or invented: the conservation check failed.".to_string());
         }
         warnings
+    }
+
+    /// What a deadlock is, as a sentence without its full stop; `None` where the run ended in another way.
+    pub fn deadlocked(&self) -> Option<String> {
+        let links = self.deadlock.join(", ");
+        (!self.deadlock.is_empty())
+            .then(|| format!("The run ended as a PFC deadlock: {links} are paused and wait for each other in a circle"))
     }
 
     /// Data arrivals per ACK; `None` where no ACK was sent. The NACKs of trimmed packets, one per header that arrived, are

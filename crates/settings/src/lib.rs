@@ -8,7 +8,7 @@
 mod setting;
 mod shape;
 
-pub use setting::{Auto, Never, Raw, Setting, Wrong};
+pub use setting::{Auto, Never, Raw, Seed, Setting, Wrong};
 pub use shape::Shape;
 
 use thiserror::Error;

@@ -135,6 +135,30 @@ impl Setting for u64 {
     }
 }
 
+/// A seed: all 64 bits. TOML's whole numbers end at 2^63-1, so that larger seeds are written as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(pub u64);
+
+impl Setting for Seed {
+    fn expected() -> String {
+        "a whole number from 0 to 18446744073709551615, above 9223372036854775807 as text in quotes".into()
+    }
+    fn shape() -> Shape {
+        Shape::Either(vec![Shape::Whole, Shape::Digits])
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        let number = match raw {
+            Raw::Int(number) => u64::try_from(*number).ok(),
+            Raw::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+            _ => None,
+        };
+        number.map(Seed).ok_or_else(|| Wrong::of::<Self>(raw))
+    }
+    fn write(&self) -> Raw {
+        i64::try_from(self.0).map_or_else(|_| Raw::Text(self.0.to_string()), Raw::Int)
+    }
+}
+
 impl Setting for u32 {
     fn expected() -> String {
         "a whole number, zero or more".into()

@@ -13,6 +13,8 @@ pub enum Shape {
     Number,
     /// Text.
     Text,
+    /// Text of digits.
+    Digits,
     /// Text: a number and one of these units.
     Quantity(Vec<&'static str>),
     /// One of a few words.

@@ -1,7 +1,7 @@
 //! RoCE fabrics: closed forms of the model behind the recorded runs, PFC without loss, recovery of every loss.
 
 mod common;
-use anabranch_backend::{RunError, Setup};
+use anabranch_backend::Setup;
 use anabranch_outcome::FlowStatus;
 use anabranch_settings::{Auto, Never, Parameters, Raw};
 use anabranch_units::{Bytes, Time};
@@ -136,7 +136,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
     let ring = parameters.build(&|_| Ok(text_file.to_string())).unwrap();
     // Two ways of two hops exist; only flows that happen to go round the same way fill the ring, so take many seeds.
     let list: Vec<_> = (0..4).flat_map(|h| (0..24).map(move |_| (h, (h + 2) % 4, 2_000_000, 0))).collect();
-    let mut found = None;
+    let mut found = Vec::new();
     for seed in 1..40 {
         let mut setup = roce_setup(ring.clone(), flows(&list), "ops", Profile::Lossless);
         roce(&mut setup).set("congestion_control", &text("none")).unwrap();
@@ -144,19 +144,26 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
         setup.fabric.shared_buffer = Bytes(300_000);
         setup.fabric.ecn = false;
         setup.seed = seed;
-        match anabranch_sim::run(&setup, 1, &mut |_| true) {
-            Ok(result) => assert_eq!(result.counters.dropped, 0),
-            Err(error) => {
-                found = Some(error);
-                break;
-            }
+        let result = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap();
+        assert_eq!(result.counters.dropped, 0);
+        let open = result.flows.iter().filter(|flow| flow.fct_ack.is_none()).count();
+        assert_eq!(result.deadlock.is_empty(), open == 0, "without timers a run ends whole or stuck");
+        if open > 0 {
+            // The same on two threads, and where a time limit strikes long after nothing moves any more.
+            let again = anabranch_sim::run(&setup, 2, &mut |_| true).unwrap();
+            assert_eq!((again.fingerprint, &again.deadlock), (result.fingerprint, &result.deadlock));
+            setup.limits.until_all_done = false;
+            assert_eq!(anabranch_sim::run(&setup, 1, &mut |_| true).unwrap().deadlock, result.deadlock);
+            found = result.deadlock;
+            break;
         }
     }
-    match found {
-        Some(RunError::Stalled(message)) => {
-            assert!(message.contains("deadlock") && message.contains("circle"), "{message}");
-        }
-        other => panic!("{other:?}"),
+    // The only circles are those of the four links that go round one way. Switches are numbered from 4.
+    let names = |link: &String| link.split("->").map(str::to_string).collect::<Vec<_>>();
+    let ends: Vec<Vec<String>> = found.iter().map(names).collect();
+    assert_eq!(ends.len(), 4, "{found:?}");
+    for (link, next) in ends.iter().zip(ends.iter().cycle().skip(1)) {
+        assert_eq!(link[1], next[0], "{found:?}");
     }
 }
 

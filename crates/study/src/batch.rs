@@ -111,6 +111,7 @@ impl<'b> Batch<'b> {
         let to = Destination {
             entry: scenario.scheme(),
             directory: aside,
+            taken: None,
             formats: Formats::PARQUET,
             started: Instant::now(),
         };

@@ -112,8 +112,30 @@ const WRITE_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[must_use]
 pub struct Taken {
+    directory: PathBuf,
     lock: Option<Lock>,
     made: Vec<PathBuf>,
+}
+
+impl Taken {
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Checks that the directory is still the one that was taken.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where it was removed or replaced meanwhile: what is written now would not lie where the rest is.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        // Where a file system knows no locks, there is nothing to tell it by but its being there.
+        let is_there = self.lock.as_ref().map_or_else(|| self.directory.is_dir(), Lock::is_there);
+        if is_there {
+            return Ok(());
+        }
+        let message = format!("{} was removed or replaced while runs were under way in it", self.directory.display());
+        Err(ScenarioError::new(message).help("results that were not written are lost; run it again"))
+    }
 }
 
 impl Drop for Taken {
@@ -129,7 +151,8 @@ impl Drop for Taken {
 /// Where another process works in it, or it cannot be written.
 pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
     let absent = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
-    let mut taken = Taken { lock: None, made: absent.map(Path::to_path_buf).collect() };
+    let mut taken =
+        Taken { directory: directory.to_path_buf(), lock: None, made: absent.map(Path::to_path_buf).collect() };
     std::fs::create_dir_all(directory).map_err(|error| directory_error(directory, &error))?;
     match Lock::try_take(&directory.join(".lock")) {
         Ok(Some(lock)) => {
@@ -147,6 +170,7 @@ struct Execution<'p> {
     plan: &'p Plan,
     scenario: &'p Scenario,
     directory: &'p Path,
+    taken: &'p Taken,
     threads: usize,
     again: bool,
     started: Instant,
@@ -174,12 +198,13 @@ impl Plan {
             check(&job.scenario, &job.name, &mut first, observer)?;
         }
         self.ask(directory, permission)?;
-        let _taken = take_directory(directory)?;
+        let taken = take_directory(directory)?;
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
         let execution = Execution {
             plan: self,
             scenario,
             directory,
+            taken: &taken,
             threads,
             again: permission.again,
             started: Instant::now(),
@@ -289,10 +314,16 @@ impl Work for Execution<'_> {
         {
             return self.keep(number, *summary, true);
         }
-        let to =
-            Destination { entry: &job.scheme, directory: &directory, formats: Formats::BOTH, started: Instant::now() };
+        let to = Destination {
+            entry: &job.scheme,
+            directory: &directory,
+            taken: Some(self.taken),
+            formats: Formats::BOTH,
+            started: Instant::now(),
+        };
         match run_unless(&job.scenario, threads, &to, progress) {
             Ok(None) => Step::Interrupted,
+            Err(error) if self.taken.check().is_err() => self.give_up(error),
             Ok(Some(summary)) => self.keep(number, summary, false),
             Err(error @ RunError::Report(_)) => self.give_up(error),
             Err(error) => {
@@ -351,6 +382,7 @@ impl Execution<'_> {
         if let Some(error) = done.fatal.take() {
             return Err(error);
         }
+        self.taken.check()?;
         let comparison = match done.summaries.iter().any(Option::is_some) {
             true => Some(self.write(&done)?),
             false => None,
@@ -407,7 +439,6 @@ impl Execution<'_> {
             "missing": missing,
             "failed": failures,
         });
-        std::fs::create_dir_all(self.directory)?;
         std::fs::write(path, format!("{text:#}\n"))
     }
 }
@@ -429,10 +460,8 @@ pub(crate) fn check(
         _ => {
             let setup = scenario.setup(scenario.seed)?;
             scenario.check(&setup)?;
-            if first.is_none()
-                && let Some(warning) = scenario.foresight(&setup)
-            {
-                observer.note(&format!("{name}: {warning}"));
+            if first.is_none() {
+                scenario.foresight(&setup).iter().for_each(|warning| observer.note(&format!("{name}: {warning}")));
             }
             *first = Some((same, setup));
             Ok(())

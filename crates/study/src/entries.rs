@@ -126,12 +126,20 @@ impl Entries {
     /// Where there are none or too many.
     pub(crate) fn seeds(&self, scenario: &Scenario) -> Result<Vec<u64>, ScenarioError> {
         let count = self.request.seeds.unwrap_or(scenario.compare.seeds);
-        if count == 0 || count > MOST_SEEDS || scenario.seed.checked_add(count).is_none_or(|s| s > i64::MAX as u64) {
+        if count == 0 || count > MOST_SEEDS {
             return Err(ScenarioError::new(format!("--seeds: found {count}, expected from 1 to {MOST_SEEDS}")));
+        }
+        if scenario.seed.checked_add(count - 1).is_none() {
+            let message =
+                format!("--seeds: {count} seeds from {} on end beyond the largest, {}", scenario.seed, u64::MAX);
+            return Err(ScenarioError::new(message).help("give a smaller `seed`, or fewer seeds"));
         }
         Ok((0..count).map(|i| scenario.seed + i).collect())
     }
 }
+
+/// Most characters of a variant's name, which is that of a directory.
+const MAX_VARIANT: usize = 100;
 
 /// `NAME=KEY=VALUE;KEY=VALUE`.
 fn variant(text: &str) -> Result<Variant, ScenarioError> {
@@ -143,6 +151,9 @@ fn variant(text: &str) -> Result<Variant, ScenarioError> {
     let Some((name, changes)) = text.split_once('=') else { return wrong("there is no `=`".into()) };
     let name = name.trim();
     let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.len() > MAX_VARIANT {
+        return wrong(format!("the name has {} characters, expected at most {MAX_VARIANT}", name.len()));
+    }
     if name.is_empty() || !name.chars().all(fit) || name.starts_with(['.', '-']) {
         return wrong(format!("`{name}` is no name; letters, digits, `-`, `_` and `.` make one"));
     }

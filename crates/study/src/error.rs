@@ -1,7 +1,8 @@
 //! A mistake in a scenario or a flag: one message with the place, what was found, what is allowed and the nearest
-//! valid choice.
+//! valid choice. Nothing in it controls a terminal, whatever it quotes.
 
 use crate::tree::Place;
+use anabranch_input::{escaped, masked};
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 
@@ -20,20 +21,22 @@ struct Parts {
 impl ScenarioError {
     /// What is wrong.
     pub fn new(message: impl Into<String>) -> Self {
-        ScenarioError(Box::new(Parts { message: message.into(), place: None, help: None, code: None }))
+        let message = escaped(&message.into()).into_owned();
+        ScenarioError(Box::new(Parts { message, place: None, help: None, code: None }))
     }
 
     /// The same, said of something: its name goes before the message.
     #[must_use]
     pub(crate) fn of(mut self, name: &str) -> Self {
-        self.0.message = format!("{name}: {}", self.0.message);
+        self.0.message = format!("{}: {}", escaped(name), self.0.message);
         self
     }
 
     /// Where.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
-        self.0.code = Some(NamedSource::new(&place.source.name, place.source.text.clone()));
+        let (name, text) = (escaped(&place.source.name), masked(&place.source.text));
+        self.0.code = Some(NamedSource::new(name, text.into_owned()));
         self.0.place = Some(place);
         self
     }
@@ -50,7 +53,7 @@ impl ScenarioError {
     /// What to do about it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.0.help = Some(help.into());
+        self.0.help = Some(escaped(&help.into()).into_owned());
         self
     }
 
@@ -71,10 +74,10 @@ impl ScenarioError {
         Some((line, 1 + before.rsplit('\n').next().unwrap_or("").chars().count()))
     }
 
-    /// The line of the place, as it stands there.
+    /// The line of the place, control characters masked.
     pub fn source_line(&self) -> Option<&str> {
         let (line, _) = self.line_column()?;
-        self.0.place.as_ref()?.source.text.lines().nth(line - 1)
+        self.0.code.as_ref()?.inner().lines().nth(line - 1)
     }
 
     /// What to do about it, where there is something to say.

@@ -52,6 +52,11 @@ impl Lock {
         }
     }
 
+    /// Returns `true` while the file lies where it was made.
+    pub(crate) fn is_there(&self) -> bool {
+        same_file(&self.file, &self.path)
+    }
+
     /// What earlier holders left in it: those that were killed, since the others removed it.
     pub(crate) fn read(&mut self) -> io::Result<String> {
         let mut text = String::new();

@@ -1,6 +1,7 @@
 //! From a setup to a directory of results.
 
 use crate::{
+    compare::Taken,
     error::ScenarioError,
     hold::Hold,
     machine::{COMMIT, VERSION, machine, peak_rss_bytes},
@@ -37,7 +38,7 @@ pub enum RunError {
     Interrupted,
 }
 
-/// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into `directory`, and
+/// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into the directory `taken`, and
 /// `captures` where they say. What an interrupted run has so far is written too, and marked. `before` is shown the setup before the run begins.
 ///
 /// # Errors
@@ -45,12 +46,13 @@ pub enum RunError {
 pub fn run_into(
     scenario: &Scenario,
     threads: usize,
-    directory: &Path,
+    taken: &Taken,
     captures: &Captures,
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Summary, Vec<Captured>), RunError> {
-    let to = Destination { entry: scenario.scheme(), directory, formats: Formats::BOTH, started: Instant::now() };
+    let (entry, formats) = (scenario.scheme(), Formats::BOTH);
+    let to = Destination { entry, directory: taken.directory(), taken: Some(taken), formats, started: Instant::now() };
     let prepare = |setup: &mut Setup| {
         captures.ask(setup)?;
         before(setup);
@@ -144,6 +146,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) entry: &'a str,
     /// The run's directory.
     pub(crate) directory: &'a Path,
+    /// The directory that it lies in, where this process alone works in it.
+    pub(crate) taken: Option<&'a Taken>,
     /// Formats of the rows.
     pub(crate) formats: Formats,
     /// When the run began.
@@ -210,6 +214,7 @@ impl Destination<'_> {
         result: &RunResult,
         threads: usize,
     ) -> Result<Summary, RunError> {
+        self.taken.map_or(Ok(()), Taken::check)?;
         let provenance = provenance(scenario, self.started);
         let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, setup, threads) };
         Ok(write_run(self.directory, result, &meta, &provenance, self.formats)?)

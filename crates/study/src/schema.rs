@@ -3,7 +3,7 @@
 use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named};
 use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
-use anabranch_settings::{Parameter, Parameters, Raw, Shape};
+use anabranch_settings::{Parameter, Parameters, Raw, Seed, Setting, Shape};
 use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
 use anabranch_transport::TRANSPORTS;
 use anabranch_wire::WireParameters;
@@ -43,7 +43,7 @@ pub fn schema() -> Value {
         "additionalProperties": false,
         "properties": {
             "name": described(json!({ "type": "string" }), "What it is called in tables and reports."),
-            "seed": described(json!({ "type": "integer", "minimum": 0 }), "Seed of everything random."),
+            "seed": described(of_shape(&Seed::shape()), &format!("Seed of everything random: {}.", Seed::expected())),
             "topology": described(json!({ "anyOf": topologies }), "The graph."),
             "fabric": described(object(fabric, &[]), "Switches and NICs: buffers, marking, trimming, classes."),
             "transport": described(transports(), "Senders and receivers."),
@@ -156,6 +156,7 @@ fn of_shape(shape: &Shape) -> Value {
         Shape::Whole => json!({ "type": "integer", "minimum": 0 }),
         Shape::Number => json!({ "type": "number" }),
         Shape::Text => json!({ "type": "string" }),
+        Shape::Digits => json!({ "type": "string", "pattern": "^[0-9]+$" }),
         Shape::Quantity(units) => {
             json!({ "type": "string", "pattern": format!("^\\s*[0-9][0-9._]*\\s*({})\\s*$", units.join("|")) })
         }

@@ -153,9 +153,17 @@ impl Tree {
         };
         let text = &assignment[equals + 1..];
         let place = Place { source: source.clone(), span: equals + 1..assignment.len() };
+        refuse_control(&key, "a key", path)?;
         let value = match DeValue::parse(text) {
-            Ok(value) => convert(&source, equals + 1, value.get_ref(), place.span.clone())?,
-            Err(_) => Value::Leaf(Raw::Text(text.trim().to_string())),
+            // What TOML has no number for: a seed above 2^63-1.
+            Ok(_) if text.trim().parse::<u64>().is_ok_and(|number| number > i64::MAX as u64) => {
+                Value::Leaf(Raw::Text(text.trim().to_string()))
+            }
+            Ok(value) => convert(&source, equals + 1, path, value.get_ref(), place.span.clone())?,
+            Err(_) => {
+                refuse_control(&place, &format!("`{path}`"), text.trim())?;
+                Value::Leaf(Raw::Text(text.trim().to_string()))
+            }
         };
         insert(&mut self.root, &steps, path, Node { value, place, key })
     }
@@ -249,15 +257,29 @@ fn not_toml(source: &Arc<Source>, offset: usize, error: &toml::de::Error) -> Sce
         .help("a scenario is TOML: `key = value` lines under `[section]` headers; text and quantities in quotes")
 }
 
+/// Refuses text that a terminal would obey: it is shown, and becomes names of files.
+fn refuse_control(place: &Place, what: &str, text: &str) -> Result<(), ScenarioError> {
+    match text.chars().find(|c| !anabranch_input::is_plain(c.encode_utf8(&mut [0; 4])) || matches!(c, '\n' | '\t')) {
+        None => Ok(()),
+        Some(c) => {
+            let message = format!("{what}: found the control character U+{:04X}", u32::from(c));
+            let help = "names, paths and values are text that can be shown on one line";
+            Err(ScenarioError::new(message).at(place.clone()).help(help))
+        }
+    }
+}
+
 fn table_value(source: &Arc<Source>, offset: usize, table: &DeTable<'_>) -> Result<Value, ScenarioError> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
         let shift = |s: Range<usize>| s.start + offset..s.end + offset;
         let (key_span, span) = (shift(key.span()), shift(value.span()));
+        let place = Place { source: source.clone(), span: key_span };
+        refuse_control(&place, "a key", key.get_ref())?;
         let node = Node {
-            value: convert(source, offset, value.get_ref(), span.clone())?,
+            value: convert(source, offset, key.get_ref(), value.get_ref(), span.clone())?,
             place: Place { source: source.clone(), span },
-            key: Place { source: source.clone(), span: key_span },
+            key: place,
         };
         entries.push((key.get_ref().to_string(), node));
     }
@@ -268,16 +290,24 @@ fn table_value(source: &Arc<Source>, offset: usize, table: &DeTable<'_>) -> Resu
 fn convert(
     source: &Arc<Source>,
     offset: usize,
+    key: &str,
     value: &DeValue<'_>,
     span: Range<usize>,
 ) -> Result<Value, ScenarioError> {
     Ok(Value::Leaf(match value {
-        DeValue::String(text) => Raw::Text(text.to_string()),
+        DeValue::String(text) => {
+            refuse_control(&Place { source: source.clone(), span }, &format!("`{key}`"), text)?;
+            Raw::Text(text.to_string())
+        }
         DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(integer) => Raw::Int(integer),
             Err(_) => {
-                return Err(ScenarioError::new(format!("the number {integer} does not fit into 64 bits"))
-                    .at(Place { source: source.clone(), span }));
+                let message = format!("the number {integer} does not fit into the 64 bits of TOML's whole numbers");
+                let error = ScenarioError::new(message).at(Place { source: source.clone(), span });
+                return Err(match integer.as_str().parse::<u64>() {
+                    Ok(number) => error.help(format!("a seed of this size is written as text: \"{number}\"")),
+                    Err(_) => error,
+                });
             }
         },
         DeValue::Float(float) => Raw::Float(float.as_str().parse().unwrap_or(f64::NAN)),
@@ -288,7 +318,7 @@ fn convert(
             for item in array.iter() {
                 let span = item.span().start + offset..item.span().end + offset;
                 let place = Place { source: source.clone(), span: span.clone() };
-                let value = convert(source, offset, item.get_ref(), span)?;
+                let value = convert(source, offset, key, item.get_ref(), span)?;
                 items.push(Node { value, key: place.clone(), place });
             }
             return Ok(Value::List(items));

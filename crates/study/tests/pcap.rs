@@ -1,6 +1,7 @@
 //! `run --pcap`: what is in the files is what the rows say of the links; Wireshark agrees (slow, needs `tshark`).
 
 use anabranch_study::{
+    compare::take_directory,
     pcap::{Captured, Captures},
     results::{RunError, run_into},
     scenario::Scenario,
@@ -80,8 +81,8 @@ fn flag(link: &str, dir: &Path) -> String {
 }
 
 fn run(rest: &str, dir: &Path, captures: &Captures, threads: usize) -> Result<Vec<Captured>, RunError> {
-    run_into(&scenario(rest), threads, &dir.join("results"), captures, &|_| {}, &mut |_| true)
-        .map(|(_, captured)| captured)
+    let taken = take_directory(&dir.join("results"))?;
+    run_into(&scenario(rest), threads, &taken, captures, &|_| {}, &mut |_| true).map(|(_, captured)| captured)
 }
 
 /// Captures the links of a case into `dir`.

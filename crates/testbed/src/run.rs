@@ -419,6 +419,7 @@ impl<'a> Run<'a> {
             packet_hops: all(|link| link.packets),
             time_limit_struck: ended.by_time_limit,
             interrupted: ended.interrupted,
+            deadlock: Vec::new(),
             flows: rows,
             links,
             counters,

@@ -5,6 +5,7 @@ use crate::{
     WorkloadInfo, WorkloadParameters,
     view::{Context, FLOW_MEMORY, NO_CLASS, Traffic},
 };
+use anabranch_input::wrong_name;
 use anabranch_random::{Stream, mix, name_key};
 use std::collections::HashSet;
 
@@ -96,6 +97,9 @@ impl Merge {
     }
 
     fn reserve(&mut self, name: &str) -> Result<(), WorkloadError> {
+        if let Some(wrong) = wrong_name(name) {
+            return Err(WorkloadError::of_key("name", wrong));
+        }
         if !self.names.insert(name.to_string()) {
             let message =
                 format!("two workloads are called `{name}`, expected a name for each: it keys its random draws");

@@ -93,7 +93,8 @@ pub(crate) fn run(
         let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
         let ran = results::run(&scenario, threads, &before, &mut |progress| watch.progress(0, progress))?;
         watch.finished(0);
-        if let Some(directory) = &directory {
+        if let (Some(directory), Some(taken)) = (&directory, &taken) {
+            taken.check()?;
             ran.write(directory)?;
         }
         drop(taken);

@@ -6,7 +6,7 @@ use anabranch_report::{
 };
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
-    RecordBatchIterator, StringArray, ffi_stream::FFI_ArrowArrayStream, types::Int32Type,
+    RecordBatchIterator, StringArray, UInt64Array, ffi_stream::FFI_ArrowArrayStream, types::Int32Type,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
@@ -40,6 +40,7 @@ impl Head<'_> {
         let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
         let kind = match self.kind {
             Kind::Integer => DataType::Int64,
+            Kind::Unsigned => DataType::UInt64,
             Kind::Real => DataType::Float64,
             Kind::Text => words,
             Kind::Flag => DataType::Boolean,
@@ -58,6 +59,7 @@ fn array(filled: Filling<'_>) -> Result<ArrayRef, ArrowError> {
     let nulls = |validity: Validity| validity.bits.map(|valid| NullBuffer::new(bits(valid)));
     Ok(match filled {
         Filling::Integer(cells, validity) => Arc::new(Int64Array::try_new(cells.into(), nulls(validity))?),
+        Filling::Unsigned(cells, validity) => Arc::new(UInt64Array::try_new(cells.into(), nulls(validity))?),
         Filling::Real(cells, validity) => Arc::new(Float64Array::try_new(cells.into(), nulls(validity))?),
         Filling::Flag(cells, validity) => Arc::new(BooleanArray::new(bits(cells), nulls(validity))),
         Filling::Text(mut words) => {
@@ -120,7 +122,7 @@ impl Table {
             let mut filling = Filling::new(kind, frame.rows());
             let mut push = |value| filling.push(value);
             let fits = match kind {
-                Kind::Integer => frame.integers(name).iter().all(|cell| push((*cell).into())),
+                Kind::Integer | Kind::Unsigned => frame.integers(name).iter().all(|cell| push((*cell).into())),
                 Kind::Real => frame.reals(name).iter().all(|cell| push((*cell).into())),
                 Kind::Text => frame.texts(name).iter().all(|cell| push(Value::Text(Cow::Borrowed(cell)))),
                 Kind::Flag => frame.flags(name).iter().all(|cell| push(Value::Flag(*cell))),
@@ -143,6 +145,7 @@ impl Table {
                 unit: &entry.unit,
                 meaning: &entry.meaning,
                 kind: match entry.kind.as_str() {
+                    "integer" if entry.name == "seed" => Kind::Unsigned,
                     "integer" => Kind::Integer,
                     "real" => Kind::Real,
                     "boolean" => Kind::Flag,
@@ -157,7 +160,7 @@ impl Table {
             for (filling, cell) in filled.iter_mut().zip(&record) {
                 let value = match filling {
                     _ if cell.is_empty() => Value::Empty,
-                    Filling::Integer(..) => cell.parse().map_or(Value::Empty, Value::Integer),
+                    Filling::Integer(..) | Filling::Unsigned(..) => cell.parse().map_or(Value::Empty, Value::Integer),
                     Filling::Real(..) => cell.parse().map_or(Value::Empty, Value::Real),
                     Filling::Flag(..) => Value::Flag(cell == "true"),
                     Filling::Text(_) => Value::Text(Cow::Owned(cell.to_string())),
@@ -241,7 +244,7 @@ impl Table {
     fn columns(&self) -> Vec<(String, String, String, String)> {
         let of = |field: &Arc<Field>| {
             let kind = match field.data_type() {
-                DataType::Int64 => "integer",
+                DataType::Int64 | DataType::UInt64 => "integer",
                 DataType::Float64 => "real",
                 DataType::Boolean => "boolean",
                 _ => "text",

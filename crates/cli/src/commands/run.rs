@@ -29,16 +29,17 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
 pub(super) fn run_scenario(arguments: &Run, scenario: &Scenario, stem: &str) -> Result<(), Failure> {
     let directory = directory(&arguments.options, stem, scenario.hash())?;
     free_for_a_run(&directory, scenario, arguments.replace)?;
-    let _taken = take_directory(&directory)?;
+    let taken = take_directory(&directory)?;
     let captures = Captures::read(&arguments.pcap, arguments.replace)?;
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
     let threads = threads_of_run(&arguments.options, scenario);
     let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
-    let ran = run_into(scenario, threads, &directory, &captures, &before, &mut |p| watch.progress(0, p));
+    let ran = run_into(scenario, threads, &taken, &captures, &before, &mut |p| watch.progress(0, p));
     watch.close();
     let (summary, captured) = ran?;
     let _hold = Hold::take();
+    taken.check()?;
     let page = anabranch_report::report(&directory)?;
     for warning in summary.warnings() {
         note(&format!("warning: {warning}"));
@@ -49,7 +50,11 @@ pub(super) fn run_scenario(arguments: &Run, scenario: &Scenario, stem: &str) -> 
     }
     captured.iter().for_each(|capture| note(&of_capture(capture)));
     where_it_lies(&directory, &page);
-    if summary.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+    match summary.deadlocked() {
+        _ if summary.interrupted => Err(Failure::Interrupted),
+        Some(deadlock) => Err(Failure::Deadlock(deadlock)),
+        None => Ok(()),
+    }
 }
 
 /// What a capture holds, and where its frames are longer than what they stand for.

@@ -11,6 +11,7 @@ mod window;
 pub(crate) use gaps::Gaps;
 pub(crate) use histogram::Histograms;
 pub(crate) use queue::QueueAccount;
+pub use series::series_bytes;
 pub(crate) use series::{
     BalancerLook, BalancerLooks, Counted, FlowLooks, PortLook, ReceiverLook, SenderLook, Series, Spread,
 };

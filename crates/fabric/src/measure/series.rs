@@ -144,6 +144,13 @@ struct Look {
     times: u64,
 }
 
+/// Bytes of memory that samples of ports, flows and load balancers take until their rows are written: the look, the row, and
+/// what both grow by.
+pub fn series_bytes(ports: u64, flows: u64, balancers: u64) -> u64 {
+    let parts = [(ports, 400u64), (flows, 600), (balancers, 600)];
+    parts.into_iter().map(|(samples, bytes)| samples.saturating_mul(bytes)).fold(0, u64::saturating_add)
+}
+
 /// The series of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Series {
@@ -154,6 +161,8 @@ pub(crate) struct Series {
     pub(crate) ports: Vec<(PortId, Vec<PortLook>)>,
     pub(crate) flows: Vec<FlowLooks>,
     pub(crate) balancers: Option<Box<BalancerLooks>>,
+    /// Bytes that each time of the last look takes.
+    pub(crate) bytes_per_time: u64,
 }
 
 impl Series {
@@ -180,6 +189,13 @@ impl Series {
     pub(crate) fn times(&self, number: usize, end: u64) -> impl Iterator<Item = u64> + use<> {
         let (look, interval) = (self.looks[number], self.interval);
         (0..look.times).map(move |k| look.at + k * interval).take_while(move |time| *time <= end)
+    }
+
+    /// Bytes that the last look takes for its times up to `end`.
+    pub(crate) fn last_bytes(&self, end: u64) -> u64 {
+        let Some(last) = self.looks.last() else { return 0 };
+        let times = (end.saturating_sub(last.at) / self.interval + 1).min(last.times);
+        times.saturating_mul(self.bytes_per_time)
     }
 
     /// Looks taken.

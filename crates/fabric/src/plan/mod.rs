@@ -22,7 +22,7 @@ use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;
 use limits::Limits;
-use std::ops::Range;
+use std::{ops::Range, sync::atomic::AtomicU64};
 use tables::Stopped;
 
 /// Everything a run is a function of, prepared for the hot path.
@@ -83,6 +83,8 @@ pub(crate) struct Plan<'a> {
     /// When faults strike and which, in order.
     pub(crate) faults_by_time: Vec<(u64, usize)>,
     pub(crate) measure: &'a Measure,
+    /// Bytes that the time series of all partitions hold.
+    pub(crate) series_held: AtomicU64,
     /// The run ends before this.
     pub(crate) time_limit: Time,
     /// Between which moments the bytes of every link are counted too.
@@ -265,6 +267,7 @@ impl<'a> Plan<'a> {
             faults: &setup.faults,
             faults_by_time,
             measure: &setup.measure,
+            series_held: AtomicU64::new(0),
             time_limit: setup.limits.time_limit,
             window: arrivals(setup),
             links,

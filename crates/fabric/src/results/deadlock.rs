@@ -4,30 +4,44 @@ use crate::{partition::Partition, plan::Plan};
 use anabranch_topology::LinkId;
 use std::collections::BTreeMap;
 
-/// A circle of paused links, for people.
-pub(crate) fn deadlock(plan: &Plan, partitions: &[Partition<'_>]) -> Option<String> {
+/// The links of a circle that nothing can resolve; empty: there is none.
+pub(crate) fn deadlock(plan: &Plan, partitions: &[Partition<'_>]) -> Vec<LinkId> {
     if !plan.fabric.pfc {
-        return None;
+        return Vec::new();
     }
-    // Link l waits for link m where l is paused and a packet that came by l waits at m, which is paused too.
-    let mut waits: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let ports = |link: u32| &partitions[usize::from(plan.owner_of_link(link))].ports;
-    let paused = |link: u32| ports(link).paused(plan.port_of(link)) != 0;
-    let switches = (0..plan.links.len() as u32).filter(|&link| plan.links[link as usize].from >= plan.hosts);
-    for link in switches.filter(|&link| paused(link)) {
-        let ports = ports(link);
-        for id in ports.queues(plan.port_of(link)).flat_map(|queue| queue.iter(&ports.packets)) {
-            if let Some(came_by) = ports.came_by(id).filter(|&l| l != u32::MAX && paused(l)) {
-                let list = waits.entry(came_by).or_default();
-                if !list.contains(&link) {
-                    list.push(link);
+    let paused = |link: u32| ports(link).paused(plan.port_of(link));
+    // Link l waits for link m where l is paused and a packet that came by l waits at m; `None`: at a port that is not paused.
+    let mut waits: BTreeMap<u32, Vec<Option<u32>>> = BTreeMap::new();
+    for link in (0..plan.links.len() as u32).filter(|&link| plan.links[link as usize].from >= plan.hosts) {
+        let (of, stopped) = (ports(link), paused(link));
+        // Control packets come first and are never paused.
+        for (place, queue) in of.queues(plan.port_of(link)).enumerate() {
+            let at = (place > 0 && stopped & 1 << (place - 1) != 0).then_some(link);
+            for came_by in queue.iter(&of.packets).filter_map(|id| of.came_by(id)) {
+                if came_by != u32::MAX && plan.links[came_by as usize].from >= plan.hosts && paused(came_by) != 0 {
+                    let list = waits.entry(came_by).or_default();
+                    if !list.contains(&at) {
+                        list.push(at);
+                    }
                 }
             }
         }
     }
-    let circle = find_circle(&waits)?;
-    let names: Vec<String> = circle.iter().map(|&l| plan.topology.link_name(LinkId(l))).collect();
-    Some(format!("PFC deadlock: {} wait for each other in a circle", names.join(", ")))
+    find_circle(&stuck(waits)).unwrap_or_default().into_iter().map(LinkId).collect()
+}
+
+/// What stays of `waits` once everything that can go on has gone on: links whose packets all wait for links that stay too.
+fn stuck(mut waits: BTreeMap<u32, Vec<Option<u32>>>) -> BTreeMap<u32, Vec<u32>> {
+    loop {
+        let stays = |list: &[Option<u32>]| list.iter().all(|at| at.is_some_and(|link| waits.contains_key(&link)));
+        let free: Vec<u32> = waits.iter().filter(|(_, list)| !stays(list)).map(|(link, _)| *link).collect();
+        if free.is_empty() {
+            break;
+        }
+        free.iter().for_each(|link| drop(waits.remove(link)));
+    }
+    waits.into_iter().map(|(link, list)| (link, list.into_iter().flatten().collect())).collect()
 }
 
 /// A circle in a graph given by its edges.
@@ -65,6 +79,18 @@ fn find_circle(edges: &BTreeMap<u32, Vec<u32>>) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 1 and 2 wait for each other, but a packet of 2 also waits at a port that goes on; 3 and 4 cannot.
+    #[test]
+    fn what_can_go_on_is_no_deadlock() {
+        let waits = |more: Option<u32>| {
+            [(1, vec![Some(2)]), (2, vec![Some(1), more]), (3, vec![Some(4)]), (4, vec![Some(3)]), (5, vec![Some(1)])]
+        };
+        assert_eq!(stuck(waits(None).into()).keys().copied().collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(stuck(waits(Some(3)).into()).keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        // 7 is paused and has nothing more to wait for.
+        assert!(stuck([(6, vec![Some(7)])].into()).is_empty());
+    }
 
     #[test]
     fn circles_are_found_and_only_they() {

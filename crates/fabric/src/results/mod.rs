@@ -15,11 +15,12 @@ use anabranch_outcome::{Counters, LinkWindow, RunResult};
 use anabranch_units::Time;
 
 /// How the event loop ended.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct End {
     pub(crate) simulated: Time,
     pub(crate) time_limit_struck: bool,
     pub(crate) interrupted: bool,
+    pub(crate) deadlock: Vec<String>,
     pub(crate) wall_seconds: f64,
 }
 
@@ -81,6 +82,7 @@ pub(crate) fn collect(
         packet_hops: count(&|p| p.ports.hops),
         time_limit_struck: end.time_limit_struck,
         interrupted: end.interrupted,
+        deadlock: end.deadlock,
         counters,
         conservation,
         series,

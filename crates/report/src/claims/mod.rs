@@ -113,6 +113,7 @@ impl ClaimFigure {
         let (svg, hits) = draw::draw(self);
         Figure {
             name: "claim",
+            file: "claim".to_string(),
             workload: None,
             title: self.title.clone(),
             caption: self.subtitle.clone(),

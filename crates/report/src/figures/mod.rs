@@ -34,12 +34,15 @@ use crate::{
     dataset::{Dataset, FlowPoint, RunRows},
     manifest::ColumnEntry,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure and the rows it shows.
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// What kind of figure it is.
     pub name: &'static str,
+    /// Name of its files, without the extension.
+    pub file: String,
     /// The workload it is about, where there are several.
     pub workload: Option<String>,
     /// What it shows.
@@ -57,15 +60,6 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Name of its files, without the extension.
-    pub fn file(&self) -> String {
-        let safe = |c: char| if c.is_ascii_alphanumeric() || "+-_.".contains(c) { c } else { '_' };
-        match &self.workload {
-            Some(workload) => format!("{}-{}", self.name, workload.chars().map(safe).collect::<String>()),
-            None => self.name.to_string(),
-        }
-    }
-
     /// The rows as CSV.
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(vec![]);
@@ -195,6 +189,7 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
     if with_all && measured.len() > 1 {
         views.push(None);
     }
+    let parts = file_parts(&views);
     for kind in FIGURES {
         let (table, columns) = kind.needs;
         let workload: &[&str] = if kind.of_flows && measured.len() > 1 { &["workload"] } else { &[] };
@@ -206,7 +201,10 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
         }
         for workload in if kind.of_flows { views.as_slice() } else { &[None] } {
             match (kind.draw)(&View { data, comparison, workload: *workload }) {
-                Ok(figure) => drawn.figures.extend(figure),
+                Ok(figure) => drawn.figures.extend(figure.map(|figure| match workload {
+                    Some((number, _)) => Figure { file: format!("{}-{}", figure.name, parts[number]), ..figure },
+                    None => figure,
+                })),
                 Err(reason) => {
                     let of = workload.map_or(String::new(), |(_, name)| format!(" of {name}"));
                     drawn.left_out.push(format!("`{}`{of}: {reason}", kind.name));
@@ -215,6 +213,27 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
         }
     }
     drawn
+}
+
+/// Most bytes that the name of a workload adds to the name of a file.
+const MAX_PART: usize = 80;
+
+/// What stands for each workload in names of files, by number: its letters and digits of any script, the rest as `_`, at most
+/// [`MAX_PART`] bytes; `-2`, `-3` and so on where another has that already.
+fn file_parts(views: &[Option<(u16, &str)>]) -> BTreeMap<u16, String> {
+    let safe = |c: char| if c.is_alphanumeric() || "+-_.".contains(c) { c } else { '_' };
+    let (mut parts, mut taken) = (BTreeMap::new(), BTreeSet::new());
+    for &(number, name) in views.iter().flatten() {
+        let mut part: String = name.chars().map(safe).collect();
+        while part.len() > MAX_PART {
+            part.pop();
+        }
+        // Some file systems take letters of either case as one.
+        let numbered = |n: u32| if n == 1 { part.clone() } else { format!("{part}-{n}") };
+        let free = (1..).map(numbered).find(|part| taken.insert(part.to_lowercase()));
+        parts.extend(free.map(|part| (number, part)));
+    }
+    parts
 }
 
 fn quoted(names: &[&str]) -> String {

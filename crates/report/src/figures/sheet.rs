@@ -94,7 +94,17 @@ impl Sheet {
         let hits = self.canvas.take_hits();
         let svg = self.canvas.into_svg(&self.title, &self.subtitle, &view.data.provenance());
         let workload = view.workload.map(|(_, name)| name.to_string());
-        Figure { name, workload, title: self.title, caption: self.subtitle, svg, columns, rows, hits }
+        Figure {
+            name,
+            file: name.to_string(),
+            workload,
+            title: self.title,
+            caption: self.subtitle,
+            svg,
+            columns,
+            rows,
+            hits,
+        }
     }
 }
 

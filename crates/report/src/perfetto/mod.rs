@@ -375,7 +375,7 @@ impl Series {
             for column in self.table.columns.iter().filter(|column| !skip(column.name)) {
                 let name = column.name;
                 match column.kind {
-                    Kind::Integer => {
+                    Kind::Integer | Kind::Unsigned => {
                         let values = rows.clone().filter_map(|row| Some((time(row), integer(&self.frame, name, row)?)));
                         write_changes(writer, parent, name, column.unit, values, |w, t, at, v| w.value(t, at, v))?;
                     }

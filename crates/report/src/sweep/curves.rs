@@ -170,6 +170,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let svg = canvas.into_svg(&heading, &subtitle, &sweep.provenance());
     Some(Figure {
         name: NAME,
+        file: NAME.to_string(),
         workload: None,
         hits,
         title: heading,

@@ -119,7 +119,17 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     }
     let hits = canvas.take_hits();
     let svg = canvas.into_svg(&heading, &subtitle, &sweep.provenance());
-    Some(Figure { name: NAME, workload: None, hits, title: heading, caption: subtitle, svg, columns, rows })
+    Some(Figure {
+        name: NAME,
+        file: NAME.to_string(),
+        workload: None,
+        hits,
+        title: heading,
+        caption: subtitle,
+        svg,
+        columns,
+        rows,
+    })
 }
 
 /// The colours and what they stand for, right-aligned beside the title.

@@ -17,7 +17,7 @@ use crate::{
     figures::Figure,
     manifest::{FileEntry, MANIFEST, Manifest, read_json, to_json},
     staging::Staging,
-    summary::Summary,
+    summary::{RunStatus, Summary},
     tables::{Kind, Label, Member},
 };
 use serde::{Deserialize, Serialize};
@@ -214,7 +214,14 @@ pub fn failed_file(dir: &Path, run: &str) -> PathBuf {
 /// How a run of the plan stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Standing {
-    Finished { fingerprint: String, wall_s: f64, threads: usize, attempt: Attempt, metrics: Vec<Option<f64>> },
+    Finished {
+        status: RunStatus,
+        fingerprint: String,
+        wall_s: f64,
+        threads: usize,
+        attempt: Attempt,
+        metrics: Vec<Option<f64>>,
+    },
     Failed(FailedRun),
     Missing,
 }
@@ -251,6 +258,7 @@ impl Sweep {
                 };
                 summary.scheme.clone_from(&plan.entries[run.entry]);
                 standings.push(Standing::Finished {
+                    status: summary.status.unwrap_or(RunStatus::Finished),
                     fingerprint: summary.fingerprint.clone(),
                     wall_s: summary.wall_s,
                     threads: summary.threads,

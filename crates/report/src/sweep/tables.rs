@@ -5,6 +5,7 @@ use crate::{
     comparison::{Comparison, METRICS, Metric},
     manifest::ColumnEntry,
     numbers::{percent_change, significant_digits},
+    summary::RunStatus,
 };
 
 /// Columns of `runs.csv` between the keys and the metrics.
@@ -12,7 +13,7 @@ const RUN_COLUMNS: &[(&str, &str, &str, &str)] = &[
     ("scheme", "text", "", "load balancer or variant"),
     ("seed", "integer", "", "seed of the run"),
     ("run", "text", "", "hash of the run, the name of its directory in `runs`; several rows may share one"),
-    ("status", "text", "", "finished, failed or missing"),
+    ("status", "text", "", "finished, deadlock, failed or missing"),
     ("fingerprint", "text", "", "of its results; empty where there are none"),
     ("wall_s", "real", "s", "wall time of the event loop"),
     ("threads", "integer", "", "threads of the simulation"),
@@ -65,8 +66,10 @@ impl Sweep {
             let mut row: Vec<String> = self.plan.values(run.point).into_iter().map(str::to_string).collect();
             row.extend([self.plan.entries[run.entry].clone(), run.seed.to_string(), run.run.clone()]);
             match standing {
-                Standing::Finished { fingerprint, wall_s, threads, attempt, metrics } => {
-                    row.extend(["finished".into(), fingerprint.clone(), wall_s.to_string(), threads.to_string()]);
+                Standing::Finished { status, fingerprint, wall_s, threads, attempt, metrics } => {
+                    // A time limit shows in the flows that it left open.
+                    let word = if *status == RunStatus::Deadlock { *status } else { RunStatus::Finished }.word();
+                    row.extend([word.into(), fingerprint.clone(), wall_s.to_string(), threads.to_string()]);
                     row.extend([attempt.host.clone(), attempt.attempts.to_string(), String::new()]);
                     row.extend(metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string())));
                 }

@@ -80,7 +80,7 @@ macro_rules! flow_columns {
             $($metric: Integer, $unit, $meaning, |c, at| whole(flow(c, at).metrics.$metric);)*
             measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
                 |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
-            seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+            seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
         }
     };
 }
@@ -114,7 +114,7 @@ const LINKS: &[Column] = columns! {
         |c, at| c.result.window_utilisation(at.0).into();
     fault: Text, "", "what faults did to the link, such as down at 20us; empty where none struck it",
         |c, at| Value::Text(c.meta.faults_of(&link(c, at).from, &link(c, at).to).into());
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 fn of_port<'r>(c: &Context<'r>, at: At) -> &'r PortSample {
@@ -142,7 +142,7 @@ const SERIES: &[Column] = columns! {
     drops: Integer, "packets", "dropped in the queue or lost on the link so far", |c, at| whole(of_port(c, at).drops);
     pauses: Integer, "frames", "PFC pause frames received so far", |c, at| whole(of_port(c, at).pauses);
     paused: Flag, "", "whether some of its data is paused", |c, at| Value::Flag(of_port(c, at).paused);
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const SERIES_FLOWS: &[Column] = columns! {
@@ -172,7 +172,7 @@ const SERIES_FLOWS: &[Column] = columns! {
     path_switches: Integer, "packets", "sent so far with another path tag than the packet before",
         |c, at| whole(of_flow(c, at).path_switches);
     paths: Integer, "", "different path tags since the row before", |c, at| whole(of_flow(c, at).paths);
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const SERIES_SCHEME: &[Column] = columns! {
@@ -199,7 +199,7 @@ const SERIES_SCHEME: &[Column] = columns! {
     uplink_imbalance: Real optional, "",
         "of all traffic since the row before: bytes over the busiest uplink of each switch over those of its mean uplink; 1 is even",
         |c, at| of_scheme(c, at).uplink_imbalance.into();
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const UPLINKS: &[Column] = columns! {
@@ -208,7 +208,7 @@ const UPLINKS: &[Column] = columns! {
     to: Text, "", "receiving switch", |c, at| text(&c.result.uplink_counts[at.0].to);
     packets: Integer, "packets", "data packets of the flow that took this link",
         |c, at| whole(c.result.uplink_counts[at.0].packets);
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 const OCCUPANCY: &[Column] = columns! {
@@ -218,7 +218,7 @@ const OCCUPANCY: &[Column] = columns! {
     direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
     queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(link(c, at).queue.occupancy[at.1].0);
     time_ps: Integer, "ps", "for how long so many waited", |c, at| whole(link(c, at).queue.occupancy[at.1].1);
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 fn trace<'r>(c: &Context<'r>, at: At) -> &'r TraceRow {
@@ -259,7 +259,7 @@ const TRACE: &[Column] = columns! {
     cnp: Flag, "", "of ack and nack: carries a congestion notification (roce)",
         |c, at| Value::Flag(trace(c, at).notification);
     retransmission: Flag, "", "was sent before", |c, at| Value::Flag(trace(c, at).retransmission);
-    seed: Integer, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
 };
 
 fn plain(number: usize) -> Vec<At> {

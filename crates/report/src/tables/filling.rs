@@ -9,6 +9,8 @@ use std::borrow::Cow;
 pub enum Filling<'r> {
     /// Of [`Kind::Integer`]; 0 where empty.
     Integer(Vec<i64>, Validity),
+    /// Of [`Kind::Unsigned`]; 0 where empty.
+    Unsigned(Vec<u64>, Validity),
     /// Of [`Kind::Real`]; 0 where empty.
     Real(Vec<f64>, Validity),
     /// Of [`Kind::Text`].
@@ -115,6 +117,7 @@ impl<'r> Filling<'r> {
     pub fn new(kind: Kind, rows: usize) -> Self {
         match kind {
             Kind::Integer => Filling::Integer(Vec::with_capacity(rows), Validity::default()),
+            Kind::Unsigned => Filling::Unsigned(Vec::with_capacity(rows), Validity::default()),
             Kind::Real => Filling::Real(Vec::with_capacity(rows), Validity::default()),
             Kind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
             Kind::Flag => Filling::Flag(Bits::with_capacity(rows), Validity::default()),
@@ -131,6 +134,14 @@ impl<'r> Filling<'r> {
                 return value <= i64::MAX as u64;
             }
             (Filling::Integer(cells, validity), Value::Empty) => {
+                validity.push(cells.len(), empty);
+                cells.push(0);
+            }
+            (Filling::Unsigned(cells, validity), Value::Integer(value)) => {
+                validity.push(cells.len(), empty);
+                cells.push(value);
+            }
+            (Filling::Unsigned(cells, validity), Value::Empty) => {
                 validity.push(cells.len(), empty);
                 cells.push(0);
             }
@@ -181,6 +192,18 @@ pub(super) fn fill<'r>(
                     fits &= value <= i64::MAX as u64;
                     value as i64
                 }
+                other => {
+                    empty = true;
+                    fits &= matches!(other, Value::Empty);
+                    0
+                }
+            }));
+            validity.extend(before, empty, rows.iter().map(is_empty));
+        }
+        Filling::Unsigned(cells, validity) => {
+            let before = cells.len();
+            cells.extend(rows.iter().map(|at| match get(context, *at) {
+                Value::Integer(value) => value,
                 other => {
                     empty = true;
                     fits &= matches!(other, Value::Empty);

@@ -186,6 +186,12 @@ fn flush<W: Write + Send>(
                     cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<i64>>>()?;
                 column::<Int64Type, _>(&mut group, &cells, None)?;
             }
+            Kind::Unsigned => {
+                let cells =
+                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<u64>>>()?;
+                let cells: Vec<i64> = cells.into_iter().map(|cell| cell as i64).collect();
+                column::<Int64Type, _>(&mut group, &cells, None)?;
+            }
             Kind::Real => {
                 let cells =
                     cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<f64>>>()?;

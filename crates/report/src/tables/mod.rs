@@ -26,8 +26,10 @@ use std::borrow::Cow;
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers from 0.
+    /// Whole numbers from 0 to 2^63-1.
     Integer,
+    /// Whole numbers from 0 to 2^64-1.
+    Unsigned,
     /// Numbers.
     Real,
     /// Words.
@@ -40,7 +42,7 @@ impl Kind {
     /// The word in `manifest.json`.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Integer => "integer",
+            Kind::Integer | Kind::Unsigned => "integer",
             Kind::Real => "real",
             Kind::Text => "text",
             Kind::Flag => "boolean",
@@ -51,7 +53,7 @@ impl Kind {
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'r> {
-    /// Of an [`Kind::Integer`] column.
+    /// Of an [`Kind::Integer`] or [`Kind::Unsigned`] column.
     Integer(u64),
     /// Of a [`Kind::Real`] column.
     Real(f64),

@@ -38,6 +38,10 @@ pub(crate) fn write_parquet(
                     Value::Integer(value) => i64::try_from(value).ok(),
                     _ => None,
                 }),
+                Kind::Unsigned => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
+                    Value::Integer(value) => Some(value as i64),
+                    _ => None,
+                }),
                 Kind::Real => write::<DoubleType, _>(&mut group, column, context, rows, |value| match value {
                     Value::Real(value) => Some(value),
                     _ => None,
@@ -89,7 +93,7 @@ pub(super) fn writer_properties<'n>(
         .chain(units.map(|(column, unit)| KeyValue::new(format!("unit.{column}"), unit.to_string())))
         .collect();
     let mut properties = WriterProperties::builder();
-    for field in fields.iter().filter(|field| field.kind == Kind::Integer) {
+    for field in fields.iter().filter(|field| matches!(field.kind, Kind::Integer | Kind::Unsigned)) {
         let column = ColumnPath::from(field.name);
         properties = properties
             .set_column_dictionary_enabled(column.clone(), false)
@@ -108,6 +112,7 @@ pub(super) fn schema(name: &str, fields: &[Field<'_>]) -> Result<TypePtr> {
     let fields = fields.iter().map(|field| {
         let (physical, logical) = match field.kind {
             Kind::Integer => (Physical::INT64, None),
+            Kind::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
             Kind::Real => (Physical::DOUBLE, None),
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             Kind::Flag => (Physical::BOOLEAN, None),

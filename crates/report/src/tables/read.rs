@@ -22,7 +22,7 @@ pub(super) enum Cells {
 impl Cells {
     pub(super) fn new(kind: Kind) -> Self {
         match kind {
-            Kind::Integer => Cells::Integer(vec![]),
+            Kind::Integer | Kind::Unsigned => Cells::Integer(vec![]),
             Kind::Real => Cells::Real(vec![]),
             Kind::Text => Cells::Text(vec![]),
             Kind::Flag => Cells::Flag(vec![]),

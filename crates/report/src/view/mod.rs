@@ -167,7 +167,9 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
     for column in table.columns.iter().filter(|column| there(column.name) && column.name != "seed") {
         let name = format!("link.{}", column.name);
         match column.kind {
-            Kind::Integer => pack.whole(&name, links.integers(column.name).iter().map(|cell| cell.unwrap_or_default())),
+            Kind::Integer | Kind::Unsigned => {
+                pack.whole(&name, links.integers(column.name).iter().map(|cell| cell.unwrap_or_default()))
+            }
             Kind::Real => pack.real(&name, links.reals(column.name).iter().copied()),
             Kind::Text if ["direction", "fault"].contains(&column.name) => {
                 pack.text(&name, links.texts(column.name).iter().map(String::as_str));
@@ -257,7 +259,8 @@ fn facts(dir: &Path, summary: &Summary, fabric: &Fabric) -> Result<Map<String, V
     let facts = json!({
         "scenario": summary.scenario,
         "scheme": summary.scheme,
-        "seed": summary.seed,
+        // As text: a number of JavaScript is exact to 2^53.
+        "seed": summary.seed.to_string(),
         "version": summary.version,
         "commit": summary.commit,
         "fingerprint": summary.fingerprint,

@@ -99,6 +99,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunResult {
         events: 5_000_000,
         packet_hops: 4_000_000,
         time_limit_struck: false,
+        deadlock: vec![],
         interrupted: false,
         flows,
         links: vec![],

@@ -474,10 +474,11 @@ impl RunData {
         Ok(())
     }
 
-    /// Whether the time limit left flows open that count.
+    /// Whether a deadlock or the time limit left flows open that count.
     fn never_ends(&self, workload: &str) -> bool {
         let flows = if workload == ALL { Some(&self.summary.all) } else { self.summary.workloads.get(workload) };
-        self.summary.time_limit_struck && flows.is_some_and(|flows| flows.flows.measured_unfinished > 0)
+        let ended_early = self.summary.time_limit_struck || !self.summary.deadlock.is_empty();
+        ended_early && flows.is_some_and(|flows| flows.flows.measured_unfinished > 0)
     }
 
     /// Values of the flows of a workload and bin, ascending.

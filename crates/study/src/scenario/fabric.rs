@@ -172,6 +172,9 @@ fn check_classes(
     if let Some(name) = classes.iter().enumerate().find(|(i, c)| classes[..*i].contains(c)).map(|(_, c)| c) {
         return Err(wrong("classes", format!("`{name}` stands twice; every class needs a name of its own")));
     }
+    if let Some(message) = classes.iter().find_map(|class| anabranch_input::wrong_name(class)) {
+        return Err(wrong("classes", message));
+    }
     if classes.iter().any(|c| c.trim().is_empty()) {
         return Err(wrong("classes", "an empty name; every class needs a name".into()));
     }

@@ -1,10 +1,12 @@
 //! `[[fault]]`: what fails and when.
 
 use crate::{document, error::ScenarioError, section::Section, tree::Tree};
+use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
-use anabranch_topology::{Affects, Fault, FaultAction, FaultParameters, LinkId, NodeId, Topology};
+use anabranch_topology::{Affects, Fault, FaultAction, FaultKind, FaultParameters, LinkId, NodeId, Topology};
 use anabranch_units::Time;
 use anabranch_workload::{FailedSwitch, FileFailure};
+use std::collections::BTreeSet;
 use toml::Table;
 
 /// Reads all faults; what a fault harms where it does not say comes from the profile.
@@ -45,6 +47,39 @@ pub(crate) fn resolve(
         resolved.extend(found);
     }
     Ok(resolved)
+}
+
+/// Most links that a warning names.
+const NAMED: usize = 3;
+
+/// What to say of links that come back without having gone down.
+pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (number, fault) in faults.iter().enumerate().filter(|(_, fault)| fault.kind == FaultKind::LinkUp) {
+        let Ok(resolved) = fault.resolve(&setup.topology, number, setup.seed) else { continue };
+        let was_down = |link: &LinkId| {
+            let downs = setup.faults.iter().filter(|other| other.action == FaultAction::Down && other.at <= fault.at);
+            downs.into_iter().any(|other| other.links.contains(link))
+        };
+        let links: BTreeSet<LinkId> = resolved.into_iter().flat_map(|fault| fault.links).collect();
+        let never: Vec<LinkId> = links.into_iter().filter(|link| !was_down(link)).collect();
+        if never.is_empty() {
+            continue;
+        }
+        let names: Vec<String> = never.iter().take(NAMED).map(|link| setup.topology.link_name(*link)).collect();
+        let more = never.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let place = tree.find(&format!("fault[{number}]")).map(|node| ScenarioError::new("").at(node.key.clone()));
+        let place = place.as_ref().and_then(|at| Some((at.source_name()?.to_string(), at.line_column()?.0)));
+        let place = place.map_or(String::new(), |(name, line)| format!("{name}:{line}: "));
+        warnings.push(format!(
+            "{place}[[fault]] {}: `link-up` at {}: {}{more} did not go down before, so that nothing changes there",
+            number + 1,
+            fault.at,
+            names.join(", ")
+        ));
+    }
+    warnings
 }
 
 /// Links that a flow file says are failed: both directions are down from the start, and the forwarding tables know.

@@ -71,6 +71,15 @@ impl Budget {
         self.left() / FILE
     }
 
+    /// Takes `bytes` for `what`.
+    pub(crate) fn take(&mut self, bytes: u64, what: &str) -> Result<(), ScenarioError> {
+        self.taken = self.taken.saturating_add(bytes);
+        if bytes == 0 || self.taken <= self.limit {
+            return Ok(());
+        }
+        Err(self.refused(format!("{what} take about {} of memory", gigabytes(bytes))))
+    }
+
     /// Whether a file of so many bytes can be read.
     pub(crate) fn check_file(&self, bytes: u64) -> Result<(), String> {
         let needed = bytes.saturating_mul(FILE);

@@ -6,6 +6,7 @@ mod fabric;
 mod fault;
 mod files;
 mod load_balancer;
+mod measured;
 mod memory;
 mod run;
 mod select;
@@ -30,9 +31,10 @@ use crate::{
 };
 use anabranch_backend::FabricParameters;
 use anabranch_backend::{LoadBalancer, Measure, RunError, RunLimits, Setup};
+use anabranch_input::wrong_name;
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
-use anabranch_settings::{Never, Raw, Setting, nearest};
+use anabranch_settings::{Never, Raw, Seed, Setting, nearest};
 use anabranch_topology::FaultParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
@@ -150,7 +152,11 @@ impl Scenario {
     pub fn read(tree: Tree, stem: &str, folder: &Path) -> Result<Self, ScenarioError> {
         let mut root = Section::of(tree.root(), "the scenario")?;
         let name = root.read::<String>("name")?.unwrap_or_else(|| stem.to_string());
-        let seed = root.read::<u64>("seed")?.unwrap_or(1);
+        if let Some(wrong) = wrong_name(&name) {
+            let at = tree.find("name").map(|node| node.place.clone());
+            return Err(ScenarioError::new(format!("`name`: {wrong}")).maybe_at(at));
+        }
+        let seed = root.read::<Seed>("seed")?.map_or(1, |Seed(seed)| seed);
         // Whatever is misspelt here would be missed below.
         let known = |key: &str| KEYS.contains(&key);
         if let Some((key, node)) = root.find(|key| !known(key)) {
@@ -338,7 +344,7 @@ impl Scenario {
         let mut document = Table::new();
         let mut add = |key: &str, value: toml::Value| document.insert(key.into(), value);
         add("name", self.name.clone().into());
-        add("seed", document::value(&self.seed.write()));
+        add("seed", document::value(&Seed(self.seed).write()));
         add("topology", self.topology.table(&files).into());
         let profile = ("profile", Raw::Text(self.profile.name.into()));
         add("fabric", document::table([profile], &self.fabric).into());
@@ -477,9 +483,10 @@ impl Scenario {
         Ok(cost::hops(&self.setup(self.seed)?))
     }
 
-    /// What to know of a run before it begins: that it will take long.
-    pub fn foresight(&self, setup: &Setup) -> Option<String> {
-        if self.carrier.is_some() { None } else { cost::warning(setup) }
+    /// What to know of a run before it begins: that it will take long, that a fault changes nothing.
+    pub fn foresight(&self, setup: &Setup) -> Vec<String> {
+        let long = if self.carrier.is_some() { None } else { cost::warning(setup) };
+        fault::never_down(&self.faults, setup, &self.tree).into_iter().chain(long).collect()
     }
 
     /// The load balancers in use, as they are on this topology.
@@ -555,7 +562,7 @@ impl Scenario {
             Until::AllFlowsDone => (true, self.run.time_limit),
             Until::At(time) => (false, time),
         };
-        Ok(Setup {
+        let mut setup = Setup {
             topology,
             flows: generated.flows,
             fabric: self.fabric.clone(),
@@ -570,6 +577,12 @@ impl Scenario {
                 warmup: self.run.warmup,
             },
             seed,
-        })
+        };
+        measured::take(&mut budget, &setup).map_err(|(path, error)| {
+            let (section, key) = path.split_once('.').unwrap_or((path, ""));
+            error.maybe_at(self.place_or_section(section, key))
+        })?;
+        setup.measure.series_memory = Some(budget.left());
+        Ok(setup)
     }
 }

@@ -206,7 +206,7 @@ fn ends_differ(first: &Ending, other: &Ending, way: Way) -> Failure {
 /// Returns what is wrong with how a run ended, whatever the other ways do.
 fn wrong(ending: &Ending, way: Way) -> Option<Failure> {
     let kind = match ending {
-        Ending::Done { .. } | Ending::Refused(_) | Ending::Deadlock(_) => return None,
+        Ending::Done { .. } | Ending::Refused(_) => return None,
         Ending::Broken(_) => Kind::Broken,
         Ending::Slow | Ending::Hung => Kind::Slow,
     };

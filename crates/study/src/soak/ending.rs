@@ -12,8 +12,6 @@ pub(super) enum Ending {
     Done { fingerprint: u64, tables: Vec<(String, String)>, summary: String },
     /// The scenario cannot be run: the input's fault.
     Refused(String),
-    /// Links paused each other in a circle: an outcome of the scenario.
-    Deadlock(String),
     /// An invariant failed, or flows are open and no event is pending.
     Broken(String),
     /// The run took longer than it may, and ended when it was asked to.
@@ -54,7 +52,6 @@ impl Ending {
     pub(super) fn of_error(error: &RunError) -> Ending {
         match error {
             RunError::Setup(reason) => Ending::Refused(reason.clone()),
-            RunError::Stalled(reason) if !reason.starts_with("no event is pending") => Ending::Deadlock(reason.clone()),
             RunError::Interrupted => Ending::Slow,
             error => Ending::Broken(error.to_string()),
         }
@@ -65,9 +62,8 @@ impl Ending {
         match self {
             Ending::Done { .. } => 0,
             Ending::Refused(_) => 1,
-            Ending::Deadlock(_) => 2,
-            Ending::Broken(_) => 3,
-            Ending::Slow | Ending::Hung => 4,
+            Ending::Broken(_) => 2,
+            Ending::Slow | Ending::Hung => 3,
         }
     }
 
@@ -75,7 +71,6 @@ impl Ending {
         match self {
             Ending::Done { fingerprint, .. } => format!("done, fingerprint {fingerprint:016x}"),
             Ending::Refused(reason) => format!("refused: {reason}"),
-            Ending::Deadlock(reason) => reason.clone(),
             Ending::Broken(reason) => reason.clone(),
             Ending::Slow => "not done in time".into(),
             Ending::Hung => "not done in time, and does not react to an interruption".into(),

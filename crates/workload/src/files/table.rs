@@ -82,6 +82,9 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
             name => match labels.get(name) {
                 Some(&label) => label,
                 None => {
+                    if let Some(wrong) = anabranch_input::wrong_name(name) {
+                        return Err(source.wrong(line, format!("workload: {wrong}")));
+                    }
                     let label = u16::try_from(traffic.labels.len())
                         .map_err(|_| source.wrong(line, "more than 65535 workloads in one file"))?;
                     traffic.labels.push(Label::named(name));

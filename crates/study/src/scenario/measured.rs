@@ -1,0 +1,109 @@
+//! What measuring takes of memory, reckoned beforehand from the shortest time that the run can take.
+
+use super::memory::Budget;
+use crate::error::ScenarioError;
+use anabranch_backend::Setup;
+use anabranch_units::Time;
+use anabranch_workload::Start;
+
+/// Bytes of a flow, with its packets and its row.
+const FLOW: u64 = 400;
+/// Bytes of a row of a trace, from the packet to the file.
+const TRACE_ROW: u64 = 250;
+/// Bytes of a count of a flow's packets on an uplink.
+const UPLINK_ROW: u64 = 120;
+/// Bytes of the occupancy of a port.
+const OCCUPANCY: u64 = 8_000;
+
+/// Takes the memory of all that `setup` measures.
+///
+/// # Errors
+/// Where it is more than is left: the dotted key at fault, and the error with the value that fits.
+pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static str, ScenarioError)> {
+    let measure = &setup.measure;
+    let flows = setup.flows.flows.len() as u64;
+    let many = budget.take(flows.saturating_mul(FLOW), &format!("{flows} flows"));
+    many.map_err(|error| ("run.memory_limit", error))?;
+    let packets = |flow: u32| setup.flows.flows[flow as usize].size.div_ceil(setup.transport.mtu().max(1));
+    let traced: u64 =
+        measure.trace_flows.iter().map(|flow| packets(*flow).saturating_mul(2)).fold(0, u64::saturating_add);
+    let rows = traced.min(measure.trace_limit);
+    let trace = rows.saturating_mul(TRACE_ROW);
+    let left = budget.left();
+    let fits = (left / TRACE_ROW).max(1);
+    budget
+        .take(trace, &format!("[measure]: `trace_flows`: a trace of {rows} rows"))
+        .map_err(|error| ("measure.trace_limit", error.help(format!("`trace_limit = {fits}` in [measure] fits"))))?;
+    let uplinks = if measure.uplink_counts { flows * UPLINK_ROW } else { 0 };
+    budget
+        .take(uplinks, "[measure]: `uplink_counts`: a count per flow and uplink")
+        .map_err(|error| ("measure.uplink_counts", error.help("`uplink_counts = false` in [measure] fits")))?;
+    let occupancy = if measure.occupancy { setup.topology.links.len() as u64 * OCCUPANCY } else { 0 };
+    budget
+        .take(occupancy, "[measure]: `occupancy`: a histogram per port")
+        .map_err(|error| ("measure.occupancy", error.help("`occupancy = false` in [measure] fits")))?;
+    take_series(budget, setup).map_err(|error| ("measure.series_interval", error))
+}
+
+fn take_series(budget: &mut Budget, setup: &Setup) -> Result<(), ScenarioError> {
+    let (measure, interval) = (&setup.measure, setup.measure.series_interval.ps());
+    if interval == 0 {
+        return Ok(());
+    }
+    let balancers = if measure.series_scheme { setup.load_balancers.len() as u64 } else { 0 };
+    let per_time = anabranch_fabric::series_bytes(measure.series_links.len() as u64, 0, balancers);
+    let time = least_time(setup);
+    let reckon = |interval: u64| {
+        let all = (time / interval).saturating_add(1).saturating_mul(per_time);
+        // A flow has samples for as long as it takes at the rate of its host.
+        let flow = |flow: &u32| (wire_time(setup, *flow).min(time) / interval).saturating_add(1);
+        let flows = measure.series_flows.iter().map(flow).fold(0, u64::saturating_add);
+        all.saturating_add(anabranch_fabric::series_bytes(0, flows, 0))
+    };
+    let (needed, left) = (reckon(interval), budget.left());
+    let what = format!(
+        "[measure]: `series_interval`: found {}: time series of {} links, {} flows and {balancers} load balancers over {} or more",
+        measure.series_interval,
+        measure.series_links.len(),
+        measure.series_flows.len(),
+        Time::from_ps(time),
+    );
+    // Runs take longer than the least time: what is named has room for twice that.
+    budget.take(needed, &what).map_err(|error| {
+        match round_intervals(interval).find(|i| reckon(*i).saturating_mul(2) <= left) {
+            Some(fits) => error.help(format!("`series_interval = \"{}\"` in [measure] fits", Time::from_ps(fits))),
+            None => error.help("name fewer links or flows in [measure]"),
+        }
+    })
+}
+
+/// 1, 2, 5, 10, 20, 50, ... ps, from `interval` on.
+fn round_intervals(interval: u64) -> impl Iterator<Item = u64> {
+    let decades = std::iter::successors(Some(1u64), |decade| decade.checked_mul(10));
+    decades.flat_map(|decade| [1, 2, 5].map(|n| decade.saturating_mul(n))).filter(move |round| *round >= interval)
+}
+
+/// The time that a flow takes at the rate of its host, in picoseconds.
+fn wire_time(setup: &Setup, flow: u32) -> u64 {
+    let flow = &setup.flows.flows[flow as usize];
+    setup.topology.link(setup.topology.host_uplink(flow.src)).rate.wire_time(flow.size).ps()
+}
+
+/// The least time that the run takes, in picoseconds: the flows that wait for others left out, each host sends at its rate.
+fn least_time(setup: &Setup) -> u64 {
+    let limit = setup.limits.time_limit.ps();
+    if !setup.limits.until_all_done {
+        return limit;
+    }
+    let mut busy = vec![0u64; setup.topology.hosts as usize];
+    let mut latest = 0;
+    for (number, flow) in setup.flows.flows.iter().enumerate() {
+        let time = wire_time(setup, number as u32);
+        let busy = &mut busy[flow.src as usize];
+        *busy = busy.saturating_add(time);
+        if let Start::At(start) = flow.start {
+            latest = start.ps().saturating_add(time).max(latest);
+        }
+    }
+    busy.into_iter().fold(latest, u64::max).min(limit)
+}
