@@ -20,6 +20,10 @@ f.ecn = ProtoField.bool("anabranch.ecn", "Marked", 8, nil, 1)
 f.cnp = ProtoField.bool("anabranch.cnp", "Congestion notification", 8, nil, 2)
 f.nack = ProtoField.bool("anabranch.nack", "Came without payload or out of order", 8, nil, 4)
 f.check = ProtoField.uint32("anabranch.check", "CRC32C of the header", base.HEX)
+f.sealed = ProtoField.bool("anabranch.sealed", "Authenticated", 8, nil, 128)
+f.number = ProtoField.uint64("anabranch.number", "Packet number")
+f.mac = ProtoField.bytes("anabranch.mac", "MAC")
+f.payload_mac = ProtoField.bytes("anabranch.payload_mac", "MAC of the payload")
 f.connection = ProtoField.uint32("anabranch.connection", "Connection", base.HEX)
 f.magic = ProtoField.string("anabranch.magic", "Word")
 f.sender = ProtoField.uint32("anabranch.sender", "Connection of the sender (0: refused)", base.HEX)
@@ -68,18 +72,25 @@ local layouts = {
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 } },
   { { "check", 8, 4 }, { "stream", 12, 4 }, { "tag", 16, 4 }, { "stamp", 20, 8 }, { "held", 28, 4 }, { "size", 32, 2 } },
   { { "check", 8, 4 }, { "proof", 12, 8 } },
-  { { "check", 8, 4 }, { "magic", 12, 4 }, { "nonce", 16, 8 }, { "cookie", 24, 32 } },
+  { { "magic", 8, 4 }, { "nonce", 12, 8 }, { "cookie", 20, 32 }, { "check", 52, 4 } },
 }
+
+-- Bytes that authentication adds to a header: number and MAC, and of data perhaps the payload's MAC.
+local function seal(tvb)
+  local flags = tvb(2, 1):uint()
+  if flags < 128 then return 0 end
+  if tvb(1, 1):uint() == 3 and math.floor(flags / 64) % 2 == 1 then return 32 end
+  return 20
+end
 
 local function is_ours(tvb)
   local size = tvb:reported_len()
   if tvb:len() < 12 or tvb(0, 1):uint() ~= 2 or tvb(3, 1):uint() ~= 0 then return false end
   local kind = tvb(1, 1):uint()
-  if not kinds[kind] or size < least[kind] or (exact[kind] and size ~= least[kind]) then return false end
-  if kind <= 2 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end
-  if kind == 8 then return tvb:len() >= 16 and tvb(12, 4):string() == "ABCH" end
-  if kind == 3 then return tvb:len() >= 64 and size <= 64 + tvb(16, 2):uint() end
-  return tvb:len() >= least[kind]
+  if not kinds[kind] or size < least[kind] + seal(tvb) or (exact[kind] and size ~= least[kind] + seal(tvb)) then return false end
+  if kind <= 2 or kind == 8 then return tvb:len() >= 12 and tvb(8, 4):string() == "ABCH" end
+  if kind == 3 then return tvb:len() >= 64 + seal(tvb) and size <= 64 + seal(tvb) + tvb(16, 2):uint() end
+  return tvb:len() >= least[kind] + seal(tvb)
 end
 
 function p.dissector(tvb, pinfo, tree)
@@ -90,6 +101,7 @@ function p.dissector(tvb, pinfo, tree)
   t:add(f.version, tvb(0, 1))
   t:add(f.kind, tvb(1, 1))
   local flags = t:add(f.flags, tvb(2, 1))
+  flags:add(f.sealed, tvb(2, 1))
   if kind == 3 then
     flags:add(f.ack_request, tvb(2, 1))
     flags:add(f.checked, tvb(2, 1))
@@ -105,16 +117,22 @@ function p.dissector(tvb, pinfo, tree)
   if kind == 3 and math.floor(tvb(2, 1):uint() / 4) % 2 == 1 then
     t:add(f.checksum, tvb(36, 4))
   end
+  local sealed = seal(tvb)
+  if sealed > 0 then
+    t:add(f.number, tvb(least[kind], 8))
+    if sealed == 32 then t:add(f.payload_mac, tvb(least[kind] + 8, 12)) end
+    t:add(f.mac, tvb(least[kind] + sealed - 12, 12))
+  end
   local info = kinds[kind]
   if kind == 3 then
-    local size, there = tvb(16, 2):uint(), tvb:reported_len() - 64
+    local size, there = tvb(16, 2):uint(), tvb:reported_len() - 64 - sealed
     info = string.format("data stream=%d psn=%s tag=0x%x message=%d[%d] %d B", tvb(12, 4):uint(), tostring(tvb(22, 6):uint64()),
       tvb(28, 4):uint(), tvb(32, 4):uint(), tvb(18, 4):uint(), size)
     if there < size then
       t:add_proto_expert_info(trimmed)
       info = info .. " trimmed"
-    elseif tvb:len() > 64 then
-      t:add(f.payload, tvb(64))
+    elseif tvb:len() > 64 + sealed then
+      t:add(f.payload, tvb(64 + sealed))
     end
   elseif kind == 4 then
     local flags = tvb(2, 1):uint()

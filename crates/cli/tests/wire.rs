@@ -34,6 +34,51 @@ fn bytes_go_from_one_process_to_another() {
     assert!(sent["path_switches"].as_u64().unwrap() > 1000, "PRIME takes another path with every packet: {sent}");
 }
 
+/// A file with a key, readable by this user alone.
+fn key(folder: &Folder, name: &str, digit: &str) -> String {
+    let path = folder.0.join(name);
+    std::fs::write(&path, digit.repeat(64)).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    format!("wire.key={}", path.display())
+}
+
+/// Both ends with a key; then one with another, and one with none: each end says so in one message, and no key is printed.
+#[test]
+fn ends_with_the_same_key_talk_and_others_are_refused() {
+    let folder = Folder::new("wire-key");
+    let (one, other) = (key(&folder, "one", "1"), key(&folder, "other", "2"));
+    for authenticate in ["auto", "all"] {
+        let with = format!("wire.authenticate={authenticate}");
+        let (child, at) = serve(&folder, &["--format", "json", "--set", &one, "--set", &with]);
+        for (set, words) in [(Some(&other), "another key"), (None, "has a key and this endpoint has none")] {
+            let mut arguments = vec!["send", "--to", &at, "--bytes", "1MB"];
+            arguments.extend(set.iter().flat_map(|set| ["--set", set]));
+            let refused = folder.run(&arguments);
+            assert_eq!((code(&refused), stdout(&refused)), (2, String::new()), "{}", stderr(&refused));
+            assert!(stderr(&refused).contains(words) && stderr(&refused).contains("wire.key"), "{}", stderr(&refused));
+            assert!(!stderr(&refused).contains("2222"));
+        }
+        let sent = folder.run(&["send", "--to", &at, "--bytes", "1MB", "--set", &one, "--format", "json"]);
+        let server = child.wait_with_output().unwrap();
+        assert_eq!((code(&sent), code(&server)), (0, 0), "{}{}", stderr(&sent), stderr(&server));
+        assert_eq!(json(&sent)["crc32"], json(&server)["crc32"]);
+        // Once a second at most, so the second of two may be missing.
+        assert!(stderr(&server).contains("refused: 127.0.0.1:"), "{}", stderr(&server));
+        assert!(!stdout(&server).contains("1111") && !stderr(&server).contains("1111"));
+    }
+    let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--set", "wire.authenticate=all"]);
+    assert!(
+        code(&sent) == 2 && stderr(&sent).contains("authenticate: found `all` without wire.key"),
+        "{}",
+        stderr(&sent)
+    );
+    let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--datapath", "verbs", "--set", &one]);
+    assert!(code(&sent) == 2 && stderr(&sent).contains("wire.key"), "{}", stderr(&sent));
+    std::fs::set_permissions(folder.0.join("one"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--set", &one]);
+    assert!(code(&sent) == 2 && stderr(&sent).contains("chmod 600"), "{}", stderr(&sent));
+}
+
 #[test]
 fn what_cannot_be_is_said_in_one_message() {
     let folder = Folder::new("wire-wrong");

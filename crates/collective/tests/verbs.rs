@@ -12,7 +12,7 @@ use anabranch_collective::{
     run::{self, JobError, Mishap, Outcome, Settings},
 };
 use fake::Machine;
-use nccl_net_anabranch::handle::{Carrier, Handle};
+use nccl_net_anabranch::handle::{Authentication, Carrier, Handle};
 use std::{
     net::TcpListener,
     path::PathBuf,
@@ -147,8 +147,14 @@ fn who_does_not_answer_keeps_nobody_waiting() {
     let mut variables = machine.variables();
     variables.push(("ANABRANCH_GIVE_UP".into(), "1s".into()));
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let mut handle =
-        Handle { carrier: Carrier::Verbs, at: silent.local_addr().expect("it"), labels: 4, payload: 968, key: 7 };
+    let mut handle = Handle {
+        carrier: Carrier::Verbs,
+        at: silent.local_addr().expect("it"),
+        labels: 4,
+        payload: 960,
+        key: 7,
+        authentication: Authentication::Off,
+    };
     let said = |output: &Output| {
         let (said, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (said.into_owned(), log.into_owned())

@@ -8,7 +8,10 @@ use crate::{
 };
 use anabranch_units::Time;
 use bytes::Bytes;
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+};
 
 /// Round trips without which nothing is said of a window.
 const FEWEST: u64 = 64;
@@ -227,6 +230,15 @@ pub enum Event {
         message: u32,
         /// How it went.
         delivered: Delivered,
+    },
+    /// A HELLO was refused, and its sender told why; told here once a second at most.
+    Refused {
+        /// The number that the datapath has for its sender, and its address, as far as it has them.
+        peer: Option<u32>,
+        /// See `peer`.
+        from: Option<SocketAddr>,
+        /// Why.
+        why: Why,
     },
     /// A peer is gone, and with it whatever was on its way to it or from it.
     Lost {

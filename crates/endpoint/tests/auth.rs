@@ -269,6 +269,9 @@ fn ends_without_the_same_key_are_told_so() {
         two.ends[0].connect(two.now, 0);
         two.run(20, &mut |_, _| true);
         assert_eq!(two.lost(0), [why]);
+        let Why::Key { theirs, ours } = why else { unreachable!() };
+        let told = Event::Refused { peer: Some(0), from: None, why: Why::Key { theirs: ours, ours: theirs } };
+        assert_eq!(two.events[1], [told], "once, and the other way round");
         assert_eq!(two.ends[1].held(), (0, 0), "nothing is kept of it");
         assert_eq!(two.ends[1].round_trip(0), None);
     }

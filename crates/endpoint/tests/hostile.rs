@@ -263,6 +263,9 @@ fn a_peer_of_another_version_is_told_so() {
     assert_eq!((greeting.connection, greeting.nonce), (0, 5), "no place for it, and to whom that is said");
     assert!(answers.len() == 1 && answers[0].len() < out.len() && endpoint.counters().refused == 1);
 
+    let why = Why::Version { theirs: header::VERSION + 1, ours: header::VERSION };
+    assert_eq!(endpoint.poll_event(), Some(Event::Refused { peer: Some(0), from: None, why }), "both ends say so");
+
     // An older one says as much to us, who give it up: of nobody but the one whom we greeted, and with our nonce.
     endpoint.connect(now, 1);
     let hello = sent(&mut endpoint, &mut now).remove(0);

@@ -251,7 +251,15 @@ unsafe fn begin_listen(
     let driver = node.driver();
     let (payload, labels) = (driver.endpoint().0.settings().mtu(), driver.datapath().abilities().labels);
     let (at, carrier) = (own_address(driver)?, driver.datapath().carrier());
-    let written = Handle { carrier, at, labels: labels as u16, payload: payload as u16, key }.write();
+    let written = Handle {
+        carrier,
+        at,
+        labels: labels as u16,
+        payload: payload as u16,
+        key,
+        authentication: process.authentication,
+    }
+    .write();
     if let Err(failure) = process.begins() {
         node.close_listener(id)?;
         return Err(failure);

@@ -3,16 +3,18 @@
 //! | byte | field |
 //! |---|---|
 //! | 0 | the word `ANABRNCH` |
-//! | 8 | version, 1 |
+//! | 8 | version, 2 |
 //! | 9 | datapath: 1 UDP, 2 verbs (unreliable queue pairs) |
 //! | 10 | labels (2 bytes) |
 //! | 12 | payload of a full packet (2) |
 //! | 14 | first port; with verbs the TCP port of the listener (2) |
 //! | 16 | key of the listener (8) |
 //! | 24 | 4 or 6, of the address |
-//! | 25 | zero (7) |
+//! | 25 | authentication: 0 none, 1 by the secret at 48, 2 by the key of a file |
+//! | 26 | zero (6) |
 //! | 32 | the address (16) |
-//! | 48 | zero |
+//! | 48 | secret of the job (32) |
+//! | 80 | zero |
 //! | 116 | CRC-32 of what stands before it (4) |
 //! | 120 | of the sender: its attempt to connect (8) |
 
@@ -23,7 +25,10 @@ use std::{
 };
 
 const MAGIC: &[u8; 8] = b"ANABRNCH";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const SECRET_AT: usize = 48;
+/// Bytes of the secret.
+pub const SECRET: usize = 32;
 const CHECKSUM: usize = 116;
 /// Where a sender keeps which attempt of its own this is.
 pub const SCRATCH: usize = 120;
@@ -46,6 +51,27 @@ impl fmt::Display for Carrier {
     }
 }
 
+/// By what a rank authenticates those who call it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Authentication {
+    /// Nothing.
+    Off,
+    /// A secret, which the handle carries.
+    Job([u8; SECRET]),
+    /// The key of a file, which the handle does not carry.
+    File,
+}
+
+impl fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Authentication::Off => "Off",
+            Authentication::Job(_) => "Job",
+            Authentication::File => "File",
+        })
+    }
+}
+
 /// Where a listener is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
@@ -59,6 +85,8 @@ pub struct Handle {
     pub payload: u16,
     /// Which of its process' listeners.
     pub key: u64,
+    /// By what it authenticates us.
+    pub authentication: Authentication,
 }
 
 impl Handle {
@@ -80,6 +108,14 @@ impl Handle {
                 bytes[24] = 6;
                 bytes[32..48].copy_from_slice(&ip.octets());
             }
+        }
+        match &self.authentication {
+            Authentication::Off => {}
+            Authentication::Job(secret) => {
+                bytes[25] = 1;
+                bytes[SECRET_AT..SECRET_AT + SECRET].copy_from_slice(secret);
+            }
+            Authentication::File => bytes[25] = 2,
         }
         let checksum = crc32fast::hash(&bytes[..CHECKSUM]);
         bytes[CHECKSUM..SCRATCH].copy_from_slice(&checksum.to_be_bytes());
@@ -120,7 +156,13 @@ impl Handle {
             other => return Err(format!("the other rank's handle has an address of kind {other}")),
         };
         let key = u64::from_be_bytes(key);
-        Ok(Handle { carrier, at: SocketAddr::new(ip, two(14)), labels: two(10), payload: two(12), key })
+        let authentication = match bytes[25] {
+            0 => Authentication::Off,
+            1 => Authentication::Job(std::array::from_fn(|at| bytes[SECRET_AT + at])),
+            2 => Authentication::File,
+            other => return Err(format!("the other rank authenticates in a way that we do not know ({other})")),
+        };
+        Ok(Handle { carrier, at: SocketAddr::new(ip, two(14)), labels: two(10), payload: two(12), key, authentication })
     }
 }
 
@@ -133,19 +175,26 @@ mod tests {
             carrier: Carrier::Verbs,
             at: at.parse().unwrap(),
             labels: 8,
-            payload: 1416,
+            payload: 1408,
             key: 0x0102_0304_0506_0708,
+            authentication: Authentication::Job(std::array::from_fn(|at| at as u8 + 100)),
         }
     }
 
     #[test]
     fn a_handle_comes_back() {
         for at in ["10.1.2.3:40000", "[2001:db8::7]:65000"] {
-            assert_eq!(Handle::read(&handle(at).write()), Ok(handle(at)));
+            for authentication in [handle(at).authentication, Authentication::Off, Authentication::File] {
+                let handle = Handle { authentication, ..handle(at) };
+                assert_eq!(Handle::read(&handle.write()), Ok(handle));
+            }
         }
+        let said = format!("{:?}", handle("10.1.2.3:40000"));
+        assert!(said.contains("Job") && !said.contains("101"), "no secret is ever printed: {said}");
         let bytes = handle("10.1.2.3:40000").write();
-        assert_eq!(bytes[12..16], [0x05, 0x88, 0x9c, 0x40], "1416 and 40000");
+        assert_eq!(bytes[12..16], [0x05, 0x80, 0x9c, 0x40], "1408 and 40000");
         assert_eq!(bytes[32..36], [10, 1, 2, 3]);
+        assert_eq!((bytes[25], bytes[48], bytes[79], bytes[80]), (1, 100, 131, 0));
         let with = |kind: u8| {
             let mut bytes = bytes;
             bytes[9] = kind;

@@ -5,6 +5,7 @@ use crate::{
     abi::Code,
     device::{self, Device},
     fork::{self, Owner},
+    handle::Authentication,
     helper::Helper,
     host::HostMemory,
     ids::{Id, Slots},
@@ -14,7 +15,7 @@ use crate::{
     path::Path,
     variables::{self, Configuration, MOST_PEERS, MOST_VERBS_PEERS, seconds},
 };
-use anabranch_endpoint::Endpoint;
+use anabranch_endpoint::{Endpoint, Key};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{
@@ -60,6 +61,9 @@ pub(crate) struct Rail {
 #[derive(Debug)]
 pub(crate) struct Process {
     configuration: Configuration,
+    key: Option<Key>,
+    /// By what others are to authenticate themselves.
+    pub(crate) authentication: Authentication,
     pub(crate) rails: Vec<Rail>,
     helper: Helper,
     /// With the traffic class of each.
@@ -174,7 +178,8 @@ impl Process {
         let page = Mutex::new(page.map(|page| Written { page, next: Instant::now() }));
         let (helper, contexts) = (Helper::default(), Mutex::default());
         let scheme = Mutex::new(configuration.scheme.clone());
-        Ok(Process { configuration, rails, helper, contexts, scheme, page, page_at })
+        let (key, authentication) = configuration.make_key().map_err(|message| Failure::new(Code::Usage, message))?;
+        Ok(Process { configuration, key, authentication, rails, helper, contexts, scheme, page, page_at })
     }
 
     fn describe(&self) -> String {
@@ -256,7 +261,7 @@ impl Process {
         let seed = RandomState::new().hash_one(&device.name);
         let settings = self
             .configuration
-            .settings(device.speed(), device.room(), device.carrier(), seed)
+            .settings(device.speed(), device.room(), device.carrier(), seed, self.key.clone())
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
         let settings = anabranch_endpoint::Settings { scheme: self.scheme().clone(), ..settings };
         let (at, labels, give_up) = (SocketAddr::new(device.ip, 0), settings.labels, settings.give_up);

@@ -1,13 +1,19 @@
 //! What users set: environment variables, named and read like NCCL's own, and the sections of a scenario that a real network
 //! reads. `anabranch explain nccl` prints [`VARIABLES`].
 
-use crate::{handle::Carrier, log::Level};
-use anabranch_endpoint::header::DATA_HEADER;
+use crate::{
+    handle::{Authentication, Carrier},
+    log::Level,
+};
+use anabranch_endpoint::{
+    Key, Secret,
+    header::{DATA_HEADER, MAX_HEADER},
+};
 use anabranch_lb::registry::{self, HostParameters, SwitchParameters};
 use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::{TRANSPORTS, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
-use anabranch_wire::{DatapathKind, MOST_PAYLOAD, WireParameters};
+use anabranch_wire::{Authenticate, DatapathKind, MOST_PAYLOAD, WireParameters};
 use std::path::{Path, PathBuf};
 
 /// A variable.
@@ -52,7 +58,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_MTU",
         meaning: "Payload of a full packet, the same in all ranks (wire.payload)",
-        expected: "bytes from 64B to 8900B, without headers: 92 B less than the network carries, over IPv6 112 B; with verbs 64 B less than the path MTU",
+        expected: "bytes from 64B to 8900B, without headers: 92 B less than the network carries, over IPv6 112 B; with verbs 64 B less than the path MTU; 32 B less again with authentication",
         default: "what the interface or its RDMA device carries, at most 8900B",
     },
     Variable {
@@ -72,6 +78,12 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "How long a rank may say nothing while it owes an answer (wire.give_up)",
         expected: "a time above zero, for example 10s",
         default: "10s",
+    },
+    Variable {
+        name: "ANABRANCH_AUTHENTICATE",
+        meaning: "What ranks authenticate, each by a secret of its own that NCCL's bootstrap carries to the others, or by the key of wire.key: nothing, headers and control packets, or payloads as well (wire.authenticate); the same in all ranks",
+        expected: "off, control or all",
+        default: "off, with wire.key control",
     },
     Variable {
         name: "ANABRANCH_CONFIG",
@@ -246,6 +258,7 @@ impl Configuration {
             ("ANABRANCH_RATE", "wire.rate"),
             ("ANABRANCH_CONGESTION_CONTROL", "transport.congestion_control"),
             ("ANABRANCH_GIVE_UP", "wire.give_up"),
+            ("ANABRANCH_AUTHENTICATE", "wire.authenticate"),
         ];
         for (name, key) in keys {
             if let Some(text) = given(name) {
@@ -287,7 +300,10 @@ impl Configuration {
     pub(crate) fn payload(&self, room: u64) -> u64 {
         match self.wire.payload {
             Auto::Value(payload) => payload.0,
-            Auto::Auto => room.saturating_sub(DATA_HEADER as u64).clamp(64, MOST_PAYLOAD),
+            Auto::Auto => {
+                let header = if self.authenticates() { MAX_HEADER } else { DATA_HEADER };
+                room.saturating_sub(header as u64).clamp(64, MOST_PAYLOAD)
+            }
         }
     }
 
@@ -297,6 +313,31 @@ impl Configuration {
             Auto::Value(Rate(rate)) => Some(u32::try_from(rate / 1_000_000).unwrap_or(i32::MAX as u32).max(1)),
             Auto::Auto => None,
         }
+    }
+
+    /// Returns `true` where packets are authenticated.
+    pub(crate) fn authenticates(&self) -> bool {
+        match self.wire.authenticate {
+            Authenticate::Off => false,
+            Authenticate::Auto => self.wire.key.is_some(),
+            Authenticate::Control | Authenticate::All => true,
+        }
+    }
+
+    /// The key of this process and how the handles of its listeners carry it: that of a file, or a secret of the system's generator.
+    ///
+    /// # Errors
+    /// Where the file is not as it must be.
+    pub(crate) fn make_key(&self) -> Result<(Option<Key>, Authentication), String> {
+        if !self.authenticates() {
+            return Ok((None, Authentication::Off));
+        }
+        if self.wire.key.is_some() {
+            let key = self.wire.read_key().map_err(|error| format!("wire.{error}"))?;
+            return Ok((key, Authentication::File));
+        }
+        let Secret(secret) = anabranch_wire::secret();
+        Ok((Some(Key::of(&secret)), Authentication::Job(secret)))
     }
 
     /// What an endpoint of an interface is told.
@@ -309,12 +350,13 @@ impl Configuration {
         room: u64,
         carrier: Carrier,
         seed: u64,
+        key: Option<Key>,
     ) -> Result<anabranch_endpoint::Settings, SetError> {
         let mut wire = self.wire.clone();
         wire.payload = Auto::Value(Bytes(self.payload(room)));
         wire.datapath = if carrier == Carrier::Verbs { DatapathKind::Uc } else { DatapathKind::Udp };
         let rate = Rate(u64::from(speed) * 1_000_000);
-        let settings = wire.settings(&self.transport, self.scheme.clone(), rate, seed)?;
+        let settings = wire.settings_with_key(&self.transport, self.scheme.clone(), rate, seed, key)?;
         Ok(anabranch_endpoint::Settings {
             most_message: (crate::message::PIECE + crate::message::PIECE_HEADER) as u64,
             most_streams: MOST_STREAMS,
@@ -527,7 +569,7 @@ mod tests {
         assert_eq!((set.wire.rate, set.wire.give_up), (Auto::Value(Rate::gbps(25)), Time::from_us(3_000_000)));
         let TransportParameters::Uet(uet) = &set.transport else { panic!("uet") };
         assert_eq!((uet.uet.ack_every, uet.uet.congestion_control.write()), (4, Raw::Text("smartt".into())));
-        let settings = set.settings(40_000, 8972, Carrier::Udp, 1).unwrap();
+        let settings = set.settings(40_000, 8972, Carrier::Udp, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.rate, settings.labels), (1400, Rate::gbps(25), 16));
     }
 
@@ -538,9 +580,9 @@ mod tests {
         assert_eq!([usual.payload(1472), usual.payload(1452)], [1408, 1388]);
         assert_eq!([usual.payload(65_508), usual.payload(8972)], [8900, 8900]);
         // The path MTU of an RDMA device with Ethernet's 1500 B, of which Ethernet, IPv4, UDP, transport header and CRC are no part.
-        let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1).unwrap();
+        let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
-        let settings = usual.settings(40_000, 1472, Carrier::Udp, 1).unwrap();
+        let settings = usual.settings(40_000, 1472, Carrier::Udp, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (1408, Rate::gbps(40)), "40,000 Mbit/s");
     }
 

@@ -11,7 +11,7 @@ use anabranch_wire::{
 use common::{Shared, address, settings};
 use nccl_net_anabranch::{
     Buffer, Connecting, Node,
-    handle::{Carrier, Handle},
+    handle::{Authentication, Carrier, Handle},
 };
 use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, rc::Rc};
 
@@ -67,7 +67,14 @@ fn every_connection_has_its_class() {
     // Expedited forwarding (46) and AF11 (10), each times four, and none.
     for (class, packets) in [(184, 10), (40, 20), (0, 30)] {
         let (listener, key) = nodes[1].listen(class).unwrap();
-        let handle = Handle { carrier: Carrier::Udp, at: address(1), labels: 2, payload: 1000, key };
+        let handle = Handle {
+            carrier: Carrier::Udp,
+            at: address(1),
+            labels: 2,
+            payload: 1000,
+            key,
+            authentication: Authentication::Off,
+        };
         let (mut attempt, mut sender, mut receiver) = (None, None, None);
         while sender.is_none() || receiver.is_none() {
             if sender.is_none() {

@@ -2,10 +2,15 @@
 
 mod common;
 
+use anabranch_endpoint::header::Protection;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
 use common::{Pair, Shared, settings};
-use nccl_net_anabranch::{Buffer, Connecting, abi::Code};
+use nccl_net_anabranch::{
+    Buffer, Connecting,
+    abi::Code,
+    handle::{Authentication, Handle},
+};
 
 /// Cuts every link from now on.
 fn cut(pair: &Pair) {
@@ -111,6 +116,37 @@ fn packets_of_another_size_are_told() {
     });
     assert_eq!(failure.code, Code::Usage);
     assert!(failure.message.contains("1400 B") && failure.message.contains("1000 B"), "{failure}");
+}
+
+/// A rank with secrets and one without, or with another than its handle says.
+#[test]
+fn ranks_without_the_same_key_are_told() {
+    let link = Link::new(Rate::gbps(10), Time::from_us(5));
+    let of = || [settings(1, 1000, 4), settings(2, 1000, 4)];
+    let mut pair: Pair = Pair::authenticated(5, &link, of(), [Protection::Control; 2]);
+    let (_, handle) = pair.listen(1);
+    let mut refused = |authentication, words: &[&str]| {
+        let handle = Handle { authentication, ..handle };
+        let mut attempt = None;
+        let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt, 0) {
+            Ok(Connecting::Wait(id)) => {
+                attempt = Some(id);
+                None
+            }
+            Ok(Connecting::Done(_)) => panic!("connected"),
+            Err(failure) => Some(failure),
+        });
+        assert_eq!(failure.code, Code::Usage);
+        assert!(words.iter().all(|word| failure.message.contains(word)), "{failure}");
+    };
+    refused(Authentication::Off, &["10.0.0.2:7000", "does not authenticate", "ANABRANCH_AUTHENTICATE"]);
+    refused(Authentication::Job([9; 32]), &["10.0.0.2:7000", "another key"]);
+    refused(Authentication::File, &["10.0.0.2:7000", "another key"]);
+    let mut pair = Pair::new(5, &link, of());
+    let (_, handle) = pair.listen(1);
+    let handle = Handle { authentication: Authentication::Job([2; 32]), ..handle };
+    let failure = pair.nodes[0].connect(&handle, None, 0).unwrap_err();
+    assert!(failure.message.contains("does authenticate packets and this one does not"), "{failure}");
 }
 
 #[test]

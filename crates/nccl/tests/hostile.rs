@@ -13,7 +13,7 @@ use anabranch_wire::{
 use common::{Shared, TestNode, address, settings};
 use nccl_net_anabranch::{
     Buffer, Connecting, Node,
-    handle::{Carrier, Handle},
+    handle::{Authentication, Carrier, Handle},
     ids::Id,
     message::{Control, End, Entry, PieceHeader, Refusal},
 };
@@ -112,7 +112,14 @@ fn attack(seed: u64) -> [usize; 3] {
     let mut nodes: [TestNode; 2] = [node(0), node(1)];
     let mut hostile = Driver::new(Endpoint::new(settings(seed + 2, 1000, 2)), network.host(address(2)));
     let mut draws = Stream::keyed(seed, 0, "hostile rank");
-    let handle = |at, key| Handle { carrier: Carrier::Udp, at, labels: 2, payload: 1000, key };
+    let handle = |at, key| Handle {
+        carrier: Carrier::Udp,
+        at,
+        labels: 2,
+        payload: 1000,
+        key,
+        authentication: Authentication::Off,
+    };
 
     // A listener for the honest rank and one for the other, and an attempt of ours to connect to that.
     let (honest, key) = nodes[0].listen(0).unwrap();

@@ -3,6 +3,7 @@
 
 mod common;
 
+use anabranch_endpoint::header::Protection;
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
@@ -175,13 +176,19 @@ impl Connection {
 }
 
 /// `damage` datagrams of a million have other bits than they left with, past every check of the hardware.
-fn try_seed(seed: u64, damage: u32) -> Result<(), String> {
+fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
     let mut draws = Stream::keyed(seed, 0, "two queues");
     let link = |draws: &mut Stream| Link { damage, ..link(draws) };
     let labels = [1, 2, 8][draws.below(3) as usize];
     let mtu = [500, 1400, 4000][draws.below(3) as usize];
-    let mut pair =
-        Pair::new(seed, &link(&mut draws), [settings(2 * seed, mtu, labels), settings(2 * seed + 1, mtu, labels)]);
+    let of = [settings(2 * seed, mtu, labels), settings(2 * seed + 1, mtu, labels)];
+    let usual = link(&mut draws);
+    let mut pair = if authenticates {
+        let protection = |bit: u64| if seed & bit == 0 { Protection::Control } else { Protection::All };
+        Pair::authenticated(seed, &usual, of, [protection(1), protection(2)])
+    } else {
+        Pair::new(seed, &usual, of)
+    };
     for label in 0..labels {
         pair.network.set(0, 1, label, link(&mut draws));
         pair.network.set(1, 0, label, link(&mut draws));
@@ -231,7 +238,7 @@ fn try_seed(seed: u64, damage: u32) -> Result<(), String> {
     Ok(())
 }
 
-fn try_seeds(seeds: std::ops::Range<u64>, damage: u32) {
+fn try_seeds(seeds: std::ops::Range<u64>, damage: u32, authenticates: bool) {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     let failures: Vec<String> = std::thread::scope(|scope| {
         let parts: Vec<_> = (0..threads)
@@ -239,8 +246,10 @@ fn try_seeds(seeds: std::ops::Range<u64>, damage: u32) {
                 let seeds = seeds.clone();
                 scope.spawn(move || -> Vec<String> {
                     let mine = seeds.filter(|seed| seed % threads == part);
-                    mine.filter_map(|seed| try_seed(seed, damage).err().map(|why| format!("seed {seed}: {why}")))
-                        .collect()
+                    mine.filter_map(|seed| {
+                        try_seed(seed, damage, authenticates).err().map(|why| format!("seed {seed}: {why}"))
+                    })
+                    .collect()
                 })
             })
             .collect();
@@ -252,18 +261,25 @@ fn try_seeds(seeds: std::ops::Range<u64>, damage: u32) {
 
 #[test]
 fn sixty_seeds() {
-    try_seeds(0..60, 0);
+    try_seeds(0..60, 0, false);
 }
 
 /// One datagram of twenty is damaged: what is put in place as it comes is right all the same, and no rank is lost.
 #[test]
 fn damaged_bits_reach_no_buffer() {
-    try_seeds(0..40, 50_000);
+    try_seeds(0..40, 50_000, false);
+}
+
+/// The same where every rank has a secret of its own, whoever of them calls, with links that repeat packets and bring them late.
+#[test]
+fn ranks_authenticate_each_other() {
+    try_seeds(0..40, 20_000, true);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn three_thousand_seeds() {
-    try_seeds(0..3_000, 0);
-    try_seeds(0..1_000, 20_000);
+    try_seeds(0..3_000, 0, false);
+    try_seeds(0..1_000, 20_000, false);
+    try_seeds(0..1_000, 0, true);
 }

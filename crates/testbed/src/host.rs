@@ -244,6 +244,7 @@ impl Work<'_> {
                     self.say(Report::Acknowledged { flow: stream, at: self.host.now(), counted });
                 }
             }
+            Event::Refused { .. } => {}
             Event::Lost { peer, why } => {
                 let at = self.driver.datapath().peer_at(peer).map_or_else(String::new, |at| at.to_string());
                 return Err(format!("{at} is lost: {why:?}"));

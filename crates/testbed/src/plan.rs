@@ -2,7 +2,6 @@
 
 use crate::TestbedError;
 use anabranch_backend::Setup;
-use anabranch_endpoint::header::DATA_HEADER;
 use anabranch_topology::{LinkClass, NodeKind, Topology};
 use anabranch_wire::{DatapathKind, WireParameters};
 use serde::{Deserialize, Serialize};
@@ -137,7 +136,7 @@ impl Plan {
         }
         let payload = wire.payload_of(&setup.transport);
         let payload = payload.map_err(|error| TestbedError::Input(format!("[wire]: {error}")))?;
-        let mtu = payload + DATA_HEADER as u64 + IP_AND_UDP;
+        let mtu = payload + wire.max_header() + IP_AND_UDP;
         Plan::new(&setup.topology, mtu.clamp(1280, 65_000) as u32, Queue::of(setup, wire), setup.seed)
     }
 

@@ -5,14 +5,15 @@
 //! beside it (`port.bpf.c`) and compares.
 
 use crate::{Queue, TestbedError, bpf, fabric::burst, programs::run};
+use anabranch_endpoint::header::MAX_HEADER;
 use std::io::Write;
 
 /// The compiled program.
 pub const OBJECT: &[u8] = include_bytes!("port.bpf.o");
 /// What its settings begin with.
 const MAGIC: u64 = 0x416e_6162_7261_634e;
-/// Bytes that stay of a trimmed frame: headers of Ethernet, IPv4 and UDP and our own data header.
-const KEEP: u64 = 14 + 20 + 8 + 64;
+/// Bytes that stay of a trimmed frame: headers of Ethernet, IPv4 and UDP and our own longest one, that of data which are authenticated.
+const KEEP: u64 = 14 + 20 + 8 + MAX_HEADER as u64;
 /// Where the counters stand in the program's state: after lock, padding, time and level.
 const COUNTERS: usize = 24;
 
@@ -117,7 +118,7 @@ mod tests {
         assert_eq!(patched.len(), OBJECT.len());
         let at = patched.windows(8).position(|w| w == MAGIC.to_le_bytes()).unwrap();
         let word = |n: usize| u64::from_le_bytes(patched[at + 8 * n..][..8].try_into().unwrap());
-        let expected = [MAGIC, 20_000_000, 15_000, 300_000, 30_000, 90_000, u64::from(u32::MAX), 1, 106];
+        let expected = [MAGIC, 20_000_000, 15_000, 300_000, 30_000, 90_000, u64::from(u32::MAX), 1, 138];
         assert_eq!((0..9).map(word).collect::<Vec<_>>(), expected);
         let others = patched[at + 8..].windows(8).filter(|w| **w == MAGIC.to_le_bytes()).count();
         assert_eq!(others, 0, "the settings stand once");

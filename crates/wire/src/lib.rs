@@ -26,5 +26,5 @@ pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps
 pub use driver::Driver;
 pub use key::{KeyError, read_key};
 pub use parameters::{
-    DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, OnTimeoutHere, WireParameters, secret,
+    Authenticate, DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };

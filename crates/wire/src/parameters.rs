@@ -1,7 +1,10 @@
 //! `[wire]` of a scenario: what only a real network needs to be told.
 
-use crate::{chunks::ChunkSettings, verbs};
-use anabranch_endpoint::{Secret, Settings, header};
+use crate::{chunks::ChunkSettings, key, verbs};
+use anabranch_endpoint::{
+    Key, Secret, Settings,
+    header::{self, Protection},
+};
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Auto, Never, Raw, SetError, Setting, Wrong, choices, parameters};
 use anabranch_transport::{TransportParameters, uet::RtoRule};
@@ -34,6 +37,20 @@ choices! {
         Verbs = "verbs",
         /// UC queue pairs of an RDMA device, one per label, whose messages are packets.
         Uc = "uc",
+    }
+}
+
+choices! {
+    /// What is authenticated.
+    pub enum Authenticate {
+        /// Headers and control packets where there is a key, nothing elsewhere.
+        Auto = "auto",
+        /// Nothing.
+        Off = "off",
+        /// Headers, with the CRC32C of their payload, and control packets.
+        Control = "control",
+        /// Payloads as well.
+        All = "all",
     }
 }
 
@@ -109,6 +126,10 @@ parameters! {
         ecn: bool = true, source "ours";
         /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
         checksum: Auto<bool> = Auto::Auto, source "ours: 16 bits miss one damaged packet of 65,536";
+        /// A file with the key that both ends share: 64 hexadecimal digits or more, readable by its owner alone. Packets are authenticated by it; "": none.
+        key: Option<String> = None, source "ours: hosts of a network that trust each other need none";
+        /// What is authenticated by the key: nothing, headers and control packets, or payloads as well; auto: headers and control packets where there is a key. The more of what both ends say.
+        authenticate: Authenticate = Authenticate::Auto, source "ours";
         /// Whether the ports of a testbed trim instead of dropping.
         trimming: bool = false, source "ours: no switch that one can buy trims our header";
         /// Whether the endpoints of a testbed run in the real-time class (SCHED_RR), where that is allowed.
@@ -168,6 +189,48 @@ impl WireParameters {
         }
     }
 
+    /// Returns what is authenticated where there is a key.
+    pub fn protection(&self) -> Protection {
+        match self.authenticate {
+            Authenticate::Off => Protection::Off,
+            Authenticate::Auto | Authenticate::Control => Protection::Control,
+            Authenticate::All => Protection::All,
+        }
+    }
+
+    /// Reads the key of the file that is named.
+    ///
+    /// # Errors
+    /// Where there is none though something is to be authenticated, or its file is not as it must be.
+    pub fn read_key(&self) -> Result<Option<Key>, SetError> {
+        match &self.key {
+            _ if self.authenticate == Authenticate::Off => Ok(None),
+            Some(path) => key::read_key(path).map(Some).map_err(|error| wrong("key", error.found, error.expected)),
+            None if self.authenticate == Authenticate::Auto => Ok(None),
+            None => {
+                let found = if self.authenticate == Authenticate::All { "`all`" } else { "`control`" };
+                Err(wrong("authenticate", format!("{found} without wire.key"), "a key that both ends share, or `auto`"))
+            }
+        }
+    }
+
+    /// Bytes of the header of data, where there is a key or not.
+    fn header(&self, has_key: bool) -> u64 {
+        let protection = if has_key { self.protection() } else { Protection::Off };
+        let of = match protection {
+            Protection::Off => header::DATA_HEADER,
+            Protection::Control => header::DATA_HEADER + header::SEAL,
+            Protection::All => header::MAX_HEADER,
+        };
+        of as u64
+    }
+
+    /// Bytes of the longest header of ours that a packet may have.
+    pub fn max_header(&self) -> u64 {
+        let has_key = self.key.is_some() && self.authenticate != Authenticate::Off;
+        if has_key { header::MAX_HEADER as u64 } else { header::DATA_HEADER as u64 }
+    }
+
     /// Bytes of a packet on the wire besides our own header and payload, which pacing and windows count.
     pub fn overhead(&self) -> u64 {
         if self.datapath == DatapathKind::Uc { verbs::UC_OVERHEAD } else { OVERHEAD }
@@ -195,8 +258,12 @@ impl WireParameters {
     /// # Errors
     /// Where packets would be too large.
     pub fn transport(&self, transport: &TransportParameters) -> Result<TransportParameters, SetError> {
+        self.transport_with(transport, self.key.is_some())
+    }
+
+    fn transport_with(&self, transport: &TransportParameters, has_key: bool) -> Result<TransportParameters, SetError> {
         let payload = Bytes(self.payload_of(transport)?);
-        let header = Bytes(header::DATA_HEADER as u64 + self.overhead());
+        let header = Bytes(self.header(has_key) + self.overhead());
         let mut ours = transport.clone();
         match &mut ours {
             TransportParameters::Uet(t) => {
@@ -234,6 +301,21 @@ impl WireParameters {
         link_rate: Rate,
         seed: u64,
     ) -> Result<Settings, SetError> {
+        self.settings_with_key(transport, scheme, link_rate, seed, self.read_key()?)
+    }
+
+    /// The same with a key that is in no file.
+    ///
+    /// # Errors
+    /// Where packets would be too large.
+    pub fn settings_with_key(
+        &self,
+        transport: &TransportParameters,
+        scheme: HostParameters,
+        link_rate: Rate,
+        seed: u64,
+        key: Option<Key>,
+    ) -> Result<Settings, SetError> {
         let rate = match self.rate {
             Auto::Value(rate) => rate,
             Auto::Auto => link_rate,
@@ -244,7 +326,7 @@ impl WireParameters {
             let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
         }
         Ok(Settings {
-            transport: self.transport(transport)?,
+            transport: self.transport_with(transport, key.is_some())?,
             scheme,
             seed,
             secret: secret(),
@@ -268,6 +350,8 @@ impl WireParameters {
                 Auto::Value(checksum) => checksum,
                 Auto::Auto => self.datapath == DatapathKind::Udp,
             },
+            key,
+            protection: self.protection(),
             run_length: self.run_length,
             ..usual
         })
@@ -305,6 +389,7 @@ mod tests {
             assert!(set.contains(key) && set.contains(word), "{set}");
         };
         refused("labels", Raw::Int(0), "from 1 to 256");
+        refused("authenticate", Raw::Text("al".into()), "`all`");
         refused("payload", Raw::Text("9000B".into()), "8900B");
         refused("run_length", Raw::Int(65), "64");
         refused("max_buffered_bytes", Raw::Text("1MiB".into()), "from 67108864");

@@ -70,6 +70,8 @@ fn wireshark_reads_every_kind() {
         header::data(out, 0x22, &data);
         out.extend_from_slice(&[7; 100]);
     });
+    let mut sealed = full[..header::DATA_HEADER].to_vec();
+    sealed[2] |= 0xc0;
     let datagrams = [
         written(|out| header::hello(out, &greeting, &[0; header::COOKIE], 1456)),
         written(|out| header::welcome(out, 0x22, &greeting)),
@@ -81,6 +83,8 @@ fn wireshark_reads_every_kind() {
         written(|out| header::echo(out, 0x22, &probe)),
         written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef)),
         written(|out| header::retry(out, 0x22, 0x0123_4567_89ab_cdef, &[0xc0; header::COOKIE])),
+        // What an endpoint with a key makes of the data: number, the payload's MAC and its own stand between header and payload.
+        [&sealed[..], &[0, 0, 0, 0, 0, 0, 1, 2], &[0xaa; 12], &[0xbb; 12], &[7; 100]].concat(),
         b"version 2 this is not".to_vec(),
     ];
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -110,6 +114,9 @@ fn wireshark_reads_every_kind() {
         "nack",
         "checksum",
         "steering",
+        "number",
+        "payload_mac",
+        "mac",
     ];
     let fields = fields.iter().flat_map(|field| ["-e".to_string(), format!("anabranch.{field}")]);
     let output = Command::new("tshark")
@@ -142,5 +149,9 @@ fn wireshark_reads_every_kind() {
         "8,0x00000022,,,0x0123456789abcdef,,,,,,,,,,,,,,,,,,Anabranch".into(),
         ",,,,,,,,,,,,,,,,,,,,,,UDP".to_string(),
     ];
+    // None of them is authenticated; the data once more are.
+    let mut wanted = wanted.map(|line| line.replace(",Anabranch", ",,,,Anabranch").replace(",UDP", ",,,,UDP")).to_vec();
+    let macs = format!(",258,{},{},Anabranch", "aa".repeat(12), "bb".repeat(12));
+    wanted.insert(10, wanted[2].replace(",,,,Anabranch", &macs));
     assert_eq!(lines, wanted);
 }

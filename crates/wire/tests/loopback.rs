@@ -58,10 +58,15 @@ fn transfer(
             let mut driver = driver(theirs);
             tell.send(driver.datapath().at()).unwrap();
             let mut all = Vec::new();
-            let served = transfer::serve(&mut driver, false, &mut |received| {
-                all.extend(received.copied());
-                !stop.load(Ordering::Relaxed)
-            });
+            let served = transfer::serve(
+                &mut driver,
+                false,
+                &mut |received| {
+                    all.extend(received.copied());
+                    !stop.load(Ordering::Relaxed)
+                },
+                &mut |_, _| (),
+            );
             (all, served)
         });
         let mut draws = Stream::keyed(bytes, 0, "loopback");

@@ -220,7 +220,7 @@ fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
                 all.extend(received.copied());
                 true
             };
-            transfer::serve(&mut driver, true, look).unwrap();
+            transfer::serve(&mut driver, true, look, &mut |_, _| ()).unwrap();
             all[0]
         });
         let mut next = 1u32;
@@ -314,7 +314,7 @@ fn strangers_take_nothing_from_unreliable_peers() {
                     all.extend(received.copied());
                     !stop.load(Ordering::Relaxed)
                 };
-                transfer::serve(&mut driver, false, look).unwrap();
+                transfer::serve(&mut driver, false, look, &mut |_, _| ()).unwrap();
                 all
             });
             let to = address.recv().unwrap();

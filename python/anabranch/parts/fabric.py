@@ -388,6 +388,7 @@ class Wire(Part):
 
     _table: ClassVar[str] = "wire"
     _keys: ClassVar[dict[str, str]] = {
+        "authenticate": "authenticate",
         "calibrations": "calibrations",
         "catch_up": "catch_up",
         "checksum": "checksum",
@@ -399,6 +400,7 @@ class Wire(Part):
         "find_labels": "find_labels",
         "give_up": "give_up",
         "idle_timeout": "idle_timeout",
+        "key": "key",
         "labels": "labels",
         "least_timeout": "least_timeout",
         "max_buffered_bytes": "max_buffered_bytes",
@@ -415,6 +417,13 @@ class Wire(Part):
         "run_length": "run_length",
         "trimming": "trimming",
     }
+
+    authenticate: Literal["auto", "off", "control", "all"] | None = None
+    """
+    What is authenticated by the key: nothing, headers and control packets, or payloads as well; auto: headers
+    and control packets where there is a key. The more of what both ends say. Takes one of "auto" "off"
+    "control" "all". Default from: ours. Default: "auto".
+    """
 
     calibrations: int | None = None
     """
@@ -480,6 +489,13 @@ class Wire(Part):
     """
     How long a peer may say nothing at all before it is forgotten. Takes a time such as "1us" (ps, ns, us, ms,
     s). Default from: ours. Default: "60s".
+    """
+
+    key: str | None = None
+    """
+    A file with the key that both ends share: 64 hexadecimal digits or more, readable by its owner alone.
+    Packets are authenticated by it; "": none. Takes text, or "" for none. Default from: ours: hosts of a
+    network that trust each other need none.
     """
 
     labels: int | None = None

@@ -7,7 +7,7 @@ use crate::{
     printing::{count, is_quiet, note, print, print_json, table},
     progress::INTERRUPTED,
 };
-use anabranch_endpoint::Endpoint;
+use anabranch_endpoint::{Endpoint, header};
 use anabranch_random::Stream;
 use anabranch_study::{library, scenario::Scenario};
 use anabranch_units::Time;
@@ -37,6 +37,12 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
     let mut set = options.set.clone();
     set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
     let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
+    if scenario.wire.datapath == DatapathKind::Verbs && scenario.wire.max_header() > header::DATA_HEADER as u64 {
+        return Err(Failure::input(
+            "[wire]: key: found a key for the datapath `verbs`, whose reliable queue pairs carry bytes without packets of ours: nothing \
+             would authenticate them. Expected --datapath udp or uc, or no wire.key",
+        ));
+    }
     match &options.device {
         Some(_) if scenario.wire.datapath == DatapathKind::Udp => {
             Err(Failure::input("--device is for the datapaths verbs and uc: add --datapath verbs"))
@@ -90,7 +96,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     // What connections are called must differ from one start to the next.
     let seed = RandomState::new().hash_one(&arguments.at);
     let settings = scenario.wire_settings(None, seed)?;
-    let labels = settings.labels;
+    let (labels, is_keyed) = (settings.labels, settings.key.is_some());
     let at = address(&arguments.at, "--at")?;
     let endpoint = Endpoint::new(settings);
     if scenario.wire.datapath == DatapathKind::Uc {
@@ -98,12 +104,29 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
         path.on_trouble(note);
         let at = path.at().unwrap_or(at);
         note(&format!("listening at {at} with {}", path.device()));
+        warn_of_strangers(at, is_keyed);
         return serve_over(Driver::new(endpoint, path), at, arguments);
     }
     let path = open(at, labels)?;
     let at = path.at();
     note(&format!("listening at {at} and the {} ports after it", labels - 1));
+    warn_of_strangers(at, is_keyed);
     serve_over(Driver::new(endpoint, path), at, arguments)
+}
+
+/// Returns `true` in a network namespace of its own, such as a testbed's, which other machines do not reach as a rule.
+fn is_in_namespace() -> bool {
+    let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
+    of("self").ok().zip(of("1").ok()).is_some_and(|(own, first)| own != first)
+}
+
+/// Warns of an endpoint that others reach and that believes them all.
+fn warn_of_strangers(at: SocketAddr, is_keyed: bool) {
+    if !is_keyed && !at.ip().is_loopback() && !is_in_namespace() {
+        note(&format!(
+            "warning: nothing is authenticated: whoever reaches {at} may send to it. Set wire.key at both ends to refuse others (docs/wire.md)"
+        ));
+    }
 }
 
 fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Serve) -> Result<(), Failure> {
@@ -117,9 +140,14 @@ fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Ser
         }
         !interrupted()
     };
-    let served = transfer::serve(&mut driver, arguments.once, &mut look);
+    let served = transfer::serve(&mut driver, arguments.once, &mut look, &mut say_refused);
     served.map_err(|error| Failure::Broken(error.to_string()))?;
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+fn say_refused(at: Option<SocketAddr>, why: &str) {
+    let at = at.map_or_else(|| "somebody".into(), |at| at.to_string());
+    note(&format!("refused: {at} {why}"));
 }
 
 fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {

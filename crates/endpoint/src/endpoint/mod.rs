@@ -142,6 +142,8 @@ pub struct Endpoint {
     counters: Counters,
     /// Whether what every path does is kept.
     watches: bool,
+    /// When it may next be told that somebody is refused.
+    tells_refusals_at: Time,
     /// Streams whose schemes have just said that they wait.
     resting: Vec<u32>,
     /// Numbers streams, so that those whose time comes at once have an order.
@@ -198,6 +200,7 @@ impl Endpoint {
             looks_for_idle: false,
             counters: Counters::default(),
             watches: false,
+            tells_refusals_at: Time::ZERO,
             resting: Vec::new(),
             opened: 0,
             turn: 0,

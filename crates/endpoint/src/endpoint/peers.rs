@@ -42,6 +42,9 @@ pub(super) struct Newcomer {
     greeting: Greeting,
 }
 
+/// Time between two refusals that the owner is told of.
+const REFUSALS_EVERY: Time = Time::from_us(1_000_000);
+
 impl Endpoint {
     /// Makes a peer, if there is room; the host that it connected from is `None` for one that we call.
     pub(super) fn make_peer(&mut self, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
@@ -199,6 +202,7 @@ impl Endpoint {
             // The WELCOME says what ours is; the other end gives up.
             self.counters.refused += 1;
             self.stranger(arrival.peer);
+            self.tell_refusal(now, arrival, Why::Mtu { theirs: greeting.mtu, ours: self.settings.mtu() as u16 });
             self.reply_to(now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
             return;
         }
@@ -329,8 +333,18 @@ impl Endpoint {
 
     /// A HELLO that our key does not fit, or of whoever has one where we have none: its sender is told so.
     pub(super) fn refuse_key(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
+        let why = Why::Key { theirs: greeting.protection, ours: self.protection() };
+        self.tell_refusal(now, arrival, why);
         self.stranger(arrival.peer);
         self.reply_to(now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
+    }
+
+    /// Tells the owner of a refusal, unless another has been told of just now: whoever floods us fills no log.
+    fn tell_refusal(&mut self, now: Time, arrival: &Arrival<'_>, why: Why) {
+        if now >= self.tells_refusals_at {
+            self.tells_refusals_at = now + REFUSALS_EVERY;
+            self.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from, why });
+        }
     }
 
     /// Somebody of another version of the format: who says hello is told what ours is, and a peer that answers ours so is given up.
@@ -343,6 +357,7 @@ impl Endpoint {
             }
             let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
             self.stranger(arrival.peer);
+            self.tell_refusal(now, arrival, Why::Version { theirs: foreign.version, ours });
             let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp: Time::ZERO, arrived };
             self.reply_to(now, arrival, Control::Welcome(welcome));
             return;

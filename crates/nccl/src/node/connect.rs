@@ -3,10 +3,11 @@
 use super::{Attempt, Failure, Fate, Listener, MOST_CONNECTIONS, Memory, Node, Ours, Receiver, Sender, Waiting, Went};
 use crate::{
     abi::Code,
-    handle::Handle,
+    handle::{Authentication, Handle},
     ids::Id,
     message::{Control, End, Refusal},
 };
+use anabranch_endpoint::Key;
 use anabranch_wire::{Datapath, PeerId};
 use constant_time_eq::constant_time_eq;
 use std::collections::VecDeque;
@@ -85,6 +86,15 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 ),
             ));
         }
+        let is_keyed = self.driver.endpoint().0.settings().key.is_some();
+        if is_keyed != (handle.authentication != Authentication::Off) {
+            let [theirs, ours] = if is_keyed { ["does not", "does"] } else { ["does", "does not"] };
+            let message = format!(
+                "the rank at {} {theirs} authenticate packets and this one {ours}: give both the same ANABRANCH_AUTHENTICATE",
+                handle.at
+            );
+            return Err(Failure::new(Code::Usage, message));
+        }
         if self.senders.len() + self.attempts.len() >= MOST_CONNECTIONS {
             return Err(Failure::new(Code::System, format!("there are {MOST_CONNECTIONS} connections already")));
         }
@@ -94,6 +104,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             .map_err(|error| Failure::new(Code::System, format!("{}: {error}", handle.at)))?;
         let (endpoint, now) = self.driver.endpoint();
         endpoint.connect(now, peer);
+        if let Authentication::Job(secret) = &handle.authentication {
+            endpoint.set_peer_key(peer, Key::of(secret));
+        }
         if class > 0 {
             endpoint.set_class(peer, class);
         }

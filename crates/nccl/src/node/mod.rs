@@ -13,6 +13,7 @@ pub use transfer::{Buffer, Done, Memory, Went};
 use crate::{
     abi::Code,
     ids::{Id, Slots},
+    log::{self, Level},
     message::{Control, End, Entry, PIECE_HEADER},
 };
 use anabranch_endpoint::{Entropy, Event, PathCounts, SendError, Why, header::Protection};
@@ -242,6 +243,11 @@ pub struct Node<D, M> {
     broken: Fate,
 }
 
+/// Who is at an address, for people.
+fn name_of(at: Option<SocketAddr>) -> String {
+    at.map_or_else(|| "the other rank".into(), |at| format!("the rank at {at}"))
+}
+
 impl<D: Datapath, M: Memory> Node<D, M> {
     /// A node on an endpoint that knows nobody yet.
     pub fn new(mut driver: Driver<D>) -> Self {
@@ -459,6 +465,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 }
             }
             Event::Lost { peer, why } => self.lost(peer, why),
+            Event::Refused { peer, from, why } => {
+                let at = from.or_else(|| self.driver.datapath().peer_at(peer?));
+                let message = self.reason(&name_of(at), why);
+                log::say(Level::Warn, &format!("refused: {message}"));
+            }
             Event::Received { peer, stream, bytes, placed, .. } => {
                 self.peers.entry(peer).or_default();
                 let understood = match stream {
@@ -493,12 +504,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Who a peer is, for people.
     fn named(&mut self, peer: PeerId) -> String {
         let at = self.driver.datapath().peer_at(peer);
-        at.map_or_else(|| "the other rank".into(), |at| format!("the rank at {at}"))
+        name_of(at)
     }
 
-    fn lost(&mut self, peer: PeerId, why: Why) {
-        let (name, us) = (self.named(peer), self.give_up.ps() / 1_000_000);
-        let message = match why {
+    /// What a peer did that is gone or refused.
+    fn reason(&self, name: &str, why: Why) -> String {
+        let us = self.give_up.ps() / 1_000_000;
+        match why {
             Why::Silent => format!("{name} has not answered for {} s", us as f64 / 1e6),
             Why::Idle => format!("{name} has said nothing for too long"),
             Why::Left => format!("{name} has gone"),
@@ -519,7 +531,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             Why::Mtu { theirs, ours } => {
                 format!("{name} sends packets of {theirs} B and we of {ours} B: give both the same ANABRANCH_MTU")
             }
-        };
+        }
+    }
+
+    fn lost(&mut self, peer: PeerId, why: Why) {
+        let name = self.named(peer);
+        let message = self.reason(&name, why);
         let code = if matches!(why, Why::Mtu { .. } | Why::Version { .. } | Why::Key { .. }) {
             Code::Usage
         } else {

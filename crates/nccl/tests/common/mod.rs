@@ -1,7 +1,7 @@
 //! Two nodes on a network in memory.
 #![allow(dead_code, unreachable_pub)]
 
-use anabranch_endpoint::{Bytes as Message, Endpoint, Secret, Settings};
+use anabranch_endpoint::{Bytes as Message, Endpoint, Key, Secret, Settings, header::Protection};
 use anabranch_settings::Never;
 use anabranch_transport::{
     TransportParameters,
@@ -14,7 +14,7 @@ use anabranch_wire::{
 };
 use nccl_net_anabranch::{
     Buffer, Connecting, Done, Failure, Memory, Node,
-    handle::{Carrier, Handle},
+    handle::{Authentication, Carrier, Handle},
     ids::Id,
 };
 use std::{
@@ -112,6 +112,8 @@ pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
 pub struct Pair<M = Shared> {
     pub network: Network,
     pub nodes: [Node<MemoryPath, M>; 2],
+    /// What the handles of either say.
+    pub authentications: [Authentication; 2],
 }
 
 impl<M: Memory> Pair<M> {
@@ -123,7 +125,19 @@ impl<M: Memory> Pair<M> {
             host += 1;
             Node::new(Driver::new(Endpoint::new(settings), path))
         });
-        Pair { network, nodes }
+        Pair { network, nodes, authentications: [Authentication::Off; 2] }
+    }
+
+    /// The same where each has a secret of its own, by which the other calls it.
+    pub fn authenticated(seed: u64, link: &Link, settings: [Settings; 2], protections: [Protection; 2]) -> Self {
+        let secret = |host: usize| [host as u8 + 1; 32];
+        let mut host = 0;
+        let settings = settings.map(|settings| {
+            host += 1;
+            Settings { key: Some(Key::of(&secret(host - 1))), protection: protections[host - 1], ..settings }
+        });
+        let pair = Pair::of(seed, link, settings);
+        Pair { authentications: [0, 1].map(|host| Authentication::Job(secret(host))), ..pair }
     }
 
     /// A listener of a host, and its handle.
@@ -131,7 +145,17 @@ impl<M: Memory> Pair<M> {
         let (id, key) = self.nodes[host].listen(0).unwrap();
         let settings = self.nodes[host].driver().endpoint().0.settings();
         let (labels, payload) = (settings.labels as u16, settings.mtu() as u16);
-        (id, Handle { carrier: Carrier::Udp, at: address(host), labels, payload, key })
+        (
+            id,
+            Handle {
+                carrier: Carrier::Udp,
+                at: address(host),
+                labels,
+                payload,
+                key,
+                authentication: self.authentications[host],
+            },
+        )
     }
 
     /// Both work, then the clock moves on; false where it does not.

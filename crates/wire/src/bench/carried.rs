@@ -1,6 +1,6 @@
 //! Bytes over the loopback interface, and the CPU time of both ends.
 
-use super::{DATAGRAM, PAYLOAD, UNDER_WAY, cpu_seconds, iperf};
+use super::{Check, DATAGRAM, PAYLOAD, UNDER_WAY, cpu_seconds, iperf};
 use crate::{Datapath, Driver, WireError, parameters::WireParameters, udp::UdpPath};
 use anabranch_endpoint::{Bytes, Endpoint, Event, Settings};
 use anabranch_lb::registry::HostParameters;
@@ -35,6 +35,14 @@ pub enum Way {
     SprayRuns,
     /// Our endpoints over one label (`ecmp`).
     OnePath,
+    /// The same with payloads unchecked.
+    OnePathUnchecked,
+    /// The same with a MAC of headers and control packets.
+    OnePathControl,
+    /// The same with a MAC of all.
+    OnePathAll,
+    /// Every packet over another label, with payloads unchecked.
+    SprayUnchecked,
     /// `iperf3 -u` with datagrams of the same size, where it is installed.
     IperfUdp,
     /// `iperf3` over TCP, where it is installed.
@@ -43,8 +51,19 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order in which they are measured.
-    pub const ALL: &[Way] =
-        &[Way::Plain, Way::Spray, Way::SprayRuns, Way::PlainRuns, Way::OnePath, Way::IperfUdp, Way::IperfTcp];
+    pub const ALL: &[Way] = &[
+        Way::Plain,
+        Way::Spray,
+        Way::SprayUnchecked,
+        Way::SprayRuns,
+        Way::PlainRuns,
+        Way::OnePath,
+        Way::OnePathUnchecked,
+        Way::OnePathControl,
+        Way::OnePathAll,
+        Way::IperfUdp,
+        Way::IperfTcp,
+    ];
 
     /// For people.
     pub fn name(self) -> &'static str {
@@ -54,6 +73,10 @@ impl Way {
             Way::Spray => "sprayed over eight labels, packet by packet",
             Way::SprayRuns => "sprayed over eight labels, runs of eight",
             Way::OnePath => "one label, GSO and GRO",
+            Way::OnePathUnchecked => "one label, payloads unchecked",
+            Way::OnePathControl => "one label, MAC of headers and control",
+            Way::OnePathAll => "one label, MAC of all",
+            Way::SprayUnchecked => "sprayed packet by packet, payloads unchecked",
             Way::IperfUdp => "iperf3, UDP",
             Way::IperfTcp => "iperf3, TCP",
         }
@@ -96,9 +119,13 @@ pub fn measure(way: Way, bytes: u64) -> Result<Option<Carried>, WireError> {
     match way {
         Way::Plain => plain(way, 1, bytes).map(Some).map_err(|error| system("plain sockets", error)),
         Way::PlainRuns => plain(way, 15, bytes).map(Some).map_err(|error| system("plain sockets", error)),
-        Way::Spray => ours(way, "ops", 1, bytes).map(Some),
-        Way::SprayRuns => ours(way, "ops", 8, bytes).map(Some),
-        Way::OnePath => ours(way, "ecmp", 15, bytes).map(Some),
+        Way::Spray => ours(way, "ops", 1, Check::Crc, bytes).map(Some),
+        Way::SprayUnchecked => ours(way, "ops", 1, Check::Header, bytes).map(Some),
+        Way::SprayRuns => ours(way, "ops", 8, Check::Crc, bytes).map(Some),
+        Way::OnePath => ours(way, "ecmp", 15, Check::Crc, bytes).map(Some),
+        Way::OnePathUnchecked => ours(way, "ecmp", 15, Check::Header, bytes).map(Some),
+        Way::OnePathControl => ours(way, "ecmp", 15, Check::Control, bytes).map(Some),
+        Way::OnePathAll => ours(way, "ecmp", 15, Check::All, bytes).map(Some),
         Way::IperfUdp | Way::IperfTcp => Ok(iperf::measure(way)),
     }
 }
@@ -209,10 +236,14 @@ const MESSAGE: usize = 1 << 20;
 const WAITING: u64 = 4;
 
 /// Messages of a mebibyte over one stream.
-fn ours(way: Way, scheme: &str, run_length: u32, bytes: u64) -> Result<Carried, WireError> {
+fn ours(way: Way, scheme: &str, run_length: u32, check: Check, bytes: u64) -> Result<Carried, WireError> {
     // As often as plain sockets say what they have: after sixteen datagrams, in runs of fifteen after two runs.
-    let ack_every = if way == Way::OnePath { 30 } else { 16 };
-    let settings = |host_key| settings(scheme, run_length, ack_every, host_key);
+    let ack_every = if run_length == 15 { 30 } else { 16 };
+    let settings = |host_key| {
+        let mut settings = settings(scheme, run_length, ack_every, host_key);
+        check.set(&mut settings);
+        settings
+    };
     let mut from = driver(settings(1))?;
     let (says_where, hears_where) = mpsc::channel();
     let count = (bytes / MESSAGE as u64).max(1);
@@ -255,7 +286,7 @@ fn ours(way: Way, scheme: &str, run_length: u32, bytes: u64) -> Result<Carried, 
                         }
                         Event::Sent { .. } => sent += 1,
                         Event::Lost { .. } => return Err(stalled()),
-                        Event::Received { .. } => {}
+                        Event::Received { .. } | Event::Refused { .. } => {}
                     }
                 }
                 if sent == count {

@@ -7,7 +7,7 @@ mod iperf;
 mod per_packet;
 
 pub use carried::{Carried, Way, measure as carry};
-pub use per_packet::{Part, PerPacket};
+pub use per_packet::{Check, Part, PerPacket};
 
 use crate::WireError;
 
@@ -65,12 +65,16 @@ impl Measured {
 }
 
 /// What should be reached (goodput per second of CPU time).
-const WANTED: [(Way, Way, f64); 5] = [
+const WANTED: [(Way, Way, f64); 9] = [
     (Way::Spray, Way::Plain, 0.9),
     (Way::Spray, Way::IperfUdp, 1.0),
     (Way::SprayRuns, Way::Spray, 2.0),
     (Way::OnePath, Way::PlainRuns, 0.75),
     (Way::OnePath, Way::IperfTcp, 0.8),
+    (Way::Spray, Way::SprayUnchecked, 0.97),
+    (Way::OnePath, Way::OnePathUnchecked, 0.97),
+    (Way::OnePathControl, Way::OnePathUnchecked, 0.85),
+    (Way::OnePathAll, Way::OnePathUnchecked, 0.3),
 ];
 
 /// Measures everything `repetitions` times, `bytes` bytes a way; `say` is told what is being done.

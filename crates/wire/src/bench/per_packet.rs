@@ -2,7 +2,7 @@
 
 use super::{PAYLOAD, cpu_seconds};
 use crate::parameters::WireParameters;
-use anabranch_endpoint::{Arrival, Departure, Endpoint, Event, Flow, Line, Nic, Settings};
+use anabranch_endpoint::{Arrival, Departure, Endpoint, Event, Flow, Key, Line, Nic, Settings, header::Protection};
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace,
     registry::{Host, HostParameters},
@@ -22,8 +22,32 @@ pub enum Part {
     Scheme,
     /// Scheme, NIC, and the transport of both ends.
     Transport,
-    /// An endpoint, header and copy included: the mean of sender and receiver.
+    /// An endpoint, header, payload's CRC32C and copy included: the mean of sender and receiver.
     Endpoint,
+    /// The same with this check of packets.
+    Checked(Check),
+}
+
+/// What is checked of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// A CRC32C of the header.
+    Header,
+    /// And of the payload.
+    Crc,
+    /// A MAC of the header, a CRC32C of the payload.
+    Control,
+    /// MACs of both.
+    All,
+}
+
+impl Check {
+    /// Makes endpoints check this.
+    pub(super) fn set(self, settings: &mut Settings) {
+        settings.checksum = self != Check::Header;
+        settings.key = matches!(self, Check::Control | Check::All).then(|| Key::of(b"a key for measuring"));
+        settings.protection = if self == Check::All { Protection::All } else { Protection::Control };
+    }
 }
 
 impl Part {
@@ -33,6 +57,10 @@ impl Part {
             Part::Scheme => "scheme",
             Part::Transport => "scheme and transport",
             Part::Endpoint => "endpoint, 4 KiB, copy included",
+            Part::Checked(Check::Header) => "the same, payloads unchecked",
+            Part::Checked(Check::Crc) => "the same, CRC32C",
+            Part::Checked(Check::Control) => "the same, MAC of headers and control",
+            Part::Checked(Check::All) => "the same, MAC of all",
         }
     }
 
@@ -41,7 +69,9 @@ impl Part {
         match self {
             Part::Scheme => 40.0,
             Part::Transport => 130.0,
-            Part::Endpoint => 1000.0,
+            Part::Endpoint | Part::Checked(Check::Header | Check::Crc) => 1000.0,
+            Part::Checked(Check::Control) => 1200.0,
+            Part::Checked(Check::All) => 3000.0,
         }
     }
 }
@@ -67,10 +97,16 @@ pub(super) fn measure() -> Vec<PerPacket> {
         [
             cost(Part::Scheme, scheme_alone(scheme)),
             cost(Part::Transport, with_transport(scheme)),
-            cost(Part::Endpoint, endpoints(scheme)),
+            cost(Part::Endpoint, endpoints(scheme, Check::Crc)),
         ]
     });
-    all.collect()
+    let checks = [Check::Header, Check::Crc, Check::Control, Check::All];
+    let checked = checks.map(|check| PerPacket {
+        scheme: "ecmp",
+        part: Part::Checked(check),
+        nanoseconds: endpoints("ecmp", check),
+    });
+    all.chain(checked).collect()
 }
 
 fn scheme_of(name: &str) -> Host {
@@ -193,10 +229,11 @@ fn with_transport(name: &str) -> f64 {
     each(cpu_seconds() - cpu, PACKETS)
 }
 
-fn endpoints(name: &str) -> f64 {
+fn endpoints(name: &str, check: Check) -> f64 {
     let wire = WireParameters::default();
     let scheme = HostParameters::named(name).expect("a scheme");
-    let settings = wire.settings(&transport(), scheme, Rate::gbps(100), 1).expect("settings that can be");
+    let mut settings = wire.settings(&transport(), scheme, Rate::gbps(100), 1).expect("settings that can be");
+    check.set(&mut settings);
     let mut ends = [Endpoint::new(settings.clone()), Endpoint::new(Settings { host_key: 1, ..settings })];
     let (mut now, mut out) = (Time::ZERO, Vec::new());
     ends[0].connect(now, 0);

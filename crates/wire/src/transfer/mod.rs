@@ -122,8 +122,16 @@ pub enum TransferError {
 }
 
 fn lost(at: SocketAddr, why: Why) -> TransferError {
-    let why = match why {
-        Why::Silent => return TransferError::Silent(at),
+    if why == Why::Silent {
+        return TransferError::Silent(at);
+    }
+    TransferError::Lost { at, why: reason(why) }
+}
+
+/// What a peer did that is gone or refused.
+fn reason(why: Why) -> String {
+    match why {
+        Why::Silent => "has not answered".to_string(),
         Why::Idle => "has said nothing for too long".to_string(),
         Why::Left => "has gone".to_string(),
         Why::Restarted => "has started anew".to_string(),
@@ -137,8 +145,7 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
         Why::Mtu { theirs, ours } => {
             format!("takes packets of {theirs} B of payload, and we send {ours} B: both ends must be told the same")
         }
-    };
-    TransferError::Lost { at, why }
+    }
 }
 
 /// What keys two endpoints have that refuse each other, as said of the other one.
@@ -190,11 +197,15 @@ struct Serving<'a> {
     once: bool,
     stopped: bool,
     look: &'a mut dyn FnMut(Option<&Received>) -> bool,
+    refused: &'a mut dyn FnMut(Option<SocketAddr>, &str),
 }
 
 impl Conductor for Serving<'_> {
     fn received(&mut self, received: &Received) {
         self.stopped |= !(self.look)(Some(received));
+    }
+    fn refused(&mut self, at: Option<SocketAddr>, why: &str) {
+        (self.refused)(at, why);
     }
     fn goes_on(&mut self, progress: &Progress) -> bool {
         let over = self.stopped || (self.once && progress.served > 0);
@@ -203,7 +214,7 @@ impl Conductor for Serving<'_> {
 }
 
 /// Receives whatever anybody sends and says what it was, until `look` says stop: it is asked now and then, and told of each
-/// transfer that is over. With `once` it ends when the first sender whose transfer is [whole](Received::is_whole) has heard so, or is gone.
+/// transfer that is over; `refused` is told who was turned away, and why. With `once` it ends when the first sender whose transfer is [whole](Received::is_whole) has heard so, or is gone.
 ///
 /// # Errors
 /// Those of the datapath.
@@ -211,6 +222,7 @@ pub fn serve<D: Datapath>(
     driver: &mut Driver<D>,
     once: bool,
     look: &mut dyn FnMut(Option<&Received>) -> bool,
+    refused: &mut dyn FnMut(Option<SocketAddr>, &str),
 ) -> Result<(), TransferError> {
-    perform(driver, &Plan::default(), &mut Serving { once, stopped: false, look }).map(|_| ())
+    perform(driver, &Plan::default(), &mut Serving { once, stopped: false, look, refused }).map(|_| ())
 }

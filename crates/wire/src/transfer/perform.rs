@@ -121,6 +121,8 @@ pub trait Conductor {
     fn fill(&mut self, _order: usize, _bytes: &mut [u8]) {}
     /// Something has come whole.
     fn received(&mut self, _received: &Received) {}
+    /// Somebody was refused: it did something that this says.
+    fn refused(&mut self, _at: Option<SocketAddr>, _why: &str) {}
     /// Whether to go on; asked ten times a second at least. An endpoint whose orders are done goes on receiving until this
     /// says no.
     fn goes_on(&mut self, progress: &Progress) -> bool;
@@ -291,6 +293,10 @@ impl<D: Datapath> Performance<'_, D> {
                 Event::Sent { peer, stream, delivered, .. } => self.acknowledged(now, peer, stream, &delivered),
                 Event::Received { peer, stream, bytes, .. } => self.received(now, peer, stream, &bytes)?,
                 Event::Lost { peer, why } => self.lost(peer, why)?,
+                Event::Refused { peer, from, why } => {
+                    let at = from.or_else(|| self.driver.datapath().peer_at(peer?));
+                    self.conductor.refused(at, &super::reason(why));
+                }
             }
         }
     }

@@ -77,6 +77,7 @@ impl Pair {
                         }
                         Event::Sent { stream, message, .. } => self.sent[me].push((stream, message, now)),
                         lost @ Event::Lost { .. } => self.lost.push(lost),
+                        Event::Refused { .. } => {}
                     }
                 }
             }
