@@ -100,6 +100,7 @@ mod tests {
         assert_eq!((run(ScenarioError::new("x").into()), run(broken())), (2, 3));
         assert_eq!((Failure::input("x").code(), Failure::Interrupted.code()), (2, 130));
         assert_eq!(Failure::Deadlock("x".into()).code(), 4);
+        assert_eq!(Failure::Check("1 of 2 cases failed".into()).code(), 1);
         assert_eq!(Failure::from(broken()).message(), "error: the simulation stalled\n");
         let missing = ReportError::NoResults { path: "nowhere".into() };
         assert_eq!(run(missing.into()), 2);

@@ -70,7 +70,6 @@ fn what_failed_once_does_not_fail_again() {
         fs::read_dir(cases()).expect("the cases").filter(|entry| entry.as_ref().is_ok_and(|e| e.path().is_dir()));
     let outcome = again(&cases().to_string_lossy(), &STOP).expect("scenarios that can be run");
     assert_eq!(outcome.cases, kept.count() as u64);
-    // One of them is refused today: its timeout is shorter than the round trip.
-    assert!(outcome.refused <= 1, "{}", outcome.reasons.join("\n"));
+    assert_eq!(outcome.refused, 0, "{}", outcome.reasons.join("\n"));
     nothing_found(&outcome);
 }

@@ -4,7 +4,7 @@ use super::{
     draft::Draft,
     ending::{Ending, ending},
 };
-use crate::{results, scenario::Scenario};
+use crate::{machine::cpu_seconds, results, scenario::Scenario};
 use anabranch_backend::{Measure, RunError, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::RunMeta;
@@ -132,13 +132,21 @@ pub(crate) enum Verdict {
 /// Bounds of a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// Wall time that one run may take; most take some milliseconds.
+    /// Processor time that one run may take; most take some milliseconds.
     pub(crate) run: Duration,
     /// Set when the user asks for a stop.
     pub(crate) stop: &'static AtomicBool,
 }
 
+/// How much longer than its processor time a run may take by the clock: on a busy machine threads wait for each other.
+const WAITING: u32 = 5;
+
 impl Limits {
+    /// Longest time of a run by the clock.
+    fn wall(self) -> Duration {
+        self.run * WAITING
+    }
+
     pub(crate) fn stopped(self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -255,12 +263,15 @@ fn run(case: &Arc<Case>, way: Way, limits: Limits) -> Ending {
     RUNNING.store(true, Ordering::SeqCst);
     thread::spawn(move || {
         let started = Instant::now();
-        let mut go_on = || started.elapsed() < limits.run && !limits.stopped();
+        let used = || cpu_seconds().unwrap_or_else(|| started.elapsed().as_secs_f64());
+        let before = used();
+        let in_time = || used() - before < limits.run.as_secs_f64() && started.elapsed() < limits.wall();
+        let mut go_on = || in_time() && !limits.stopped();
         let ran = panic::catch_unwind(AssertUnwindSafe(|| way.run(&case, &mut go_on)));
         // The receiver is gone where the run took too long.
         let _ = send.send(ran.map(|result| result.map(|result| (result.interrupted, ending(&result, &case.meta)))));
     });
-    let received = receive.recv_timeout(limits.run * 2 + Duration::from_secs(5));
+    let received = receive.recv_timeout(limits.wall() * 2);
     RUNNING.store(false, Ordering::SeqCst);
     match received {
         Ok(Ok(Ok((true, _))) | Ok(Err(RunError::Interrupted))) => Ending::Slow,

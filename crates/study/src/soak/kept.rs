@@ -1,7 +1,7 @@
 //! Failing cases on disk: the scenario made smaller, the one that was drawn, and how to see the failure.
 
 use super::{
-    check::{FIRST, Failure, Kind, Limits},
+    check::{FIRST, Failure, Kind, Verdict, Way},
     draft::{Draft, REPORT, SCENARIO},
     scratch::Scratch,
     shrink::shrink,
@@ -100,7 +100,8 @@ impl Kept {
         }
     }
 
-    /// Keeps a case as it was drawn, makes it smaller, and keeps that with what went wrong.
+    /// Keeps a case as it was drawn, makes it smaller while `check` finds the same kind of failure, and keeps that with what
+    /// went wrong.
     ///
     /// # Errors
     /// Where it cannot be written.
@@ -111,7 +112,7 @@ impl Kept {
         failure: Failure,
         again: &str,
         scratch: &Scratch,
-        limits: Limits,
+        check: &mut dyn FnMut(&Draft, Way) -> Verdict,
     ) -> Result<Failed, ScenarioError> {
         let folder = self.0.join(format!("case-{number}"));
         let wrong = |error: io::Error| ScenarioError::new(format!("{}: {error}", folder.display()));
@@ -124,9 +125,9 @@ impl Kept {
         // What was drawn is on disk before anything else is tried.
         let drawn = preface(&failure, &[again.to_string()]);
         draft.write(&folder.join("as-drawn"), &drawn).map_err(wrong)?;
-        let (smaller, failure) = shrink(draft, failure, scratch.path(), limits, super::SHRINKING);
-        let check = format!("anabranch soak --again {}", quoted(&folder.to_string_lossy()));
-        let failed = Failed::new(Some(number), &failure, Some(folder.clone()), &smaller.captures, check);
+        let (smaller, failure) = shrink(draft, failure, scratch.path(), super::SHRINKING, check);
+        let command = format!("anabranch soak --again {}", quoted(&folder.to_string_lossy()));
+        let failed = Failed::new(Some(number), &failure, Some(folder.clone()), &smaller.captures, command);
         let mut text = preface(&failure, &failed.commands);
         smaller.write_into(&folder, &text).map_err(wrong)?;
         text += &format!("As it was drawn: {again}\n");

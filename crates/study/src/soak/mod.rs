@@ -34,10 +34,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Wall time that one run of a case may take; most take some milliseconds.
+/// Processor time that one run of a case may take; most take some milliseconds.
 const RUN: Duration = Duration::from_secs(20);
 
-/// A run that took too long is tried again for so many times as long: the machine may have been busy.
+/// A case that took too long is tried again with so many times as much: the machine may have been busy.
 const PATIENT: u32 = 5;
 
 /// How long a failing scenario is made smaller.
@@ -162,7 +162,10 @@ pub fn soak(
             (draft, Verdict::Failed(failure)) => {
                 let again = format!("anabranch soak --seed {} --case {number}{}", request.seed, request.only.flags);
                 let failed = match (&kept, draft) {
-                    (Some(kept), Some(draft)) => kept.keep(number, &draft, failure, &again, &scratch, limits)?,
+                    (Some(kept), Some(draft)) => {
+                        let mut fails = |draft: &draft::Draft, way| check(draft, scratch.path(), &[way], limits);
+                        kept.keep(number, &draft, failure, &again, &scratch, &mut fails)?
+                    }
                     _ => Failed::new(Some(number), &failure, None, &[], again),
                 };
                 outcome.failures.push(failed);

@@ -1,10 +1,11 @@
 //! Makes a failing scenario smaller while it still fails in the same way.
 
 use super::{
-    check::{Failure, Limits, Verdict, check},
+    check::{Failure, Verdict, Way},
     draft::Draft,
 };
 use anabranch_backend::Setup;
+use anabranch_units::Time;
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -18,27 +19,31 @@ pub(super) fn shrink(
     draft: &Draft,
     failure: Failure,
     folder: &Path,
-    limits: Limits,
     time: Duration,
+    check: &mut dyn FnMut(&Draft, Way) -> Verdict,
 ) -> (Draft, Failure) {
     let until = Instant::now() + time;
     let (mut best, mut failure) = (draft.clone(), failure);
     // A key that is taken away can leave a default that is larger.
-    let mut size = draft.load(folder).map_or((u32::MAX, u64::MAX), |(_, setup)| size(&setup));
+    let mut size = draft.load(folder).map_or(LARGEST, |(_, setup)| size(&setup));
     loop {
         let before = best.clone();
         let mut number = 0;
         // A candidate that was taken leaves another one in its place.
         while let Some(smaller) = candidate(&best, number) {
-            if Instant::now() >= until || limits.stopped() {
+            if Instant::now() >= until {
                 return (best, failure);
             }
             let of_smaller = smaller.load(folder).ok().map(|(_, setup)| self::size(&setup));
-            let found = match of_smaller.filter(|(hosts, bytes)| *hosts <= size.0 && *bytes <= size.1) {
-                Some(_) => check(&smaller, folder, &[failure.way], limits),
+            let found = match of_smaller
+                .filter(|(hosts, bytes, time)| *hosts <= size.0 && *bytes <= size.1 && *time <= size.2)
+            {
+                Some(_) => check(&smaller, failure.way),
                 None => Verdict::Passed,
             };
             match (found, of_smaller) {
+                (Verdict::Interrupted, _) => return (best, failure),
+
                 (Verdict::Failed(found), Some(of_smaller)) if found.kind == failure.kind => {
                     (best, failure, size) = (smaller, found, of_smaller);
                 }
@@ -51,9 +56,14 @@ pub(super) fn shrink(
     }
 }
 
-/// Hosts, and bytes that they send.
-fn size(setup: &Setup) -> (u32, u64) {
-    (setup.topology.hosts, setup.flows.flows.iter().map(|flow| flow.size).sum())
+/// Hosts, bytes that they send, and the end of the run.
+type Size = (u32, u64, Time);
+
+const LARGEST: Size = (u32::MAX, u64::MAX, Time::MAX);
+
+fn size(setup: &Setup) -> Size {
+    let bytes = setup.flows.flows.iter().map(|flow| flow.size).sum();
+    (setup.topology.hosts, bytes, setup.limits.time_limit)
 }
 
 /// Returns the scenario with a capture, a table, a key or half the lines of a file less, or a number halved; `None` where

@@ -1,6 +1,13 @@
 //! What is drawn.
 
-use super::{Only, Tally, draw, scratch::Scratch};
+use super::{
+    Kind, Only, Tally,
+    check::{Failure, OTHERS, Verdict},
+    draft::{self, Draft},
+    draw,
+    kept::Kept,
+    scratch::Scratch,
+};
 use crate::scenario::PROFILES;
 use anabranch_lb::registry::{HOST_SCHEMES, SWITCH_SCHEMES};
 use anabranch_topology::TOPOLOGY_KINDS;
@@ -66,4 +73,55 @@ fn every_registered_name_is_drawn() {
         .map(|(kind, name)| format!("{kind} {name}"))
         .collect();
     assert!(missing.is_empty(), "not in {CASES} cases: {missing:?}; drawn: {:#}", tally.json());
+}
+
+/// A planted failure: scenarios that lose packets at random differ on two threads.
+fn planted(draft: &Draft) -> Verdict {
+    let loses = draft.sections.iter().any(|section| section.get("loss").is_some());
+    let way = OTHERS.iter().find(|way| way.how.threads == 2).copied().expect("a way with two threads");
+    match loses {
+        true => Verdict::Failed(Failure { kind: Kind::Different, way, text: "planted".into() }),
+        false => Verdict::Passed,
+    }
+}
+
+#[test]
+fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
+    let scratch = Scratch::new().expect("a temporary directory");
+    let out = Scratch::new().expect("a temporary directory");
+    let drawn =
+        (0..200).map(|number| (number, draw::case(5, number, &Only::default(), scratch.path()).expect("a case")));
+    let (number, draft, failure) = drawn
+        .filter_map(|(number, draft)| match planted(&draft) {
+            Verdict::Failed(failure) => Some((number, draft, failure)),
+            _ => None,
+        })
+        .next()
+        .expect("a case that loses packets");
+    let kept = Kept::new(&out.path().join("found")).expect("a free directory");
+    let again = "anabranch soak --seed 5";
+    let failed = kept
+        .keep(number, &draft, failure, again, &scratch, &mut |draft, _| planted(draft))
+        .expect("a directory to write");
+    let at = failed.at.clone().expect("a directory");
+    assert_eq!(at, out.path().join("found").join(format!("case-{number}")));
+    // Topology, a workload, the fault and the limit of the run are what such a scenario needs.
+    let text = std::fs::read_to_string(at.join("scenario.toml")).expect("a scenario");
+    let headers: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+    assert!(headers.contains(&"[[fault]]") && headers.len() <= 4, "{text}");
+    assert!(text.len() < draft.text().len() + 600, "{text}");
+    for threads in ["--threads 1", "--threads 2"] {
+        assert!(
+            failed.commands.iter().any(|command| command.starts_with("anabranch run") && command.contains(threads))
+        );
+        assert!(text.contains(threads), "{text}");
+    }
+    let (_, setup) = draft::read(&at.join("scenario.toml").to_string_lossy()).expect("a scenario that can be run");
+    assert!(setup.topology.hosts > 1);
+    let report = std::fs::read_to_string(at.join("failure.txt")).expect("a report");
+    assert!(report.contains("planted") && report.contains(again), "{report}");
+    draft::read(&at.join("as-drawn/scenario.toml").to_string_lossy()).expect("the scenario as it was drawn");
+    // Failures are not mixed with what is there.
+    let message = Kept::new(&out.path().join("found")).err().expect("refused").to_string();
+    assert!(message.contains("not empty"), "{message}");
 }
