@@ -72,10 +72,7 @@ fn the_address_decides_the_interface() {
         let arguments = ["the_address_decides_the_interface", "--exact", "--nocapture"].map(OsString::from);
         let (mut command, _) = match space::apart(&arguments) {
             Ok(apart) => apart,
-            Err(error) => {
-                assert!(std::env::var_os("ANABRANCH_TEST_ALL").is_none(), "{error}");
-                return eprintln!("SKIPPED the_address_decides_the_interface: {error}");
-            }
+            Err(error) => return anabranch_testkit::skip(error, "run as root"),
         };
         return assert!(command.status().unwrap().success(), "it failed inside its namespaces");
     }

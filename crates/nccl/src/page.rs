@@ -427,7 +427,11 @@ pub fn read(path: &Path) -> io::Result<Snapshot> {
     Err(wrong("it is being written, and whoever does so stands still".into()))
 }
 
-fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
+/// Reads a page from its bytes.
+///
+/// # Errors
+/// Where they are none, or of another version.
+pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     if bytes.get(..8) != Some(&MAGIC[..]) {
         return Err(wrong("it is no statistics page".into()));
     }

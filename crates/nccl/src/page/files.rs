@@ -167,7 +167,7 @@ mod tests {
             std::os::unix::fs::chown(at("theirs"), Some(65_534), None).unwrap();
             reasons.insert(6, ("theirs", "another user"));
         } else {
-            eprintln!("SKIPPED a page of another user: needs root");
+            anabranch_testkit::skip("a page of another user needs root", "run as root");
         }
         let look = folder.clone();
         let found = in_time(move || pages(&look).unwrap());

@@ -52,6 +52,14 @@ impl Summary {
     }
 }
 
+/// Reads any bytes as a message, for fuzzing.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    if let Some(Said { summary, is_answer }) = Summary::read(bytes) {
+        assert!(bytes.starts_with(&summary.write(is_answer)));
+    }
+}
+
 /// How a transfer went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {

@@ -147,6 +147,15 @@ impl Frame {
     }
 }
 
+/// Reads any bytes as frames, for fuzzing.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    let Some(length) = bytes.first().copied().and_then(Frame::length) else { return };
+    if let Some(frame) = bytes.get(..length).and_then(Frame::read) {
+        assert_eq!(frame.write(), bytes[..length]);
+    }
+}
+
 /// An MTU as verbs number it.
 fn mtu(number: u8) -> Option<u8> {
     (1..=5).contains(&number).then_some(number)

@@ -15,6 +15,8 @@ mod serve;
 mod sys;
 mod uc;
 
+#[doc(hidden)]
+pub use control::fuzz;
 pub use look::{RdmaDevice, look, of_interface};
 pub use path::VerbsPath;
 pub use send::{VerbsSent, perform, send};

@@ -1,0 +1,118 @@
+//! Mutated inputs through the whole command: whatever a scenario or a directory of results says, it ends with an exit code of its
+//! own and a message, and never with a panic.
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_fuzz::mutate;
+use anabranch_random::Stream;
+use common::{Folder, code, stderr};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::Read,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A run that takes longer is stopped: mutated scenarios may ask for much.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Done, a check that was asked for failed, a wrong input, and a run that ended in a deadlock (docs of the command).
+const CODES: [i32; 4] = [0, 1, 2, 4];
+
+/// Runs the command; its exit code (`None`: stopped) and what it said.
+fn run(folder: &Folder, words: &[&str]) -> (Option<i32>, String) {
+    let mut command: Command = folder.command(words);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).env("NO_COLOR", "1").spawn().unwrap();
+    let mut pipe = child.stderr.take().unwrap();
+    let said = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = pipe.read_to_end(&mut said);
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break Some(status.code().unwrap_or(-1)),
+            None if began.elapsed() > PATIENCE => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    (status, said.join().unwrap())
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.is_file());
+    files.sort();
+    files
+}
+
+/// Runs `inputs` mutations: two of three of ready-made scenarios (`check`, `run`), the others of a directory of results
+/// (`report`, `view`, `trace`).
+fn mutated(name: &str, seed: u64, inputs: u64) {
+    let folder = Folder::new(name);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let scenarios: Vec<Vec<u8>> = files(&root).iter().map(|file| fs::read(file).unwrap()).collect();
+    let small = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[[workload]]\n\
+                 kind = \"permutation\"\nsize = \"20kB\"\n[measure]\nseries_links = [\"*\"]\ntrace_flows = 2\n";
+    folder.file("small.toml", small);
+    let made = folder.run(&["run", "small.toml", "--out", "result"]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let whole: Vec<(PathBuf, Vec<u8>)> = files(&folder.0.join("result"))
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|ending| ending != "html"))
+        .map(|file| (file.clone(), fs::read(&file).unwrap()))
+        .collect();
+    let mut draws = Stream::keyed(seed, 0, "mutated inputs");
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for number in 0..inputs {
+        let (input, words): (Vec<u8>, &[&str]) = if number % 3 < 2 {
+            let one = draws.pick(&scenarios).unwrap().clone();
+            let input = mutate(&one, draws.pick(&scenarios).unwrap().clone().as_slice(), &mut draws);
+            fs::write(folder.0.join("mutated.toml"), &input).unwrap();
+            let run = ["run", "mutated.toml", "--replace", "--out", "out", "--set", "run.until=20us", "--set", MEMORY];
+            (input, if number % 3 == 0 { &["check", "mutated.toml"] } else { &run.clone() })
+        } else {
+            for (file, bytes) in &whole {
+                fs::write(file, bytes).unwrap();
+            }
+            let (file, bytes) = draws.pick(&whole).unwrap();
+            let input = mutate(bytes, &whole[0].1, &mut draws);
+            fs::write(file, &input).unwrap();
+            let commands: [&[&str]; 3] =
+                [&["report", "result"], &["view", "result"], &["trace", "result", "--perfetto", "trace.pftrace"]];
+            (input, commands[draws.below(3) as usize])
+        };
+        let (code, said) = run(&folder, words);
+        let is_fine = code.is_none_or(|code| CODES.contains(&code)) && !said.contains("panicked");
+        if !is_fine {
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutated-{seed}-{number}"));
+            fs::write(&kept, &input).unwrap();
+            panic!("{words:?} ended with {code:?}; the input is {}\n{said}", kept.display());
+        }
+        let ended = code.map_or("stopped after 10 s".into(), |code| format!("exit {code}"));
+        *counts.entry(format!("{}: {ended}", words[0])).or_default() += 1;
+    }
+    println!("{inputs} inputs: {counts:#?}");
+}
+
+const MEMORY: &str = "run.memory_limit=512MiB";
+
+#[test]
+fn some_mutated_inputs_end_with_a_message() {
+    mutated("mutated", 1, 30);
+}
+
+/// `ANABRANCH_MUTATIONS` inputs (10,000) from `ANABRANCH_FUZZ_SEED` on (2).
+#[test]
+#[ignore = "slow: 10,000 runs of the command, half an hour; ANABRANCH_MUTATIONS"]
+fn ten_thousand_mutated_inputs_end_with_a_message() {
+    let number = |name: &str, usual| env::var(name).map_or(usual, |text| text.parse().unwrap());
+    mutated("mutated-many", number("ANABRANCH_FUZZ_SEED", 2), number("ANABRANCH_MUTATIONS", 10_000));
+}

@@ -1,0 +1,57 @@
+//! Files of results, which are read where they lie.
+
+use anabranch_report::{Frame, Manifest, TABLES, read_comparison, read_summary};
+use anabranch_study::sweep::SweepFile;
+use std::{cell::RefCell, fs, path::Path};
+use tempfile::TempDir;
+
+thread_local! {
+    static FOLDER: RefCell<Option<TempDir>> = const { RefCell::new(None) };
+}
+
+/// Puts the bytes into files of these names in a folder of this thread's, which is empty otherwise.
+fn with_files(names: &[&str], bytes: &[u8], read: impl FnOnce(&Path)) {
+    FOLDER.with_borrow_mut(|folder| {
+        let made = folder.get_or_insert_with(|| TempDir::new().expect("a temporary folder"));
+        for name in names {
+            fs::write(made.path().join(name), bytes).expect("a file");
+        }
+        read(made.path());
+        for name in names {
+            fs::remove_file(made.path().join(name)).expect("the file");
+        }
+    });
+}
+
+/// A sweep file.
+pub(crate) fn sweep_file(bytes: &[u8]) {
+    with_files(&["sweep.toml"], bytes, |folder| drop(SweepFile::read(&folder.join("sweep.toml"))));
+}
+
+/// Manifest, summary and comparison.
+pub(crate) fn result_json(bytes: &[u8]) {
+    with_files(&["manifest.json", "summary.json", "comparison.csv"], bytes, |folder| {
+        let _ = Manifest::read(folder);
+        let _ = read_summary(folder);
+        let _ = read_comparison(folder);
+    });
+}
+
+fn tables(ending: &str, bytes: &[u8]) {
+    for table in TABLES {
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        with_files(&[&format!("{}.{ending}", table.name)], bytes, |folder| {
+            let _ = Frame::read(folder, table.name, &columns);
+        });
+    }
+}
+
+/// Tables of results as CSV.
+pub(crate) fn table_csv(bytes: &[u8]) {
+    tables("csv", bytes);
+}
+
+/// Tables of results as Parquet.
+pub(crate) fn table_parquet(bytes: &[u8]) {
+    tables("parquet", bytes);
+}
