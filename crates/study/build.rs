@@ -34,6 +34,7 @@ fn main() {
         _ => commit,
     };
     println!("cargo:rustc-env=ANABRANCH_COMMIT={exact}");
+    println!("cargo:rustc-env=ANABRANCH_OPT_LEVEL={}", env::var("OPT_LEVEL").unwrap_or_default());
     claims(&here.join("../../claims"));
 }
 

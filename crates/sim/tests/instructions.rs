@@ -5,8 +5,8 @@
 //! growth beyond [`TOLERANCE`] fails until the new figure is recorded.
 //!
 //! ```text
-//! cargo test --release -p anabranch-sim --test instructions -- --ignored --nocapture
-//! ANABRANCH_RECORD=1 cargo test --release -p anabranch-sim --test instructions -- --ignored --nocapture
+//! cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture
+//! ANABRANCH_RECORD=1 cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture
 //! ```
 
 mod common;
@@ -98,10 +98,10 @@ fn read(text: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-#[ignore = "needs valgrind and the release profile"]
+#[ignore = "needs valgrind and the profile dist"]
 fn instructions_per_packet_hop() {
     if cfg!(debug_assertions) {
-        println!("figures are those of the release profile; nothing counted");
+        println!("figures are those of the profile dist; nothing counted");
         return;
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/instructions.toml");

@@ -9,6 +9,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The sources the command was built from: the commit, and where they differ from it (or there is none) 16 hex digits
 /// over the sources of everything that decides a result.
 pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
+/// How far this crate is optimised, as cargo names it: "3" in the profile `dist`. The yardsticks of `bench` are part of it.
+pub const OPT_LEVEL: &str = env!("ANABRANCH_OPT_LEVEL");
 
 /// The largest memory this process has held so far, in bytes; `None` where the system does not say.
 pub fn peak_rss_bytes() -> Option<u64> {

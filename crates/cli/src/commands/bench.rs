@@ -9,7 +9,7 @@ use crate::{
 use anabranch_backend::RunError;
 use anabranch_study::{
     bench::{BenchError, CASES, Case, LARGE, Measured, SMALL, Timed, measure, median},
-    machine::{COMMIT, VERSION, machine},
+    machine::{COMMIT, OPT_LEVEL, VERSION, machine},
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,12 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     }
     if arguments.wire {
         return super::bench_wire::bench(arguments);
+    }
+    if OPT_LEVEL != "3" {
+        note(
+            "this command is built to be built quickly, and its stripped loop is slow: take no ratios from it; \
+             `cargo build --profile dist -p anabranch` makes target/dist/anabranch, which is to be measured",
+        );
     }
     let cases = match arguments.small {
         true => SMALL,
