@@ -1,6 +1,7 @@
 //! What peers take, by the host that they connected from and in all: places and memory.
 
 use crate::settings::Settings;
+use anabranch_units::Time;
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -22,6 +23,8 @@ pub(super) fn host_of(at: SocketAddr) -> IpAddr {
 struct Taken {
     peers: usize,
     stored: u64,
+    /// None of its peers can make room before this.
+    crowded_until: Time,
 }
 
 /// What all peers take.
@@ -33,7 +36,11 @@ pub(super) struct Hosts {
     pub(super) stored: u64,
     max_stored: u64,
     max_peers_per_host: usize,
+    crowded_until: Time,
 }
+
+/// Peers that could make room are looked for no more often than this.
+const CROWDED: Time = Time::from_us(100_000);
 
 impl Hosts {
     pub(super) fn new(settings: &Settings) -> Self {
@@ -43,12 +50,27 @@ impl Hosts {
             stored: 0,
             max_stored: settings.max_buffered_bytes,
             max_peers_per_host: settings.max_peers_per_address.max(1),
+            crowded_until: Time::ZERO,
         }
     }
 
     /// Returns `true` where a host has as many peers as one may have.
     pub(super) fn is_full(&self, host: Option<IpAddr>) -> bool {
         host.and_then(|host| self.hosts.get(&host)).is_some_and(|taken| taken.peers >= self.max_peers_per_host)
+    }
+
+    /// No peer, or none of this host, can make room now: nobody looks again for a while.
+    pub(super) fn note_crowded(&mut self, host: Option<IpAddr>, now: Time) {
+        match host.and_then(|host| self.hosts.get_mut(&host)) {
+            Some(taken) => taken.crowded_until = now + CROWDED,
+            None => self.crowded_until = now + CROWDED,
+        }
+    }
+
+    /// Returns `true` where nobody need look for a peer that can make room.
+    pub(super) fn is_crowded(&self, host: Option<IpAddr>, now: Time) -> bool {
+        let taken = host.and_then(|host| self.hosts.get(&host));
+        now < taken.map_or(self.crowded_until, |taken| taken.crowded_until)
     }
 
     pub(super) fn enter(&mut self, host: Option<IpAddr>) {

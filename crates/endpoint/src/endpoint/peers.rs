@@ -67,17 +67,25 @@ impl Endpoint {
 
     /// Returns `true` where there is a place for a peer of this host, if need be that of one that has sent nothing since its handshake.
     fn has_place(&mut self, host: Option<IpAddr>, now: Time) -> bool {
-        let is_crowded = self.hosts.is_full(host);
-        if !is_crowded && self.hosts.peers < self.settings.most_peers {
+        let is_full = self.hosts.is_full(host);
+        if !is_full && self.hosts.peers < self.settings.most_peers {
             return true;
+        }
+        // Whose places are short.
+        let short = host.filter(|_| is_full);
+        if self.hosts.is_crowded(short, now) {
+            return false;
         }
         let may_go = |known: &&Peer| {
             let is_silent = !known.is_proven && known.phase == Phase::Greeted;
-            is_silent && now.saturating_sub(known.made_at) >= UNPROVEN && (!is_crowded || known.host == host)
+            is_silent && now.saturating_sub(known.made_at) >= UNPROVEN && (!is_full || known.host == host)
         };
         let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
         let oldest = known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.made_at);
-        let Some(peer) = oldest.map(|(at, _)| at as u32) else { return false };
+        let Some(peer) = oldest.map(|(at, _)| at as u32) else {
+            self.hosts.note_crowded(short, now);
+            return false;
+        };
         self.counters.evicted += 1;
         self.lose(peer, Why::Evicted);
         true

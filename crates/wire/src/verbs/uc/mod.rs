@@ -42,6 +42,9 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)
 const MOST_CALLERS: usize = 64;
 const HURRY: Duration = Duration::from_secs(1);
 
+/// Callers of one address that are linked and have sent nothing yet: each has memory of ours.
+const MAX_SILENT_PER_ADDRESS: usize = 32;
+
 /// Bytes of memory for a peer of so many labels and datagrams of so many bytes.
 pub(super) fn memory(labels: u32, largest: usize) -> usize {
     link::places(labels).1 as usize * largest
@@ -286,6 +289,15 @@ impl UcPath {
             )));
         };
         let theirs = Greeting { gid, mtu, labels, largest };
+        let ip = who.ip().to_canonical();
+        let silent = self.peers.iter().flatten().filter(|peer| match peer {
+            Peer::Linked(link) => !link.called && !link.known && link.at.ip().to_canonical() == ip,
+            _ => false,
+        });
+        if silent.count() >= MAX_SILENT_PER_ADDRESS {
+            control.post(&Frame::Refused)?;
+            return Err(WireError::Verbs(format!("{who} has called {MAX_SILENT_PER_ADDRESS} times and sent nothing")));
+        }
         let vacant = self.vacancy();
         let (Some(place), true) = (vacant, theirs.makes_sense()) else {
             control.post(&Frame::Refused)?;

@@ -1,0 +1,467 @@
+//! An attacker on a raw socket beside `serve`, `send` and a ring of four ranks, each limited to 256 MiB of memory: the job ends right, in time,
+//! and within its memory. Everything happens in network namespaces of the test's own.
+
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_endpoint::header::{self, COOKIE, Cookie, Data, Greeting, Packet, Probed, Protection};
+use anabranch_random::Stream;
+use anabranch_testbed::space;
+use anabranch_transport::Answer;
+use anabranch_units::Time;
+use common::{Folder, code, json, stderr, stdout};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    io::{BufRead, BufReader, Read},
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    process::{Command, Output, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+/// Hostile datagrams per second.
+const RATE: u64 = 10_000;
+/// How often a burst of them leaves.
+const BURST: Duration = Duration::from_millis(5);
+/// Bytes of memory that each process may have.
+const MEMORY: u64 = 256 << 20;
+const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
+/// Payload of the packets of `serve`, `send` and the ring.
+const PAYLOAD: u16 = 1344;
+/// Labels of each.
+const LABELS: u16 = 4;
+
+/// UDP sockets of this network: what an attacker who knows every address and port aims at.
+fn ports() -> Vec<u16> {
+    let table = fs::read_to_string("/proc/net/udp").unwrap();
+    let port = |line: &str| u16::from_str_radix(line.split_whitespace().nth(1)?.split_once(':')?.1, 16).ok();
+    table.lines().skip(1).filter_map(port).collect()
+}
+
+/// What is to be sent as if it came from elsewhere.
+struct Forged {
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+    bytes: Vec<u8>,
+}
+
+/// An IPv4 packet with a UDP datagram, whose checksum is left out.
+fn packet(forged: &Forged) -> Vec<u8> {
+    let length = 28 + forged.bytes.len() as u16;
+    let mut out = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+    out[2..4].copy_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(&forged.from.ip().octets());
+    out.extend_from_slice(&forged.to.ip().octets());
+    for field in [forged.from.port(), forged.to.port(), length - 20, 0] {
+        out.extend_from_slice(&field.to_be_bytes());
+    }
+    out.extend_from_slice(&forged.bytes);
+    out
+}
+
+fn greeting(draws: &mut Stream) -> Greeting {
+    let nonce = draws.bits();
+    Greeting {
+        connection: draws.bits() as u32,
+        nonce,
+        own_nonce: nonce,
+        mtu: PAYLOAD,
+        labels: LABELS,
+        protection: Protection::Off,
+        span: 4096,
+        most_message: 1 << 24,
+        stamp: Time::ZERO,
+        held: Time::ZERO,
+    }
+}
+
+/// A datagram of one of many kinds.
+fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let connection = draws.bits() as u32;
+    let time = Time::from_ps(draws.bits() >> 16);
+    match draws.below(12) {
+        // Floods of HELLOs, without a cookie and with an invented one.
+        0..4 => header::hello(&mut out, &greeting(draws), &[0; COOKIE], usize::from(PAYLOAD) + 64),
+        4 => {
+            let cookie: Cookie = std::array::from_fn(|_| draws.bits() as u8);
+            header::hello(&mut out, &greeting(draws), &cookie, usize::from(PAYLOAD) + 64);
+        }
+        5 => header::bye(&mut out, connection, draws.bits()),
+        // As version 1 had it.
+        6 => out = [&[1, 7, 0, 0], &connection.to_be_bytes()[..]].concat(),
+        // The largest offsets that a packet can name.
+        7 => {
+            let index = draws.below(12_000) as u32;
+            let data = Data {
+                stream: draws.below(64) as u32,
+                payload: PAYLOAD,
+                psn: u64::from(index) + draws.below(4096),
+                tag: draws.bits() as u32,
+                message: draws.below(16) as u32,
+                length: 16 << 20,
+                index,
+                checksum: None,
+                steering: draws.below(2),
+                stamp: time,
+                ack_request: true,
+            };
+            header::data(&mut out, connection, &data);
+            out.resize(out.len() + usize::from(PAYLOAD), 7);
+        }
+        8 => {
+            let psn = draws.below(1 << 20);
+            let answer = Answer {
+                psn,
+                tag: connection,
+                cumulative: psn,
+                bitmap: draws.bits(),
+                offset: 0,
+                ecn: true,
+                cnp: true,
+                nack: draws.chance(1, 2),
+            };
+            header::answer(&mut out, connection, draws.below(64) as u32, &answer, Some(time), Time::ZERO);
+        }
+        9 => {
+            let probe = Probed { stream: u32::MAX, tag: 0, stamp: time, size: 100, held: Time::ZERO };
+            if draws.chance(1, 2) {
+                header::probe(&mut out, connection, &probe, usize::from(PAYLOAD));
+            } else {
+                header::echo(&mut out, connection, &probe);
+            }
+        }
+        // What was recorded of an earlier conversation, as it was or with bits changed.
+        10 if !recorded.is_empty() => {
+            out.clone_from(&recorded[draws.below(recorded.len() as u64) as usize]);
+            if draws.chance(1, 2) {
+                for _ in 0..1 + draws.below(4) {
+                    let bit = draws.below(8 * out.len() as u64) as usize;
+                    out[bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+        }
+        _ => {
+            let length = draws.below(1400);
+            out.extend((0..length).map(|_| draws.bits() as u8));
+            if draws.chance(1, 2) && out.len() > 4 {
+                out[..4].copy_from_slice(&[header::VERSION, 1 + draws.below(9) as u8, 0, 0]);
+            }
+        }
+    }
+    out
+}
+
+/// A host that shakes hands as it should and then sends the last packets of messages alone, now and then: it wants memory and places.
+fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
+    let from = Ipv4Addr::new(127, 66, (number >> 8) as u8, number as u8);
+    let Ok(socket) = UdpSocket::bind((from, 0)) else { return };
+    let _ = socket.set_read_timeout(Some(Duration::from_millis(20)));
+    let mut draws = Stream::keyed(u64::from(number), u64::from(to), "slow sender");
+    let (of, mut cookie, mut out, mut buffer) = (greeting(&mut draws), [0; COOKIE], Vec::new(), [0; 2048]);
+    let mut connection = None;
+    for _ in 0..50 {
+        if stop.load(Ordering::Relaxed) || connection.is_some() {
+            break;
+        }
+        header::hello(&mut out, &of, &cookie, usize::from(PAYLOAD) + 64);
+        let _ = socket.send_to(&out, (LOOPBACK, to));
+        if let Ok((length, _)) = socket.recv_from(&mut buffer) {
+            match Packet::decode(&buffer[..length]) {
+                Ok(Packet::Retry { cookie: given, .. }) => cookie = given,
+                Ok(Packet::Welcome { greeting, .. }) if greeting.connection != 0 => {
+                    connection = Some(greeting.connection)
+                }
+                _ => {}
+            }
+        }
+    }
+    let Some(connection) = connection else { return };
+    while !stop.load(Ordering::Relaxed) {
+        for stream in 0..16 {
+            let message = draws.below(8) as u32;
+            let index = draws.below(2000) as u32;
+            let data = Data {
+                stream,
+                payload: PAYLOAD,
+                psn: u64::from(index) + u64::from(message),
+                tag: 0,
+                message,
+                length: 16 << 20,
+                index,
+                checksum: None,
+                steering: 0,
+                stamp: Time::ZERO,
+                ack_request: true,
+            };
+            header::data(&mut out, connection, &data);
+            out.resize(out.len() + usize::from(PAYLOAD), 7);
+            let _ = socket.send_to(&out, (LOOPBACK, to));
+        }
+        while socket.recv_from(&mut buffer).is_ok() {}
+    }
+}
+
+/// An attack while it lasts.
+struct Attack {
+    stop: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    began: Instant,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Begins to send; `recorded` are datagrams of an earlier conversation.
+fn attack(seed: u64, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
+    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255))).expect("a raw socket");
+    let threads = {
+        let (stop, sent) = (Arc::clone(&stop), Arc::clone(&sent));
+        vec![thread::spawn(move || {
+            let mut draws = Stream::keyed(seed, 0, "attacker");
+            let (began, mut done, mut targets, mut looked) = (Instant::now(), 0u64, ports(), Instant::now());
+            let mut slow: Vec<JoinHandle<()>> = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                if looked.elapsed() > Duration::from_millis(100) || targets.is_empty() {
+                    // The sockets of the slow senders are no targets.
+                    targets = ports().into_iter().take(64).collect();
+                    looked = Instant::now();
+                    while slow.len() < 24 && !targets.is_empty() {
+                        let (to, number) = (targets[slow.len() % targets.len()], slow.len() as u16 + 1);
+                        let stop = Arc::clone(&stop);
+                        slow.push(thread::spawn(move || slow_sender(to, number, &stop)));
+                    }
+                }
+                let due = began.elapsed().as_micros() as u64 * RATE / 1_000_000;
+                while done < due && !targets.is_empty() {
+                    let pick = |draws: &mut Stream| targets[draws.below(targets.len() as u64) as usize];
+                    let to = SocketAddrV4::new(LOOPBACK, pick(&mut draws));
+                    // Half of them come from a peer, as it seems, the others from anywhere.
+                    let from = if draws.chance(1, 2) {
+                        SocketAddrV4::new(LOOPBACK, pick(&mut draws))
+                    } else {
+                        let host = draws.bits() as u32 & 0x00ff_ffff | 0x7f00_0000;
+                        SocketAddrV4::new(host.into(), 1024 + draws.below(60_000) as u16)
+                    };
+                    let bytes = hostile(&mut draws, &recorded);
+                    let packet = packet(&Forged { from, to, bytes });
+                    let _ = raw.send_to(&packet, &SockAddr::from(SocketAddrV4::new(*to.ip(), 0)));
+                    done += 1;
+                }
+                sent.store(done, Ordering::Relaxed);
+                thread::sleep(BURST);
+            }
+            slow.into_iter().for_each(|slow| slow.join().unwrap());
+        })]
+    };
+    Attack { stop, sent, began: Instant::now(), threads }
+}
+
+impl Attack {
+    /// Ends it; datagrams sent, and how many that was per second.
+    fn end(self) -> (u64, f64) {
+        let took = self.began.elapsed().as_secs_f64();
+        let sent = self.sent.load(Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        (sent, sent as f64 / took)
+    }
+}
+
+/// Records the datagrams of a conversation, a thousand at most of each kind.
+fn record(stop: &AtomicBool) -> Vec<Vec<u8>> {
+    let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP)).expect("a raw socket");
+    raw.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let (mut kinds, mut buffer) = (BTreeMap::<u8, Vec<Vec<u8>>>::new(), vec![0; 1 << 16]);
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(length) = (&raw).read(&mut buffer) else { continue };
+        let Some(bytes) = buffer.get(28..length) else { continue };
+        let of_kind = kinds.entry(bytes.get(1).copied().unwrap_or(0)).or_default();
+        if of_kind.len() < 1000 && bytes.len() < 2000 {
+            of_kind.push(bytes.to_vec());
+        }
+    }
+    kinds.into_values().flatten().collect()
+}
+
+/// A command with a limit on its memory, and of the processes that it starts.
+fn limited(folder: &Folder, arguments: &[&str]) -> Command {
+    let limit = format!("ulimit -v {}; exec \"$0\" \"$@\"", MEMORY / 1024);
+    let mut command = Command::new("sh");
+    command.args(["-c", &limit, env!("CARGO_BIN_EXE_anabranch")]).args(arguments).current_dir(&folder.0);
+    // The allocator's own areas per thread are address space alone.
+    command.env("MALLOC_ARENA_MAX", "1").env("ANABRANCH_IFNAME", "=lo").env("ANABRANCH_RATE", "1Gbps");
+    command.env("ANABRANCH_PATHS", LABELS.to_string()).env("ANABRANCH_MTU", format!("{PAYLOAD}B"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The most memory that any process of ours has had so far, in bytes: `VmHWM`.
+fn largest(most: &AtomicU64) {
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let (name, status) = (entry.file_name(), entry.path().join("status"));
+        if !name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(status) else { continue };
+        let field = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        if field("Name:") == Some("anabranch")
+            && let Some(size) = field("VmHWM:").and_then(|size| size.split(' ').next()?.parse::<u64>().ok())
+        {
+            most.fetch_max(size * 1024, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a job came to.
+struct Job {
+    took: Duration,
+    memory: u64,
+}
+
+/// Does something while its processes are watched.
+fn watched(job: impl FnOnce()) -> Job {
+    let (stop, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let watcher = {
+        let (stop, most) = (Arc::clone(&stop), Arc::clone(&most));
+        thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                largest(&most);
+                thread::sleep(Duration::from_millis(50));
+            }
+        })
+    };
+    let began = Instant::now();
+    job();
+    let took = began.elapsed();
+    stop.store(true, Ordering::Relaxed);
+    watcher.join().unwrap();
+    Job { took, memory: most.load(Ordering::Relaxed) }
+}
+
+fn right(what: &str, output: &Output) {
+    assert_eq!(code(output), 0, "{what}: {}{}", stdout(output), stderr(output));
+}
+
+/// A transfer of so many bytes, which `serve --once` and `send` must agree on.
+fn transfer(folder: &Folder, bytes: &str) -> Job {
+    let set = ["--format", "json", "--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
+    let mut server =
+        limited(folder, &[&["serve", "--at", "127.0.0.1:7000", "--once"], &set[..]].concat()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening at "), "{line}");
+    // The attack meets whoever listens, before anybody sends.
+    thread::sleep(Duration::from_millis(300));
+    let job = watched(|| {
+        let arguments = [&["send", "--to", "127.0.0.1:7000", "--bytes", bytes], &set[..]].concat();
+        let sent = limited(folder, &arguments).output().unwrap();
+        if code(&sent) != 0 {
+            // It would wait for ever.
+            let _ = server.kill();
+        }
+        right("send", &sent);
+        assert_eq!(json(&sent)["checksums_equal"].as_bool(), Some(true));
+    });
+    let served = server.wait_with_output().unwrap();
+    right("serve", &served);
+    job
+}
+
+/// A ring of four ranks over the plugin.
+fn ring(folder: &Folder, bytes: &str, rounds: &str) -> Job {
+    watched(|| {
+        let arguments =
+            ["collective", "ring", "--ranks", "4", "--bytes", bytes, "--rounds", rounds, "--format", "json"];
+        let output = limited(folder, &arguments).output().unwrap();
+        right("ring", &output);
+        assert_eq!(json(&output)["wrong_elements"].as_u64(), Some(0), "{}", stdout(&output));
+    })
+}
+
+/// A job without and with an attack, as often as asked, interleaved. Returns the ratios of their times and prints what there is to know.
+fn compare(name: &str, rounds: u64, job: &dyn Fn() -> Job) -> Vec<f64> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let recorder = {
+        let stop = Arc::clone(&stop);
+        thread::spawn(move || record(&stop))
+    };
+    job();
+    stop.store(true, Ordering::Relaxed);
+    let recorded = Arc::new(recorder.join().unwrap());
+    let mut ratios = Vec::new();
+    for round in 0..rounds {
+        let quiet = job();
+        let attack = attack(round, Arc::clone(&recorded));
+        let under_attack = job();
+        let (sent, rate) = attack.end();
+        let ratio = under_attack.took.as_secs_f64() / quiet.took.as_secs_f64();
+        ratios.push(ratio);
+        let line = format!(
+            "{name}: {:.2} s, under attack {:.2} s ({ratio:.2}); {sent} datagrams, {rate:.0} per second; {} MiB at most ({} MiB)",
+            quiet.took.as_secs_f64(),
+            under_attack.took.as_secs_f64(),
+            under_attack.memory >> 20,
+            quiet.memory >> 20,
+        );
+        println!("{line}");
+        assert!(under_attack.memory > 1 << 20 && under_attack.memory < MEMORY && sent > 0, "{line}");
+    }
+    ratios
+}
+
+/// Runs the rest of a test in namespaces of its own. Returns `true` there, with a network that has nothing but loopback.
+fn is_inside(test: &str, more: &[&str]) -> bool {
+    if space::is_inside() {
+        space::settle().unwrap();
+        let prepare = "mount -t proc proc /proc && ip link set lo up";
+        let up = Command::new("sh").args(["-c", prepare]).output().unwrap();
+        assert!(up.status.success(), "{}", stderr(&up));
+        return true;
+    }
+    let arguments: Vec<OsString> =
+        [&[test, "--exact", "--nocapture"], more].concat().iter().map(OsString::from).collect();
+    match space::apart(&arguments) {
+        Ok((mut command, _)) => assert!(command.status().unwrap().success(), "it failed inside its namespaces"),
+        Err(error) => assert!(anabranch_testkit::has_no_testbed(&error.to_string()), "{error}"),
+    }
+    false
+}
+
+/// One at a time: each has the machine's ports and processors for itself.
+static ONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn an_attacker_changes_no_result() {
+    let _one = ONE.lock();
+    if is_inside("an_attacker_changes_no_result", &[]) {
+        let folder = Folder::new("attacks");
+        compare("transfer", 1, &|| transfer(&folder, "20MB"));
+        compare("ring", 1, &|| ring(&folder, "1MB", "4"));
+    }
+}
+
+#[test]
+#[ignore = "slow: two minutes on a quiet machine"]
+fn an_attacker_costs_no_more_than_a_fifth_of_the_time() {
+    let _one = ONE.lock();
+    if is_inside("an_attacker_costs_no_more_than_a_fifth_of_the_time", &["--ignored"]) {
+        let folder = Folder::new("attacks-slow");
+        let median = |mut ratios: Vec<f64>| {
+            ratios.sort_by(f64::total_cmp);
+            ratios[ratios.len() / 2]
+        };
+        let transfer = median(compare("transfer", 5, &|| transfer(&folder, "400MB")));
+        let ring = median(compare("ring", 5, &|| ring(&folder, "16MB", "6")));
+        println!("medians: transfer {transfer:.2}, ring {ring:.2}");
+        assert!(transfer <= 1.2 && ring <= 1.2, "{transfer:.2}, {ring:.2}");
+    }
+}
