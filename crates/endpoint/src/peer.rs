@@ -88,6 +88,8 @@ pub(crate) struct Peer {
     pub(crate) reserved: u64,
     /// Bytes of memory that they do hold, and since when without one having become whole.
     pub(crate) stored: u64,
+    /// Bytes of messages from it that have become whole.
+    pub(crate) delivered: u64,
     pub(crate) stored_since: Time,
     /// Since when it owes an answer.
     pub(crate) quiet_since: Option<Time>,
@@ -135,6 +137,7 @@ impl Peer {
             incoming: BTreeMap::new(),
             reserved: 0,
             stored: 0,
+            delivered: 0,
             stored_since: now,
             quiet_since: None,
             heard_at: now,

@@ -198,6 +198,8 @@ struct Assembly {
     arrived: usize,
     /// Bytes of memory that it was counted with.
     counted: u64,
+    /// Its sender has delivered more than this message has, besides what it holds: memory is taken for all of it at once.
+    is_earned: bool,
     missing: u64,
     /// Where it is to lie; 0: here, or it does not say.
     steering: u64,
@@ -224,6 +226,9 @@ impl Assembly {
 
     /// As far as memory may be taken when `more` bytes have come.
     fn reach(&self, more: usize) -> usize {
+        if self.is_earned {
+            return self.length as usize;
+        }
         let reach = FIRST_BYTES.saturating_add((self.arrived + more).saturating_mul(GROWTH));
         reach.min(usize::try_from(self.length).unwrap_or(usize::MAX))
     }
@@ -315,6 +320,8 @@ pub(crate) struct Limits {
     pub(crate) most_message: u64,
     /// Bytes that may be held for a peer.
     pub(crate) most_held: u64,
+    /// Bytes that the peer has delivered in whole messages, less those of memory that it holds.
+    pub(crate) earned: u64,
 }
 
 impl Incoming {
@@ -392,6 +399,7 @@ impl Incoming {
             ahead: BTreeMap::new(),
             arrived: 0,
             counted: 0,
+            is_earned: data.length <= limits.earned,
             missing,
             steering,
             head,

@@ -141,7 +141,9 @@ impl Endpoint {
         payload: Option<&[u8]>,
         places: &mut dyn Place,
     ) {
+        let known = self.peers.get(peer as usize).and_then(Option::as_ref);
         let limits = Limits {
+            earned: known.map_or(0, |known| known.delivered.saturating_sub(known.stored)),
             mtu: self.settings.mtu(),
             span: u64::from(self.settings.span),
             most_message: self.settings.most_message,
@@ -204,6 +206,7 @@ impl Endpoint {
         while let Some(Taken { number, bytes, placed, reserved, stored }) = incoming.take(limits.mtu) {
             // From now on it counts the bytes that are handed over.
             let length = bytes.len() as u64;
+            known.delivered = known.delivered.saturating_add(length);
             known.reserved = (known.reserved + length).saturating_sub(reserved);
             (known.stored, known.stored_since) = ((known.stored + length).saturating_sub(stored), now);
             self.hosts.store(known.host, length);
