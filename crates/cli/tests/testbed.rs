@@ -113,7 +113,7 @@ fn a_folder_of_somebody_else_is_refused() {
     std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o777)).unwrap();
     let mut status = beds.folder.command(&["testbed", "status"]);
     let output = status.env("TMPDIR", &beds.folder.0).env("XDG_RUNTIME_DIR", &theirs).output().unwrap();
-    said(&output, 0, &[]);
+    said(&output, 2, &["no testbed `default` is up"]);
     assert!(folder.is_dir() && std::fs::read_dir(&theirs).unwrap().next().is_none());
 }
 
