@@ -39,7 +39,7 @@ class Sweep:
 
     @property
     def table(self) -> Table:
-        """A row per run: keys, load balancer, seed, hash, status, fingerprint, wall time, computer, attempts, error, metrics."""
+        """A row per run: keys, load balancer, seed, hash, status, fingerprint, computer, attempts, error, metrics."""
         table = self._store.runs()
         if table is None:
             raise ScenarioError(f"{self.directory} holds no sweep", place="directory")

@@ -126,11 +126,13 @@ def half_written(run: Path) -> list[str]:
     """What lacks of a run that can be seen."""
     try:
         json.loads((run / "summary.json").read_text())
-        sizes = json.loads((run / "attempt.json").read_text())["files"]
+        json.loads((run / "attempt.json").read_text())
+        listed = json.loads((run / "manifest.json").read_text())["files"]
+        sizes = {file["name"]: file["bytes"] for file in listed}
         found = {name: (run / name).stat().st_size for name in sizes}
     except (OSError, ValueError, KeyError) as error:
         return [f"{run.name}: {error!r}"]
-    tables = {"flows.parquet", "links.parquet", "manifest.json"} - set(found)
+    tables = {"flows.parquet", "links.parquet", "summary.json"} - set(found)
     return [f"{run.name} has {found} of {sizes}"] if found != sizes or tables else []
 
 

@@ -102,7 +102,8 @@ def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path
 def test_a_run_whose_process_died_three_times_is_given_up(client: Any, tmp_path: Path) -> None:
     """As one does that needs more memory than there is: its claim says that three processes died at it."""
     out = tmp_path / "sweep"
-    (out / ".claims").mkdir(parents=True)
+    # A store is known by its manifest.
+    ab.sweep("tiny", {"workload.0.size": ["32KiB"]}, schemes=["ecmp"], out=out)
     run = ab.Scenario("tiny").with_(scheme="ecmp")._native.run_key
     (out / ".claims" / run).write_text("x\n" * 3)
     sweep = ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=["ecmp", "prime"], out=out, client=client)

@@ -26,8 +26,10 @@ pub(crate) enum Command {
     Sweep(Sweep),
     /// Runs what the claims of a paper need, and says which of them come out
     Reproduce(Reproduce),
-    /// Does a result again from its manifest and compares fingerprints
+    /// Re-runs a result from its manifest and compares every row
     Rerun(Rerun),
+    /// Compares every file of a result and its inputs with the digests in its manifest
+    Verify(Verify),
     /// Writes DIR/report.html again from the rows in DIR
     Report(Report),
     /// Writes DIR/view.html: the fabric over time, one run or two side by side
@@ -286,6 +288,15 @@ pub(crate) struct Rerun {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// A directory that `run`, `compare`, `sweep` or `reproduce` wrote
+    pub(crate) dir: PathBuf,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Init {
     /// The file to write; `-` for standard output
     #[arg(default_value = "scenario.toml")]
@@ -307,6 +318,9 @@ pub(crate) struct Man {
     /// The directory to write them into, a file per command
     #[arg(default_value = "man")]
     pub(crate) dir: PathBuf,
+    /// Replaces other files of these names
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
 
 #[derive(Debug, Args)]
@@ -317,6 +331,9 @@ pub(crate) struct Trace {
     /// File for Perfetto (ui.perfetto.dev): flows and phases of collectives as slices, time series as counters
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: PathBuf,
+    /// Replaces a file that is there
+    #[arg(long)]
+    pub(crate) replace: bool,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -349,6 +366,9 @@ pub(crate) struct View {
     /// The file to write, instead of DIR/view.html
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Replaces a file of --out that is there
+    #[arg(long)]
+    pub(crate) replace: bool,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -407,6 +427,9 @@ pub(crate) struct Topology {
     /// Writes the topology to a file, in ConWeave's text format
     #[arg(long, value_name = "FILE")]
     pub(crate) export: Option<PathBuf>,
+    /// Replaces a file of --export that is there
+    #[arg(long)]
+    pub(crate) replace: bool,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

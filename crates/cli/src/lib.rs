@@ -61,6 +61,36 @@ pub fn command(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
+/// For tests: every command and those below it, hidden ones too.
+#[doc(hidden)]
+pub fn commands() -> Vec<String> {
+    every(&Arguments::command()).into_iter().map(|(name, _)| name).collect()
+}
+
+/// For tests: the options of every command whose value names a file or directory.
+#[doc(hidden)]
+pub fn path_options() -> Vec<(String, String)> {
+    let is_path = |argument: &&clap::Arg| {
+        let names = argument.get_value_names().unwrap_or_default();
+        names.iter().any(|name| ["FILE", "DIR", "PATH"].iter().any(|word| name.contains(word)))
+            || argument.get_value_parser().type_id() == clap::builder::ValueParser::path_buf().type_id()
+    };
+    let of = |(name, command): (String, clap::Command)| {
+        let options = command.get_arguments().filter(is_path).filter_map(clap::Arg::get_long);
+        options.map(|option| (name.clone(), format!("--{option}"))).collect::<Vec<_>>()
+    };
+    every(&Arguments::command()).into_iter().flat_map(of).collect()
+}
+
+fn every(command: &clap::Command) -> Vec<(String, clap::Command)> {
+    let below = |command: &clap::Command| {
+        let name = command.get_name().to_string();
+        let further = every(command).into_iter().map(|(below, command)| (format!("{name} {below}"), command));
+        std::iter::once((name.clone(), command.clone())).chain(further.collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    command.get_subcommands().flat_map(below).collect()
+}
+
 /// Names the nearest command where clap found none near enough.
 fn name_the_nearest(error: &mut clap::Error) {
     let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidSubcommand) else { return };

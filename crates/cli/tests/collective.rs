@@ -29,7 +29,8 @@ fn a_ring_is_correct_and_has_its_rows() {
     let rows = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rows.csv");
     let rows = rows.to_str().expect("a path");
     let ring = ["collective", "ring", "--ranks", "3", "--bytes", "300KB", "--rounds", "2"];
-    let arguments = [&ring[..], &["--abi", "v9", "--type", "int", "--rows", rows, "--format", "json"]].concat();
+    let arguments =
+        [&ring[..], &["--abi", "v9", "--type", "int", "--rows", rows, "--replace", "--format", "json"]].concat();
     said(&arguments, 0, &["\"abi\": 9", "\"wrong_elements\": 0", "\"closed\": 3"]);
     let text = std::fs::read_to_string(rows).expect("rows");
     // Two rounds, two channels, three ranks, four steps of one chunk, both ends; and the line of names.
@@ -68,7 +69,11 @@ fn what_cannot_be_is_one_message() {
 #[test]
 fn the_plugin_is_installed_and_explained() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
-    said(&["nccl", "install", folder.to_str().expect("a path")], 0, &["libnccl-net.so", "NCCL_NET_PLUGIN=anabranch"]);
+    said(
+        &["nccl", "install", "--replace", folder.to_str().expect("a path")],
+        0,
+        &["libnccl-net.so", "NCCL_NET_PLUGIN=anabranch"],
+    );
     let plugin = folder.join("libnccl-net-anabranch.so");
     let arguments = ["collective", "pairs", "--ranks", "2", "--bytes", "4KB", "--plugin"];
     said(&[&arguments[..], &[plugin.to_str().expect("a path")]].concat(), 0, &["all correct", "ncclNetPlugin_v12"]);

@@ -1,5 +1,6 @@
 //! What people and other programs write: scenarios, flow and topology files, tables of sizes.
 
+use anabranch_report::{Inputs, OutputDir};
 use anabranch_settings::Auto;
 use anabranch_study::{claims, pcap, scenario::Scenario, sweep::over, tree::Tree};
 use anabranch_topology::{FileFormat as TopologyFormat, FileParameters as TopologyFile, TopologyParameters};
@@ -38,7 +39,9 @@ pub(crate) fn assignment(bytes: &[u8]) {
         let _ = Scenario::read(tree, "fuzz", Path::new("/nonexistent")).map(|scenario| scenario.to_toml());
     }
     let _ = over::axis(text);
-    let _ = pcap::Captures::read(&[text.to_string()], false);
+    if let Ok(nowhere) = OutputDir::open(Path::new("/nonexistent")) {
+        let _ = pcap::Captures::read(&[text.to_string()], false, &Inputs::default(), &nowhere);
+    }
 }
 
 /// Sizes, rates, times: what is read is written so that it reads as the same.

@@ -236,14 +236,13 @@ impl Dataset {
         let fingerprints: Vec<String> =
             self.summaries.iter().map(|s| format!("{}/seed{} {}", s.scheme, s.seed, s.fingerprint)).collect();
         format!(
-            "Anabranch {} commit {}; scenario {} hash {}; seeds {}; fingerprints {}; wall time {:.3} s.",
+            "Anabranch {} commit {}; scenario {} hash {}; seeds {}; fingerprints {}.",
             m.version,
             m.commit,
             m.name,
             m.scenario_hash,
             seeds.join(" "),
-            fingerprints.join(", "),
-            m.wall_s
+            fingerprints.join(", ")
         )
     }
 }

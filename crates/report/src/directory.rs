@@ -8,14 +8,15 @@ use crate::{
     comparison::Comparison,
     dataset::Dataset,
     error::ReportError,
-    figures::{Figure, draw_all, is_figure, shapes, to_pdf, to_png, to_svg},
-    manifest::{FileEntry, MANIFEST, Manifest, Provenance, read_json, to_json},
+    figures::{Figure, draw_all, shapes, to_pdf, to_png, to_svg},
+    manifest::{FileEntry, Manifest, Provenance, ResultKind, read_json, to_json},
     meta::RunMeta,
+    output::{Inputs, OutputDir},
     page,
     staging::Staging,
     summary::Summary,
-    sweep::{SWEEP, report_sweep},
-    tables::{Context, Label, Member, TABLES, gather, gathered_columns, write_csv, write_parquet},
+    sweep::{ATTEMPT, Attempt, SWEEP, report_sweep},
+    tables::{Context, Label, Member, TABLES, gather_into, gathered_columns, write_csv, write_parquet},
     view::{VIEW, with_link},
 };
 use anabranch_outcome::RunResult;
@@ -46,10 +47,11 @@ pub fn run_directory(dir: &Path, scheme: &str, seed: u64) -> PathBuf {
 }
 
 /// Writes a run's tables, `manifest.json` and `summary.json` into `dir`. The files appear when all are complete, the
-/// summary last; files of an earlier run in `dir` that this one does not write again are removed.
+/// summary last; files of an earlier run that the manifest in `dir` lists and this one does not write again are removed.
+/// Nothing else there is touched.
 ///
 /// # Errors
-/// [`ReportError`] where a file cannot be written.
+/// [`ReportError`] where a file cannot be written, or one that is not ours is in the way.
 pub fn write_run(
     dir: &Path,
     result: &RunResult,
@@ -57,18 +59,46 @@ pub fn write_run(
     provenance: &Provenance,
     formats: Formats,
 ) -> Result<Summary, ReportError> {
+    let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
+    stage_run(staging, result, meta, provenance, formats, None)
+}
+
+/// The same into a directory `dir` that is made for it, with `attempt.json`. Nothing is durable yet: its owner sees to
+/// that before it gives the directory its name.
+///
+/// # Errors
+/// [`ReportError`] where a file cannot be written.
+pub fn write_fresh_run(
+    dir: &Path,
+    result: &RunResult,
+    meta: &RunMeta,
+    provenance: &Provenance,
+    formats: Formats,
+    attempt: &Attempt,
+) -> Result<Summary, ReportError> {
+    stage_run(Staging::fresh(dir)?, result, meta, provenance, formats, Some(attempt))
+}
+
+fn inputs(provenance: &Provenance) -> Inputs {
+    Inputs::of(provenance.inputs.iter().map(|input| PathBuf::from(&input.path)))
+}
+
+fn stage_run(
+    mut staging: Staging,
+    result: &RunResult,
+    meta: &RunMeta,
+    provenance: &Provenance,
+    formats: Formats,
+    attempt: Option<&Attempt>,
+) -> Result<Summary, ReportError> {
     let summary = Summary::new(result, meta);
     let context = Context::new(result, meta);
     let keys = key_values(&summary, provenance);
-    let mut staging = Staging::new(dir)?;
     let mut files = vec![];
-    // Pages that are there show earlier results.
-    let mut possible = vec!["report.html".to_string(), VIEW.to_string()];
     for table in TABLES {
         let written = table.always || !(table.rows)(result).is_empty();
         for (extension, wanted) in [("csv", formats.csv), ("parquet", formats.parquet)] {
             let entry = FileEntry::of_table(table, extension);
-            possible.push(entry.name.clone());
             if !wanted || !written {
                 continue;
             }
@@ -80,21 +110,19 @@ pub fn write_run(
         }
     }
     files.push(FileEntry::summary());
+    if let Some(attempt) = attempt {
+        staging.write_all(ATTEMPT, to_json(attempt))?;
+        files.push(FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![]));
+    }
     let run = format!("{}/seed{}", meta.scheme, meta.seed);
     let wire = result.on_wire.as_ref();
     let manifest = Manifest {
         name: meta.scenario.clone(),
         version: meta.version.clone(),
         commit: meta.commit.clone(),
-        scenario: provenance.scenario_toml.clone(),
-        scenario_hash: hash(provenance),
         schemes: vec![meta.scheme.clone()],
-        baseline: None,
         seeds: vec![meta.seed],
         threads: meta.threads,
-        machine: provenance.machine.clone(),
-        wall_s: provenance.wall_seconds,
-        command: provenance.command.clone(),
         datapath: wire.map(|wire| wire.datapath.clone()),
         longest_pause_s: wire.map(|wire| wire.longest_pause.as_seconds()),
         disturbed: wire.is_some_and(|wire| wire.disturbed),
@@ -103,11 +131,24 @@ pub fn write_run(
         statuses: summary.status.map(|status| (run.clone(), status)).into_iter().collect(),
         deadlocks: [(run, summary.deadlock.clone())].into_iter().filter(|(_, links)| !links.is_empty()).collect(),
         files,
+        ..described(provenance)
     };
-    staging.write_all(MANIFEST, manifest.to_json())?;
     staging.write_all("summary.json", to_json(&summary))?;
-    staging.publish(&possible)?;
+    staging.publish(manifest)?;
     Ok(summary)
+}
+
+/// What a manifest says of where results come from.
+fn described(provenance: &Provenance) -> Manifest {
+    Manifest {
+        scenario: provenance.scenario_toml.clone(),
+        scenario_hash: hash(provenance),
+        machine: provenance.machine.clone(),
+        wall_s: provenance.wall_seconds,
+        command: provenance.command.clone(),
+        inputs: provenance.inputs.clone(),
+        ..Manifest::default()
+    }
 }
 
 fn hash(provenance: &Provenance) -> String {
@@ -129,11 +170,68 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
     pairs.into_iter().map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
 }
 
+/// The file that says which runs of a comparison are missing.
+pub(crate) const INTERRUPTED: &str = "interrupted.json";
+/// Directories and files that a comparison has beside tables, figures and page.
+pub const COMPARISON_FILES: &[&str] = &["comparison.csv", "comparison.json", INTERRUPTED, "runs", "earlier-runs"];
+
+/// The directory of a comparison, as it stands. The manifest of an older version lists less than it wrote.
+///
+/// # Errors
+/// As [`OutputDir::open`].
+pub fn comparison_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError> {
+    let output = OutputDir::keeping(dir, inputs)?;
+    let is_old = |there: &Manifest| !there.is_sealed() && there.kind() == ResultKind::Comparison;
+    Ok(if output.manifest().is_some_and(is_old) { output.with(COMPARISON_FILES) } else { output })
+}
+
+/// What a comparison writes before its first run: a manifest that makes the directory its own, and which runs are missing.
+///
+/// # Errors
+/// [`ReportError`] where a file cannot be written, or one that is not ours is in the way.
+pub fn begin_comparison(
+    dir: &Path,
+    version: &str,
+    schemes: &[String],
+    baseline: &str,
+    provenance: &Provenance,
+    missing: Option<&str>,
+) -> Result<(), ReportError> {
+    let mut staging = Staging::new(comparison_output(dir, inputs(provenance))?)?;
+    let mut manifest = match staging.target().manifest() {
+        Some(there) => there.clone(),
+        None => Manifest {
+            version: version.to_string(),
+            schemes: schemes.to_vec(),
+            baseline: Some(baseline.to_string()),
+            files: comparison_entries(),
+            ..described(provenance)
+        },
+    };
+    manifest.files.retain(|file| file.name != INTERRUPTED);
+    if let Some(missing) = missing {
+        staging.write_all(INTERRUPTED, missing)?;
+        manifest.files.push(interrupted_entry());
+    }
+    staging.publish(manifest)
+}
+
+fn comparison_entries() -> Vec<FileEntry> {
+    vec![
+        FileEntry::open("runs", "a directory per scheme and seed, each with a manifest of its own"),
+        FileEntry::open("earlier-runs", "runs that were moved aside, each with a manifest of its own"),
+    ]
+}
+
+fn interrupted_entry() -> FileEntry {
+    FileEntry::new(INTERRUPTED, "the runs that are missing, and why", vec![])
+}
+
 /// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs` into `dir`. Runs may still be missing; the
 /// comparison is then over those there are.
 ///
 /// # Errors
-/// [`ReportError`] where a file cannot be written.
+/// [`ReportError`] where a file cannot be written, or one that is not ours is in the way.
 pub fn write_comparison(
     dir: &Path,
     runs: &[Summary],
@@ -142,40 +240,67 @@ pub fn write_comparison(
     threads: usize,
     provenance: &Provenance,
 ) -> Result<Comparison, ReportError> {
+    write_partial_comparison(dir, runs, schemes, baseline, threads, provenance, None)
+}
+
+/// The same, with the text of `interrupted.json`; without one, that file goes.
+///
+/// # Errors
+/// As [`write_comparison`].
+pub fn write_partial_comparison(
+    dir: &Path,
+    runs: &[Summary],
+    schemes: &[String],
+    baseline: &str,
+    threads: usize,
+    provenance: &Provenance,
+    missing: Option<&str>,
+) -> Result<Comparison, ReportError> {
     let comparison = Comparison::new(runs, schemes, baseline);
     let first = runs.first();
     let name = |run: &Summary| format!("{}/seed{}", run.scheme, run.seed);
-    let manifest = Manifest {
+    let rows = |run: &Summary| {
+        let manifest = Manifest::read(&run_directory(dir, &run.scheme, run.seed)).ok().flatten()?;
+        Some((name(run), manifest.rows_digest()?))
+    };
+    let mut files = vec![
+        FileEntry::new("comparison.csv", "a row per workload, metric and scheme", Comparison::columns()),
+        FileEntry::new("comparison.json", "the same rows under `rows`, with schemes, seeds and baseline", vec![]),
+    ];
+    files.extend(comparison_entries());
+    let mut staging = Staging::new(comparison_output(dir, inputs(provenance))?)?;
+    staging.write_all("comparison.csv", comparison.to_csv())?;
+    staging.write_all("comparison.json", to_json(&comparison))?;
+    if let Some(missing) = missing {
+        staging.write_all(INTERRUPTED, missing)?;
+        files.push(interrupted_entry());
+    }
+    let mut manifest = Manifest {
         name: comparison.scenario.clone(),
         version: first.map(|run| run.version.clone()).unwrap_or_default(),
         commit: first.map(|run| run.commit.clone()).unwrap_or_default(),
-        scenario: provenance.scenario_toml.clone(),
-        scenario_hash: hash(provenance),
         schemes: schemes.to_vec(),
         baseline: Some(baseline.to_string()),
         seeds: comparison.seeds.clone(),
         threads,
-        machine: provenance.machine.clone(),
-        wall_s: provenance.wall_seconds,
-        command: provenance.command.clone(),
         datapath: first.and_then(|run| run.datapath.clone()),
         longest_pause_s: runs.iter().filter_map(|run| run.longest_pause_s).max_by(f64::total_cmp),
         disturbed: runs.iter().any(|run| run.disturbed),
-        missing: Vec::new(),
         fingerprints: runs.iter().map(|run| (name(run), run.fingerprint.clone())).collect(),
         statuses: runs.iter().filter_map(|run| Some((name(run), run.status?))).collect(),
         deadlocks: runs.iter().filter(|r| !r.deadlock.is_empty()).map(|r| (name(r), r.deadlock.clone())).collect(),
-        files: vec![
-            FileEntry::new("comparison.csv", "a row per workload, metric and scheme", Comparison::columns()),
-            FileEntry::new("comparison.json", "the same rows under `rows`, with schemes, seeds and baseline", vec![]),
-            FileEntry::new("runs", "a directory per scheme and seed, each with a manifest of its own", vec![]),
-        ],
+        runs: runs.iter().filter_map(rows).collect(),
+        files,
+        ..described(provenance)
     };
-    let mut staging = Staging::new(dir)?;
-    staging.write_all("comparison.csv", comparison.to_csv())?;
-    staging.write_all("comparison.json", to_json(&comparison))?;
-    staging.write_all(MANIFEST, manifest.to_json())?;
-    staging.publish(&[])?;
+    // Figures, page and gathered rows stay until they are written anew.
+    if let Some(there) = staging.target().manifest() {
+        manifest.keep_entries(there);
+        if missing.is_none() {
+            manifest.files.retain(|file| file.name != INTERRUPTED);
+        }
+    }
+    staging.publish(manifest)?;
     Ok(comparison)
 }
 
@@ -184,17 +309,26 @@ pub fn write_comparison(
 /// # Errors
 /// [`ReportError`] where rows cannot be read or a file cannot be written.
 pub fn gather_runs(dir: &Path, labels: &[Label], members: &[Member]) -> Result<(), ReportError> {
-    let tables = gather(dir, labels, members)?;
-    let Some(mut manifest) = Manifest::read(dir)? else { return Ok(()) };
+    let mut staging = Staging::new(OutputDir::open(dir)?)?;
+    let mut manifest = staging.target().manifest().cloned().unwrap_or_default();
+    stage_gathered(&mut staging, &mut manifest, labels, members)?;
+    staging.publish(manifest)
+}
+
+pub(crate) fn stage_gathered(
+    staging: &mut Staging,
+    manifest: &mut Manifest,
+    labels: &[Label],
+    members: &[Member],
+) -> Result<(), ReportError> {
+    let tables = gather_into(staging, labels, members)?;
     let is_gathered = |file: &FileEntry| TABLES.iter().any(|table| file.name == format!("{}.parquet", table.name));
     manifest.files.retain(|file| !is_gathered(file));
     for table in &tables {
         let meaning = format!("the rows of `{table}` of all runs");
         manifest.files.push(FileEntry::new(format!("{table}.parquet"), &meaning, gathered_columns(table, labels)));
     }
-    let mut staging = Staging::new(dir)?;
-    staging.write_all(MANIFEST, manifest.to_json())?;
-    staging.publish(&[])
+    Ok(())
 }
 
 /// The summary of a finished run in `dir`; `None` where there is none. It is written last, so where it stands all files
@@ -246,29 +380,26 @@ pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
 
 fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
     if dir.join(SWEEP).exists() {
-        return report_sweep(dir, true).map(|(_, page)| page);
+        return report_sweep(dir, true, "").map(|(_, page)| page);
     }
     let data = Dataset::read(dir)?;
     let comparison = compared(dir, &data);
     let drawn = draw_all(&data, comparison.as_ref(), with_all);
     let provenance = data.provenance();
-    let place = dir.join("figures");
-    let mut staging = Staging::new(&place)?;
+    let mut staging = Staging::new(OutputDir::open(dir)?)?;
     let mut files = vec![];
     for figure in &drawn.figures {
         files.push(FigureFiles::stage(figure, &provenance, &mut staging)?);
     }
     let manifest = with_figures(&data.manifest, &drawn.figures);
     let page = page::render(&data, comparison.as_ref(), &drawn, &files, with_all)?;
-    staging.publish(&figures_in(&place)?)?;
-    let mut staging = Staging::new(dir)?;
     if let Some(comparison) = &comparison {
         staging.write_all("comparison.csv", comparison.to_csv())?;
         staging.write_all("comparison.json", to_json(comparison))?;
     }
-    staging.write_all(MANIFEST, manifest.to_json())?;
-    staging.write_all("report.html", if dir.join(VIEW).exists() { with_link(&page) } else { page })?;
-    staging.publish(&[])?;
+    let page = if manifest.file(VIEW).is_some() { with_link(&page) } else { page };
+    staging.write_all("report.html", page)?;
+    staging.publish(manifest)?;
     Ok(dir.join("report.html"))
 }
 
@@ -301,23 +432,12 @@ impl FigureFiles {
             png: to_png(name, &shapes, provenance)?,
             csv: figure.to_csv(),
         };
-        staging.write_all(&format!("{name}.svg"), &contents.svg)?;
-        staging.write_all(&format!("{name}.pdf"), &contents.pdf)?;
-        staging.write_all(&format!("{name}.png"), &contents.png)?;
-        staging.write_all(&format!("{name}.csv"), &contents.csv)?;
+        staging.write_all(&format!("figures/{name}.svg"), &contents.svg)?;
+        staging.write_all(&format!("figures/{name}.pdf"), &contents.pdf)?;
+        staging.write_all(&format!("figures/{name}.png"), &contents.png)?;
+        staging.write_all(&format!("figures/{name}.csv"), &contents.csv)?;
         Ok(contents)
     }
-}
-
-/// The figures' files that are in `place`, of these results or earlier ones.
-fn figures_in(place: &Path) -> Result<Vec<String>, ReportError> {
-    let failed = |error| ReportError::file(place, error);
-    let mut names = vec![];
-    for entry in std::fs::read_dir(place).map_err(failed)? {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    }
-    names.retain(|name| is_figure(name));
-    Ok(names)
 }
 
 fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {

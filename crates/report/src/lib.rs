@@ -8,6 +8,7 @@ mod comparison;
 mod comparison_text;
 mod dataset;
 mod directory;
+pub mod disk;
 mod error;
 mod figures;
 mod headline;
@@ -16,6 +17,7 @@ mod manifest;
 mod medians;
 mod meta;
 mod numbers;
+mod output;
 mod page;
 mod perfetto;
 mod ranking;
@@ -24,22 +26,25 @@ mod statistics;
 mod summary;
 mod sweep;
 mod tables;
+mod verify;
 mod view;
 
 pub use claims::{ClaimFigure, ClaimLine, ClaimMark, ClaimPage, ClaimPanel, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, METRICS, Metric};
 pub use directory::{
-    Formats, gather_runs, read_comparison, read_summary, report, report_pooled, run_directory, write_comparison,
-    write_run,
+    COMPARISON_FILES, Formats, begin_comparison, comparison_output, gather_runs, read_comparison, read_summary, report,
+    report_pooled, run_directory, write_comparison, write_fresh_run, write_partial_comparison, write_run,
 };
+pub use disk::Content;
 pub use error::ReportError;
 pub use figures::Figure;
 pub use headline::Headline;
 pub use load::OfferedLoad;
-pub use manifest::{ColumnEntry, FileEntry, Manifest, Provenance};
+pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, run_key};
 pub use medians::{median, sign_test};
 pub use meta::{FctKind, LinkFault, RunMeta, WorkloadMeta};
 pub use numbers::significant_digits;
+pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
@@ -47,14 +52,15 @@ pub use statistics::{
 };
 pub use summary::{
     BalanceSummary, CollectiveSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary,
-    RunStatus, SizeRange, Summary,
+    RunStatus, SizeRange, Summary, differing_summary,
 };
 pub use sweep::{
-    Attempt, FailedRun, SWEEP, Sweep, SweepAxis, SweepPlan, SweepRun, failed_file, is_whole, report_sweep,
-    store_directory,
+    Attempt, FailedRun, STORE_FILES, SWEEP, SWEEP_FILES, Sweep, SweepAxis, SweepPlan, SweepRun, begin_store,
+    failed_file, is_whole, report_sweep, restate_attempt, store_directory, store_output,
 };
 pub use tables::{
-    At, Bits, Column, Context, Filling, Frame, Kind, Label, Member, TABLES, Table, Validity, Value, Words, csv_tables,
-    gather,
+    At, Bits, Column, Context, Filling, Frame, Kind, Label, Member, RowDifference, TABLES, Table, Validity, Value,
+    Words, csv_tables, differing_rows,
 };
+pub use verify::{Fault, Finding, Verified, check_files, check_results, damage, is_data, is_intact, verify};
 pub use view::{viewed_runs, write_view, write_view_into};

@@ -1,8 +1,12 @@
 //! `manifest.json`: where results come from, and what every column of every file beside it means.
 
-use crate::{error::ReportError, summary::RunStatus, tables::Table};
+use crate::{disk::Content, error::ReportError, summary::RunStatus, tables::Table};
+use anabranch_random::name_key;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Component, Path},
+};
 
 /// Name of the file.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -20,6 +24,19 @@ pub struct Provenance {
     pub wall_seconds: f64,
     /// The command line that asked for it; empty where there was none.
     pub command: String,
+    /// The files that the run or comparison read.
+    pub inputs: Vec<InputEntry>,
+}
+
+/// A file that a run read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputEntry {
+    /// Its path.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its BLAKE3 digest, 64 hexadecimal digits.
+    pub blake3: String,
 }
 
 /// Everything `manifest.json` holds. What a file of another version lacks is empty.
@@ -71,8 +88,20 @@ pub struct Manifest {
     /// The links of the circle of each run that ended as a deadlock.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub deadlocks: BTreeMap<String, Vec<String>>,
+    /// Digest over the rows of each run of a comparison or sweep ([`Manifest::rows_digest`]).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub runs: BTreeMap<String, String>,
+    /// What a sweep's tables were made from; empty elsewhere.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub standing: String,
+    /// The files that were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputEntry>,
     /// Files of this directory and what they hold.
     pub files: Vec<FileEntry>,
+    /// BLAKE3 digest of this file as it is with nothing between these quotes; empty where an older version wrote it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub seal: String,
 }
 
 /// A file and what it holds.
@@ -82,6 +111,15 @@ pub struct FileEntry {
     pub name: String,
     /// What it is.
     pub meaning: String,
+    /// Its size.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes: Option<u64>,
+    /// Its BLAKE3 digest, 64 hexadecimal digits. A file without one was being written, or is to be removed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blake3: Option<String>,
+    /// Whether it grows, or is a directory whose parts have manifests of their own: such an entry has no digest.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub open: bool,
     /// Its columns (of a table) or keys (of a JSON file).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub columns: Vec<ColumnEntry>,
@@ -110,7 +148,20 @@ impl ColumnEntry {
 
 impl FileEntry {
     pub(crate) fn new(name: impl Into<String>, meaning: &str, columns: Vec<ColumnEntry>) -> Self {
-        FileEntry { name: name.into(), meaning: meaning.to_string(), columns }
+        FileEntry { name: name.into(), meaning: meaning.to_string(), bytes: None, blake3: None, open: false, columns }
+    }
+    /// The entry of a directory, or of a file that grows.
+    pub(crate) fn open(name: &str, meaning: &str) -> Self {
+        FileEntry { open: true, ..FileEntry::new(name, meaning, vec![]) }
+    }
+    /// The same with what the file holds.
+    pub(crate) fn holding(mut self, content: &Content) -> Self {
+        (self.bytes, self.blake3) = (Some(content.bytes), Some(content.blake3.clone()));
+        self
+    }
+    /// What the file holds; `None` where the entry has no digest.
+    pub fn content(&self) -> Option<Content> {
+        Some(Content { bytes: self.bytes?, blake3: self.blake3.clone()? })
     }
     /// The entry of a table's file with this extension.
     pub(crate) fn of_table(table: &Table, extension: &str) -> Self {
@@ -125,26 +176,164 @@ impl FileEntry {
     }
 }
 
+/// What a directory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    /// A single run.
+    Run,
+    /// A comparison.
+    Comparison,
+    /// A sweep, or another store of runs.
+    Store,
+    /// Something else, such as figures of claims.
+    Other,
+}
+
+impl std::fmt::Display for ResultKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ResultKind::Run => "a single run",
+            ResultKind::Comparison => "a comparison",
+            ResultKind::Store => "a sweep",
+            ResultKind::Other => "results of another kind",
+        })
+    }
+}
+
+/// Where the seal stands: the last line but one.
+const SEAL: &str = "\"seal\": \"";
+/// Hexadecimal digits of a seal.
+const SEAL_DIGITS: usize = 64;
+
 impl Manifest {
     /// Reads the manifest of `dir`; `None` where there is none.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be read.
+    /// [`ReportError`] where it cannot be read, is not one of ours, or is not as it was written.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
-        read_json(&dir.join(MANIFEST))
+        let path = dir.join(MANIFEST);
+        let Some(text) = read_text(&path)? else { return Ok(None) };
+        let manifest: Manifest = from_json(&path, &text)?;
+        let damaged = |found: &str| Err(ReportError::content(&path, found, REMEDY));
+        if (manifest.version.is_empty() && manifest.seal.is_empty()) || manifest.files.is_empty() {
+            return damaged("this is no manifest of results");
+        }
+        if let Some(file) = manifest.files.iter().find(|file| !is_inside(&file.name)) {
+            return damaged(&format!("it lists `{}`, which lies outside of the directory", file.name));
+        }
+        if !manifest.seal.is_empty() && seal_of(&text).as_ref() != Some(&manifest.seal) {
+            return damaged("its content does not match its seal: it was changed after it was written");
+        }
+        Ok(Some(manifest))
     }
+
+    /// The text of the file, sealed.
     pub(crate) fn to_json(&self) -> String {
-        to_json(self)
+        let blank = "0".repeat(SEAL_DIGITS);
+        let text = to_json(&Manifest { seal: blank.clone(), ..self.clone() });
+        match seal_of(&text) {
+            Some(seal) => text.replacen(&format!("{SEAL}{blank}\"\n}}"), &format!("{SEAL}{seal}\"\n}}"), 1),
+            None => text,
+        }
+    }
+
+    /// The text of the file, without a seal.
+    pub(crate) fn to_json_unsealed(&self) -> String {
+        to_json(&Manifest { seal: String::new(), ..self.clone() })
+    }
+
+    /// Whether it has digests of its files; those that older versions wrote have none.
+    pub fn is_sealed(&self) -> bool {
+        !self.seal.is_empty()
+    }
+
+    /// What it is the manifest of.
+    pub fn kind(&self) -> ResultKind {
+        let lists = |names: &[&str]| names.iter().any(|name| self.file(name).is_some());
+        match () {
+            () if lists(&["summary.json"]) => ResultKind::Run,
+            () if lists(&[".claims", "sweep.json"]) => ResultKind::Store,
+            () if lists(&["comparison.csv"]) || self.baseline.is_some() => ResultKind::Comparison,
+            () => ResultKind::Other,
+        }
+    }
+
+    /// The entry of a file.
+    pub fn file(&self, name: &str) -> Option<&FileEntry> {
+        self.files.iter().find(|file| file.name == name)
+    }
+
+    /// One digest over what was run and the rows it gave: the same for the same run, whenever it was done. `None` without
+    /// digests.
+    pub fn rows_digest(&self) -> Option<String> {
+        let mut text = format!("{} {} {} {}\n", self.version, self.commit, self.scenario_hash, self.schemes.join(","));
+        let mut tables: Vec<&FileEntry> = self.files.iter().filter(|file| is_table(&file.name)).collect();
+        tables.sort_by(|a, b| a.name.cmp(&b.name));
+        for file in tables {
+            text += &format!("{} {} {}\n", file.name, file.bytes?, file.blake3.as_ref()?);
+        }
+        self.is_sealed().then(|| Content::of(text.as_bytes()).blake3)
+    }
+
+    /// Whether the directory of a store, which is called by a hash of all that the run depends on, is that of this run.
+    pub(crate) fn is_of_run(&self, dir: &Path) -> bool {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let is_key = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        !is_key || *name == run_key(&self.scenario_hash, &self.commit)
+    }
+
+    /// Adds the entries of `other` that it lacks.
+    pub(crate) fn keep_entries(&mut self, other: &Manifest) {
+        let known: BTreeSet<String> = self.files.iter().map(|file| file.name.clone()).collect();
+        self.files.extend(other.files.iter().filter(|file| !known.contains(&file.name)).cloned());
+    }
+}
+
+/// The name of a run in a store: 16 hex digits over the hash of its scenario and the commit of the build.
+pub fn run_key(scenario_hash: &str, commit: &str) -> String {
+    format!("{:016x}", name_key(&format!("{scenario_hash} {commit}")))
+}
+
+const REMEDY: &str = "restore it, or move it away and run the scenario again; nothing was written";
+
+/// Whether a file is a table of rows.
+pub(crate) fn is_table(name: &str) -> bool {
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+    ["csv", "parquet"].contains(&extension) && crate::tables::TABLES.iter().any(|table| table.name == stem)
+}
+
+/// Whether a path leads nowhere but into the directory it starts from.
+pub(crate) fn is_inside(name: &str) -> bool {
+    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The seal that belongs to the text of a manifest.
+fn seal_of(text: &str) -> Option<String> {
+    let at = text.rfind(SEAL)? + SEAL.len();
+    let rest = text.get(at + SEAL_DIGITS..)?;
+    let mut digest = blake3::Hasher::new();
+    digest.update(&text.as_bytes()[..at]).update(rest.as_bytes());
+    Some(digest.finalize().to_hex().to_string())
+}
+
+/// The text of a file; `None` where it is not there.
+fn read_text(path: &Path) -> Result<Option<String>, ReportError> {
+    match anabranch_input::read_text(path, anabranch_input::MAX_JSON) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(ReportError::content(path, "this is no text", REMEDY))
+        }
+        Err(error) => Err(ReportError::file(path, error)),
     }
 }
 
 /// Reads a JSON file; `None` where it is not there.
 pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, ReportError> {
-    let text = match anabranch_input::read_text(path, anabranch_input::MAX_JSON) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(ReportError::file(path, error)),
-    };
+    read_text(path)?.map(|text| from_json(path, &text)).transpose()
+}
+
+fn from_json<T: for<'a> Deserialize<'a>>(path: &Path, text: &str) -> Result<T, ReportError> {
     let wrong = |error: serde_json::Error| {
         let found = match error.classify() {
             serde_json::error::Category::Eof => format!("the file ends too early: {error}"),
@@ -153,7 +342,7 @@ pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Optio
         };
         ReportError::content(path, found, "run the scenario again with this version; nothing was written")
     };
-    serde_json::from_str(&text).map(Some).map_err(wrong)
+    serde_json::from_str(text).map_err(wrong)
 }
 
 /// Indented JSON that ends in a newline.

@@ -259,15 +259,12 @@ fn run(run: &Summary) -> Value {
         total => count(run.all.flows.total),
         measured => count(run.all.flows.measured),
         simulated => seconds(run.simulated_s),
-        wall => seconds(run.wall_s),
-        speed => format!("{} M", significant_digits(run.packet_hops_per_s / 1e6, 3)),
-        memory => run.peak_rss_bytes.map_or_else(|| "n/a".to_string(), |b| bytes(b as f64)),
         fingerprint => &run.fingerprint,
         holds => run.conservation.holds,
     }
 }
 
-/// Where the results come from, as pairs of name and value.
+/// Where the results come from, as pairs of name and value: nothing that differs from one run of the same thing to the next.
 fn facts(data: &Dataset, first: Option<&Summary>) -> Vec<Value> {
     let m = &data.manifest;
     let fact = |name: &str, value: String| context! { name => name, value => value };
@@ -282,7 +279,6 @@ fn facts(data: &Dataset, first: Option<&Summary>) -> Vec<Value> {
         fact("Seeds", ranges(&data.seeds())),
         fact("Threads", m.threads.to_string()),
         fact("Machine", m.machine.clone()),
-        fact("Wall time", seconds(m.wall_s)),
         fact("Completion time", kind.to_string()),
         fact("Warm-up", if warmup > 0.0 { seconds(warmup) } else { "none".to_string() }),
         fact("Quantiles", "linear between order statistics".to_string()),

@@ -1,50 +1,103 @@
-//! Files that appear all at once: written under a temporary name, renamed when complete.
+//! Files that appear all at once: written into a hidden directory, made durable, named when all are complete.
+//!
+//! The manifest keeps order: before the first file gets its name, a manifest lists all that will come and go, without digests;
+//! when all have theirs, the final one follows, and the file that says that a run is finished last. Whatever ends the process or
+//! cuts the power meanwhile, what is there is listed, and what has a digest in a manifest is whole.
 
-use crate::error::ReportError;
+use crate::{
+    disk::{self, Content, NewFile},
+    error::ReportError,
+    manifest::{FileEntry, MANIFEST, Manifest},
+    output::OutputDir,
+};
+use fs4::FileExt;
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// A directory's new files, not yet visible. Dropped without [`Staging::publish`], it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    target: PathBuf,
+    target: OutputDir,
     hidden: PathBuf,
-    names: Vec<String>,
+    /// Whether the target is a directory of this process's own, that others do not see yet.
+    fresh: bool,
+    /// Holds the lock that says that this process is at work.
+    _mark: Option<File>,
+    files: BTreeMap<String, Content>,
 }
 
-/// Name of the subdirectory that holds files while they are written.
-const HIDDEN: &str = ".partial";
+/// Names of hidden directories begin like this.
+const HIDDEN: &str = ".anabranch-";
+/// The file in them that says that they are ours; it is locked while somebody works there.
+const MARK: &str = ".anabranch";
+/// What it says.
+const MARK_TEXT: &[u8] = b"half-written results of anabranch; removed by the next command here\n";
+/// The file of a run that is named last.
+const LAST: &str = "summary.json";
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Staging {
     /// Prepares to write into `target`, which is made where it is not there. What an earlier process that died left
     /// half-written is removed.
-    pub(crate) fn new(target: &Path) -> Result<Self, ReportError> {
-        let hidden = target.join(HIDDEN);
-        match fs::remove_dir_all(&hidden) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(ReportError::file(&hidden, error)),
-            _ => {}
-        }
-        fs::create_dir_all(&hidden).map_err(|error| ReportError::file(&hidden, error))?;
-        Ok(Staging { target: target.to_path_buf(), hidden, names: vec![] })
+    pub(crate) fn new(target: OutputDir) -> Result<Self, ReportError> {
+        let path = target.path().to_path_buf();
+        disk::make_directories(&path).map_err(|error| ReportError::file(&path, error))?;
+        remove_leftovers(&path);
+        let failed = |error: io::Error| ReportError::file(&path, error);
+        let hidden = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let hidden = path.join(format!("{HIDDEN}{}-{number}", std::process::id()));
+            match disk::make_directory(&hidden) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| hidden).map_err(failed)?,
+            }
+        };
+        let mut staging = Staging { target, hidden, fresh: false, _mark: None, files: BTreeMap::new() };
+        staging.mark().map_err(failed)?;
+        Ok(staging)
     }
 
-    /// Writes a file; the last one written is published last and so says that all others are there.
+    /// Prepares to write into `path`, which is not there yet and which nobody looks into before its owner has made it durable
+    /// and given it its name.
+    pub(crate) fn fresh(path: &Path) -> Result<Self, ReportError> {
+        disk::make_directory(path).map_err(|error| ReportError::file(path, error))?;
+        let (target, hidden) = (OutputDir::open(path)?, path.to_path_buf());
+        Ok(Staging { target, hidden, fresh: true, _mark: None, files: BTreeMap::new() })
+    }
+
+    fn mark(&mut self) -> io::Result<()> {
+        let path = self.hidden.join(MARK);
+        NewFile::create(&path)?.write_all(MARK_TEXT)?;
+        let mark = File::open(&path)?;
+        // Where there are no locks, whoever comes next takes this for a leftover; commands hold the directory as a whole.
+        let _ = FileExt::try_lock(&mark);
+        self._mark = Some(mark);
+        Ok(())
+    }
+
+    /// The directory as it was when this began.
+    pub(crate) fn target(&self) -> &OutputDir {
+        &self.target
+    }
+
+    /// Writes a file.
     pub(crate) fn write<E>(
         &mut self,
         name: &str,
-        fill: impl FnOnce(&mut File) -> Result<(), E>,
+        fill: impl FnOnce(&mut NewFile) -> Result<(), E>,
     ) -> Result<(), ReportError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let failed = |error: io::Error| ReportError::file(&self.target.join(name), error);
-        let mut file = File::create(self.hidden.join(name)).map_err(failed)?;
-        fill(&mut file).map_err(|error| failed(io::Error::other(error)))?;
-        file.flush().map_err(failed)?;
-        self.names.push(name.to_string());
+        let content = write(&self.hidden.join(flat(name)), fill, !self.fresh)
+            .map_err(|error| ReportError::file(&self.target.path().join(name), error))?;
+        self.files.insert(name.to_string(), content);
         Ok(())
     }
 
@@ -53,28 +106,136 @@ impl Staging {
         self.write(name, |file| file.write_all(bytes.as_ref()))
     }
 
-    /// Puts all files in place, in the order written. Files named in `stale` that were not written again are removed,
-    /// since they would speak of other results.
-    pub(crate) fn publish(self, stale: &[String]) -> Result<(), ReportError> {
-        let last = self.names.last().into_iter();
-        for name in stale.iter().filter(|name| !self.names.contains(name)).chain(last) {
-            let path = self.target.join(name);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(ReportError::file(&path, error)),
-                _ => {}
+    /// Puts all files in place, with `manifest`, which lists them and whatever else of the directory is to stay. Files that the
+    /// manifest there lists and this one does not are removed, since they would speak of other results.
+    pub(crate) fn publish(self, mut manifest: Manifest) -> Result<(), ReportError> {
+        let old = self.target.manifest();
+        for (name, content) in &self.files {
+            match manifest.files.iter_mut().find(|file| file.name == *name) {
+                Some(entry) => *entry = entry.clone().holding(content),
+                None => manifest.files.push(FileEntry::new(name, "", vec![]).holding(content)),
             }
         }
-        for name in &self.names {
-            let path = self.target.join(name);
-            fs::rename(self.hidden.join(name), &path).map_err(|error| ReportError::file(&path, error))?;
+        if self.fresh {
+            let path = self.hidden.join(MANIFEST);
+            let written = write(&path, |file| file.write_all(manifest.to_json().as_bytes()), false);
+            return written.map(drop).map_err(|error| ReportError::file(&path, error));
         }
-        Ok(())
+        let listed: BTreeSet<&str> = manifest.files.iter().map(|file| file.name.as_str()).collect();
+        let was = old.iter().flat_map(|manifest| &manifest.files);
+        let is_file =
+            |name: &str| fs::symlink_metadata(self.target.path().join(name)).is_ok_and(|there| !there.is_dir());
+        let stale: Vec<&FileEntry> =
+            was.filter(|file| !listed.contains(file.name.as_str()) && !file.open && is_file(&file.name)).collect();
+        let gone = stale.iter().map(|file| file.name.as_str());
+        self.target.admit(self.files.keys().map(String::as_str).chain(gone).chain([MANIFEST]))?;
+        let path = self.target.path();
+        let put = || -> io::Result<()> {
+            // First a manifest that lists what is about to come and go.
+            let mut before = manifest.clone();
+            for file in before.files.iter_mut().filter(|file| self.files.contains_key(&file.name)) {
+                (file.bytes, file.blake3) = (None, None);
+            }
+            before.files.extend(stale.iter().map(|file| FileEntry::new(&file.name, &file.meaning, vec![])));
+            if !before.files.iter().all(|file| file.open || file.blake3.is_some()) {
+                self.put_manifest(&before)?;
+                disk::sync(path)?;
+            }
+            if self.files.contains_key(LAST) {
+                disk::remove_file(&path.join(LAST))?;
+            }
+            for file in &stale {
+                disk::remove_file(&path.join(&file.name))?;
+            }
+            let mut folders = BTreeSet::new();
+            for name in self.files.keys().filter(|name| *name != LAST) {
+                let to = path.join(name);
+                let folder = to.parent().unwrap_or(path).to_path_buf();
+                if folders.insert(folder.clone()) {
+                    disk::make_directories(&folder)?;
+                }
+                disk::rename(&self.hidden.join(flat(name)), &to)?;
+            }
+            folders.insert(path.to_path_buf());
+            folders.iter().try_for_each(|folder| disk::sync(folder))?;
+            self.put_manifest(&manifest)?;
+            if self.files.contains_key(LAST) {
+                disk::rename(&self.hidden.join(LAST), &path.join(LAST))?;
+            }
+            disk::sync(path)
+        };
+        put().map_err(|error| ReportError::file(path, error))
+    }
+
+    fn put_manifest(&self, manifest: &Manifest) -> io::Result<()> {
+        let aside = self.hidden.join(MANIFEST);
+        // What an older version wrote has no digests, and gets none: nobody knows what it was.
+        let old = self.target.manifest().is_some_and(|old| {
+            let kept =
+                |file: &FileEntry| manifest.file(&file.name).is_some_and(|file| !file.open && file.blake3.is_none());
+            !old.is_sealed() && old.files.iter().any(|file| !self.files.contains_key(&file.name) && kept(file))
+        });
+        let text = if old { manifest.to_json_unsealed() } else { manifest.to_json() };
+        write(&aside, |file| file.write_all(text.as_bytes()), true)?;
+        disk::rename(&aside, &self.target.path().join(MANIFEST))
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.hidden);
+        if self.fresh {
+            return;
+        }
+        remove_hidden(&self.hidden);
+    }
+}
+
+/// Names in subdirectories, as they are called while hidden.
+fn flat(name: &str) -> String {
+    name.replace('/', "!")
+}
+
+/// Writes a file that is not there; makes it durable where asked to.
+pub(crate) fn write<E>(path: &Path, fill: impl FnOnce(&mut NewFile) -> Result<(), E>, sync: bool) -> io::Result<Content>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut file = NewFile::create(path)?;
+    fill(&mut file).map_err(io::Error::other)?;
+    file.flush()?;
+    if sync {
+        file.sync()?;
+    }
+    Ok(file.content())
+}
+
+/// Removes a hidden directory; its mark goes last, so that whoever comes next knows what is left of it.
+fn remove_hidden(path: &Path) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        let is_mark = entry.file_name() == MARK;
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_mark && !is_directory && disk::remove_file(&entry.path()).is_err() {
+            return;
+        }
+    }
+    let _ = disk::remove_own_tree(path);
+}
+
+/// Removes what processes that are gone left half-written in `directory`.
+fn remove_leftovers(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !entry.file_name().to_string_lossy().starts_with(HIDDEN)
+            || !entry.file_type().is_ok_and(|kind| kind.is_dir())
+        {
+            continue;
+        }
+        let Ok((mark, _)) = anabranch_input::open(&path.join(MARK)) else { continue };
+        let ours = anabranch_input::read(&path.join(MARK), anabranch_input::MAX_TEXT)
+            .is_ok_and(|text| MARK_TEXT.starts_with(&text));
+        if ours && FileExt::try_lock(&mark).is_ok() {
+            remove_hidden(&path);
+        }
     }
 }
 
@@ -95,46 +256,79 @@ mod tests {
         names
     }
 
+    fn staging(path: &Path) -> Staging {
+        Staging::new(OutputDir::open(path).unwrap()).unwrap()
+    }
+
+    fn manifest() -> Manifest {
+        Manifest { version: "1".into(), ..Manifest::default() }
+    }
+
     #[test]
     fn nothing_is_visible_before_all_is_complete() {
         let path = directory("publish");
-        let mut staging = Staging::new(&path).unwrap();
+        let mut staging = staging(&path);
         staging.write_all("a", "1").unwrap();
-        staging.write_all("b", "2").unwrap();
-        assert_eq!(listing(&path), [HIDDEN]);
-        staging.publish(&[]).unwrap();
-        assert_eq!(listing(&path), ["a", "b"]);
+        staging.write_all("figures/b", "2").unwrap();
+        assert!(listing(&path).iter().all(|name| name.starts_with(HIDDEN)));
+        staging.publish(manifest()).unwrap();
+        assert_eq!(listing(&path), ["a", "figures", MANIFEST]);
+        let manifest = Manifest::read(&path).unwrap().unwrap();
+        // Of the empty string and "1", as `b3sum` prints them.
+        assert_eq!(manifest.file("a").unwrap().content().unwrap().bytes, 1);
         fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_failure_leaves_the_old_files_as_they_were() {
         let path = directory("failure");
-        let mut staging = Staging::new(&path).unwrap();
-        staging.write_all("a", "old").unwrap();
-        staging.publish(&[]).unwrap();
-        let mut staging = Staging::new(&path).unwrap();
-        staging.write_all("a", "new").unwrap();
-        let failed = staging.write("b", |_| Err(io::Error::other("disk full")));
+        let mut first = staging(&path);
+        first.write_all("a", "old").unwrap();
+        first.publish(manifest()).unwrap();
+        let mut second = staging(&path);
+        second.write_all("a", "new").unwrap();
+        let failed = second.write("b", |_| Err(io::Error::other("disk full")));
         assert!(failed.unwrap_err().to_string().contains("disk full"));
-        drop(staging);
-        assert_eq!(listing(&path), ["a"]);
+        drop(second);
+        assert_eq!(listing(&path), ["a", MANIFEST]);
         assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "old");
         fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
-    fn stale_files_go() {
+    fn stale_files_go_and_foreign_ones_stay() {
         let path = directory("stale");
-        let mut staging = Staging::new(&path).unwrap();
-        staging.write_all("series.csv", "old").unwrap();
-        staging.write_all("a", "old").unwrap();
-        staging.publish(&[]).unwrap();
-        let mut staging = Staging::new(&path).unwrap();
-        staging.write_all("a", "new").unwrap();
-        staging.publish(&["series.csv".to_string(), "a".to_string()]).unwrap();
-        assert_eq!(listing(&path), ["a"]);
+        let mut first = staging(&path);
+        first.write_all("series.csv", "old").unwrap();
+        first.write_all("a", "old").unwrap();
+        first.publish(manifest()).unwrap();
+        fs::write(path.join("trace.csv"), "foreign").unwrap();
+        fs::create_dir(path.join(format!("{HIDDEN}mine"))).unwrap();
+        let mut second = staging(&path);
+        second.write_all("a", "new").unwrap();
+        second.publish(manifest()).unwrap();
+        assert_eq!(listing(&path), [&format!("{HIDDEN}mine"), "a", MANIFEST, "trace.csv"]);
         assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "new");
+        let mut third = staging(&path);
+        third.write_all("trace.csv", "new").unwrap();
+        let refused = third.publish(manifest()).unwrap_err().to_string();
+        assert!(refused.contains("no manifest lists it"), "{refused}");
+        assert_eq!(fs::read_to_string(path.join("trace.csv")).unwrap(), "foreign");
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_process_left_goes() {
+        let path = directory("leftover");
+        let mut first = staging(&path);
+        first.write_all("a", "old").unwrap();
+        first._mark = None;
+        let mut other = staging(&path);
+        assert!(!first.hidden.exists());
+        other.write_all("a", "2").unwrap();
+        let third = staging(&path);
+        assert!(other.hidden.exists(), "somebody works there");
+        drop(third);
         fs::remove_dir_all(path).unwrap();
     }
 }

@@ -243,6 +243,24 @@ pub(crate) fn is_nic(link: &LinkRow) -> bool {
     link.tier == "host" && link.direction == "up"
 }
 
+/// What differs from one run of the same thing to the next, or with the machine.
+const OF_THE_MACHINE: &[&str] =
+    &["wall_s", "packet_hops_per_s", "peak_rss_bytes", "bytes_per_host", "threads", "events", "version", "commit"];
+
+/// The first key under which two summaries of the same run say different things; what differs with the machine is left out.
+pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> {
+    let values = |summary: &Summary| match serde_json::to_value(summary) {
+        Ok(serde_json::Value::Object(values)) => values,
+        _ => serde_json::Map::new(),
+    };
+    // Both by way of text: what is read back may differ from what was written in the last digit.
+    let again = serde_json::to_string(again).ok().and_then(|text| serde_json::from_str::<Summary>(&text).ok());
+    let (recorded, again) = (values(recorded), again.as_ref().map(values).unwrap_or_default());
+    let keys = again.keys().chain(recorded.keys()).filter(|key| !OF_THE_MACHINE.contains(&key.as_str()));
+    let mut different = keys.filter(|key| recorded.get(*key) != again.get(*key));
+    different.next().cloned()
+}
+
 impl Summary {
     /// Sums up a run.
     pub fn new(result: &RunResult, meta: &RunMeta) -> Self {

@@ -7,8 +7,8 @@ mod common;
 use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunResult, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{
-    Formats, LinkFault, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory, store_directory,
-    write_comparison, write_run, write_view,
+    Formats, Inputs, LinkFault, OutputFile, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory,
+    store_directory, write_comparison, write_run, write_view,
 };
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
@@ -17,6 +17,10 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+
+fn file(path: &std::path::Path) -> OutputFile {
+    OutputFile::new(path, true, &Inputs::default()).unwrap()
+}
 
 /// Runs a script of `tests/browser`; what it finds wrong fails the test.
 fn passes(script: &str, arguments: &[&Path]) {
@@ -184,14 +188,14 @@ fn views_play_in_a_browser_and_show_the_rows() {
         write_run(&runs[number], &result, &meta, &provenance(), Formats::BOTH).unwrap();
     }
     let (both, one) = (dir.join("both.html"), dir.join("one.html"));
-    write_view(&runs, &both).unwrap();
-    write_view(&runs[..1], &one).unwrap();
+    write_view(&runs, &file(&both)).unwrap();
+    write_view(&runs[..1], &file(&one)).unwrap();
     passes("view.py", &[&both, &runs[0], &runs[1]]);
     passes("view.py", &[&one, &runs[0]]);
     // Without series the totals are shown.
     let (plain, still) = (dir.join("plain"), dir.join("still.html"));
     write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
-    write_view(std::slice::from_ref(&plain), &still).unwrap();
+    write_view(std::slice::from_ref(&plain), &file(&still)).unwrap();
     passes("view.py", &[&still, &plain]);
     fs::remove_dir_all(dir).unwrap();
 }

@@ -24,6 +24,13 @@ enum Field {
 
 type Message = BTreeMap<u64, Vec<Field>>;
 
+fn export(
+    dir: &std::path::Path,
+    file: &std::path::Path,
+) -> Result<anabranch_report::PerfettoCounts, anabranch_report::ReportError> {
+    export_perfetto(dir, &anabranch_report::OutputFile::new(file, true, &anabranch_report::Inputs::default())?)
+}
+
 fn varint(bytes: &mut &[u8]) -> u64 {
     let (mut value, mut shift) = (0, 0);
     loop {
@@ -176,7 +183,7 @@ fn written(name: &str) -> (PathBuf, RunResult) {
 fn tracks_slices_and_counters_are_the_rows() {
     let (dir, result) = written("rows");
     let file = dir.join("run.pftrace");
-    let counts = export_perfetto(&dir, &file).unwrap();
+    let counts = export(&dir, &file).unwrap();
     let tracks = read(&file);
     assert_eq!(counts.tracks, tracks.len() as u64);
     let slices: Vec<_> =
@@ -250,10 +257,10 @@ fn what_is_no_run_is_refused_and_nothing_is_left() {
     let dir = std::env::temp_dir().join(format!("anabranch-perfetto-none-{}", std::process::id()));
     fs::create_dir_all(dir.join("runs")).unwrap();
     let file = dir.join("run.pftrace");
-    let error = export_perfetto(&dir, &file).unwrap_err().to_string();
+    let error = export(&dir, &file).unwrap_err().to_string();
     assert!(error.contains("several runs") && error.contains("runs/SCHEME/seed1"), "{error}");
     fs::remove_dir_all(dir.join("runs")).unwrap();
-    let error = export_perfetto(&dir, &file).unwrap_err().to_string();
+    let error = export(&dir, &file).unwrap_err().to_string();
     assert!(error.contains("holds no results"), "{error}");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
     fs::remove_dir_all(dir).unwrap();
@@ -265,7 +272,7 @@ fn what_is_no_run_is_refused_and_nothing_is_left() {
 fn perfetto_reads_the_same() {
     let (dir, _) = written("python");
     let file = dir.join("run.pftrace");
-    export_perfetto(&dir, &file).unwrap();
+    export(&dir, &file).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto/check.py");
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
     let answer = Command::new(python).arg(script).args([&dir, &file]).output().unwrap();

@@ -5,8 +5,8 @@ mod common;
 
 use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunResult, TraceEvent, TraceRow};
 use anabranch_report::{
-    Formats, LinkFault, Manifest, ReportError, report, run_directory, viewed_runs, write_comparison, write_run,
-    write_view, write_view_into,
+    Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, run_directory, viewed_runs,
+    write_comparison, write_run, write_view, write_view_into,
 };
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -367,15 +367,15 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
         replace(dir, "series.csv", "leaf1,spine0,9000000,", "leaf1,spine0,9000001,");
     });
     refused(&uneven, &["not all sampled at the same, even times"]);
-    // A file of the user's is not written over; a view is.
+    // A file that is there is not written over, unless that is asked for.
+    let file = |path: &Path, replace| OutputFile::new(path, replace, &Inputs::default());
     let other = whole.join("notes.html");
     fs::write(&other, "mine").unwrap();
-    let error = write_view(std::slice::from_ref(&whole), &other).unwrap_err().to_string();
-    assert!(error.contains("no view"), "{error}");
+    let error = file(&other, false).unwrap_err().to_string();
+    assert!(error.contains("this file is there"), "{error}");
     assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
-    let again = whole.join("again.html");
-    write_view(std::slice::from_ref(&whole), &again).unwrap();
-    write_view(std::slice::from_ref(&whole), &again).unwrap();
+    write_view(std::slice::from_ref(&whole), &file(&other, true).unwrap()).unwrap();
+    assert!(fs::read_to_string(&other).unwrap().contains("Anabranch"));
     for dir in [whole, cut, gone, older, newer, foreign, uneven] {
         fs::remove_dir_all(dir).unwrap();
     }

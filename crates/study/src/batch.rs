@@ -6,20 +6,33 @@ use crate::{
     results::{Destination, RunError, run_unless},
     scenario::Scenario,
     schedule::{Observer, Step, Work, work_off},
-    store::{Claim, Store},
+    store::{Claim, Store, Written},
     sweep::Again,
 };
 use anabranch_backend::Progress;
-use anabranch_report::Formats;
+use anabranch_report::{Attempt, Formats, disk};
 use std::{
-    fs,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
     time::Instant,
 };
 
 /// Starts after which a run is given up that kills its process each time.
 const MOST_KILLED: u64 = 3;
+
+/// Runs that may wait to be made durable; each holds an open file.
+const WAITING: usize = 64;
+
+/// A run that is done and waits to be put in place, with what must be held until then.
+struct Waiting {
+    written: Written,
+    _claim: Claim,
+    _hold: Hold,
+}
 
 /// Runs by number.
 pub(crate) trait Runs: Sync {
@@ -43,11 +56,12 @@ pub(crate) struct Batch<'b> {
     store: &'b Store,
     again: Again,
     done: Mutex<Done>,
+    queue: Mutex<Option<SyncSender<Waiting>>>,
 }
 
 impl<'b> Batch<'b> {
     pub(crate) fn new(runs: &'b dyn Runs, store: &'b Store, again: Again) -> Self {
-        Batch { runs, store, again, done: Mutex::default() }
+        Batch { runs, store, again, done: Mutex::default(), queue: Mutex::default() }
     }
 
     /// Does `jobs` on `threads` threads; how many of them another process had done meanwhile, and what kept it from going
@@ -58,13 +72,43 @@ impl<'b> Batch<'b> {
         threads: usize,
         observer: &dyn Observer,
     ) -> (usize, Option<RunError>) {
-        work_off(&self, jobs, threads, observer);
+        if self.again != Again::All {
+            for number in &jobs {
+                if let Some(found) = self.store.damage(self.runs.key(*number)) {
+                    observer.note(&format!("{found}; {} is run again", self.runs.name(*number)));
+                }
+            }
+        }
+        let (sender, receiver) = sync_channel(WAITING);
+        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        thread::scope(|scope| {
+            // Simulating goes on while the disk works.
+            let this = &self;
+            scope.spawn(move || this.put_in_place(&receiver, observer));
+            work_off(&self, jobs, threads, observer);
+            self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        });
         let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
         (done.reused, done.fatal)
     }
 
     fn lock(&self) -> MutexGuard<'_, Done> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts runs in place, all that wait at a time.
+    fn put_in_place(&self, waiting: &Receiver<Waiting>, observer: &dyn Observer) {
+        while let Ok(first) = waiting.recv() {
+            let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter().take(WAITING)).collect();
+            let written: Vec<Written> = batch.iter().map(|waiting| waiting.written.clone()).collect();
+            match self.store.publish(&written) {
+                Ok(moved) => moved.iter().for_each(|moved| observer.note(moved)),
+                Err(error) => {
+                    self.lock().fatal.get_or_insert(error.into());
+                    written.iter().for_each(|written| drop(disk::remove_own_tree(&written.aside)));
+                }
+            }
+        }
     }
 
     /// Does a run; an error is one that every further run would have.
@@ -75,6 +119,9 @@ impl<'b> Batch<'b> {
         progress: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Step, RunError> {
         let run = self.runs.key(number);
+        if self.lock().fatal.is_some() {
+            return Ok(Step::Stop);
+        }
         let Some(mut claim) = self.store.claim(run)? else { return Ok(Step::Elsewhere) };
         // Another process may have done it since this one looked.
         let tried = self.again == Again::No && self.store.has_failed(run);
@@ -91,13 +138,23 @@ impl<'b> Batch<'b> {
         self.store.forget_failure(run)?;
         self.store.note_start(run, &mut claim)?;
         let aside = self.store.aside(run);
-        let outcome = self.run_aside(number, threads, &aside, progress);
-        let _hold = Hold::take();
-        let step = self.keep(run, &name, &aside, &claim, outcome);
-        if !matches!(step, Ok(Step::Done)) {
-            let _ = fs::remove_dir_all(&aside);
+        let attempt = Attempt { host: self.store.host.clone(), attempts: claim.killed + 1, ..Attempt::default() };
+        let outcome = self.run_aside(number, threads, &aside, attempt, progress);
+        let hold = Hold::take();
+        match outcome {
+            Ok(true) => {
+                claim.is_done();
+                let written = Written { aside, run: run.to_string(), replace: self.again == Again::All };
+                let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                // It is there while runs are done.
+                let _ = queue.map(|queue| queue.send(Waiting { written, _claim: claim, _hold: hold }));
+                Ok(Step::Done)
+            }
+            outcome => {
+                let _ = disk::remove_own_tree(&aside);
+                self.keep(run, &name, &claim, outcome)
+            }
         }
-        step
     }
 
     fn run_aside(
@@ -105,6 +162,7 @@ impl<'b> Batch<'b> {
         number: usize,
         threads: usize,
         aside: &Path,
+        attempt: Attempt,
         progress: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<bool, RunError> {
         let scenario = self.runs.scenario(number)?;
@@ -114,29 +172,18 @@ impl<'b> Batch<'b> {
             taken: None,
             formats: Formats::PARQUET,
             started: Instant::now(),
+            fresh: Some(attempt),
         };
         run_unless(&scenario, threads, &to, progress).map(|summary| summary.is_some())
     }
 
-    fn keep(
-        &self,
-        run: &str,
-        name: &str,
-        aside: &Path,
-        claim: &Claim,
-        outcome: Result<bool, RunError>,
-    ) -> Result<Step, RunError> {
-        let attempts = claim.killed + 1;
+    fn keep(&self, run: &str, name: &str, claim: &Claim, outcome: Result<bool, RunError>) -> Result<Step, RunError> {
         match outcome {
-            Ok(false) => Ok(Step::Interrupted),
-            Ok(true) => {
-                self.store.publish(aside, run, attempts, self.again == Again::All)?;
-                Ok(Step::Done)
-            }
+            Ok(_) => Ok(Step::Interrupted),
             // The disk, not the run.
             Err(error @ RunError::Report(_)) => Err(error),
             Err(error) => {
-                self.store.keep_failure(run, name, &error.to_string(), attempts)?;
+                self.store.keep_failure(run, name, &error.to_string(), claim.killed + 1)?;
                 Ok(Step::Done)
             }
         }

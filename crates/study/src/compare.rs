@@ -7,13 +7,15 @@ use crate::{
     error::ScenarioError,
     hold::Hold,
     lock::{Lock, is_unsupported},
+    machine::VERSION,
     results::{Destination, Found, RunError, look, provenance, run_unless},
     scenario::Scenario,
     schedule::{Observer, Step, Work, work_off},
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
-    Comparison, Formats, Kind, Label, Member, Summary, gather_runs, run_directory, write_comparison,
+    COMPARISON_FILES, Comparison, Kind, Label, Manifest, Member, OutputDir, ResultKind, Summary, begin_comparison,
+    comparison_output, disk, gather_runs, run_directory, write_partial_comparison,
 };
 use std::{
     path::{Path, PathBuf},
@@ -101,9 +103,6 @@ struct Done {
     written: Option<Instant>,
 }
 
-/// A file that says that a comparison was interrupted; it goes when the comparison is complete.
-const INTERRUPTED: &str = "interrupted.json";
-
 /// How often the comparison over the runs so far is written.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
@@ -153,8 +152,8 @@ pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
     let absent = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
     let mut taken =
         Taken { directory: directory.to_path_buf(), lock: None, made: absent.map(Path::to_path_buf).collect() };
-    std::fs::create_dir_all(directory).map_err(|error| directory_error(directory, &error))?;
-    match Lock::try_take(&directory.join(".lock")) {
+    disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
+    match Lock::try_take_among_others(&directory.join(".lock")) {
         Ok(Some(lock)) => {
             taken.lock = Some(lock);
             Ok(taken)
@@ -174,6 +173,7 @@ struct Execution<'p> {
     threads: usize,
     again: bool,
     started: Instant,
+    observer: &'p dyn Observer,
     done: Mutex<Done>,
 }
 
@@ -197,7 +197,8 @@ impl Plan {
         for job in &self.jobs[..self.schemes.len().min(self.jobs.len())] {
             check(&job.scenario, &job.name, &mut first, observer)?;
         }
-        self.ask(directory, permission)?;
+        let output = comparison_output(directory, scenario.input_files())?;
+        self.ask(&output, permission, observer)?;
         let taken = take_directory(directory)?;
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
         let execution = Execution {
@@ -208,6 +209,7 @@ impl Plan {
             threads,
             again: permission.again,
             started: Instant::now(),
+            observer,
             done: Mutex::new(Done {
                 summaries: vec![None; self.jobs.len()],
                 reused: 0,
@@ -217,22 +219,25 @@ impl Plan {
             }),
         };
         // Marked as incomplete from the start: an interruption while fabrics are being built ends the process.
-        execution.mark(&execution.lock()).map_err(|error| directory_error(directory, &error))?;
+        execution.mark(&execution.lock())?;
         work_off(&execution, 0..self.jobs.len(), threads, observer);
         execution.finish()
     }
 
     /// Runs of other comparisons in the same directory, of which nothing may be lost unasked.
-    fn ask(&self, directory: &Path, permission: Permission) -> Result<(), ScenarioError> {
-        for (file, what) in [("summary.json", "a single run"), ("sweep.json", "a sweep")] {
-            if directory.join(file).exists() {
-                let message =
-                    format!("{} holds {what}; a comparison needs a directory of its own", directory.display());
-                return Err(ScenarioError::new(message).help("give another directory with --out DIR"));
-            }
+    fn ask(&self, output: &OutputDir, permission: Permission, observer: &dyn Observer) -> Result<(), ScenarioError> {
+        let directory = output.path();
+        if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Comparison) {
+            let message = format!("{} holds {kind}; a comparison needs a directory of its own", directory.display());
+            return Err(ScenarioError::new(message).help("give another directory with --out DIR"));
+        }
+        output.admit_results(COMPARISON_FILES)?;
+        for job in &self.jobs {
+            let own = run_directory(Path::new(""), &job.scheme, job.seed);
+            output.admit_folder(&own)?;
         }
         let others = self.others(directory).map_err(|error| directory_error(directory, &error))?;
-        if others.is_empty() || permission.replace {
+        if others.is_empty() {
             return Ok(());
         }
         let runs = directory.join("runs");
@@ -245,6 +250,10 @@ impl Plan {
             if others.len() == 1 { "a run".to_string() } else { format!("{} runs", others.len()) },
             names.join(", ")
         );
+        if permission.replace {
+            observer.note(&format!("{message}; --replace moves them to `earlier-runs` and removes nothing"));
+            return Ok(());
+        }
         Err(ScenarioError::new(message)
             .help("give another directory with --out DIR; or --replace, which keeps them under `earlier-runs`"))
     }
@@ -266,16 +275,23 @@ impl Plan {
         Ok(others)
     }
 
+    /// Keeps the run in `other` under `earlier-runs`; gives its place there.
+    fn move_aside(&self, directory: &Path, other: &Path) -> std::io::Result<PathBuf> {
+        let own = other.strip_prefix(directory.join("runs")).map_err(std::io::Error::other)?;
+        let kept = directory.join("earlier-runs").join(own);
+        disk::make_directories(kept.parent().unwrap_or(Path::new("")))?;
+        let names = std::iter::once(kept.clone()).chain((2..).map(|number| beside(&kept, number)));
+        let free = names.into_iter().find(|name| std::fs::symlink_metadata(name).is_err()).unwrap_or(kept);
+        disk::rename(other, &free)?;
+        Ok(free)
+    }
+
     /// They would show up in the report: they are kept under `earlier-runs`, and come back when they are asked for again.
     /// Of one load balancer and seed several may be kept there: `seed1`, `seed1-2` and so on.
     fn move_others_aside(&self, directory: &Path) -> std::io::Result<()> {
         let (runs, earlier) = (directory.join("runs"), directory.join("earlier-runs"));
         for other in self.others(directory)? {
-            let kept = earlier.join(other.strip_prefix(&runs).map_err(std::io::Error::other)?);
-            std::fs::create_dir_all(kept.parent().unwrap_or(Path::new("")))?;
-            let names = std::iter::once(kept.clone()).chain((2..).map(|number| beside(&kept, number)));
-            let free = names.into_iter().find(|name| !name.exists()).unwrap_or(kept);
-            std::fs::rename(&other, free)?;
+            self.move_aside(directory, &other)?;
         }
         for job in &self.jobs {
             let wanted = run_directory(directory, &job.scheme, job.seed);
@@ -289,10 +305,12 @@ impl Plan {
                 *name == *seed || name.starts_with(&format!("{seed}-"))
             };
             let mut there = children(kept.parent().unwrap_or(&earlier))?.into_iter().filter(of_seed);
-            let mine = |path: &PathBuf| !matches!(look(&job.scenario, path), Found::Other | Found::Nothing);
+            let mine = |path: &PathBuf| {
+                !matches!(look(&job.scenario, path), Found::Other | Found::Nothing | Found::Unknown(_))
+            };
             if let Some(found) = there.find(mine) {
-                std::fs::create_dir_all(wanted.parent().unwrap_or(&runs))?;
-                std::fs::rename(found, &wanted)?;
+                disk::make_directories(wanted.parent().unwrap_or(&runs))?;
+                disk::rename(&found, &wanted)?;
             }
         }
         Ok(())
@@ -309,18 +327,21 @@ impl Work for Execution<'_> {
     fn attempt(&self, number: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
         let job = &self.plan.jobs[number];
         let directory = run_directory(self.directory, &job.scheme, job.seed);
-        if !self.again
-            && let Found::Finished(summary) = look(&job.scenario, &directory)
-        {
-            return self.keep(number, *summary, true);
+        match look(&job.scenario, &directory) {
+            Found::Finished(summary) if !self.again => return self.keep(number, *summary, true),
+            Found::Damaged(found) if !self.again => {
+                self.observer.note(&format!("{found}; {} is run again", job.name));
+            }
+            Found::Unknown(found) => match self.plan.move_aside(self.directory, &directory) {
+                Ok(kept) => {
+                    let kept = kept.display();
+                    self.observer.note(&format!("{found}; it is kept in {kept}, and {} is run again", job.name));
+                }
+                Err(error) => return self.give_up(directory_error(self.directory, &error).into()),
+            },
+            _ => {}
         }
-        let to = Destination {
-            entry: &job.scheme,
-            directory: &directory,
-            taken: Some(self.taken),
-            formats: Formats::BOTH,
-            started: Instant::now(),
-        };
+        let to = Destination::in_place(&job.scheme, &directory, self.taken);
         match run_unless(&job.scenario, threads, &to, progress) {
             Ok(None) => Step::Interrupted,
             Err(error) if self.taken.check().is_err() => self.give_up(error),
@@ -352,8 +373,7 @@ impl Execution<'_> {
             return Step::Done;
         }
         done.written = Some(Instant::now());
-        let marked = self.mark(&done).map_err(|error| directory_error(self.directory, &error).into());
-        let written = marked.and_then(|()| self.write(&done));
+        let written = self.write(&done);
         drop(done);
         match written {
             Ok(_) => Step::Done,
@@ -370,7 +390,9 @@ impl Execution<'_> {
         let runs: Vec<Summary> = done.summaries.iter().flatten().cloned().collect();
         let provenance = provenance(self.scenario, self.started);
         let plan = self.plan;
-        Ok(write_comparison(self.directory, &runs, &plan.schemes, &plan.baseline, self.threads, &provenance)?)
+        let (missing, dir) = (self.missing(done), self.directory);
+        let (schemes, baseline) = (&plan.schemes, &plan.baseline);
+        Ok(write_partial_comparison(dir, &runs, schemes, baseline, self.threads, &provenance, missing.as_deref())?)
     }
 
     fn finish(self) -> Result<Compared, RunError> {
@@ -385,12 +407,11 @@ impl Execution<'_> {
         self.taken.check()?;
         let comparison = match done.summaries.iter().any(Option::is_some) {
             true => Some(self.write(&done)?),
-            false => None,
+            false => self.mark(&done).map(|()| None)?,
         };
         self.gather(&done)?;
         let missing = done.summaries.iter().filter(|summary| summary.is_none()).count();
         let interrupted = missing > done.failed.len();
-        self.mark(&done).map_err(|error| directory_error(self.directory, &error))?;
         done.failed.sort_by_key(|(number, _)| *number);
         let failed =
             done.failed.into_iter().map(|(number, error)| (self.plan.jobs[number].name.clone(), error)).collect();
@@ -419,14 +440,17 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Says which runs are missing; nothing where none is.
-    fn mark(&self, done: &Done) -> std::io::Result<()> {
-        let path = self.directory.join(INTERRUPTED);
+    /// Makes the directory that of this comparison, and says which runs are missing.
+    fn mark(&self, done: &Done) -> Result<(), RunError> {
+        let (plan, provenance) = (self.plan, provenance(self.scenario, self.started));
+        let missing = self.missing(done);
+        Ok(begin_comparison(self.directory, VERSION, &plan.schemes, &plan.baseline, &provenance, missing.as_deref())?)
+    }
+
+    /// Which runs are missing, as text of a file; `None` where none is.
+    fn missing(&self, done: &Done) -> Option<String> {
         if done.summaries.iter().all(Option::is_some) {
-            return match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            };
+            return None;
         }
         let jobs = self.plan.jobs.iter().enumerate().zip(&done.summaries).filter(|(_, summary)| summary.is_none());
         let failed = |number: usize| done.failed.iter().find(|(n, _)| *n == number).map(|(_, error)| error.to_string());
@@ -439,7 +463,7 @@ impl Execution<'_> {
             "missing": missing,
             "failed": failures,
         });
-        std::fs::write(path, format!("{text:#}\n"))
+        Some(format!("{text:#}\n"))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::tree::Place;
 use anabranch_input::{escaped, masked};
+use anabranch_report::ReportError;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 
@@ -83,6 +84,17 @@ impl ScenarioError {
     /// What to do about it, where there is something to say.
     pub fn remedy(&self) -> Option<&str> {
         self.0.help.as_deref()
+    }
+}
+
+impl From<ReportError> for ScenarioError {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Content { path, found, remedy } => {
+                ScenarioError::new(format!("{}: {found}", path.display())).help(remedy)
+            }
+            other => ScenarioError::new(other.to_string()),
+        }
     }
 }
 

@@ -31,7 +31,39 @@ pub(crate) struct Lock {
     stays: bool,
 }
 
+/// What a lock file says that stands among the files of others.
+const MARK: &str = "anabranch is at work in this directory\n";
+
 impl Lock {
+    /// Takes the lock at `path`, which stands in a directory that may be anybody's: a file of that name that is not ours is
+    /// locked, but neither changed nor removed.
+    ///
+    /// # Errors
+    /// As [`Lock::try_take`].
+    pub(crate) fn try_take_among_others(path: &Path) -> io::Result<Option<Self>> {
+        let fresh = OpenOptions::new().create_new(true).write(true).open(path);
+        let mut fresh = match fresh {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(file) = &mut fresh {
+            file.write_all(MARK.as_bytes())?;
+        }
+        let taken = Self::try_take(path).inspect_err(|_| {
+            if fresh.is_some() {
+                let _ = fs::remove_file(path);
+            }
+        })?;
+        Ok(taken.map(|mut lock| {
+            lock.stays = lock.read().ok().is_none_or(|text| text != MARK);
+            if lock.stays {
+                held().retain(|path| *path != lock.path);
+            }
+            lock
+        }))
+    }
+
     /// Takes the lock at `path`; `None` where another process (or another lock of this one) holds it.
     ///
     /// # Errors
@@ -68,6 +100,11 @@ impl Lock {
     /// Gives the lock up, but leaves the file with what it says.
     pub(crate) fn leave(mut self) {
         self.stays = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+    }
+
+    /// Forgets what it says.
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.file.set_len(0)
     }
 
     /// Adds a line.
@@ -110,6 +147,25 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_others_stay_as_they_are() {
+        let path = std::env::temp_dir().join(format!("anabranch-foreign-lock-{}", std::process::id()));
+        for text in ["mine\n", ""] {
+            fs::write(&path, text).unwrap();
+            let lock = Lock::try_take_among_others(&path).unwrap().unwrap();
+            assert!(Lock::try_take_among_others(&path).unwrap().is_none(), "held");
+            drop(lock);
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::remove_file(&path).unwrap();
+        drop(Lock::try_take_among_others(&path).unwrap().unwrap());
+        assert!(!path.exists(), "ours goes");
+        // What a killed process left is ours as well.
+        fs::write(&path, MARK).unwrap();
+        drop(Lock::try_take_among_others(&path).unwrap().unwrap());
+        assert!(!path.exists());
+    }
 
     #[test]
     fn one_holds_it_and_what_the_dead_left_is_read() {

@@ -4,10 +4,10 @@ use crate::{error::ScenarioError, results::RunError};
 use anabranch_backend::Setup;
 use anabranch_capture::{Encapsulation, Wire, Written};
 use anabranch_outcome::RunResult;
+use anabranch_report::{Inputs, OutputDir, OutputFile, PendingFile, ReportError, disk::NewFile};
 use anabranch_topology::LinkId;
 use anabranch_transport::TransportParameters;
 use std::{
-    fs::{self, File},
     io::{self, BufWriter},
     path::{Path, PathBuf},
 };
@@ -25,6 +25,7 @@ pub struct Captures {
 struct Asked {
     link: String,
     file: PathBuf,
+    output: OutputFile,
 }
 
 /// A capture that was written.
@@ -39,11 +40,17 @@ pub struct Captured {
 }
 
 impl Captures {
-    /// Reads `LINK=FILE` texts. Files that are there are replaced where `replace` says so.
+    /// Reads `LINK=FILE` texts. Files that are there are replaced where `replace` says so, but never `inputs`, nor what the
+    /// results in `directory` have.
     ///
     /// # Errors
     /// Where one is no such text, two name one file, or a file cannot be made there.
-    pub fn read(texts: &[String], replace: bool) -> Result<Self, ScenarioError> {
+    pub fn read(
+        texts: &[String],
+        replace: bool,
+        inputs: &Inputs,
+        directory: &OutputDir,
+    ) -> Result<Self, ScenarioError> {
         let mut list: Vec<Asked> = Vec::new();
         for text in texts {
             let wrong = |message: String| ScenarioError::new(format!("`--pcap {text}`: {message}"));
@@ -57,17 +64,14 @@ impl Captures {
             if list.iter().any(|other| std::path::absolute(&other.file).is_ok_and(|other| other == path)) {
                 return Err(wrong(format!("{} stands twice", file.display())).help("give each link a file of its own"));
             }
-            if file.is_dir() {
-                return Err(wrong(format!("{} is a directory", file.display())));
+            let output = OutputFile::new(&file, replace, inputs).map_err(|error| match ScenarioError::from(error) {
+                error => wrong(error.to_string()).help(error.remedy().unwrap_or("give another file").to_string()),
+            })?;
+            if directory.is_result(&file) {
+                return Err(wrong(format!("{} is a file of the results in --out", file.display()))
+                    .help("give the capture another name, or a folder of its own"));
             }
-            if file.exists() && !replace {
-                return Err(wrong(format!("{} is there", file.display()))
-                    .help("give another file, or --replace to write it anew"));
-            }
-            if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
-                return Err(wrong(format!("there is no directory {}", folder.display())));
-            }
-            list.push(Asked { link: link.trim().into(), file });
+            list.push(Asked { link: link.trim().into(), file, output });
         }
         Ok(Captures { list })
     }
@@ -93,20 +97,19 @@ impl Captures {
         let mut files = Files(Vec::new());
         for asked in &self.list {
             let link = asked.resolve(setup)?;
-            let part = part_of(&asked.file);
-            let (name, file) = (setup.topology.link_name(link), asked.file.clone());
-            files.0.push((part.clone(), Captured { link: name, file, written: Written::default() }));
-            let written = asked.write(link, &part, setup, result).map_err(|error| failed(&asked.file, &error))?;
-            if let Some((_, captured)) = files.0.last_mut() {
-                captured.written = written;
-            }
+            let (pending, written) = asked
+                .output
+                .write(|to| asked.write(link, to, setup, result))
+                .map_err(|error| failed(&asked.file, &error))?;
+            let name = setup.topology.link_name(link);
+            files.0.push((pending, Captured { link: name, file: asked.file.clone(), written }));
         }
         Ok(files)
     }
 }
 
 /// Files that are written but not yet to be seen, each with what it will be. Dropped without [`Files::publish`], they go.
-pub(crate) struct Files(Vec<(PathBuf, Captured)>);
+pub(crate) struct Files(Vec<(PendingFile, Captured)>);
 
 impl Files {
     /// Gives them their names.
@@ -114,28 +117,15 @@ impl Files {
     /// # Errors
     /// Where one cannot be renamed.
     pub(crate) fn publish(self) -> Result<Vec<Captured>, RunError> {
-        for (part, captured) in &self.0 {
-            fs::rename(part, &captured.file).map_err(|error| failed(&captured.file, &error))?;
-        }
-        Ok(self.0.iter().map(|(_, captured)| captured.clone()).collect())
+        let publish = |(pending, captured): (PendingFile, Captured)| {
+            pending.publish().map_err(|error| failed(&captured.file, &error))?;
+            Ok(captured)
+        };
+        self.0.into_iter().map(publish).collect()
     }
 }
 
-impl Drop for Files {
-    fn drop(&mut self) {
-        for (part, _) in &self.0 {
-            let _ = fs::remove_file(part);
-        }
-    }
-}
-
-/// Where a file is written before it is whole.
-fn part_of(file: &Path) -> PathBuf {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!(".{name}.partial-{}", std::process::id()))
-}
-
-fn failed(file: &Path, error: &io::Error) -> ScenarioError {
+fn failed(file: &Path, error: &ReportError) -> ScenarioError {
     ScenarioError::new(format!("--pcap: {} cannot be written: {error}", file.display()))
 }
 
@@ -154,7 +144,7 @@ impl Asked {
         }
     }
 
-    fn write(&self, link: LinkId, part: &Path, setup: &Setup, result: &RunResult) -> io::Result<Written> {
+    fn write(&self, link: LinkId, to: &mut NewFile, setup: &Setup, result: &RunResult) -> io::Result<Written> {
         let ends = setup.topology.link(link);
         let mtu = setup.transport.mtu().max(1);
         let captured = result.watched.captures.iter().find(|capture| capture.link == link.0);
@@ -176,6 +166,6 @@ impl Asked {
             packets: &|flow| setup.flows.flows.get(flow as usize).map_or(0, |flow| flow.size.div_ceil(mtu)),
             bytes: &|flow| setup.flows.flows.get(flow as usize).map_or(0, |flow| flow.size),
         };
-        anabranch_capture::write(captured.unwrap_or(&nothing), &wire, BufWriter::new(File::create(part)?))
+        anabranch_capture::write(captured.unwrap_or(&nothing), &wire, BufWriter::new(to))
     }
 }

@@ -1,15 +1,18 @@
-//! Results done again from their manifests: the same fingerprint, or something is wrong.
+//! Results done again from their manifests: the same rows in every table, or something is wrong.
 
 use crate::{
     error::ScenarioError,
     machine::{COMMIT, VERSION},
-    results::{RunError, simulate},
+    results::{RunError, meta, simulate},
     scenario::Scenario,
     schedule::{Observer, Step, Work, work_off},
     tree::Tree,
 };
-use anabranch_backend::Progress;
-use anabranch_report::{Manifest, read_summary};
+use anabranch_backend::{Progress, Setup};
+use anabranch_outcome::RunResult;
+use anabranch_report::{
+    Context, Fault, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, is_data, read_summary,
+};
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -22,8 +25,12 @@ pub struct Recorded {
     pub name: String,
     /// The scenario of its manifest.
     pub scenario: Scenario,
-    /// The fingerprint of its summary.
-    pub fingerprint: String,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its summary.
+    summary: Summary,
+    /// Files that are not as they were written: which, and how.
+    pub damaged: Vec<String>,
     /// The build it was done with, where that is another one.
     pub other_build: Option<String>,
 }
@@ -93,12 +100,47 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     }
     let other_build = (!same_version || manifest.commit != COMMIT)
         .then(|| format!("version {} ({})", manifest.version, manifest.commit));
-    Ok(Recorded { name: name.to_string(), scenario, fingerprint: summary.fingerprint, other_build })
+    let findings = check_files(path, is_data).map_err(|error| wrong(error.to_string()))?;
+    let findings = findings.into_iter().filter(|finding| finding.fault != Fault::NoDigest);
+    let file = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let damaged = findings.map(|finding| format!("{}: {}", file(&finding.path), finding.found)).collect();
+    Ok(Recorded { name: name.to_string(), scenario, directory: path.to_path_buf(), summary, damaged, other_build })
+}
+
+impl Recorded {
+    /// The fingerprint of its summary.
+    pub fn fingerprint(&self) -> &str {
+        &self.summary.fingerprint
+    }
+
+    /// What of it is not what the run gives.
+    fn compare(&self, setup: &Setup, result: &RunResult, threads: usize) -> Again {
+        let meta = RunMeta { scheme: self.summary.scheme.clone(), ..meta(&self.scenario, setup, threads) };
+        let rows = differing_rows(&self.directory, &Context::new(result, &meta));
+        let rows = rows.into_iter().map(|difference| format!("{}: {}", difference.file, difference.found));
+        let mut differences: Vec<String> = self.damaged.iter().cloned().chain(rows).collect();
+        let fingerprint = format!("{:016x}", result.fingerprint);
+        if fingerprint != self.summary.fingerprint {
+            differences.push(format!("the fingerprint: {}, and the run gives {fingerprint}", self.summary.fingerprint));
+        } else if let Some(key) = differing_summary(&self.summary, &Summary::new(result, &meta)) {
+            differences.push(format!("summary.json: `{key}` is not what the run gives"));
+        }
+        Again { fingerprint, differences }
+    }
+}
+
+/// What came of a run that was done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// What is recorded differently: file, row, column.
+    pub differences: Vec<String>,
 }
 
 struct Execution<'r> {
     runs: &'r [Recorded],
-    found: Mutex<Vec<Option<Result<String, RunError>>>>,
+    found: Mutex<Vec<Option<Result<Again, RunError>>>>,
 }
 
 impl Work for Execution<'_> {
@@ -106,7 +148,7 @@ impl Work for Execution<'_> {
         let outcome = match simulate(&self.runs[job].scenario, threads, &|_| Ok(()), progress) {
             Err(RunError::Interrupted) => return Step::Interrupted,
             Ok((_, result, _)) if result.interrupted => return Step::Interrupted,
-            Ok((_, result, _)) => Ok(format!("{:016x}", result.fingerprint)),
+            Ok((setup, result, _)) => Ok(self.runs[job].compare(&setup, &result, threads)),
             Err(error) => Err(error),
         };
         self.found.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(outcome);
@@ -117,8 +159,8 @@ impl Work for Execution<'_> {
     }
 }
 
-/// Does `runs` again; nothing is written. The fingerprints found, `None` for those that an interruption left out.
-pub fn rerun(runs: &[Recorded], threads: usize, observer: &dyn Observer) -> Vec<Option<Result<String, RunError>>> {
+/// Does `runs` again; nothing is written. What came of each, `None` for those that an interruption left out.
+pub fn rerun(runs: &[Recorded], threads: usize, observer: &dyn Observer) -> Vec<Option<Result<Again, RunError>>> {
     let execution = Execution { runs, found: Mutex::new(runs.iter().map(|_| None).collect()) };
     work_off(&execution, 0..runs.len(), threads, observer);
     execution.found.into_inner().unwrap_or_else(PoisonError::into_inner)

@@ -12,13 +12,17 @@ use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Formats, LinkFault, Manifest, Provenance, ReportError, RunMeta, Summary, WorkloadMeta, read_summary, write_run,
+    Attempt, Content, Fault, Finding, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
+    ReportError, ResultKind, RunMeta, Summary, WorkloadMeta, check_files, is_data, read_summary, write_fresh_run,
+    write_run,
 };
 use anabranch_topology::{FaultAction, NodeId};
 use std::{
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-    time::Instant,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Instant, SystemTime},
 };
 
 /// Why a run gave no results.
@@ -51,8 +55,7 @@ pub fn run_into(
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Summary, Vec<Captured>), RunError> {
-    let (entry, formats) = (scenario.scheme(), Formats::BOTH);
-    let to = Destination { entry, directory: taken.directory(), taken: Some(taken), formats, started: Instant::now() };
+    let to = Destination::in_place(scenario.scheme(), taken.directory(), taken);
     let prepare = |setup: &mut Setup| {
         captures.ask(setup)?;
         before(setup);
@@ -110,24 +113,33 @@ impl Ran {
     }
 }
 
-/// Whether a run's results may go to `directory`: not over those of another scenario, unless `replace` says so, and never
-/// over those of a comparison or a sweep.
+/// Whether a run's results may go to `directory`: not over those of another scenario, unless `replace` says so, never over
+/// those of a comparison or a sweep, and never over files that are not ours. What of another scenario would be removed.
 ///
 /// # Errors
 /// [`ScenarioError`] that says what is in the way.
-pub fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Result<(), ScenarioError> {
-    let name = directory.display();
-    for (file, what) in [("comparison.csv", "a comparison"), ("sweep.json", "a sweep")] {
-        if directory.join(file).exists() {
-            return Err(ScenarioError::new(format!(
-                "`--out {name}` holds {what}; a single run needs a directory of its own, for example `--out {name}-run`"
-            )));
-        }
+pub fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Result<Vec<String>, ScenarioError> {
+    let output = OutputDir::keeping(directory, Inputs::of(scenario.inputs()))?;
+    let removed = free(&output, scenario.hash(), scenario.carrier.is_some(), replace)?;
+    output.admit_results(&["summary.json"])?;
+    Ok(removed)
+}
+
+/// The same of a run with this hash.
+fn free(output: &OutputDir, hash: u64, carried: bool, replace: bool) -> Result<Vec<String>, ScenarioError> {
+    let name = output.path().display();
+    let Some(there) = output.manifest() else { return Ok(Vec::new()) };
+    if there.kind() != ResultKind::Run {
+        return Err(ScenarioError::new(format!(
+            "`--out {name}` holds {}; a single run needs a directory of its own, for example `--out {name}-run`",
+            there.kind()
+        )));
     }
-    let Ok(Some(there)) = Manifest::read(directory) else { return Ok(()) };
-    let alike = there.datapath.is_some() == scenario.carrier.is_some();
-    if replace || (alike && there.scenario_hash == format!("{:016x}", scenario.hash())) {
-        return Ok(());
+    if there.datapath.is_some() == carried && there.scenario_hash == format!("{hash:016x}") {
+        return Ok(Vec::new());
+    }
+    if replace {
+        return Ok(output.listed());
     }
     let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
     let message = format!(
@@ -152,6 +164,16 @@ pub(crate) struct Destination<'a> {
     pub(crate) formats: Formats,
     /// When the run began.
     pub(crate) started: Instant,
+    /// Of a run in a store: its directory is made for it, and gets its name and place when it is whole.
+    pub(crate) fresh: Option<Attempt>,
+}
+
+impl<'a> Destination<'a> {
+    /// A directory that others may look into.
+    pub(crate) fn in_place(entry: &'a str, directory: &'a Path, taken: &'a Taken) -> Self {
+        let (formats, started) = (Formats::BOTH, Instant::now());
+        Destination { entry, directory, taken: Some(taken), formats, started, fresh: None }
+    }
 }
 
 /// As [`run_into`], but an interrupted run leaves nothing.
@@ -217,7 +239,10 @@ impl Destination<'_> {
         self.taken.map_or(Ok(()), Taken::check)?;
         let provenance = provenance(scenario, self.started);
         let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, setup, threads) };
-        Ok(write_run(self.directory, result, &meta, &provenance, self.formats)?)
+        Ok(match &self.fresh {
+            None => write_run(self.directory, result, &meta, &provenance, self.formats)?,
+            Some(attempt) => write_fresh_run(self.directory, result, &meta, &provenance, self.formats, attempt)?,
+        })
     }
 }
 
@@ -229,7 +254,31 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
         machine: machine(),
         wall_seconds: started.elapsed().as_secs_f64(),
         command: crate::machine::command(),
+        inputs: input_entries(&scenario.inputs()),
     }
+}
+
+/// Size and time of change of a file, and what it held then.
+type Known = (u64, Option<SystemTime>, InputEntry);
+
+/// What the files at `paths` hold; each is read once while it does not change. One that is gone is left out.
+fn input_entries(paths: &[PathBuf]) -> Vec<InputEntry> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let of = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path).ok()?;
+        let (bytes, changed) = (metadata.len(), metadata.modified().ok());
+        if let Some((size, time, entry)) = known.get(path)
+            && (*size, *time) == (bytes, changed)
+        {
+            return Some(entry.clone());
+        }
+        let Content { bytes: read, blake3 } = Content::of_file(path).ok()?;
+        let entry = InputEntry { path: path.display().to_string(), bytes: read, blake3 };
+        known.insert(path.clone(), (bytes, changed, entry.clone()));
+        Some(entry)
+    };
+    paths.iter().filter_map(of).collect()
 }
 
 fn broken(scenario: &Scenario, threads: usize, error: backend::RunError) -> RunError {
@@ -308,6 +357,10 @@ pub(crate) enum Found {
     Nothing,
     /// A finished run of this scenario by this very build.
     Finished(Box<Summary>),
+    /// The same, but a file is not as it was written: which, and how.
+    Damaged(String),
+    /// The same, but its manifest cannot be trusted, so that none of its files is known to be ours.
+    Unknown(String),
     /// A run of this scenario by another build, or one that was interrupted.
     Stale,
     /// A run of another scenario.
@@ -316,7 +369,11 @@ pub(crate) enum Found {
 
 /// Looks for a run of `scenario` in `directory`.
 pub(crate) fn look(scenario: &Scenario, directory: &Path) -> Found {
-    let Ok(Some(manifest)) = Manifest::read(directory) else { return Found::Nothing };
+    let manifest = match Manifest::read(directory) {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) => return Found::Nothing,
+        Err(error) => return Found::Unknown(error.to_string()),
+    };
     // A simulation is not what real packets did.
     if manifest.scenario_hash != format!("{:016x}", scenario.hash())
         || manifest.datapath.is_some() != scenario.carrier.is_some()
@@ -325,6 +382,15 @@ pub(crate) fn look(scenario: &Scenario, directory: &Path) -> Found {
     }
     if manifest.version != VERSION || manifest.commit != COMMIT {
         return Found::Stale;
+    }
+    match check_files(directory, is_data) {
+        Ok(findings) => {
+            let finding = findings.into_iter().find(|finding| finding.fault != Fault::NoDigest);
+            if let Some(Finding { path, found, .. }) = finding {
+                return Found::Damaged(format!("{}: {found}", path.display()));
+            }
+        }
+        Err(error) => return Found::Damaged(error.to_string()),
     }
     match read_summary(directory) {
         Ok(Some(summary)) if !summary.interrupted => Found::Finished(Box::new(summary)),

@@ -6,11 +6,15 @@ use crate::{
     results::RunError,
     scenario::Scenario,
     schedule::Observer,
-    store::Store,
+    store::{Store, Written},
     sweep::Again,
 };
-use anabranch_report::{Attempt, FailedRun, ReportError, failed_file, is_whole, store_directory};
-use std::{collections::BTreeSet, fs, path::Path};
+use anabranch_report::{
+    Attempt, FailedRun, ReportError,
+    disk::{self, NewFile},
+    failed_file, is_whole, restate_attempt, store_directory,
+};
+use std::{collections::BTreeSet, io::Write, path::Path};
 
 /// A run to be done.
 #[derive(Clone, Debug)]
@@ -117,10 +121,13 @@ pub fn adopt(
             continue;
         }
         let path = aside.path.join(name);
-        let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, content));
+        let written = path.parent().map_or(Ok(()), disk::make_directories);
+        let written = written.and_then(|()| NewFile::create(&path)?.write_all(content));
         written.map_err(|source| ReportError::File { path, source })?;
     }
-    Ok(store.publish_of(&host, &aside.path, run, attempts, replace)?)
+    restate_attempt(&aside.path, &Attempt { host, attempts, ..Attempt::default() })?;
+    store.publish(&[Written { aside: aside.path.clone(), run: run.to_string(), replace }])?;
+    Ok(())
 }
 
 fn unreadable(run: &str, error: &serde_json::Error) -> ScenarioError {

@@ -1,7 +1,7 @@
 //! A store of runs: each under the hash of all it depends on, whole from the moment it is there.
 //!
-//! A run is written aside and put in place by one rename of its directory, so what is done is known from the disk alone.
-//! Nothing waits for the disk: what a failure of the power cut short is known by the sizes that the run's files had.
+//! A run is written aside, made durable and put in place by one rename of its directory, so what is done is known from the
+//! disk alone. Runs that are done at the same time are made durable together: that costs little more than one of them.
 //! Any number of processes may work in one store, also on several computers. Where the file system has locks, two of them
 //! do not do the same run; where it has none, both do it and the first result stays.
 
@@ -9,8 +9,13 @@ use crate::{
     compare::directory_error,
     error::ScenarioError,
     lock::{Lock, is_unsupported},
+    machine::VERSION,
 };
-use anabranch_report::{Attempt, FailedRun, failed_file, is_whole, store_directory};
+use anabranch_report::{
+    FailedRun, Manifest, begin_store, damage,
+    disk::{self, NewFile},
+    failed_file, is_whole, store_directory,
+};
 use std::{
     fs,
     io::{self, Write},
@@ -24,7 +29,7 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Store {
     directory: PathBuf,
-    host: String,
+    pub(crate) host: String,
 }
 
 /// Numbers what this process writes aside, whatever stores it has open.
@@ -45,11 +50,33 @@ pub(crate) struct Aside {
     _lock: Option<Lock>,
 }
 
-impl Drop for Aside {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+impl Claim {
+    /// The run is done and only waits to be put in place: whatever ends the process now did not die of it.
+    pub(crate) fn is_done(&mut self) {
+        if let Some(lock) = &mut self.lock {
+            let _ = lock.clear();
+        }
     }
 }
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let _ = disk::remove_own_tree(&self.path);
+    }
+}
+
+/// A run that lies aside, whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) aside: PathBuf,
+    /// Its name in the store.
+    pub(crate) run: String,
+    /// Whether it takes the place of one that is there.
+    pub(crate) replace: bool,
+}
+
+/// From so many runs on the file system is made durable as a whole.
+const MANY: usize = 4;
 
 /// Why a store cannot be worked in.
 pub(crate) type Refused = ScenarioError;
@@ -60,15 +87,22 @@ impl Store {
     /// # Errors
     /// Where the directory cannot be written.
     pub(crate) fn open(directory: &Path) -> Result<Self, Refused> {
+        Self::open_with(directory, &[])
+    }
+
+    /// The same, which also has the directories `also` (name, meaning).
+    pub(crate) fn open_with(directory: &Path, also: &[(&str, &str)]) -> Result<Self, Refused> {
         let store = Store { directory: directory.to_path_buf(), host: host() };
+        disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
+        begin_store(directory, VERSION, also)?;
         for part in ["runs", "failed", ".writing", ".claims"] {
-            fs::create_dir_all(directory.join(part)).map_err(|error| directory_error(directory, &error))?;
+            disk::make_directories(&directory.join(part)).map_err(|error| directory_error(directory, &error))?;
         }
         // A disk that is mounted read-only lets directories be "made" that are there.
         let probe = store.aside("probe");
-        fs::create_dir(&probe).map_err(|error| store.refused(&error))?;
+        disk::make_directory(&probe).map_err(|error| store.refused(&error))?;
         // Whoever opens the store at the same time may have taken it for a leftover.
-        let _ = fs::remove_dir(&probe);
+        let _ = disk::remove_directory(&probe);
         store.remove_leftovers();
         Ok(store)
     }
@@ -80,6 +114,11 @@ impl Store {
     /// Whether the run is there.
     pub(crate) fn is_finished(&self, run: &str) -> bool {
         is_whole(&store_directory(&self.directory, run))
+    }
+
+    /// How the run that is there is damaged, if it is.
+    pub(crate) fn damage(&self, run: &str) -> Option<String> {
+        damage(&store_directory(&self.directory, run))
     }
 
     /// Whether it failed before.
@@ -138,43 +177,65 @@ impl Store {
             Err(error) => return Err(self.refused(&error)),
         };
         let path = self.directory.join(".writing").join(format!("{own}-gathered"));
-        fs::create_dir(&path).map_err(|error| self.refused(&error))?;
+        disk::make_directory(&path).map_err(|error| self.refused(&error))?;
         Ok(Aside { path, _lock: lock })
     }
 
-    /// Puts what was written aside in place. Where the run is there already, that one stays, unless it is to be replaced.
-    pub(crate) fn publish(&self, aside: &Path, run: &str, attempts: u64, replace: bool) -> Result<(), Refused> {
-        self.publish_of(&self.host, aside, run, attempts, replace)
+    /// Makes what was written aside durable and puts it in place. Where a run is there already, that one stays, unless it is to
+    /// be replaced. Gives what is to be said of runs that were moved aside.
+    pub(crate) fn publish(&self, written: &[Written]) -> Result<Vec<String>, Refused> {
+        let put = || -> io::Result<Vec<String>> {
+            let asides: Vec<PathBuf> = written.iter().map(|written| written.aside.clone()).collect();
+            match asides.len() >= MANY {
+                true => disk::sync_all(&self.directory, &asides)?,
+                false => asides.iter().try_for_each(|aside| disk::sync_with_files(aside))?,
+            }
+            let moved = written.iter().map(|written| self.put_in_place(written)).collect::<io::Result<Vec<_>>>()?;
+            disk::sync(&self.directory.join("runs"))?;
+            Ok(moved.into_iter().flatten().collect())
+        };
+        let moved = put().map_err(|error| self.refused(&error))?;
+        for written in written {
+            let _ = disk::remove_file(&failed_file(&self.directory, &written.run));
+        }
+        Ok(moved)
     }
 
-    /// The same of a run that `host` did.
-    pub(crate) fn publish_of(
-        &self,
-        host: &str,
-        aside: &Path,
-        run: &str,
-        attempts: u64,
-        replace: bool,
-    ) -> Result<(), Refused> {
-        let attempt = Attempt { host: host.to_string(), attempts, ..Attempt::default() };
+    fn put_in_place(&self, Written { aside, run, replace }: &Written) -> io::Result<Option<String>> {
         let place = store_directory(&self.directory, run);
-        let put = || -> io::Result<()> {
-            attempt.write(aside)?;
-            match fs::rename(aside, &place) {
-                Err(_) if place.exists() => {}
-                done => return done,
+        if fs::symlink_metadata(&place).is_err() {
+            return disk::rename(aside, &place).map(|()| None);
+        }
+        if !replace && self.is_finished(run) {
+            return disk::remove_own_tree(aside).map(|()| None);
+        }
+        // The old one goes away whole, so that nothing is lost whenever this ends; then what is ours of it is removed.
+        let earlier = self.directory.join("earlier-runs");
+        disk::make_directories(&earlier)?;
+        let names = std::iter::once(run.clone()).chain((2..).map(|number| format!("{run}-{number}")));
+        let free = names.map(|name| earlier.join(name)).find(|name| fs::symlink_metadata(name).is_err());
+        let old = free.unwrap_or_else(|| earlier.join(run));
+        disk::rename(&place, &old)?;
+        disk::rename(aside, &place)?;
+        if let Ok(Some(manifest)) = Manifest::read(&old) {
+            let files = manifest.files.iter().filter(|file| !file.open).map(|file| file.name.as_str());
+            let below = |name: &str| fs::symlink_metadata(old.join(name)).is_ok_and(|there| !there.is_dir());
+            let own: Vec<&str> = files.chain(["attempt.json", "manifest.json"]).filter(|name| below(name)).collect();
+            own.iter().try_for_each(|name| disk::remove_file(&old.join(name)))?;
+            let _ = disk::remove_directory(&old.join("figures"));
+            // What else lay there lies there again.
+            for entry in fs::read_dir(&old)? {
+                let entry = entry?;
+                let to = place.join(entry.file_name());
+                if fs::symlink_metadata(&to).is_err() {
+                    disk::rename(&entry.path(), &to)?;
+                }
             }
-            if !replace && self.is_finished(run) {
-                return fs::remove_dir_all(aside);
-            }
-            let old = self.aside(run);
-            fs::rename(&place, &old)?;
-            fs::rename(aside, &place)?;
-            fs::remove_dir_all(old)
-        };
-        put().map_err(|error| self.refused(&error))?;
-        let _ = fs::remove_file(failed_file(&self.directory, run));
-        Ok(())
+        }
+        match disk::remove_directory(&old) {
+            Ok(()) => disk::remove_directory(&earlier).or(Ok(())).map(|()| None),
+            Err(_) => Ok(Some(format!("what lay in {} is kept in {}", place.display(), old.display()))),
+        }
     }
 
     /// Keeps why a run failed.
@@ -195,18 +256,22 @@ impl Store {
 
     fn put_failure(&self, aside: &Path, run: &str, failed: &FailedRun) -> Result<(), Refused> {
         let put = || -> io::Result<()> {
-            fs::write(aside, json(failed)?)?;
-            fs::rename(aside, failed_file(&self.directory, run))
+            let mut file = NewFile::create(aside)?;
+            file.write_all(json(failed)?.as_bytes())?;
+            file.sync()?;
+            disk::rename(aside, &failed_file(&self.directory, run))?;
+            disk::sync(&self.directory.join("failed"))
         };
         put().map_err(|error| self.refused(&error))
     }
 
     /// Forgets that a run failed, so that it is tried again.
     pub(crate) fn forget_failure(&self, run: &str) -> Result<(), Refused> {
-        match fs::remove_file(failed_file(&self.directory, run)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.refused(&error)),
-            _ => Ok(()),
+        let file = failed_file(&self.directory, run);
+        if !file.exists() {
+            return Ok(());
         }
+        disk::remove_file(&file).map_err(|error| self.refused(&error))
     }
 
     /// The right to write what stands over all runs; waits until no other process has it. `None` where there are no locks.
@@ -227,14 +292,26 @@ impl Store {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let Some((run, _)) = name.split_once('-') else { continue };
+            let Some(run) = aside_of(&name) else { continue };
             if let Ok(Some(lock)) = Lock::try_take(&self.directory.join(".claims").join(run)) {
                 let path = entry.path();
-                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+                let is_link_or_file = fs::symlink_metadata(&path).is_ok_and(|there| !there.is_dir());
+                let _ = if is_link_or_file { disk::remove_file(&path) } else { disk::remove_own_tree(&path) };
                 lock.leave();
             }
         }
     }
+}
+
+/// The run, or the claim, that something in `.writing` is of, by its name; `None` for what is not ours.
+fn aside_of(name: &str) -> Option<&str> {
+    let (run, rest) = name.split_once('-')?;
+    if rest == "gathered" {
+        return Some(run);
+    }
+    let numbers: Vec<&str> = rest.rsplitn(3, '-').collect();
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (numbers.len() == 3 && numbers[..2].iter().all(is_number) && !run.is_empty()).then_some(run)
 }
 
 fn json(value: &impl serde::Serialize) -> io::Result<String> {
@@ -267,12 +344,35 @@ mod tests {
         }
     }
 
+    /// What a run writes aside, as far as the store cares.
+    fn write_aside(aside: &Path, text: &str) {
+        let digest = |text: &str| anabranch_report::Content::of(text.as_bytes()).blake3;
+        let entry = |name: &str, text: &str| {
+            format!(r#"{{"name": "{name}", "meaning": "", "bytes": {}, "blake3": "{}"}}"#, text.len(), digest(text))
+        };
+        let entries = [entry("summary.json", text), entry("flows.csv", "rows"), entry("attempt.json", "{}")].join(", ");
+        let blank = "0".repeat(64);
+        let of = |seal: &str| format!("{{\"version\": \"1\", \"files\": [{entries}],\n  \"seal\": \"{seal}\"\n}}\n");
+        let seal = digest(&of(""));
+        assert_ne!(seal, blank);
+        fs::create_dir_all(aside).unwrap();
+        for (name, text) in
+            [("summary.json", text), ("flows.csv", "rows"), ("attempt.json", "{}"), ("manifest.json", &of(&seal))]
+        {
+            fs::write(aside.join(name), text).unwrap();
+        }
+    }
+
+    fn publish(store: &Store, aside: &Path, run: &str, replace: bool) {
+        let written = Written { aside: aside.to_path_buf(), run: run.into(), replace };
+        store.publish(&[written]).unwrap();
+    }
+
     fn write(store: &Store, run: &str, text: &str, replace: bool) {
         let aside = store.aside(run);
-        fs::create_dir(&aside).unwrap();
-        fs::write(aside.join("summary.json"), text).unwrap();
+        write_aside(&aside, text);
         assert!(text == "again" || !store.is_finished(run) || !replace, "nothing is visible before it is whole");
-        store.publish(&aside, run, 1, replace).unwrap();
+        publish(store, &aside, run, replace);
     }
 
     fn entries(path: &Path) -> usize {
@@ -297,13 +397,13 @@ mod tests {
         let folder = Folder::new("gathered");
         let store = Store::open(&folder.0).unwrap();
         let aside = store.aside_unclaimed("a1").unwrap();
-        fs::write(aside.path.join("summary.json"), "{}").unwrap();
+        write_aside(&aside.path, "{}");
         // Another process opens the store, and one does the very same run meanwhile.
         let other = Store::open(&folder.0).unwrap();
         assert!(aside.path.join("summary.json").exists(), "taken for a leftover");
         drop(other.claim("a1").unwrap().unwrap());
         assert_ne!(other.aside("a1"), store.aside("a1"), "of one process");
-        store.publish_of("elsewhere", &aside.path, "a1", 2, false).unwrap();
+        publish(&store, &aside.path, "a1", false);
         assert!(store.is_finished("a1"));
         drop(aside);
         // Whoever is killed while writing does leave something, which is removed.
@@ -320,18 +420,51 @@ mod tests {
         // What is on the disk after the power failed: the names, not all of the bytes.
         for cut in ["flows.csv", "summary.json", "attempt.json"] {
             let aside = store.aside("a1");
-            fs::create_dir(&aside).unwrap();
-            fs::write(aside.join("flows.csv"), "rows").unwrap();
-            fs::write(aside.join("summary.json"), "{}").unwrap();
-            store.publish(&aside, "a1", 1, false).unwrap();
+            write_aside(&aside, "{}");
+            publish(&store, &aside, "a1", false);
             assert!(store.is_finished("a1"), "{cut}: done again");
             fs::write(file(cut), "").unwrap();
             assert!(!store.is_finished("a1"), "{cut} is empty");
         }
-        // A store that an older version wrote has no sizes.
+        // Nothing of it is kept, since its manifest lists all of it.
+        assert!(!folder.0.join("earlier-runs").exists());
+        // What an older version wrote has no digests, but sizes.
+        fs::write(file("manifest.json"), r#"{"version": "0", "files": [{"name": "flows.csv", "meaning": ""}]}"#)
+            .unwrap();
         fs::write(file("summary.json"), "{}").unwrap();
-        fs::write(file("attempt.json"), r#"{"host":"a","attempts":1}"#).unwrap();
+        fs::write(file("attempt.json"), r#"{"host":"a","attempts":1,"files":{"flows.csv":4}}"#).unwrap();
         assert!(store.is_finished("a1"));
+        fs::write(file("flows.csv"), "row").unwrap();
+        assert!(!store.is_finished("a1"));
+    }
+
+    #[test]
+    fn files_of_others_beside_a_run_stay() {
+        let folder = Folder::new("beside");
+        let store = Store::open(&folder.0).unwrap();
+        write(&store, "a1", "first", false);
+        fs::write(store_directory(&folder.0, "a1").join("notes.txt"), "mine").unwrap();
+        write(&store, "a1", "again", true);
+        assert_eq!(fs::read_to_string(store_directory(&folder.0, "a1").join("notes.txt")).unwrap(), "mine");
+        assert!(!folder.0.join("earlier-runs").exists());
+        // A damaged run is nobody's: it is kept whole.
+        fs::write(store_directory(&folder.0, "a1").join("manifest.json"), "{").unwrap();
+        write(&store, "a1", "again", true);
+        assert_eq!(entries(&folder.0.join("earlier-runs/a1")), 5);
+    }
+
+    #[test]
+    fn a_directory_of_others_is_no_store() {
+        let folder = Folder::new("foreign");
+        for name in ["runs/mine", "failed/mine", ".writing/mine-a-1-2", ".claims/mine"] {
+            let _ = fs::remove_dir_all(&folder.0);
+            fs::create_dir_all(folder.0.join(name).parent().unwrap()).unwrap();
+            fs::write(folder.0.join(name), "mine").unwrap();
+            let refused = Store::open(&folder.0).unwrap_err().to_string();
+            assert!(refused.contains("no manifest lists it"), "{refused}");
+            assert_eq!(fs::read_to_string(folder.0.join(name)).unwrap(), "mine");
+            assert_eq!(entries(&folder.0), 1, "{name}");
+        }
     }
 
     #[test]

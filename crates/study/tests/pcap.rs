@@ -1,6 +1,8 @@
 //! `run --pcap`: what is in the files is what the rows say of the links; Wireshark agrees (slow, needs `tshark`).
 
+use anabranch_report::{Inputs, OutputDir};
 use anabranch_study::{
+    ScenarioError,
     compare::take_directory,
     pcap::{Captured, Captures},
     results::{RunError, run_into},
@@ -52,6 +54,11 @@ const CASES: &[(&str, &str, u64)] = &[
 ];
 
 /// A NIC, an uplink, and about the receiver of the incast the port that marks and one that sends pauses.
+fn read(texts: &[String], replace: bool) -> Result<Captures, ScenarioError> {
+    let nowhere = OutputDir::open(Path::new("no-such-directory")).unwrap();
+    Captures::read(texts, replace, &Inputs::default(), &nowhere)
+}
+
 fn links(rest: &str) -> [String; 4] {
     let setup = scenario(rest).setup(1).unwrap();
     let receiver = setup.flows.flows.iter().find(|flow| flow.workload == 0).unwrap().dst;
@@ -88,7 +95,7 @@ fn run(rest: &str, dir: &Path, captures: &Captures, threads: usize) -> Result<Ve
 /// Captures the links of a case into `dir`.
 fn capture(rest: &str, dir: &Path, threads: usize) -> Vec<Captured> {
     let flags: Vec<String> = links(rest).iter().map(|link| flag(link, dir)).collect();
-    run(rest, dir, &Captures::read(&flags, false).unwrap(), threads).unwrap()
+    run(rest, dir, &read(&flags, false).unwrap(), threads).unwrap()
 }
 
 /// Packets and bytes of a link in `links.csv`.
@@ -216,7 +223,7 @@ fn what_cannot_be_written_is_refused() {
     let there = dir.join("there.pcapng");
     fs::write(&there, "mine").unwrap();
     let refused = |flags: &[String], words: &[&str]| {
-        let captures = Captures::read(flags, false);
+        let captures = read(flags, false);
         let error = match captures.map(|captures| run(CASES[0].1, &dir, &captures, 1)) {
             Err(error) | Ok(Err(RunError::Scenario(error))) => error,
             other => panic!("accepted: {other:?}"),
@@ -235,7 +242,7 @@ fn what_cannot_be_written_is_refused() {
     refused(&[format!("leaf0->spine1={}", dir.display())], &["is a directory"]);
     refused(&[format!("leaf0->spine1={}", dir.join("no/where.pcapng").display())], &["there is no directory"]);
     assert_eq!(fs::read_to_string(&there).unwrap(), "mine");
-    let captures = Captures::read(&[format!("leaf0->spine1={}", there.display())], true).unwrap();
+    let captures = read(&[format!("leaf0->spine1={}", there.display())], true).unwrap();
     run(CASES[0].1, &dir, &captures, 1).unwrap();
     assert_eq!(packets(&there).len() as u64, row(&dir, "leaf0->spine1").0);
     fs::remove_dir_all(dir).unwrap();

@@ -1,9 +1,9 @@
 //! Results that lie on disk, whoever wrote them.
 
 use crate::{error, table::Table};
-use anabranch_report::{Frame, ReportError, TABLES, read_summary};
-use pyo3::prelude::*;
-use std::path::PathBuf;
+use anabranch_report::{Fault, Finding, Frame, ReportError, TABLES, check_files, read_summary};
+use pyo3::{exceptions::PyUserWarning, prelude::*};
+use std::{ffi::CString, path::PathBuf};
 
 /// A run's directory.
 #[pyclass(frozen, module = "anabranch._native")]
@@ -11,10 +11,28 @@ pub(crate) struct Loaded {
     directory: PathBuf,
 }
 
+impl Loaded {
+    /// Refuses a file that is not as it was written; warns where nobody can say.
+    fn check(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let findings =
+            py.detach(|| check_files(&self.directory, |file| file == name)).map_err(|e| error::report(&e))?;
+        for Finding { path, fault, found } in findings {
+            if fault != Fault::NoDigest {
+                let remedy = "restore it, or do the run again; `anabranch verify` lists all such files".into();
+                return Err(error::report(&ReportError::Content { path, found, remedy }));
+            }
+            let text = CString::new(format!("{}: {found}", path.display())).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        }
+        Ok(())
+    }
+}
+
 #[pymethods]
 impl Loaded {
     /// `summary.json`, after a look whether it is whole.
-    fn summary(&self) -> PyResult<String> {
+    fn summary(&self, py: Python<'_>) -> PyResult<String> {
+        self.check(py, "summary.json")?;
         let path = self.directory.join("summary.json");
         read_summary(&self.directory).map_err(|e| error::report(&e))?;
         std::fs::read_to_string(&path).map_err(|source| error::report(&ReportError::File { path, source }))
@@ -29,6 +47,12 @@ impl Loaded {
 
     /// A table by name; `None` where it is not there.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Table>> {
+        let parquet = format!("{name}.parquet");
+        let is_parquet = self.directory.join(&parquet).exists();
+        let file = if is_parquet { parquet } else { format!("{name}.csv") };
+        if self.directory.join(&file).exists() {
+            self.check(py, &file)?;
+        }
         py.detach(|| {
             let Some(declared) = TABLES.iter().find(|table| table.name == name) else { return Ok(None) };
             let columns: Vec<&str> = declared.columns.iter().map(|column| column.name).collect();

@@ -14,11 +14,12 @@ use anabranch_collective::{
     rank::{self, Element, Row},
     run::{self, JobError, Mishap, Outcome, Settings},
 };
+use anabranch_report::{Inputs, OutputFile};
 use anabranch_units::{Bytes, Time};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
-use std::{fmt::Write, fs, path::PathBuf, time::Duration};
+use std::{fmt::Write, path::PathBuf, time::Duration};
 
 /// What buffers hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -59,6 +60,9 @@ pub(crate) struct Collective {
     /// Writes a row per message and end to a file: who, what, when
     #[arg(long, value_name = "FILE")]
     rows: Option<PathBuf>,
+    /// Replaces a file of --rows that is there
+    #[arg(long)]
+    replace: bool,
     /// Kills a rank so long after the first round began, for example 2@500ms; the others must find out
     #[arg(long, value_name = "RANK@TIME", value_parser = mishap)]
     kill: Option<(usize, Time)>,
@@ -134,6 +138,9 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
     let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
         Failure::input(format!("--bytes: found {}, expected whole words of 4 B, up to 4GiB", arguments.bytes))
     })?;
+    let inputs = Inputs::of(arguments.plugin.clone());
+    let rows_file =
+        arguments.rows.as_ref().map(|path| OutputFile::new(path, arguments.replace, &inputs)).transpose()?;
     let ranks = usize::from(arguments.ranks);
     let kill = match arguments.kill {
         Some((rank, _)) if rank >= ranks => {
@@ -183,10 +190,10 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         JobError::Failed { .. } | JobError::Rank { .. } => Failure::input(error.to_string()),
         JobError::Wrong { .. } | JobError::Silent => Failure::Broken(error.to_string()),
     })?;
-    if let Some(path) = &arguments.rows {
+    if let Some(file) = rows_file {
         let rows =
             outcome.rounds.iter().enumerate().flat_map(|(round, of)| of.rows.iter().map(move |row| (round, row)));
-        fs::write(path, csv(rows)).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+        file.write_all(csv(rows).as_bytes())?;
     }
     #[cfg(target_os = "linux")]
     let uplinks = ground.map(|ground| ground.uplinks()).transpose()?.unwrap_or_default();

@@ -5,7 +5,8 @@ use crate::{
     failure::Failure,
     printing::{note, print},
 };
-use anabranch_study::{ScenarioError, init::scenario_to_start_from};
+use anabranch_report::{Inputs, OutputFile};
+use anabranch_study::init::scenario_to_start_from;
 use std::path::Path;
 
 /// `anabranch init`.
@@ -15,12 +16,7 @@ pub(crate) fn init(arguments: &Init) -> Result<(), Failure> {
         print(&text);
         return Ok(());
     }
-    if file.exists() && !arguments.replace {
-        let message = format!("{} is there already", file.display());
-        return Err(ScenarioError::new(message).help("give another name, or --replace").into());
-    }
-    std::fs::write(file, text)
-        .map_err(|error| Failure::input(format!("{} cannot be written: {error}", file.display())))?;
+    OutputFile::new(file, arguments.replace, &Inputs::default())?.write_all(text.as_bytes())?;
     let name = file.display();
     note(&format!("{name}: a scenario to start from; next: anabranch check {name}, anabranch compare {name}"));
     Ok(())

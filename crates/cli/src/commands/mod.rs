@@ -26,6 +26,7 @@ pub(crate) mod testbed;
 mod topology;
 mod trace;
 mod verbs;
+mod verify;
 mod view;
 mod wire;
 
@@ -47,6 +48,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
+        Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::View(arguments) => view::view(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),

@@ -1,9 +1,11 @@
 //! `nccl`: the network plugin for NCCL.
 
 use crate::{failure::Failure, printing::print};
+use anabranch_report::{Inputs, OutputFile, disk};
 use clap::{Args, Subcommand};
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -32,6 +34,9 @@ struct Install {
     /// The shared object; unless given, that beside the command
     #[arg(long, value_name = "PATH")]
     plugin: Option<PathBuf>,
+    /// Replaces other plugins of these names
+    #[arg(long)]
+    replace: bool,
 }
 
 /// The shared object: the one that is given, or that beside this command, or in target/release.
@@ -65,13 +70,19 @@ fn install(arguments: &Install) -> Result<(), Failure> {
     let from = plugin(arguments.plugin.as_deref())?;
     let folder = &arguments.folder;
     let failed = |what: &Path, error: std::io::Error| Failure::input(format!("{}: {error}", what.display()));
-    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    for name in INSTALLED {
-        let to = folder.join(name);
-        // A job may have the old one loaded: what it has must not change under it.
-        let fresh = folder.join(format!(".{name}.{}", std::process::id()));
-        fs::copy(&from, &fresh).map_err(|error| failed(&fresh, error))?;
-        fs::rename(&fresh, &to).map_err(|error| failed(&to, error))?;
+    disk::make_directories(folder).map_err(|error| failed(folder, error))?;
+    let plugin = fs::read(&from).map_err(|error| failed(&from, error))?;
+    let inputs = Inputs::of([from.clone()]);
+    // The same plugin may lie there already; another one is not replaced unasked.
+    let is_there = |path: &PathBuf| path.is_file() && fs::read(path).is_ok_and(|there| there == plugin);
+    let missing = INSTALLED.iter().map(|name| folder.join(name)).filter(|path| !is_there(path));
+    let files =
+        missing.map(|path| OutputFile::new(&path, arguments.replace, &inputs)).collect::<Result<Vec<_>, _>>()?;
+    for file in files {
+        // A job may have the old one loaded: what it has does not change under it, since a new file takes its name.
+        let (pending, ()) = file.write(|to| to.write_all(&plugin))?;
+        pending.make_executable().map_err(|error| failed(file.path(), error))?;
+        pending.publish()?;
     }
     let names = INSTALLED.join(" and ");
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());

@@ -3,8 +3,9 @@
 use crate::{
     arguments::{Format, Report},
     failure::Failure,
-    printing::{print, print_json},
+    printing::{note, print, print_json},
 };
+use anabranch_report::check_results;
 use anabranch_study::hold::Hold;
 use serde_json::json;
 
@@ -15,6 +16,9 @@ pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
         return Err(Failure::input(format!(
             "there is no directory {dir}; give one that `--out` of run or compare named"
         )));
+    }
+    for warning in check_results(&arguments.dir)? {
+        note(&format!("warning: {warning}"));
     }
     let _hold = Hold::take();
     let page = match arguments.all_flows {

@@ -26,31 +26,36 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
         arguments.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let found = rerun::rerun(&runs, threads, &watch);
     watch.close();
-    let outcomes: Vec<(&Recorded, String, bool)> = runs
+    let outcomes: Vec<(&Recorded, String, &[String], bool)> = runs
         .iter()
         .zip(&found)
         .map(|(run, found)| match found {
-            Some(Ok(fingerprint)) => (run, fingerprint.clone(), *fingerprint == run.fingerprint),
-            Some(Err(error)) => (run, error.to_string(), false),
-            None => (run, "interrupted".to_string(), false),
+            Some(Ok(again)) => {
+                (run, again.fingerprint.clone(), again.differences.as_slice(), again.differences.is_empty())
+            }
+            Some(Err(error)) => (run, error.to_string(), [].as_slice(), false),
+            None => (run, "interrupted".to_string(), [].as_slice(), false),
         })
         .collect();
     match arguments.format {
         Format::Json => {
-            let one = |(run, found, same): &(&Recorded, String, bool)| {
-                json!({ "run": run.name, "recorded": run.fingerprint, "found": found, "same": same,
-                        "other_build": run.other_build })
+            let one = |(run, found, differences, same): &(&Recorded, String, &[String], bool)| {
+                json!({ "run": run.name, "recorded": run.fingerprint(), "found": found, "same": same,
+                        "differences": differences, "other_build": run.other_build })
             };
             let all: Vec<Value> = outcomes.iter().map(one).collect();
             print_json(&json!({ "same": outcomes.iter().all(|(.., same)| *same), "runs": all }));
         }
         Format::Table => {
-            let row = |(run, found, same): &(&Recorded, String, bool)| {
+            let row = |(run, found, _, same): &(&Recorded, String, &[String], bool)| {
                 let verdict = if *same { "same" } else { "DIFFERS" };
-                vec![run.name.clone(), run.fingerprint.clone(), found.clone(), verdict.to_string()]
+                vec![run.name.clone(), run.fingerprint().to_string(), found.clone(), verdict.to_string()]
             };
             let rows: Vec<_> = outcomes.iter().map(row).collect();
             print(&table(&["run", "recorded", "now", ""], &rows));
+            for (run, _, differences, _) in &outcomes {
+                differences.iter().for_each(|difference| print(&format!("{}: {difference}\n", run.name)));
+            }
         }
     }
     if found.iter().any(Option::is_none) || watch.interrupted() {
@@ -59,6 +64,6 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
     let differ = outcomes.iter().filter(|(.., same)| !same).count();
     match differ {
         0 => Ok(()),
-        _ => Err(Failure::Broken(format!("{differ} of {} results differ from what is recorded", runs.len()))),
+        _ => Err(Failure::Check(format!("{differ} of {} results differ from what is recorded", runs.len()))),
     }
 }

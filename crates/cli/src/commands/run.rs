@@ -8,7 +8,7 @@ use crate::{
     progress::Watch,
     table::Table,
 };
-use anabranch_report::{CollectiveSummary, FlowSummary, Summary};
+use anabranch_report::{CollectiveSummary, FlowSummary, OutputDir, Summary};
 use anabranch_study::{
     Observer,
     compare::take_directory,
@@ -28,9 +28,13 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
 /// The same of a scenario that has been read; `stem` begins the name of its directory.
 pub(super) fn run_scenario(arguments: &Run, scenario: &Scenario, stem: &str) -> Result<(), Failure> {
     let directory = directory(&arguments.options, stem, scenario.hash())?;
-    free_for_a_run(&directory, scenario, arguments.replace)?;
+    let removed = free_for_a_run(&directory, scenario, arguments.replace)?;
     let taken = take_directory(&directory)?;
-    let captures = Captures::read(&arguments.pcap, arguments.replace)?;
+    let captures =
+        Captures::read(&arguments.pcap, arguments.replace, &scenario.input_files(), &OutputDir::open(&directory)?)?;
+    if !removed.is_empty() {
+        note(&format!("--replace removes from {}: {}", directory.display(), removed.join(", ")));
+    }
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
     let threads = threads_of_run(&arguments.options, scenario);

@@ -5,7 +5,8 @@ use crate::{
     failure::Failure,
     printing::{note, print},
 };
-use clap::CommandFactory;
+use anabranch_report::{Inputs, OutputFile, disk};
+use clap::{Command, CommandFactory};
 
 /// `anabranch completions`.
 pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
@@ -15,12 +16,32 @@ pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The page of a command and those of the commands below it: name and text.
+fn pages_of(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    pages.push((page.get_filename(), text));
+    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| pages_of(below, pages))
+}
+
 /// `anabranch man`.
 pub(crate) fn man(arguments: &Man) -> Result<(), Failure> {
     let dir = &arguments.dir;
-    std::fs::create_dir_all(dir)
-        .and_then(|()| clap_mangen::generate_to(Arguments::command(), dir))
-        .map_err(|error| Failure::input(format!("{}: {error}", dir.display())))?;
+    let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", dir.display()));
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    pages_of(&command, &mut pages).map_err(failed)?;
+    disk::make_directories(dir).map_err(failed)?;
+    // Pages that are there as they would be written stay; what is not such a page is not replaced unasked.
+    let is_other = |(name, text): &(String, Vec<u8>)| !std::fs::read(dir.join(name)).is_ok_and(|there| there == *text);
+    pages.retain(is_other);
+    let file = |name: &String| OutputFile::new(&dir.join(name), arguments.replace, &Inputs::default());
+    let files = pages.iter().map(|(name, _)| file(name)).collect::<Result<Vec<_>, _>>()?;
+    for (file, (_, text)) in files.iter().zip(&pages) {
+        file.write_all(text)?;
+    }
     note(&format!("manual pages in {}; to read one: man -l {}", dir.display(), dir.join("anabranch.1").display()));
     Ok(())
 }

@@ -7,13 +7,13 @@ use crate::{
     printing::{count, print, print_json, table, width, wrapped},
     table::Table,
 };
+use anabranch_report::OutputFile;
 use anabranch_study::{ScenarioError, hold::Hold, scenario::Scenario};
 use anabranch_topology::{
     GuidedPath, GuidedSummary, LinkId, PathCount, Summary, TierCount, Topology as Graph, TypeCount,
 };
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
-use std::path::Path;
 
 /// Paths of a pair that are listed at most.
 const MOST_PATHS: usize = 10_000;
@@ -37,7 +37,7 @@ pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
     let graph = scenario.topology()?;
     if let Some(file) = &arguments.export {
-        export(&graph, file)?;
+        export(&graph, &OutputFile::new(file, arguments.replace, &scenario.input_files())?)?;
     }
     let packets = &scenario.transport;
     let summary = graph.summary(packets.mtu() + packets.header(), packets.ack_size());
@@ -246,7 +246,7 @@ impl Pair {
 }
 
 /// Writes ConWeave's text: counts, the switches, and a line per cable.
-fn export(graph: &Graph, file: &Path) -> Result<(), ScenarioError> {
+fn export(graph: &Graph, file: &OutputFile) -> Result<(), ScenarioError> {
     let switches: Vec<String> = (graph.hosts..graph.nodes.len() as u32).map(|n| n.to_string()).collect();
     let mut text =
         format!("{} {} {}\n{}\n", graph.nodes.len(), switches.len(), graph.links.len() / 2, switches.join(" "));
@@ -255,8 +255,5 @@ fn export(graph: &Graph, file: &Path) -> Result<(), ScenarioError> {
         text += &format!("{} {} {}bps {}ps 0\n", link.from.0, link.to.0, link.rate.0, link.delay.ps());
     }
     let _hold = Hold::take();
-    std::fs::write(file, text).map_err(|error| {
-        ScenarioError::new(format!("--export: {} cannot be written: {error}", file.display()))
-            .help("give a file in a directory that can be written")
-    })
+    Ok(file.write_all(text.as_bytes())?)
 }

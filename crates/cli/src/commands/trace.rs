@@ -3,9 +3,9 @@
 use crate::{
     arguments::{Format, Trace},
     failure::Failure,
-    printing::{print, print_json},
+    printing::{note, print, print_json},
 };
-use anabranch_report::export_perfetto;
+use anabranch_report::{OutputFile, check_results, export_perfetto, files_of};
 use serde_json::json;
 
 /// `anabranch trace`.
@@ -15,7 +15,13 @@ pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
         let dir = dir.display();
         return Err(Failure::input(format!("there is no directory {dir}; give one that `--out` of run named")));
     }
-    let counts = export_perfetto(dir, file)?;
+    if dir.join("summary.json").exists() {
+        for warning in check_results(dir)? {
+            note(&format!("warning: {warning}"));
+        }
+    }
+    let output = OutputFile::new(file, arguments.replace, &files_of(dir))?;
+    let counts = export_perfetto(dir, &output)?;
     match arguments.format {
         Format::Json => print_json(&json!({
             "perfetto": file.to_string_lossy(),

@@ -3,9 +3,9 @@
 use crate::{
     arguments::{Format, View},
     failure::Failure,
-    printing::{print, print_json},
+    printing::{note, print, print_json},
 };
-use anabranch_report::{viewed_runs, write_view, write_view_into};
+use anabranch_report::{Inputs, OutputFile, check_results, files_of, viewed_runs, write_view, write_view_into};
 use anabranch_study::hold::Hold;
 use serde_json::json;
 
@@ -34,9 +34,16 @@ pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
         };
         runs.extend(viewed_runs(dir, schemes, arguments.seed, most)?);
     }
+    for warning in runs.iter().map(|run| check_results(run)).collect::<Result<Vec<_>, _>>()?.concat() {
+        note(&format!("warning: {warning}"));
+    }
     let _hold = Hold::take();
     let page = match &arguments.out {
-        Some(out) => write_view(&runs, out).map(|()| out.clone())?,
+        Some(out) => {
+            let read = Inputs::joined(runs.iter().map(|run| files_of(run)));
+            let file = OutputFile::new(out, arguments.replace, &read)?;
+            write_view(&runs, &file).map(|()| out.clone())?
+        }
         None => write_view_into(&arguments.dir, &runs)?,
     };
     match arguments.format {

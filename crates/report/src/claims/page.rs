@@ -4,6 +4,8 @@ use super::ClaimFigure;
 use crate::{
     directory::FigureFiles,
     error::ReportError,
+    manifest::{FileEntry, Manifest},
+    output::OutputDir,
     page::{FIGURES, SORT, STYLE, figure_as, fonts},
     staging::Staging,
 };
@@ -52,23 +54,35 @@ pub struct ClaimPage {
     pub version: String,
 }
 
-/// Draws `figures` into `dir/figures` (SVG, PDF, PNG and the rows as CSV, each under its name) and writes the page over them and
-/// the claims, `dir/report.html`.
+/// Draws `figures` into `dir/figures` (SVG, PDF, PNG and the rows as CSV, each under its name), writes the page over them and
+/// the claims, `dir/report.html`, and `tables` (name, meaning, text) beside it.
 ///
 /// # Errors
-/// [`ReportError`] where a figure cannot be drawn or a file cannot be written.
-pub fn write_claims(dir: &Path, page: &ClaimPage, figures: &[ClaimFigure]) -> Result<(), ReportError> {
-    let mut staging = Staging::new(&dir.join("figures"))?;
+/// [`ReportError`] where a figure cannot be drawn, a file cannot be written, or one that is not ours is in the way.
+pub fn write_claims(
+    dir: &Path,
+    page: &ClaimPage,
+    figures: &[ClaimFigure],
+    tables: &[(String, &str, String)],
+) -> Result<(), ReportError> {
+    let mut staging = Staging::new(OutputDir::open(dir)?)?;
+    let mut manifest = Manifest { version: page.version.clone(), name: page.title.clone(), ..Manifest::default() };
+    for (name, meaning, text) in tables {
+        staging.write_all(name, text)?;
+        manifest.files.push(FileEntry::new(name, meaning, vec![]));
+    }
     let mut shown = vec![];
     for figure in figures {
         let drawn = figure.drawn();
         let files = FigureFiles::stage_as(&figure.name, &drawn, &figure.provenance, &mut staging)?;
+        for extension in ["svg", "pdf", "png", "csv"] {
+            manifest.files.push(FileEntry::new(format!("figures/{}.{extension}", figure.name), &figure.title, vec![]));
+        }
         shown.push(figure_as(&figure.name, &drawn, &files));
     }
-    staging.publish(&[])?;
-    let mut staging = Staging::new(dir)?;
     staging.write_all("report.html", render(page, shown)?)?;
-    staging.publish(&[])
+    manifest.files.push(FileEntry::new("report.html", "the page that shows all this; opens offline", vec![]));
+    staging.publish(manifest)
 }
 
 fn render(page: &ClaimPage, figures: Vec<Value>) -> Result<String, ReportError> {

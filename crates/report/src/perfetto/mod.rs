@@ -12,12 +12,12 @@ use crate::{
     error::ReportError,
     manifest::Manifest,
     numbers::bytes,
+    output::OutputFile,
     summary::Summary,
     tables::{Frame, Kind, TABLES, Table},
 };
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
     io::{self, BufWriter, Write},
     path::Path,
 };
@@ -27,7 +27,7 @@ use writer::{Detail, Track, Writer};
 ///
 /// # Errors
 /// [`ReportError`] where `dir` holds no run, its rows cannot be read, or the file cannot be written.
-pub fn export_perfetto(dir: &Path, file: &Path) -> Result<PerfettoCounts, ReportError> {
+pub fn export_perfetto(dir: &Path, file: &OutputFile) -> Result<PerfettoCounts, ReportError> {
     let Some(summary) = read_summary(dir)? else {
         if dir.join("runs").is_dir() {
             let found = "this is a directory of several runs";
@@ -36,15 +36,8 @@ pub fn export_perfetto(dir: &Path, file: &Path) -> Result<PerfettoCounts, Report
         return Err(ReportError::NoResults { path: dir.to_path_buf() });
     };
     let rows = Rows::read(dir, summary)?;
-    let mut partial = file.as_os_str().to_os_string();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    let failed = |error: io::Error| ReportError::file(file, error);
-    let written = File::create(partial).and_then(|to| rows.write(BufWriter::new(to)));
-    let counts = written.and_then(|counts| fs::rename(partial, file).map(|()| counts)).map_err(|error| {
-        let _ = fs::remove_file(partial);
-        failed(error)
-    })?;
+    let (pending, counts) = file.write(|to| rows.write(BufWriter::new(to)))?;
+    pending.publish()?;
     Ok(counts)
 }
 

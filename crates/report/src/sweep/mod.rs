@@ -12,18 +12,22 @@ pub(crate) use curves::places;
 
 use crate::{
     comparison::{ALL, Comparison},
-    directory::{FigureFiles, gather_runs, read_summary},
+    directory::{FigureFiles, read_summary, stage_gathered},
+    disk,
     error::ReportError,
     figures::Figure,
     manifest::{FileEntry, MANIFEST, Manifest, read_json, to_json},
-    staging::Staging,
+    output::OutputDir,
+    staging::{Staging, write},
     summary::{RunStatus, Summary},
     tables::{Kind, Label, Member},
+    verify::is_intact,
 };
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -129,14 +133,109 @@ impl SweepPlan {
         })
     }
 
-    /// Writes the plan into `dir`.
+    /// Writes the plan into `dir`, and a manifest that makes the directory its own.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be written.
+    /// [`ReportError`] where it cannot be written, or a file that is not ours is in the way.
     pub fn write(&self, dir: &Path) -> Result<(), ReportError> {
-        let mut staging = Staging::new(dir)?;
+        let mut staging = Staging::new(store_output(dir)?)?;
+        let mut manifest = Manifest { files: plan_entries(), ..described(self) };
+        if let Some(there) = staging.target().manifest() {
+            manifest = Manifest { files: manifest.files, ..there.clone() };
+            manifest.keep_entries(there);
+        }
         staging.write_all(SWEEP, to_json(self))?;
-        staging.publish(&[])
+        staging.publish(manifest)
+    }
+}
+
+/// What a store has beside the tables of what is made from it.
+pub const STORE_FILES: &[&str] = &["runs", "failed", "starts.log", ".writing", ".claims", "earlier-runs"];
+/// What a sweep has beside tables, figures and page.
+pub const SWEEP_FILES: &[&str] = &[
+    SWEEP,
+    "sweep.csv",
+    "runs.csv",
+    "runs",
+    "failed",
+    "starts.log",
+    ".writing",
+    ".claims",
+    "earlier-runs",
+    ".reported",
+];
+
+/// The directory of a store, as it stands. A sweep of an older version has no manifest, or one that lists less: its plan makes
+/// it ours.
+///
+/// # Errors
+/// As [`OutputDir::open`].
+pub fn store_output(dir: &Path) -> Result<OutputDir, ReportError> {
+    let output = OutputDir::open(dir)?;
+    let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
+        && SweepPlan::read(dir).is_ok_and(|plan| plan.is_some());
+    Ok(if planned { output.with(SWEEP_FILES) } else { output })
+}
+
+/// Makes `dir` the directory of a store, by a manifest that lists what a store has and the directories `also`; one that is a
+/// store already stays as it is.
+///
+/// # Errors
+/// [`ReportError`] where it cannot be written, or something that is not ours is in the way.
+pub fn begin_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(), ReportError> {
+    let names = || STORE_FILES.iter().copied().chain(also.iter().map(|(name, _)| *name));
+    let is_begun =
+        |output: &OutputDir| output.manifest().is_some_and(|there| names().all(|name| there.file(name).is_some()));
+    let begin = || {
+        let output = store_output(dir)?;
+        if is_begun(&output) {
+            return Ok(());
+        }
+        output.admit(names())?;
+        let mut manifest = output.manifest().cloned().unwrap_or_else(|| Manifest {
+            version: version.to_string(),
+            name: "store of runs".into(),
+            ..Manifest::default()
+        });
+        let also = also.iter().map(|(name, meaning)| FileEntry::open(name, meaning));
+        let known: Vec<String> = manifest.files.iter().map(|file| file.name.clone()).collect();
+        manifest.files.extend(store_entries().into_iter().chain(also).filter(|file| !known.contains(&file.name)));
+        Staging::new(output)?.publish(manifest)
+    };
+    // Another process may have begun the same store meanwhile.
+    begin().or_else(|error| match store_output(dir) {
+        Ok(output) if is_begun(&output) => Ok(()),
+        _ => Err(error),
+    })
+}
+
+fn store_entries() -> Vec<FileEntry> {
+    vec![
+        FileEntry::open("runs", "a directory per run, named by its hash, each with a manifest of its own"),
+        FileEntry::open("failed", "a file per run that failed, with its error"),
+        FileEntry::open("starts.log", "a line per start of a run: hash, computer, process"),
+        FileEntry::open("earlier-runs", "runs that were found damaged, or that were replaced beside files of others"),
+        FileEntry::open(".writing", "runs that are being written"),
+        FileEntry::open(".claims", "runs that a process is at"),
+    ]
+}
+
+fn plan_entries() -> Vec<FileEntry> {
+    let meaning = "keys, values, load balancers and variants, seeds, and every run with its hash";
+    [FileEntry::new(SWEEP, meaning, vec![])].into_iter().chain(store_entries()).collect()
+}
+
+fn described(plan: &SweepPlan) -> Manifest {
+    Manifest {
+        name: plan.name.clone(),
+        version: plan.version.clone(),
+        commit: plan.commit.clone(),
+        scenario: plan.scenario.clone(),
+        scenario_hash: plan.scenario_hash.clone(),
+        schemes: plan.entries.clone(),
+        baseline: Some(plan.baseline.clone()),
+        seeds: plan.seeds.clone(),
+        ..Manifest::default()
     }
 }
 
@@ -160,36 +259,40 @@ pub struct Attempt {
     pub host: String,
     /// How often the run was begun, this time included.
     pub attempts: u64,
-    /// The other files of its directory, with their sizes in bytes; empty where an older version wrote it.
-    #[serde(default)]
+    /// The other files of its directory, with their sizes in bytes, where a version before the digests wrote it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, u64>,
 }
 
 /// Name of the file that an [`Attempt`] is kept in.
-const ATTEMPT: &str = "attempt.json";
+pub(crate) const ATTEMPT: &str = "attempt.json";
 
-impl Attempt {
-    /// Writes it into the directory of a run, with the sizes of the files there.
-    ///
-    /// # Errors
-    /// Where the directory cannot be read or written.
-    pub fn write(mut self, run: &Path) -> io::Result<()> {
-        self.files.clear();
-        for entry in fs::read_dir(run)? {
-            let entry = entry?;
-            let metadata = entry.metadata()?;
-            if metadata.is_file() && entry.file_name() != ATTEMPT {
-                self.files.insert(entry.file_name().to_string_lossy().into_owned(), metadata.len());
-            }
-        }
-        fs::write(run.join(ATTEMPT), to_json(&self))
+/// Writes `attempt.json` anew into the directory of a run that nobody looks into yet, and its digest into the manifest there.
+///
+/// # Errors
+/// [`ReportError`] where they cannot be read or written.
+pub fn restate_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError> {
+    let failed = |error| ReportError::file(run, error);
+    let put = |name: &str, text: String| {
+        let path = run.join(name);
+        disk::remove_file(&path).map_err(failed)?;
+        write(&path, |file| file.write_all(text.as_bytes()), false).map_err(failed)
+    };
+    let content = put(ATTEMPT, to_json(attempt))?;
+    if let Some(mut manifest) = Manifest::read(run)? {
+        let entry =
+            FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![]).holding(&content);
+        manifest.files.retain(|file| file.name != ATTEMPT);
+        manifest.files.push(entry);
+        put(MANIFEST, manifest.to_json())?;
     }
+    Ok(())
 }
 
-/// Whether the run of a store in directory `run` is there with all its files. A run that a failure of the power cut short
-/// has files that are shorter than they were; a manifest that names figures too is longer.
+/// Whether the run of a store in directory `run` is there with all its files, as they were written. Without digests, since an
+/// older version wrote it, its files must be as long as they were; a manifest that names figures too is longer.
 pub fn is_whole(run: &Path) -> bool {
-    if !run.join("summary.json").exists() {
+    if !run.join("summary.json").exists() || !is_intact(run) {
         return false;
     }
     let is_there =
@@ -214,14 +317,7 @@ pub fn failed_file(dir: &Path, run: &str) -> PathBuf {
 /// How a run of the plan stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Standing {
-    Finished {
-        status: RunStatus,
-        fingerprint: String,
-        wall_s: f64,
-        threads: usize,
-        attempt: Attempt,
-        metrics: Vec<Option<f64>>,
-    },
+    Finished { status: RunStatus, fingerprint: String, attempt: Attempt, metrics: Vec<Option<f64>> },
     Failed(FailedRun),
     Missing,
 }
@@ -260,8 +356,6 @@ impl Sweep {
                 standings.push(Standing::Finished {
                     status: summary.status.unwrap_or(RunStatus::Finished),
                     fingerprint: summary.fingerprint.clone(),
-                    wall_s: summary.wall_s,
-                    threads: summary.threads,
                     attempt: read_json(&directory.join(ATTEMPT))?.unwrap_or_default(),
                     metrics: crate::METRICS.iter().map(|metric| metric.value(&summary, ALL)).collect(),
                 });
@@ -341,32 +435,27 @@ fn labels(plan: &SweepPlan) -> Vec<Label> {
 }
 
 /// Writes the tables, figures and page of the sweep in `dir`, over the runs that are finished; gives it and the page's
-/// path. With `rows`, the rows of all runs too, as one Parquet file per table.
+/// path. With `rows`, the rows of all runs too, as one Parquet file per table. The manifest keeps `standing`, which says what
+/// they were made from.
 ///
 /// # Errors
 /// [`ReportError`] where `dir` holds no sweep or no finished run, or something cannot be read or written.
-pub fn report_sweep(dir: &Path, rows: bool) -> Result<(Sweep, PathBuf), ReportError> {
+pub fn report_sweep(dir: &Path, rows: bool, standing: &str) -> Result<(Sweep, PathBuf), ReportError> {
     let none = || ReportError::NoResults { path: dir.to_path_buf() };
     let sweep = Sweep::read(dir)?.ok_or_else(none)?;
     if sweep.counts().0 == 0 {
         return Err(none());
     }
     let figures: Vec<Figure> = [curves::draw(&sweep), heat::draw(&sweep)].into_iter().flatten().collect();
-    let mut staging = Staging::new(&dir.join("figures"))?;
+    let mut staging = Staging::new(store_output(dir)?)?;
     let provenance = sweep.provenance();
     let drawn: Vec<FigureFiles> =
         figures.iter().map(|figure| FigureFiles::stage(figure, &provenance, &mut staging)).collect::<Result<_, _>>()?;
-    let names = [curves::NAME, heat::NAME];
-    let extensions = ["svg", "pdf", "png", "csv"];
-    let possible: Vec<String> =
-        names.iter().flat_map(|name| extensions.map(|extension| format!("{name}.{extension}"))).collect();
-    staging.publish(&possible)?;
-    let mut staging = Staging::new(dir)?;
+    let mut manifest = manifest(dir, &sweep, &figures, standing);
+    staging.write_all(SWEEP, to_json(&sweep.plan))?;
     staging.write_all("sweep.csv", sweep.to_csv())?;
     staging.write_all("runs.csv", sweep.runs_csv())?;
     staging.write_all("report.html", page::render(&sweep, &figures, &drawn)?)?;
-    staging.write_all(MANIFEST, manifest(&sweep, &figures).to_json())?;
-    staging.publish(&[])?;
     if rows {
         let finished = sweep.plan.runs.iter().zip(&sweep.standings);
         let finished = finished.filter(|(_, standing)| matches!(standing, Standing::Finished { .. }));
@@ -379,21 +468,18 @@ pub fn report_sweep(dir: &Path, rows: bool) -> Result<(Sweep, PathBuf), ReportEr
             }
         };
         let members: Vec<Member> = finished.map(|(run, _)| member(run)).collect();
-        gather_runs(dir, &labels(&sweep.plan), &members)?;
+        stage_gathered(&mut staging, &mut manifest, &labels(&sweep.plan), &members)?;
     }
+    staging.publish(manifest)?;
     Ok((sweep, dir.join("report.html")))
 }
 
-fn manifest(sweep: &Sweep, figures: &[Figure]) -> Manifest {
-    let plan = &sweep.plan;
-    let mut files = vec![
-        FileEntry::new(SWEEP, "keys, values, load balancers and variants, seeds, and every run with its hash", vec![]),
+fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], standing: &str) -> Manifest {
+    let mut files = plan_entries();
+    files.extend([
         FileEntry::new("sweep.csv", "a row per point, workload, metric and scheme", sweep.columns()),
         FileEntry::new("runs.csv", "a row per run", sweep.run_columns()),
-        FileEntry::new("runs", "a directory per run, named by its hash, each with a manifest of its own", vec![]),
-        FileEntry::new("failed", "a file per run that failed, with its error", vec![]),
-        FileEntry::new("starts.log", "a line per start of a run: hash, computer, process", vec![]),
-    ];
+    ]);
     for figure in figures {
         for (extension, columns) in [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", figure.columns.clone())]
         {
@@ -401,18 +487,18 @@ fn manifest(sweep: &Sweep, figures: &[Figure]) -> Manifest {
         }
     }
     files.push(FileEntry::new("report.html", "the page that shows all this; opens offline", vec![]));
+    let finished = sweep.plan.runs.iter().zip(&sweep.standings);
+    let finished = finished.filter(|(_, standing)| matches!(standing, Standing::Finished { .. }));
+    let rows = |(run, _): (&SweepRun, &Standing)| {
+        let manifest = Manifest::read(&store_directory(dir, &run.run)).ok().flatten()?;
+        Some((run.run.clone(), manifest.rows_digest()?))
+    };
     Manifest {
-        name: plan.name.clone(),
-        version: plan.version.clone(),
-        commit: plan.commit.clone(),
-        scenario: plan.scenario.clone(),
-        scenario_hash: plan.scenario_hash.clone(),
-        schemes: plan.entries.clone(),
-        baseline: Some(plan.baseline.clone()),
-        seeds: plan.seeds.clone(),
         fingerprints: fingerprints(sweep),
+        runs: finished.filter_map(rows).collect(),
+        standing: standing.to_string(),
         files,
-        ..Manifest::default()
+        ..described(&sweep.plan)
     }
 }
 

@@ -15,8 +15,6 @@ const RUN_COLUMNS: &[(&str, &str, &str, &str)] = &[
     ("run", "text", "", "hash of the run, the name of its directory in `runs`; several rows may share one"),
     ("status", "text", "", "finished, deadlock, failed or missing"),
     ("fingerprint", "text", "", "of its results; empty where there are none"),
-    ("wall_s", "real", "s", "wall time of the event loop"),
-    ("threads", "integer", "", "threads of the simulation"),
     ("host", "text", "", "the computer it was done on"),
     ("attempts", "integer", "", "how often it was begun; more than once where its process was killed"),
     ("error", "text", "", "why it failed, in a line; all of it stands in `failed`"),
@@ -66,15 +64,15 @@ impl Sweep {
             let mut row: Vec<String> = self.plan.values(run.point).into_iter().map(str::to_string).collect();
             row.extend([self.plan.entries[run.entry].clone(), run.seed.to_string(), run.run.clone()]);
             match standing {
-                Standing::Finished { status, fingerprint, wall_s, threads, attempt, metrics } => {
+                Standing::Finished { status, fingerprint, attempt, metrics } => {
                     // A time limit shows in the flows that it left open.
                     let word = if *status == RunStatus::Deadlock { *status } else { RunStatus::Finished }.word();
-                    row.extend([word.into(), fingerprint.clone(), wall_s.to_string(), threads.to_string()]);
+                    row.extend([word.into(), fingerprint.clone()]);
                     row.extend([attempt.host.clone(), attempt.attempts.to_string(), String::new()]);
                     row.extend(metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string())));
                 }
                 Standing::Failed(failed) => {
-                    row.extend(["failed".into(), String::new(), String::new(), String::new(), failed.host.clone()]);
+                    row.extend(["failed".into(), String::new(), failed.host.clone()]);
                     row.extend([
                         failed.attempts.to_string(),
                         failed.error.lines().next().unwrap_or_default().to_string(),

@@ -14,10 +14,7 @@ use parquet::{
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
 };
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::PathBuf};
 
 /// A column that says which run a row is of.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +47,11 @@ const WRITE_AGAIN: &str = "run the scenario again, or remove the directory of th
 ///
 /// # Errors
 /// [`ReportError`] where a member's table cannot be read, or a file cannot be written.
-pub fn gather(target: &Path, labels: &[Label], members: &[Member]) -> std::result::Result<Vec<String>, ReportError> {
-    let mut staging = Staging::new(target)?;
+pub(crate) fn gather_into(
+    staging: &mut Staging,
+    labels: &[Label],
+    members: &[Member],
+) -> std::result::Result<Vec<String>, ReportError> {
     let mut written = vec![];
     for table in TABLES {
         let file = |member: &Member| member.directory.join(format!("{}.parquet", table.name));
@@ -76,8 +76,6 @@ pub fn gather(target: &Path, labels: &[Label], members: &[Member]) -> std::resul
         }
         written.push(table.name.to_string());
     }
-    let possible: Vec<String> = TABLES.iter().map(|table| format!("{}.parquet", table.name)).collect();
-    staging.publish(&possible)?;
     Ok(written)
 }
 

@@ -2,6 +2,7 @@
 //! `manifest.json` all come from that declaration.
 
 mod columns;
+mod differ;
 mod filling;
 mod gather;
 mod parquet;
@@ -9,12 +10,13 @@ mod read;
 mod text;
 
 pub use columns::TABLES;
+pub use differ::{RowDifference, differing_rows};
 pub use filling::{Bits, Filling, Validity, Words};
-pub use gather::{Label, Member, gather};
+pub use gather::{Label, Member};
 pub use read::Frame;
 pub use text::csv_tables;
 
-pub(crate) use gather::columns as gathered_columns;
+pub(crate) use gather::{columns as gathered_columns, gather_into};
 
 pub(crate) use parquet::write_parquet;
 pub(crate) use text::write_csv;

@@ -34,7 +34,7 @@ impl Cells {
 #[derive(Clone, Debug)]
 pub struct Frame {
     columns: Vec<(&'static str, Cells)>,
-    rows: usize,
+    pub(super) rows: usize,
     missing: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ impl Frame {
         }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.rows = 0;
         for (_, cells) in &mut self.columns {
             match cells {
@@ -100,7 +100,7 @@ impl Frame {
     pub fn rows(&self) -> usize {
         self.rows
     }
-    fn cells(&self, name: &str) -> Option<&Cells> {
+    pub(super) fn cells(&self, name: &str) -> Option<&Cells> {
         self.columns.iter().find(|(column, _)| *column == name).map(|(_, cells)| cells)
     }
     /// An integer column; empty where it was not read.
@@ -138,7 +138,7 @@ fn places(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<Place>, Vec<
     (places, missing)
 }
 
-fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
+pub(super) fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
     let wrong = |error: csv::Error| ReportError::content(path, error, WRITE_AGAIN);
     let mut reader =
         csv::Reader::from_reader(anabranch_input::open(path).map_err(|error| ReportError::file(path, error))?.0);
@@ -169,7 +169,7 @@ fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, Repor
 }
 
 /// The rows of a file; after each row group `after` sees those read so far, and may empty them.
-fn read_parquet(
+pub(super) fn read_parquet(
     path: &Path,
     table: &Table,
     columns: &[&str],

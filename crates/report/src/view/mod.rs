@@ -13,7 +13,8 @@ mod trace;
 use crate::{
     directory::{read_summary, run_directory},
     error::ReportError,
-    manifest::{FileEntry, MANIFEST, Manifest},
+    manifest::{FileEntry, Manifest},
+    output::{OutputDir, OutputFile},
     staging::Staging,
     summary::Summary,
     sweep::SWEEP,
@@ -89,9 +90,13 @@ pub fn viewed_runs(
 /// Writes the view of `runs` (directories of one or two runs) into `out`.
 ///
 /// # Errors
-/// [`ReportError`] where rows are missing or cannot be read, and where `out` is a file that is no view; nothing is
-/// written then.
-pub fn write_view(runs: &[PathBuf], out: &Path) -> Result<(), ReportError> {
+/// [`ReportError`] where rows are missing or cannot be read, or the file cannot be written; nothing is written then.
+pub fn write_view(runs: &[PathBuf], out: &OutputFile) -> Result<(), ReportError> {
+    out.write_all(view(runs)?.as_bytes())
+}
+
+/// The page over `runs`.
+fn view(runs: &[PathBuf]) -> Result<String, ReportError> {
     let mut blocks = vec![];
     let mut title = String::new();
     for dir in runs {
@@ -99,44 +104,30 @@ pub fn write_view(runs: &[PathBuf], out: &Path) -> Result<(), ReportError> {
         title = summary.scenario.clone();
         blocks.push(block(dir, &summary)?);
     }
-    let page = page::render(&title, &blocks)?;
-    let is_free = match anabranch_input::read(out, anabranch_input::MAX_JSON) {
-        Ok(there) => page::is_view(&there),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    };
-    if !is_free {
-        return Err(ReportError::content(
-            out,
-            "this file is no view",
-            "give another file to `--out`; nothing is replaced",
-        ));
-    }
-    let place = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut staging = Staging::new(place)?;
-    staging.write_all(&name, page)?;
-    staging.publish(&[])
+    page::render(&title, &blocks)
 }
 
 /// Writes `view.html` into the result directory `dir`, names it in the manifest there and links to it from the report; gives the
 /// page's path.
 ///
 /// # Errors
-/// Those of [`write_view`].
+/// Those of [`write_view`], and where a file that is not ours is in the way.
 pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportError> {
-    let out = dir.join(VIEW);
-    write_view(runs, &out)?;
-    let mut staging = Staging::new(dir)?;
-    if let Some(mut manifest) = Manifest::read(dir)? {
-        manifest.files.retain(|file| file.name != VIEW);
-        manifest.files.push(FileEntry::new(VIEW, "the fabric over time, on a page that opens offline", vec![]));
-        staging.write_all(MANIFEST, manifest.to_json())?;
-    }
-    if let Ok(report) = anabranch_input::read_text(&dir.join("report.html"), anabranch_input::MAX_JSON) {
+    let target = OutputDir::open(dir)?;
+    target.admit([VIEW])?;
+    let page = view(runs)?;
+    let mut staging = Staging::new(target)?;
+    let mut manifest = staging.target().manifest().cloned().unwrap_or_default();
+    manifest.files.retain(|file| file.name != VIEW);
+    manifest.files.push(FileEntry::new(VIEW, "the fabric over time, on a page that opens offline", vec![]));
+    staging.write_all(VIEW, page)?;
+    if manifest.file("report.html").is_some()
+        && let Ok(report) = anabranch_input::read_text(&dir.join("report.html"), anabranch_input::MAX_JSON)
+    {
         staging.write_all("report.html", with_link(&report))?;
     }
-    staging.publish(&[])?;
-    Ok(out)
+    staging.publish(manifest)?;
+    Ok(dir.join(VIEW))
 }
 
 /// The report with its link to the view.

@@ -24,11 +24,6 @@ pub(super) const NO_LINK: &str = "<!--view-->";
 /// The link, once there is one.
 pub(super) const LINK: &str = "<a href=\"view.html\">fabric view</a>";
 
-/// Whether `file` is a page of ours.
-pub(super) fn is_view(file: &[u8]) -> bool {
-    file.windows(MARK.len()).take(2000).any(|window| window == MARK.as_bytes())
-}
-
 /// The page over these blocks of data, one per run.
 pub(super) fn render(title: &str, blocks: &[String]) -> Result<String, ReportError> {
     let wrong = |error: minijinja::Error| ReportError::drawing("view.html", error);

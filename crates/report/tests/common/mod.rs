@@ -58,6 +58,7 @@ pub(crate) fn provenance() -> Provenance {
         machine: "linux x86_64, two cores".to_string(),
         wall_seconds: 12.5,
         command: "anabranch compare web.toml --schemes ecmp,prime".to_string(),
+        ..Provenance::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Book, PAPERS, Paper, PaperResult, Scale, Shelf, kept::Kept, text};
 use crate::{error::ScenarioError, section::did_you_mean};
+use anabranch_report::{Inputs, OutputFile};
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -33,9 +34,8 @@ impl Page {
     /// # Errors
     /// Where the file cannot be written.
     pub fn write(&self) -> io::Result<()> {
-        let aside = self.path.with_extension("md.partial");
-        fs::write(&aside, &self.wanted)?;
-        fs::rename(&aside, &self.path)
+        let file = OutputFile::new(&self.path, true, &Inputs::default()).map_err(io::Error::other)?;
+        file.write_all(self.wanted.as_bytes()).map_err(io::Error::other)
     }
 }
 

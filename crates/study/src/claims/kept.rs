@@ -2,6 +2,7 @@
 
 use super::{Scale, rows::Rows, run::Cost};
 use crate::error::ScenarioError;
+use anabranch_report::{Inputs, OutputFile};
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -103,9 +104,8 @@ impl Kept {
         let folder = folder(root, paper);
         fs::create_dir_all(&folder)?;
         let put = |name: &str, text: &str| {
-            let aside = folder.join(format!("{name}.partial"));
-            fs::write(&aside, text)?;
-            fs::rename(&aside, folder.join(name))
+            let file = OutputFile::new(&folder.join(name), true, &Inputs::default()).map_err(io::Error::other)?;
+            file.write_all(text.as_bytes()).map_err(io::Error::other)
         };
         for ((study, scale), rows) in &self.rows {
             put(&format!("{study}.{scale}.csv"), &rows.to_csv())?;

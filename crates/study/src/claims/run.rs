@@ -22,7 +22,8 @@ use crate::{
     tree::Tree,
 };
 use anabranch_report::{
-    FailedRun, Manifest, SweepRun, failed_file, is_whole, read_summary, store_directory, write_claims,
+    FailedRun, Manifest, OutputDir, SweepRun, begin_store, failed_file, is_whole, read_summary, store_directory,
+    write_claims,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,6 +67,9 @@ pub struct Settings {
     /// Whether nothing is run.
     pub only_finished: bool,
 }
+
+/// What its store has beside the runs.
+const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of each paper at each scale")];
 
 /// What came out of a paper.
 pub struct PaperResult {
@@ -267,7 +271,7 @@ impl Reproduction {
         let mut reused = if settings.only_finished { 0 } else { self.runs.len() - due };
         if !jobs.is_empty() {
             self.check(&jobs, observer)?;
-            let store = Store::open(directory)?;
+            let store = Store::open_with(directory, REPRODUCE)?;
             let (elsewhere, fatal) =
                 Batch::new(self, &store, settings.again).work_off(jobs, settings.threads, observer);
             reused += elsewhere;
@@ -320,28 +324,22 @@ impl Reproduction {
 
     /// Tables, rows and figures of each paper.
     fn write(&self, directory: &Path, outcome: &Outcome) -> Result<(), RunError> {
+        begin_store(directory, VERSION, REPRODUCE)?;
+        let output = OutputDir::open(directory)?;
         for paper in &outcome.papers {
             let place = directory.join("reproduce").join(self.scale.word()).join(paper.paper);
-            let failed = |error: &std::io::Error| crate::compare::directory_error(&place, error);
-            fs::create_dir_all(place.join("rows")).map_err(|error| failed(&error))?;
-            let mut files = vec![
-                ("claims.csv".to_string(), text::claims_csv(paper)),
-                ("comparisons.csv".to_string(), text::comparisons_csv(paper)),
+            output.admit_folder(&Path::new("reproduce").join(self.scale.word()).join(paper.paper))?;
+            let mut tables = vec![
+                ("claims.csv".to_string(), "a row per claim, with its verdict", text::claims_csv(paper)),
+                ("comparisons.csv".to_string(), "the comparisons that claims rest on", text::comparisons_csv(paper)),
             ];
             for (id, rows) in &paper.rows {
-                files.push((format!("rows/{id}.csv"), rows.to_csv()));
-            }
-            for (name, text) in files {
-                // Aside, then in place: no file is ever half there.
-                let aside = place.join(format!("{name}.partial"));
-                fs::write(&aside, text)
-                    .and_then(|()| fs::rename(&aside, place.join(&name)))
-                    .map_err(|error| failed(&error))?;
+                tables.push((format!("rows/{id}.csv"), "the metrics of each run of a study", rows.to_csv()));
             }
             let figures: Vec<_> =
                 paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.figure.clone())).collect();
             if let Some(shelf) = self.shelves.iter().find(|shelf| shelf.book.paper.name == paper.paper) {
-                write_claims(&place, &text::page(shelf, paper, outcome, self.scale), &figures)?;
+                write_claims(&place, &text::page(shelf, paper, outcome, self.scale), &figures, &tables)?;
             }
         }
         Ok(())

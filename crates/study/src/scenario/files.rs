@@ -104,6 +104,18 @@ pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) ->
     workload
 }
 
+/// The paths that workloads name.
+pub(crate) fn named(workloads: &[Workload]) -> Vec<String> {
+    let found = std::cell::RefCell::new(Vec::new());
+    for workload in workloads {
+        with_files(workload, |path| {
+            found.borrow_mut().push(path.to_string());
+            path.to_string()
+        });
+    }
+    found.into_inner()
+}
+
 /// Whether a choice of flow sizes is neither a name nor a size.
 fn is_path(sizes: &str) -> bool {
     !SIZE_DISTRIBUTIONS.iter().any(|about| about.name == sizes) && sizes.parse::<Bytes>().is_err()

@@ -34,6 +34,7 @@ use anabranch_backend::{LoadBalancer, Measure, RunError, RunLimits, Setup};
 use anabranch_input::wrong_name;
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
+use anabranch_report::{Inputs, run_key};
 use anabranch_settings::{Never, Raw, Seed, Setting, nearest};
 use anabranch_topology::FaultParameters;
 use anabranch_transport::TransportParameters;
@@ -259,6 +260,31 @@ impl Scenario {
         Scenario { seed, ..self.clone() }
     }
 
+    /// The files that it reads, as absolute paths: its own, where it was read from one, and those it names.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let own = self.tree.root().place.source.name.as_str();
+        let named = std::cell::RefCell::new(files::named(&self.workloads));
+        self.topology.table(|path: &str| {
+            named.borrow_mut().push(path.to_string());
+            path.to_string()
+        });
+        let named = named
+            .into_inner()
+            .into_iter()
+            .filter(|path| !path.is_empty())
+            .map(|path| self.folder.absolute(&path).into());
+        let own = std::path::absolute(own).unwrap_or_else(|_| own.into());
+        let mut inputs: Vec<PathBuf> = std::iter::once(own).chain(named).filter(|path| path.is_file()).collect();
+        inputs.sort();
+        inputs.dedup();
+        inputs
+    }
+
+    /// The same, as what must not be written to.
+    pub fn input_files(&self) -> Inputs {
+        Inputs::of(self.inputs())
+    }
+
     /// From now on its files are read once for the hashes of all the scenarios made from it: one study, one state of them.
     pub(crate) fn remember_files(&mut self) {
         self.folder.remember();
@@ -267,7 +293,7 @@ impl Scenario {
     /// 16 hex digits over all that a run depends on: its [`Scenario::hash`] and the commit of this build. The name of a
     /// run in a store.
     pub fn run_key(&self) -> String {
-        format!("{:016x}", name_key(&format!("{:016x} {COMMIT}", self.hash())))
+        run_key(&format!("{:016x}", self.hash()), COMMIT)
     }
 
     /// Name of its load balancer.

@@ -3,7 +3,7 @@
 use super::Sweep;
 use crate::{
     batch::{Batch, Runs},
-    compare::{check, directory_error},
+    compare::check,
     error::ScenarioError,
     hold::Hold,
     results::RunError,
@@ -12,11 +12,11 @@ use crate::{
     store::Store,
 };
 use anabranch_random::name_key;
-use anabranch_report::{ReportError, Sweep as Table, SweepPlan, failed_file, is_whole, report_sweep, store_directory};
-use std::{
-    fs,
-    path::{Path, PathBuf},
+use anabranch_report::{
+    Inputs, Manifest, OutputDir, ReportError, ResultKind, SWEEP_FILES, Sweep as Table, SweepPlan, failed_file,
+    is_whole, report_sweep, store_directory, store_output,
 };
+use std::path::{Path, PathBuf};
 
 /// Which runs that are there are done anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,12 +151,16 @@ impl Sweep {
     /// What else lies in the directory, of which nothing may be lost unasked.
     fn ask(&self, directory: &Path, replace: bool) -> Result<(), RunError> {
         let name = directory.display();
-        for (file, what) in [("summary.json", "a single run"), ("comparison.csv", "a comparison")] {
-            if directory.join(file).exists() {
-                let message = format!("{name} holds {what}; a sweep needs a directory of its own");
-                return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
-            }
+        let output = store_output(directory)?;
+        if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Store) {
+            let message = format!("{name} holds {kind}; a sweep needs a directory of its own");
+            return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
         }
+        let output = OutputDir::keeping(directory, Inputs::of(self.inputs()))?;
+        let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
+            && SweepPlan::read(directory).is_ok_and(|plan| plan.is_some());
+        let output = if planned { output.with(SWEEP_FILES) } else { output };
+        output.admit_results(SWEEP_FILES)?;
         let there = match SweepPlan::read(directory) {
             Ok(Some(there)) => there,
             Ok(None) => return Ok(()),
@@ -257,19 +261,16 @@ impl Execution<'_> {
         let finished = |run: &str| if self.store.is_finished(run) { '+' } else { '-' };
         let standing: String = plan.runs.iter().map(|run| finished(&run.run)).collect();
         let text = serde_json::to_string(plan).unwrap_or_default();
-        let digest = format!("{:016x}\n", name_key(&format!("{text} {standing}")));
-        let (mark, page) = (self.directory.join(".reported"), self.directory.join("report.html"));
-        let there = anabranch_input::read_text(&mark, anabranch_input::MAX_TEXT).is_ok_and(|there| there == digest)
-            && page.exists();
+        let digest = format!("{:016x}", name_key(&format!("{text} {standing}")));
+        let page = self.directory.join("report.html");
+        let there = Manifest::read(self.directory)?.is_some_and(|there| there.standing == digest) && page.exists();
         if there && self.again != Again::All {
             return Ok(Table::read(self.directory)?.map(|table| (table, page)));
         }
         if !standing.contains('+') {
             return Ok(None);
         }
-        let reported = report_sweep(self.directory, true)?;
-        fs::write(&mark, digest).map_err(|error| directory_error(self.directory, &error))?;
-        Ok(Some(reported))
+        Ok(Some(report_sweep(self.directory, true, &digest)?))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
 use anabranch_random::name_key;
 use anabranch_report::{SweepAxis, SweepPlan, SweepRun};
 use over::MOST_POINTS;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
 /// What the scenario of a point is made from.
 enum Points {
@@ -40,6 +40,8 @@ pub struct Sweep {
     entries: Entries,
     /// Runs of the plan in the order they are done, each hash once.
     order: Vec<usize>,
+    /// The files that its scenarios read.
+    inputs: BTreeSet<PathBuf>,
 }
 
 impl Sweep {
@@ -127,8 +129,11 @@ impl Sweep {
             let message = format!("{parts} are {runs} runs; at most {MOST_POINTS} make a sweep");
             return Err(ScenarioError::new(message).help("name fewer values, load balancers or seeds"));
         }
+        let mut inputs = BTreeSet::new();
         for point in 0..points {
-            let here = entries.of(&points_of.scenario(&plan, point)?)?;
+            let scenario = points_of.scenario(&plan, point)?;
+            inputs.extend(scenario.inputs());
+            let here = entries.of(&scenario)?;
             for &seed in &plan.seeds {
                 for (number, entry) in here.iter().enumerate() {
                     let run = entry.scenario.with_seed(seed).run_key();
@@ -141,7 +146,7 @@ impl Sweep {
         order.sort_by_key(|number| plan.runs[*number].seed);
         let mut seen = BTreeSet::new();
         order.retain(|number| seen.insert(plan.runs[*number].run.clone()));
-        Ok(Sweep { plan, points: points_of, entries, order })
+        Ok(Sweep { plan, points: points_of, entries, order, inputs })
     }
 
     /// The runs to be done, in their order: positions in the plan, each hash once.
@@ -166,6 +171,11 @@ impl Sweep {
         let values = keys.zip(self.plan.values(run.point)).map(|(key, value)| format!("{key} = {value}"));
         let rest = [self.plan.entries[run.entry].clone(), format!("seed {}", run.seed)];
         values.chain(rest).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The files that its scenarios read.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        self.inputs.iter().cloned().collect()
     }
 
     /// 64 bits over what makes two sweeps the same one: scenario and keys, but neither values nor load balancers nor

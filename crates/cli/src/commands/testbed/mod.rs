@@ -134,6 +134,9 @@ struct Capture {
     /// The file to write, as pcapng
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Replaces a file that is there
+    #[arg(long)]
+    replace: bool,
     /// Ends after so many packets
     #[arg(long, value_name = "N")]
     packets: Option<u64>,

@@ -8,6 +8,7 @@ use crate::{
     printing::{count, note, print, print_json, width, wrapped},
     table::Table,
 };
+use anabranch_report::{Inputs, OutputFile};
 use anabranch_testbed::{
     Plan, PortCount, Role,
     space::Privileges,
@@ -189,8 +190,7 @@ pub(super) fn capture(arguments: &Capture) -> Result<(), Failure> {
         words.extend(value.into_iter().flat_map(|value| [flag.into(), value.into()]));
     }
     // It drops its privileges and could not write where we can; we hand it the open file.
-    let file = std::fs::File::create(&arguments.out);
-    let file = file.map_err(|error| Failure::input(format!("{}: {error}", arguments.out.display())))?;
+    let file = OutputFile::new(&arguments.out, arguments.replace, &Inputs::default())?.open()?;
     let status = standing.exec(&standing.plan.nodes[from].name.clone(), &words)?.stdout(file).status();
     pass_on(status, "dumpcap")
 }

@@ -1,0 +1,436 @@
+//! Power cuts and failing disks: after any operation on files, what is visible is whole or not there.
+
+use anabranch_report::{
+    Fault, check_files, damage,
+    disk::{self, Operation},
+    is_data, verify,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// One process has one disk.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("anabranch-faults-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        disk::watch(None);
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The exit code of a command whose results go to `out`.
+fn command(words: &[&str], out: &Path) -> u8 {
+    let words = ["anabranch", "--quiet"].iter().chain(words).map(OsString::from);
+    anabranch::command(words.chain(["--progress".into(), "never".into(), "--out".into(), out.into()]))
+}
+
+const RUN: &[&str] = &["run", "tiny", "--threads", "1"];
+const OTHER_RUN: &[&str] = &["run", "tiny", "--threads", "1", "--seed", "7", "--replace"];
+const COMPARE: &[&str] = &["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "1", "--threads", "1"];
+const SWEEP: &[&str] = &[
+    "sweep",
+    "tiny",
+    "--over",
+    "workload.0.size=4KiB,8KiB",
+    "--schemes",
+    "ecmp,ops",
+    "--seeds",
+    "1",
+    "--threads",
+    "1",
+];
+
+/// An operation, kept.
+#[derive(Clone, Debug)]
+enum Kept {
+    MakeDirectory(PathBuf),
+    Create(PathBuf),
+    Append(PathBuf, Vec<u8>),
+    Sync(PathBuf),
+    SyncAll,
+    Rename(PathBuf, PathBuf),
+    RemoveFile(PathBuf),
+    RemoveDirectory(PathBuf),
+}
+
+/// All operations of a command.
+fn recorded(words: &[&str], out: &Path) -> Vec<Kept> {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let own = log.clone();
+    disk::watch(Some(Box::new(move |operation| {
+        let path = |path: &Path| path.to_path_buf();
+        own.lock().unwrap().push(match *operation {
+            Operation::MakeDirectory(at) => Kept::MakeDirectory(path(at)),
+            Operation::Create(at) => Kept::Create(path(at)),
+            Operation::Append(at, bytes) => Kept::Append(path(at), bytes.to_vec()),
+            Operation::Sync(at) => Kept::Sync(path(at)),
+            Operation::SyncAll(_) => Kept::SyncAll,
+            Operation::Rename(from, to) => Kept::Rename(path(from), path(to)),
+            Operation::RemoveFile(at) => Kept::RemoveFile(path(at)),
+            Operation::RemoveDirectory(at) => Kept::RemoveDirectory(path(at)),
+        });
+        Ok(())
+    })));
+    assert_eq!(command(words, out), 0);
+    disk::watch(None);
+    Arc::try_unwrap(log).unwrap().into_inner().unwrap()
+}
+
+/// What a path is: a directory, or a file by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    Directory,
+    File(usize),
+}
+
+/// A change of names that is not durable yet.
+#[derive(Clone, Debug)]
+enum Change {
+    Put(PathBuf, Entry),
+    Move(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+type Names = BTreeMap<PathBuf, Entry>;
+
+fn change(names: &mut Names, change: &Change) {
+    match change {
+        Change::Put(path, entry) => {
+            names.insert(path.clone(), *entry);
+        }
+        Change::Remove(path) => {
+            names.remove(path);
+        }
+        Change::Move(from, to) => {
+            let moved: Vec<PathBuf> = names.keys().filter(|path| path.starts_with(from)).cloned().collect();
+            for path in moved {
+                let entry = names.remove(&path).unwrap();
+                let rest = path.strip_prefix(from).unwrap();
+                let to = if rest.as_os_str().is_empty() { to.clone() } else { to.join(rest) };
+                names.insert(to, entry);
+            }
+        }
+    }
+}
+
+impl Change {
+    /// The directory whose synchronization makes it durable.
+    fn folder(&self) -> &Path {
+        let (Change::Put(path, _) | Change::Move(_, path) | Change::Remove(path)) = self;
+        path.parent().unwrap()
+    }
+}
+
+/// A disk that forgets what was not synchronized.
+#[derive(Clone, Default)]
+struct Disk {
+    /// What a process sees.
+    now: Names,
+    durable: Names,
+    pending: Vec<Change>,
+    /// Content, and how much of it is durable.
+    files: Vec<(Vec<u8>, usize)>,
+}
+
+impl Disk {
+    /// What lies at `root`, all of it durable.
+    fn of(root: &Path) -> Self {
+        let mut disk = Disk::default();
+        let mut open = vec![root.to_path_buf()];
+        while let Some(path) = open.pop() {
+            let entry = if path.is_dir() {
+                open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                Entry::Directory
+            } else {
+                let content = fs::read(&path).unwrap();
+                let length = content.len();
+                disk.files.push((content, length));
+                Entry::File(disk.files.len() - 1)
+            };
+            disk.now.insert(path, entry);
+        }
+        disk.durable = disk.now.clone();
+        disk
+    }
+
+    fn change(&mut self, what: Change) {
+        change(&mut self.now, &what);
+        self.pending.push(what);
+    }
+
+    fn apply(&mut self, operation: &Kept) {
+        match operation {
+            Kept::MakeDirectory(path) => self.change(Change::Put(path.clone(), Entry::Directory)),
+            Kept::Create(path) => {
+                self.files.push((Vec::new(), 0));
+                self.change(Change::Put(path.clone(), Entry::File(self.files.len() - 1)));
+            }
+            Kept::Append(path, bytes) => {
+                if let Some(Entry::File(number)) = self.now.get(path) {
+                    self.files[*number].0.extend_from_slice(bytes);
+                }
+            }
+            Kept::Rename(from, to) => self.change(Change::Move(from.clone(), to.clone())),
+            // What is not there is not removed.
+            Kept::RemoveFile(path) | Kept::RemoveDirectory(path) => {
+                let is_empty = !self.now.keys().any(|other| other != path && other.starts_with(path));
+                if self.now.contains_key(path) && is_empty {
+                    self.change(Change::Remove(path.clone()));
+                }
+            }
+            Kept::Sync(path) => match self.now.get(path) {
+                Some(Entry::File(number)) => self.files[*number].1 = self.files[*number].0.len(),
+                _ => {
+                    let (durable, pending) =
+                        self.pending.drain(..).partition::<Vec<_>, _>(|change| change.folder() == path);
+                    self.pending = pending;
+                    durable.iter().for_each(|what| change(&mut self.durable, what));
+                }
+            },
+            Kept::SyncAll => {
+                let pending: Vec<Change> = self.pending.drain(..).collect();
+                pending.iter().for_each(|what| change(&mut self.durable, what));
+                self.files.iter_mut().for_each(|(content, durable)| *durable = content.len());
+            }
+        }
+    }
+
+    /// Disks that may be found when the power is back: none of what is pending, all of it, each alone, all but each; and of
+    /// data that were not synchronized nothing or a half.
+    fn found(&self) -> Vec<(Names, usize)> {
+        let with = |these: &dyn Fn(usize) -> bool| {
+            let mut names = self.durable.clone();
+            let chosen = self.pending.iter().enumerate().filter(|(number, _)| these(*number));
+            chosen.for_each(|(_, what)| change(&mut names, what));
+            names
+        };
+        let mut found = vec![(with(&|_| false), 0), (with(&|_| true), 0), (with(&|_| true), 2)];
+        if self.pending.len() > 1 {
+            for one in 0..self.pending.len() {
+                found.push((with(&|number| number == one), 0));
+                found.push((with(&|number| number != one), 0));
+            }
+        }
+        found
+    }
+
+    /// Puts the files of `names` below `root` at `to`; of those that are not durable one part of so many is left.
+    fn lay_out(&self, names: &Names, part: usize, root: &Path, to: &Path) {
+        let _ = fs::remove_dir_all(to);
+        fs::create_dir_all(to).unwrap();
+        let below = names.iter().filter_map(|(path, entry)| Some((path.strip_prefix(root).ok()?, entry)));
+        for (path, entry) in below.filter(|(path, _)| !path.as_os_str().is_empty()) {
+            let path = to.join(path);
+            // A file in a directory that was lost is lost.
+            if !path.parent().is_some_and(Path::is_dir) {
+                continue;
+            }
+            match entry {
+                Entry::Directory => fs::create_dir(path).unwrap(),
+                Entry::File(number) => {
+                    let (content, durable) = &self.files[*number];
+                    let lost = content.len() - durable;
+                    let kept = durable + lost.checked_div(part).unwrap_or(0);
+                    fs::write(path, &content[..kept]).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with what is visible in `out`, a directory of results or of what became of them.
+fn wrong(out: &Path) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let Ok(verified) = verify(out) else { return wrong };
+    for finding in verified.findings {
+        let hidden = finding.path.components().any(|part| {
+            let part = part.as_os_str().to_string_lossy();
+            part.starts_with(".anabranch-") || part == "failed"
+        });
+        // What was being written is listed as such, and what is hidden is not visible.
+        if finding.fault != Fault::Unfinished && !hidden && finding.path != out.join("manifest.json") {
+            wrong.push(format!("{}: {:?}, {}", finding.path.display(), finding.fault, finding.found));
+        }
+    }
+    let mut open = vec![out.to_path_buf()];
+    while let Some(path) = open.pop() {
+        if path.join("summary.json").exists() {
+            let finished = check_files(&path, is_data).map(|findings| findings.is_empty());
+            let begun = check_files(&path, is_data)
+                .is_ok_and(|findings| findings.iter().any(|finding| finding.fault == Fault::Unfinished));
+            if !begun && (!finished.unwrap_or(false) || damage(&path).is_some()) {
+                wrong.push(format!("{}: {:?}", path.display(), damage(&path)));
+            }
+        }
+        let entries = fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let visible = |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        open.extend(entries.filter(|path| path.is_dir() && visible(path)));
+    }
+    wrong
+}
+
+/// Cuts the power after every operation of a command; every `again`th of the disks that are found is worked on again.
+fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) {
+    let folder = Folder::new(name);
+    let (out, found) = (folder.0.join("out"), folder.0.join("found"));
+    fs::create_dir(&out).unwrap();
+    if let Some(before) = before {
+        assert_eq!(command(before, &out), 0);
+    }
+    let mut disk = Disk::of(&out);
+    let log = recorded(words, &out);
+    assert!(log.len() > 50, "{} operations", log.len());
+    let (mut images, mut seen) = (0, BTreeSet::new());
+    for (number, operation) in log.iter().enumerate() {
+        disk.apply(operation);
+        // A file grows in many steps, of which the last stands for all.
+        if matches!(operation, Kept::Append(..)) && matches!(log.get(number + 1), Some(Kept::Append(..))) {
+            continue;
+        }
+        for (names, part) in disk.found() {
+            let state: Vec<_> = disk.files.iter().map(|(content, durable)| (content.len(), *durable)).collect();
+            if !seen.insert(format!("{names:?} {part} {state:?}")) {
+                continue;
+            }
+            disk.lay_out(&names, part, &out, &found);
+            let wrong = wrong(&found);
+            assert!(wrong.is_empty(), "after operation {number}, {operation:?}: {wrong:#?}");
+            images += 1;
+            if images % again == 0 {
+                assert_eq!(command(words, &found), 0, "after operation {number}, {operation:?}");
+                assert!(verify(&found).unwrap().is_intact(), "after operation {number}, {operation:?}");
+            }
+        }
+    }
+    // The last state of all is the whole result.
+    assert!(verify(&out).unwrap().is_intact());
+    println!("{name}: {} operations, {images} disks found", log.len());
+}
+
+#[test]
+fn a_run_is_whole_or_absent_after_a_power_cut() {
+    let _alone = alone();
+    cut_power("run", None, RUN, 40);
+}
+
+#[test]
+fn a_run_over_another_is_whole_or_absent_after_a_power_cut() {
+    let _alone = alone();
+    cut_power("run-over", Some(RUN), OTHER_RUN, 60);
+}
+
+#[test]
+#[ignore = "slow: minutes"]
+fn a_comparison_is_whole_or_absent_after_a_power_cut() {
+    let _alone = alone();
+    cut_power("compare", None, COMPARE, 50);
+}
+
+#[test]
+#[ignore = "slow: minutes"]
+fn a_sweep_is_whole_or_absent_after_a_power_cut() {
+    let _alone = alone();
+    cut_power("sweep", None, SWEEP, 50);
+}
+
+/// From the `n`th operation on the disk takes nothing: one exit code for a wrong place, nothing half-written to be seen, and the
+/// same command goes on once there is room.
+fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
+    let folder = Folder::new(name);
+    let mut failed = 0;
+    for first in (1..).step_by(step) {
+        let out = folder.0.join(format!("out-{first}"));
+        let (mut number, hit) = (0, Arc::new(Mutex::new(false)));
+        let own = hit.clone();
+        disk::watch(Some(Box::new(move |operation| {
+            // A full disk can still remove; a disk that is read-only cannot.
+            let takes_room = !matches!(operation, Operation::RemoveFile(_) | Operation::RemoveDirectory(_));
+            number += usize::from(takes_room);
+            if number < first || (!takes_room && error == 28) {
+                return Ok(());
+            }
+            *own.lock().unwrap() = true;
+            Err(io::Error::from_raw_os_error(error))
+        })));
+        let code = command(words, &out);
+        disk::watch(None);
+        if !*hit.lock().unwrap() {
+            assert_eq!(code, 0);
+            break;
+        }
+        assert!([2, 3].contains(&code), "{name}, operation {first}: {code}");
+        assert!(wrong(&out).is_empty(), "{name}, operation {first}: {:#?}", wrong(&out));
+        assert_eq!(command(words, &out), 0, "{name}, operation {first}, then with room");
+        assert!(verify(&out).unwrap().is_intact(), "{name}, operation {first}: {:#?}", verify(&out).unwrap().findings);
+        fs::remove_dir_all(&out).unwrap();
+        failed += 1;
+    }
+    println!("{name}: failed at {failed} operations");
+    assert!(failed > 3);
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    let _alone = alone();
+    for (name, words) in [("full-run", RUN), ("full-compare", COMPARE), ("full-sweep", SWEEP)] {
+        fill_disk(name, words, 28, 23);
+    }
+}
+
+#[test]
+#[ignore = "slow: minutes; every operation, ENOSPC and EROFS"]
+fn a_full_or_read_only_disk_leaves_nothing_half_written() {
+    let _alone = alone();
+    for (name, words) in [("full-run", RUN), ("full-compare", COMPARE), ("full-sweep", SWEEP)] {
+        fill_disk(name, words, 28, 1);
+        fill_disk(name, words, 30, 1);
+    }
+}
+
+/// A hundred processes killed at different moments: results whole or absent, and the same command completes them.
+#[test]
+#[ignore = "slow: minutes"]
+fn killed_processes_leave_whole_results_or_none() {
+    let _alone = alone();
+    let (mut killed, mut round) = (0, 0u64);
+    while killed < 100 {
+        let words = [RUN, COMPARE, SWEEP][round as usize % 3];
+        let folder = Folder::new("killed");
+        let out = folder.0.join("out");
+        // Spread over the first 0.4 s, of which a command takes the half.
+        for delay in [7 * (round % 57), 3 * (round % 91)] {
+            let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"));
+            let process = process.args(["--quiet"]).args(words).arg("--out").arg(&out);
+            let mut process = process.stdout(std::process::Stdio::null()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(delay));
+            process.kill().unwrap();
+            killed += usize::from(process.wait().unwrap().code().is_none());
+            assert!(wrong(&out).is_empty(), "{words:?} after {delay} ms: {:#?}", wrong(&out));
+        }
+        assert_eq!(command(words, &out), 0, "{words:?}, round {round}");
+        let verified = verify(&out).unwrap();
+        assert!(verified.is_intact(), "{words:?}, round {round}: {:#?}", verified.findings);
+        round += 1;
+    }
+    println!("{killed} processes killed in {round} rounds");
+}

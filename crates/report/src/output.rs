@@ -1,0 +1,364 @@
+//! Where results may be written: the one place that decides what may be made, replaced or removed.
+//!
+//! A file is ours where the manifest beside it lists it. Nothing else is replaced or removed, no input is ever written to,
+//! and no link inside an output directory is followed.
+
+use crate::{
+    disk::{self, NewFile},
+    error::ReportError,
+    figures::is_figure,
+    manifest::{MANIFEST, Manifest, is_inside},
+    tables::TABLES,
+    view::VIEW,
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// Files that are read, and must not be written.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs(Vec<(PathBuf, Identity)>);
+
+/// What tells one file from another, whatever it is called.
+type Identity = (u64, u64);
+
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<Identity> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    fs::canonicalize(path).ok()?.hash(&mut hasher);
+    Some((0, hasher.finish()))
+}
+
+impl Inputs {
+    /// Those of `paths` that are there.
+    pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Inputs(paths.into_iter().filter_map(|path| identity(&path).map(|identity| (path, identity))).collect())
+    }
+
+    /// All of several.
+    pub fn joined(parts: impl IntoIterator<Item = Inputs>) -> Self {
+        Inputs(parts.into_iter().flat_map(|part| part.0).collect())
+    }
+
+    /// The input that `path` is, under whatever name: links are followed, and hard links are the same file.
+    pub fn find(&self, path: &Path) -> Option<&Path> {
+        let found = identity(path)?;
+        self.0.iter().find(|(_, identity)| *identity == found).map(|(path, _)| path.as_path())
+    }
+}
+
+/// The files of the results in `dir`, as what must not be written to.
+pub fn files_of(dir: &Path) -> Inputs {
+    let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    Inputs::of(names.filter(|path| path.is_file()))
+}
+
+/// A directory that results are written into, and what of it is ours.
+#[derive(Clone, Debug)]
+pub struct OutputDir {
+    path: PathBuf,
+    manifest: Option<Manifest>,
+    inputs: Inputs,
+    also: Vec<&'static str>,
+}
+
+impl OutputDir {
+    /// The directory as it stands, which need not be there.
+    ///
+    /// # Errors
+    /// [`ReportError`] where its manifest is damaged or not ours.
+    pub fn open(path: &Path) -> Result<Self, ReportError> {
+        OutputDir::keeping(path, Inputs::default())
+    }
+
+    /// The same, whose files must not be any of `inputs`.
+    ///
+    /// # Errors
+    /// As [`OutputDir::open`].
+    pub fn keeping(path: &Path, inputs: Inputs) -> Result<Self, ReportError> {
+        Ok(OutputDir { path: path.to_path_buf(), manifest: Manifest::read(path)?, inputs, also: vec![] })
+    }
+
+    /// The same, where `names` are ours too, since something else than a manifest says so.
+    #[must_use]
+    pub fn with(mut self, names: &[&'static str]) -> Self {
+        self.also.extend(names);
+        self
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest there.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
+    }
+
+    fn owns(&self, name: &str) -> bool {
+        let listed = |manifest: &Manifest| name == MANIFEST || manifest.file(name).is_some();
+        self.also.contains(&name) || self.manifest.as_ref().is_some_and(listed)
+    }
+
+    /// Whether files or directories of these names may be made, replaced or removed.
+    ///
+    /// # Errors
+    /// [`ReportError`] that names what is in the way.
+    pub fn admit<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<(), ReportError> {
+        names.into_iter().try_for_each(|name| self.admit_one(name))
+    }
+
+    fn admit_one(&self, name: &str) -> Result<(), ReportError> {
+        let path = self.path.join(name);
+        let refused = |path: &Path, found: &str, remedy: &str| Err(ReportError::content(path, found, remedy));
+        if !is_inside(name) {
+            return refused(&path, "this name leads out of the directory", "give another one");
+        }
+        if let Some(folder) = Path::new(name).parent() {
+            self.admit_folder(folder)?;
+        }
+        let there = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(()),
+            Err(error) => return Err(ReportError::file(&path, error)),
+            Ok(there) => there,
+        };
+        if let Some(input) = self.inputs.find(&path) {
+            let found = match input == path {
+                true => "this file is read by the scenario and cannot be its output too".to_string(),
+                false => format!("this is {}, which the scenario reads: it cannot be its output too", input.display()),
+            };
+            return refused(&path, &found, ELSEWHERE);
+        }
+        if !self.owns(name) {
+            let what = if there.is_dir() { "directory" } else { "file" };
+            let found = format!("this {what} is not of these results: no manifest lists it");
+            return refused(&path, &found, ELSEWHERE);
+        }
+        match there.is_dir() && !self.is_open(name) {
+            true => refused(&path, "this is a directory where a file belongs", ELSEWHERE),
+            false if there.is_symlink() && fs::metadata(&path).is_ok_and(|there| there.is_dir()) => {
+                refused(&path, LINK, ELSEWHERE)
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the directory `name` below this one is a real one, and those above it, as far as they are there.
+    ///
+    /// # Errors
+    /// [`ReportError`] that names what is in the way.
+    pub fn admit_folder(&self, name: &Path) -> Result<(), ReportError> {
+        for above in name.ancestors().filter(|above| !above.as_os_str().is_empty()) {
+            let path = self.path.join(above);
+            match fs::symlink_metadata(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(ReportError::file(&path, error)),
+                Ok(there) if there.is_dir() => {}
+                Ok(_) => return Err(ReportError::content(&path, LINK, ELSEWHERE)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `file` is one that results in this directory have, or may have.
+    pub fn is_result(&self, file: &Path) -> bool {
+        let (Some(own), Some(folder)) = (identity(&self.path), identity(folder_of(file))) else { return false };
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let figures = identity(&self.path.join("figures")).is_some_and(|figures| figures == folder) && is_figure(&name);
+        figures || (own == folder && result_names(&["summary.json", ".lock"]).iter().any(|result| *result == name))
+    }
+
+    fn is_open(&self, name: &str) -> bool {
+        let open = |manifest: &Manifest| manifest.file(name).is_some_and(|file| file.open || file.blake3.is_none());
+        self.also.contains(&name) || self.manifest.as_ref().is_some_and(open)
+    }
+
+    /// Whether a run, a comparison or a sweep may write here: what each has, and figures.
+    ///
+    /// # Errors
+    /// As [`OutputDir::admit`].
+    pub fn admit_results(&self, own: &[&str]) -> Result<(), ReportError> {
+        let mut names = result_names(own);
+        let figures = self.path.join("figures");
+        let link = fs::symlink_metadata(&figures).is_ok_and(|there| !there.is_dir());
+        if link {
+            names.push("figures/report".into());
+        } else if let Ok(entries) = fs::read_dir(&figures) {
+            let there = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+            names.extend(there.filter(|name| is_figure(name)).map(|name| format!("figures/{name}")));
+        }
+        self.admit(names.iter().map(String::as_str))
+    }
+
+    /// What stands in a directory of results that a run with other results would remove: files that the manifest lists.
+    pub fn listed(&self) -> Vec<String> {
+        let files = self.manifest.iter().flat_map(|manifest| &manifest.files);
+        let there = files.filter(|file| fs::symlink_metadata(self.path.join(&file.name)).is_ok());
+        there.map(|file| file.name.clone()).collect()
+    }
+}
+
+/// Names that results may have: tables, manifest, pages, and `own`.
+fn result_names(own: &[&str]) -> Vec<String> {
+    let tables = TABLES.iter().flat_map(|table| ["csv", "parquet"].map(|kind| format!("{}.{kind}", table.name)));
+    tables.chain([MANIFEST, "report.html", VIEW].iter().chain(own).map(ToString::to_string)).collect()
+}
+
+const LINK: &str = "this is a link or a file where results need a directory of their own";
+const ELSEWHERE: &str = "give another directory with --out DIR, or move it away; nothing was written";
+
+/// A single file that the user named.
+#[derive(Clone, Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    replace: bool,
+}
+
+impl OutputFile {
+    /// Decides whether `path` may be written: where nothing is, or over a plain file where `replace` says so; never an input,
+    /// and never a file that the results in its directory list.
+    ///
+    /// # Errors
+    /// [`ReportError`] that says what is in the way.
+    pub fn new(path: &Path, replace: bool, inputs: &Inputs) -> Result<Self, ReportError> {
+        let refused = |found: String, remedy: &str| Err(ReportError::content(path, found, remedy));
+        if let Some(input) = inputs.find(path) {
+            return refused(format!("this is {}, which is read", input.display()), "give another file");
+        }
+        if path.file_name().is_none() {
+            return refused("this is no name of a file".into(), "give another one");
+        }
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(ReportError::file(path, error)),
+            Ok(there) if there.is_dir() => return refused("this is a directory".into(), "give a file"),
+            Ok(there) if !there.is_file() => {
+                return refused("this is a link or a device, which is not written to".into(), "give another file");
+            }
+            Ok(_) if !replace => {
+                return refused("this file is there".into(), "give another one, or --replace to write it anew");
+            }
+            Ok(_) => {}
+        }
+        let folder = folder_of(path);
+        if !folder.is_dir() {
+            return refused(format!("there is no directory {}", folder.display()), "make it, or give another file");
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // A damaged manifest lists nothing; and a file that a run there will write is not there yet.
+        let listed = Manifest::read(folder).ok().flatten().is_some_and(|manifest| manifest.file(&name).is_some());
+        if listed || name == MANIFEST {
+            return refused("this file belongs to the results in its directory".into(), "give another file");
+        }
+        Ok(OutputFile { path: path.to_path_buf(), replace })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes it beside its place, to be seen by [`PendingFile::publish`].
+    ///
+    /// # Errors
+    /// [`ReportError`] where it cannot be written; nothing is left then.
+    pub fn write<T>(&self, fill: impl FnOnce(&mut NewFile) -> io::Result<T>) -> Result<(PendingFile, T), ReportError> {
+        let failed = |error: io::Error| ReportError::file(&self.path, error);
+        let (hidden, mut file) = self.hidden().map_err(failed)?;
+        let pending = PendingFile { hidden, to: self.clone(), published: false };
+        let value = fill(&mut file).and_then(|value| file.sync().map(|()| value)).map_err(failed)?;
+        Ok((pending, value))
+    }
+
+    /// Opens it for a program that fills it while others may read it.
+    ///
+    /// # Errors
+    /// [`ReportError`] where it cannot be made.
+    pub fn open(&self) -> Result<fs::File, ReportError> {
+        let failed = |error| ReportError::file(&self.path, error);
+        if self.replace {
+            disk::remove_file(&self.path).map_err(failed)?;
+        }
+        fs::File::options().write(true).create_new(true).open(&self.path).map_err(failed)
+    }
+
+    /// Writes it whole.
+    ///
+    /// # Errors
+    /// As [`OutputFile::write`].
+    pub fn write_all(&self, bytes: &[u8]) -> Result<(), ReportError> {
+        self.write(|file| io::Write::write_all(file, bytes))?.0.publish()
+    }
+
+    fn hidden(&self) -> io::Result<(PathBuf, NewFile)> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let mut number = 0;
+        loop {
+            let hidden = self.path.with_file_name(format!(".{name}.partial-{}-{number}", std::process::id()));
+            match NewFile::create(&hidden) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                made => return made.map(|file| (hidden, file)),
+            }
+        }
+    }
+}
+
+/// A file that is written but has not its name yet. Dropped without [`PendingFile::publish`], it goes.
+#[derive(Debug)]
+pub struct PendingFile {
+    hidden: PathBuf,
+    to: OutputFile,
+    published: bool,
+}
+
+impl PendingFile {
+    /// Lets everybody read and execute it, as a shared object is.
+    ///
+    /// # Errors
+    /// Where that cannot be set.
+    pub fn make_executable(&self) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&self.hidden, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// [`ReportError`] where something came to lie there meanwhile, or it cannot be renamed.
+    pub fn publish(mut self) -> Result<(), ReportError> {
+        let OutputFile { path, replace } = self.to.clone();
+        OutputFile::new(&path, replace, &Inputs::default())?;
+        let named = disk::rename(&self.hidden, &path).and_then(|()| {
+            self.published = true;
+            disk::sync(folder_of(&path))
+        });
+        named.map_err(|error| ReportError::file(&path, error))
+    }
+}
+
+impl Drop for PendingFile {
+    fn drop(&mut self) {
+        if !self.published {
+            let _ = disk::remove_file(&self.hidden);
+        }
+    }
+}
+
+/// The directory of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}

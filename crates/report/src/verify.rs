@@ -1,0 +1,382 @@
+//! Whether results are as they were written: files against the digests in the manifest beside them.
+
+use crate::{
+    disk::Content,
+    error::ReportError,
+    manifest::{FileEntry, InputEntry, MANIFEST, Manifest, ResultKind, is_table},
+    sweep::{ATTEMPT, SWEEP, SweepPlan, store_directory},
+};
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+/// How a file is not as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// Its content is another one.
+    Differs,
+    /// It is not there.
+    Missing,
+    /// No manifest lists it.
+    Unlisted,
+    /// It was being written when the command ended.
+    Unfinished,
+    /// It has no digest, since an older version wrote it.
+    NoDigest,
+}
+
+/// A file that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its path.
+    pub path: PathBuf,
+    /// How.
+    pub fault: Fault,
+    /// The same, for people.
+    pub found: String,
+}
+
+impl Finding {
+    fn new(path: PathBuf, fault: Fault, found: impl Into<String>) -> Self {
+        Finding { path, fault, found: found.into() }
+    }
+}
+
+/// What a file holds now; one that has not changed since it was last read by this process is not read again.
+///
+/// # Errors
+/// Where it cannot be read.
+fn content_of(path: &Path) -> io::Result<Content> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        type Known = BTreeMap<(u64, u64), ((u64, i64, i64), Content)>;
+        static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
+        let metadata = fs::metadata(path)?;
+        let (file, state) =
+            ((metadata.dev(), metadata.ino()), (metadata.len(), metadata.ctime(), metadata.ctime_nsec()));
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, content)) = known().get(&file).filter(|(then, _)| *then == state) {
+            return Ok(content.clone());
+        }
+        let content = Content::of_file(path)?;
+        known().insert(file, (state, content.clone()));
+        Ok(content)
+    }
+    #[cfg(not(unix))]
+    Content::of_file(path)
+}
+
+/// Compares the file of an entry with its digest.
+fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>, ReportError> {
+    let path = dir.join(&file.name);
+    let there = match fs::symlink_metadata(&path) {
+        Ok(there) => Some(there),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(ReportError::file(&path, error)),
+    };
+    if file.open {
+        return Ok(None);
+    }
+    let Some(content) = file.content() else {
+        return Ok(match (sealed, there) {
+            (true, _) => Some(Finding::new(path, Fault::Unfinished, "a command ended while it wrote this file")),
+            (false, None) => Some(Finding::new(path, Fault::Missing, "the manifest lists this file")),
+            (false, Some(_)) => None,
+        });
+    };
+    let Some(there) = there else {
+        return Ok(Some(Finding::new(path, Fault::Missing, "the manifest lists this file")));
+    };
+    if !there.is_file() {
+        return Ok(Some(Finding::new(path, Fault::Differs, "this is no plain file")));
+    }
+    if there.len() != content.bytes {
+        let found = format!("it has {} bytes and had {} when it was written", there.len(), content.bytes);
+        return Ok(Some(Finding::new(path, Fault::Differs, found)));
+    }
+    let now = content_of(&path).map_err(|error| ReportError::file(&path, error))?;
+    let found = "its content is not that which was written";
+    Ok((now != content).then(|| Finding::new(path, Fault::Differs, found)))
+}
+
+/// What of the files `wanted` in `dir` is not as it was written. With no digests there, one finding that says so.
+///
+/// # Errors
+/// [`ReportError`] where the manifest is damaged or something cannot be read.
+pub fn check_files(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Finding>, ReportError> {
+    let Some(manifest) = Manifest::read(dir)? else {
+        return Ok(vec![Finding::new(
+            dir.join(MANIFEST),
+            Fault::NoDigest,
+            "there is no manifest that says what was written",
+        )]);
+    };
+    let mut findings = vec![];
+    if !manifest.is_sealed() {
+        let found = "an older version wrote these results, without digests";
+        findings.push(Finding::new(dir.join(MANIFEST), Fault::NoDigest, found));
+    }
+    for file in manifest.files.iter().filter(|file| wanted(&file.name)) {
+        findings.extend(compare(dir, file, manifest.is_sealed())?);
+    }
+    // Rows that no manifest lists are not those of this run.
+    for name in fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name()) {
+        let name = name.to_string_lossy();
+        if manifest.is_sealed() && is_data(&name) && wanted(&name) && manifest.file(&name).is_none() {
+            findings.push(Finding::new(dir.join(&*name), Fault::Unlisted, "no manifest lists this file"));
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether a file of a run is what it gave, not what was drawn from it.
+pub fn is_data(name: &str) -> bool {
+    is_table(name) || [ATTEMPT, "summary.json"].contains(&name)
+}
+
+/// How the run of a store in `dir` is not what it was when it was written, if it is there at all.
+pub fn damage(dir: &Path) -> Option<String> {
+    if fs::symlink_metadata(dir).is_err() {
+        return None;
+    }
+    let finding = match check_files(dir, is_data) {
+        Ok(findings) => findings.into_iter().find(|finding| finding.fault != Fault::NoDigest),
+        Err(error) => return Some(error.to_string()),
+    };
+    finding.map(|finding| format!("{}: {}", finding.path.display(), finding.found)).or_else(|| {
+        let is_other = Manifest::read(dir).ok().flatten().is_some_and(|manifest| !manifest.is_of_run(dir));
+        is_other.then(|| format!("{}: this is another run than its name says", dir.display()))
+    })
+}
+
+/// Whether what the run in `dir` gave is there, whole and as it was written; without digests, whether its manifest can be read.
+pub fn is_intact(dir: &Path) -> bool {
+    damage(dir).is_none()
+}
+
+/// What stands in the way of reading the results in `dir` (of a run, a comparison or a sweep) as what they were, if anything.
+/// Gives what should be said of results that have no digests.
+///
+/// # Errors
+/// [`ReportError`] that names the first file that is not as it was written, and what to do.
+pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
+    let mut findings = vec![];
+    for run in runs_in(dir)? {
+        findings.extend(check_files(&run, is_data)?);
+        if let Some(manifest) = Manifest::read(dir)? {
+            findings.extend(of_other_rows(dir, &run, &manifest)?);
+        }
+    }
+    if dir.join(SWEEP).exists() || dir.join("interrupted.json").exists() {
+        let read = |name: &str| [SWEEP, "interrupted.json"].contains(&name);
+        findings.extend(check_files(dir, read)?);
+    }
+    let without = findings.iter().filter(|finding| finding.fault == Fault::NoDigest).count();
+    if let Some(Finding { path, found, .. }) = findings.iter().find(|finding| finding.fault != Fault::NoDigest) {
+        let remedy = "`anabranch verify` lists all such files; restore them, or give the command that made the results again: \
+                      it does over what is damaged";
+        return Err(ReportError::content(path, found, remedy));
+    }
+    let warning = |without| format!("{}: {without} results have no digests and cannot be checked", dir.display());
+    Ok((without > 0).then(|| warning(without)).into_iter().collect())
+}
+
+/// The directories of runs that are read for the results in `dir`.
+fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    if let Some(plan) = SweepPlan::read(dir)? {
+        let mut names: Vec<String> = plan.runs.into_iter().map(|run| run.run).collect();
+        names.sort();
+        names.dedup();
+        return Ok(names.iter().map(|run| store_directory(dir, run)).filter(|run| run.is_dir()).collect());
+    }
+    if dir.join("summary.json").exists() {
+        return Ok(vec![dir.to_path_buf()]);
+    }
+    let mut found = vec![];
+    let mut open = vec![dir.join("runs")];
+    while let Some(path) = open.pop() {
+        if path.join("summary.json").exists() {
+            found.push(path);
+            continue;
+        }
+        open.extend(entries(&path)?.into_iter().filter(|path| path.is_dir() && !is_hidden(path)));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+}
+
+/// What is in a directory, in order; nothing where there is none.
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let read = match fs::read_dir(dir) {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(error) => return Err(ReportError::file(dir, error)),
+    };
+    let mut found = vec![];
+    for entry in read {
+        found.push(entry.map_err(|error| ReportError::file(dir, error))?.path());
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether the run in `run` has other rows than those that the comparison or sweep in `dir` was made of.
+fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<Finding>, ReportError> {
+    let name = run.strip_prefix(dir.join("runs")).unwrap_or(run).to_string_lossy().replace('\\', "/");
+    let Some(rows) = manifest.runs.get(&name) else { return Ok(None) };
+    let own = Manifest::read(run)?.and_then(|manifest| manifest.rows_digest());
+    let found = "its rows are not those that the tables above it were made of";
+    Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), Fault::Differs, found)))
+}
+
+/// What came of looking at all files of results.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Verified {
+    /// Directories with a manifest.
+    pub manifests: usize,
+    /// Files whose content was compared.
+    pub files: usize,
+    /// Inputs whose content was compared.
+    pub inputs: usize,
+    /// Inputs that are not there any more, so that nothing can be said of them.
+    pub inputs_gone: Vec<String>,
+    /// What is not as it should be.
+    pub findings: Vec<Finding>,
+}
+
+/// Compares every file of the results in `dir`, those of the runs below it and their inputs with the manifests.
+///
+/// # Errors
+/// [`ReportError`] where there are no results, or something cannot be read.
+pub fn verify(dir: &Path) -> Result<Verified, ReportError> {
+    let mut verified = Verified::default();
+    let mut inputs = BTreeMap::new();
+    if dir.join(MANIFEST).exists() {
+        verified.directory(dir, &mut inputs)?;
+    } else {
+        verified.below(dir, &mut inputs, None)?;
+        if verified.manifests == 0 {
+            return Err(ReportError::NoResults { path: dir.to_path_buf() });
+        }
+        let found = "there is no manifest that says what was written";
+        verified.findings.push(Finding::new(dir.join(MANIFEST), Fault::Missing, found));
+    }
+    for (path, entry) in inputs {
+        match content_of(Path::new(&path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => verified.inputs_gone.push(path),
+            Err(error) => return Err(ReportError::file(Path::new(&path), error)),
+            Ok(now) => {
+                verified.inputs += 1;
+                if (now.bytes, &now.blake3) != (entry.bytes, &entry.blake3) {
+                    let found = "this input has changed since it was read";
+                    verified.findings.push(Finding::new(path.into(), Fault::Differs, found));
+                }
+            }
+        }
+    }
+    Ok(verified)
+}
+
+impl Verified {
+    /// Whether all is as it was written.
+    pub fn is_intact(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn directory(&mut self, dir: &Path, inputs: &mut BTreeMap<String, InputEntry>) -> Result<(), ReportError> {
+        self.manifests += 1;
+        let manifest = match Manifest::read(dir) {
+            Ok(Some(manifest)) => manifest,
+            Ok(None) => return Ok(()),
+            Err(ReportError::Content { path, found, .. }) => {
+                self.findings.push(Finding::new(path, Fault::Differs, found));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if !manifest.is_sealed() {
+            let found = "an older version wrote these results, without digests: nobody can say whether they changed";
+            self.findings.push(Finding::new(dir.join(MANIFEST), Fault::NoDigest, found));
+        }
+        for file in &manifest.files {
+            self.files += usize::from(file.content().is_some());
+            self.findings.extend(compare(dir, file, manifest.is_sealed())?);
+        }
+        inputs.extend(manifest.inputs.iter().map(|input| (input.path.clone(), input.clone())));
+        let is_open = |name: &str| manifest.file(name).is_some_and(|file| file.open);
+        self.unlisted(dir, dir, &manifest)?;
+        for file in manifest.files.iter().filter(|file| is_open(&file.name) && !is_hidden(Path::new(&file.name))) {
+            // Failures and the log of starts have no digests; whoever looks for damage finds them by eye.
+            if file.name != "failed" && dir.join(&file.name).is_dir() {
+                self.below(&dir.join(&file.name), inputs, Some((dir, &manifest)))?;
+            }
+        }
+        for (name, _) in manifest.runs.iter().filter(|(name, _)| !dir.join("runs").join(name).is_dir()) {
+            let path = dir.join("runs").join(name);
+            self.findings.push(Finding::new(path, Fault::Missing, "the tables were made of this run too"));
+        }
+        Ok(())
+    }
+
+    /// The results in the directories below `dir`, which has no manifest of its own.
+    fn below(
+        &mut self,
+        dir: &Path,
+        inputs: &mut BTreeMap<String, InputEntry>,
+        above: Option<(&Path, &Manifest)>,
+    ) -> Result<(), ReportError> {
+        for path in entries(dir)? {
+            if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_dir()) {
+                if above.is_some() && !is_hidden(&path) {
+                    self.findings.push(Finding::new(path, Fault::Unlisted, "no manifest lists this file"));
+                }
+                continue;
+            }
+            if !path.join(MANIFEST).exists() {
+                self.below(&path, inputs, above)?;
+                continue;
+            }
+            self.directory(&path, inputs)?;
+            if let Some((root, manifest)) = above
+                && path.starts_with(root.join("runs"))
+            {
+                let name = path.strip_prefix(root.join("runs")).unwrap_or(&path).to_string_lossy().into_owned();
+                let is_other = manifest.kind() == ResultKind::Comparison && !manifest.runs.contains_key(&name);
+                if is_other && !manifest.runs.is_empty() {
+                    let found = "this run is none of those that the tables were made of";
+                    self.findings.push(Finding::new(path.clone(), Fault::Unlisted, found));
+                }
+                if let Ok(other) = of_other_rows(root, &path, manifest) {
+                    self.findings.extend(other);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Files of `dir` that the manifest of `root` does not list.
+    fn unlisted(&mut self, root: &Path, dir: &Path, manifest: &Manifest) -> Result<(), ReportError> {
+        for path in entries(dir)? {
+            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+            if name == MANIFEST || name == ".lock" || manifest.file(&name).is_some() {
+                continue;
+            }
+            if fs::symlink_metadata(&path).is_ok_and(|there| there.is_dir()) {
+                self.unlisted(root, &path, manifest)?;
+            } else {
+                self.findings.push(Finding::new(path, Fault::Unlisted, "no manifest lists this file"));
+            }
+        }
+        Ok(())
+    }
+}
