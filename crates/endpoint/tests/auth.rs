@@ -67,8 +67,11 @@ impl Two {
     }
 
     fn received(&self, at: usize) -> Vec<&[u8]> {
-        let bytes = |event| if let &Event::Received { ref bytes, .. } = event { Some(&bytes[..]) } else { None };
-        self.events[at].iter().filter_map(bytes).collect()
+        let received = self.events[at].iter().filter_map(|event| match event {
+            Event::Received { bytes, .. } => Some(&bytes[..]),
+            _ => None,
+        });
+        received.collect()
     }
 
     fn lost(&self, at: usize) -> Vec<Why> {
@@ -146,11 +149,9 @@ fn nothing_of_a_changed_datagram_is_believed() {
         two.ends[1].close(0);
         two.run(1, &mut |_, _| false);
         let mut fresh = Two::connected(protection);
-        for from in 0..2 {
-            let mut datagrams = two.sent[from][before[from]..].to_vec();
+        for (from, before) in before.into_iter().enumerate() {
+            let mut datagrams = two.sent[from][before..].to_vec();
             datagrams.extend(two.sent[from][..4].iter().cloned());
-            let [control, ..] = fresh.ends.each_ref().map(|end| end.counters());
-            let _ = control;
             for datagram in datagrams {
                 kinds.insert(datagram[1]);
                 let padded = matches!(datagram[1], 1 | 5);
@@ -186,8 +187,8 @@ fn what_comes_again_changes_nothing() {
     assert_eq!(two.received(1).len(), 3);
     let recorded = two.sent.clone();
     let events = two.events.each_ref().map(Vec::len);
-    for from in 0..2 {
-        for datagram in &recorded[from] {
+    for (from, datagrams) in recorded.iter().enumerate() {
+        for datagram in datagrams {
             two.arrive(1 - from, datagram);
         }
     }

@@ -64,8 +64,9 @@ impl Captures {
             if list.iter().any(|other| std::path::absolute(&other.file).is_ok_and(|other| other == path)) {
                 return Err(wrong(format!("{} stands twice", file.display())).help("give each link a file of its own"));
             }
-            let output = OutputFile::new(&file, replace, inputs).map_err(|error| match ScenarioError::from(error) {
-                error => wrong(error.to_string()).help(error.remedy().unwrap_or("give another file").to_string()),
+            let output = OutputFile::new(&file, replace, inputs).map_err(|error| {
+                let error = ScenarioError::from(error);
+                wrong(error.to_string()).help(error.remedy().unwrap_or("give another file").to_string())
             })?;
             if directory.is_result(&file) {
                 return Err(wrong(format!("{} is a file of the results in --out", file.display()))
