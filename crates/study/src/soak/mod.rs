@@ -50,7 +50,7 @@ const MAX_FAILURES: usize = 20;
 const MAX_REASONS: usize = 5;
 
 /// First cases of which one must find a topology and a transport for the load balancer asked for.
-const FIRST_CASES: u64 = 3;
+const FIRST_CASES: u64 = 9;
 
 /// Which cases a soak draws, and where failures go.
 #[derive(Clone, Debug)]
@@ -190,16 +190,22 @@ pub fn soak(
 
 /// Refuses what can never be drawn.
 fn can_be_drawn(request: &Request, scratch: &Scratch) -> Result<(), ScenarioError> {
-    let mut refused = None;
+    let mut refused: Vec<(usize, String)> = Vec::new();
     for number in 0..FIRST_CASES {
         match draw::case(request.seed, request.first.wrapping_add(number), &request.only, scratch.path()) {
             Ok(_) => return Ok(()),
-            Err(error) => refused = Some(error),
+            Err(error) => {
+                let error = error.to_string();
+                match refused.iter_mut().find(|(_, known)| *known == error) {
+                    Some((count, _)) => *count += 1,
+                    None => refused.push((1, error)),
+                }
+            }
         }
     }
-    let Some(error) = refused else { return Ok(()) };
+    let Some((count, error)) = refused.into_iter().max_by_key(|(count, _)| *count) else { return Ok(()) };
     let what = request.only.flags.trim();
-    let message = format!("`{what}`: none of {FIRST_CASES} cases can be run; the last of them: {error}");
+    let message = format!("`{what}`: none of {FIRST_CASES} cases can be run; {count} of them: {error}");
     Err(ScenarioError::new(message).help("choose a scheme and a topology that go together"))
 }
 
