@@ -84,8 +84,8 @@ fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Returns what a file is that is not regular, for a message: `a pipe (FIFO)`; `None` for a regular file.
-pub fn kind(kind: FileType) -> Option<&'static str> {
+/// What a file is that is not regular.
+fn kind(kind: FileType) -> Option<&'static str> {
     if kind.is_file() {
         return None;
     }

@@ -358,6 +358,10 @@ mod pages {
     struct Architecture;
     #[doc = include_str!("../../../CONTRIBUTING.md")]
     struct Contributing;
+    #[doc = include_str!("../../../SECURITY.md")]
+    struct Security;
+    #[doc = include_str!("../../../docs/soak.md")]
+    struct Soak;
     #[doc = include_str!("../../../docs/engine.md")]
     struct Engine;
     #[doc = include_str!("../../../docs/fabric-view.md")]
