@@ -2,6 +2,7 @@
 
 use super::{
     Kind, TABLES, Table,
+    guard::guarded,
     parquet::{Field, schema, writer_properties},
     read::{Cells, append},
 };
@@ -136,7 +137,7 @@ fn write_table(
         let wrong = |error: ParquetError| Wrong::Reading(ReportError::content(&path, error, WRITE_AGAIN));
         let (file, _) =
             anabranch_input::open(&path).map_err(|error| Wrong::Reading(ReportError::file(&path, error)))?;
-        let reader = SerializedFileReader::new(file).map_err(wrong)?;
+        let reader = guarded(|| SerializedFileReader::new(file)).map_err(wrong)?;
         let descriptor = reader.metadata().file_metadata().schema_descr();
         let header: Vec<&str> = descriptor.columns().iter().map(|column| column.name()).collect();
         let places: Vec<usize> = columns
@@ -148,7 +149,7 @@ fn write_table(
             .collect::<Result<_>>()
             .map_err(wrong)?;
         for number in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(number).map_err(wrong)?;
+            let group = guarded(|| reader.get_row_group(number)).map_err(wrong)?;
             for (cells, place) in pending.cells.iter_mut().zip(&places) {
                 append(cells, &*group, *place).map_err(wrong)?;
             }

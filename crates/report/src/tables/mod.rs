@@ -5,6 +5,7 @@ mod columns;
 mod differ;
 mod filling;
 mod gather;
+mod guard;
 mod parquet;
 mod read;
 mod text;

@@ -1,6 +1,6 @@
 //! Tables read back from a result directory: what figures and the page need.
 
-use super::{Kind, TABLES, Table};
+use super::{Kind, TABLES, Table, guard::guarded};
 use crate::error::ReportError;
 use parquet::{
     column::reader::ColumnReaderImpl,
@@ -9,6 +9,9 @@ use parquet::{
     file::reader::{FileReader, RowGroupReader, SerializedFileReader},
 };
 use std::path::Path;
+
+/// Rows that memory is taken for before they are read: a file may name any number.
+const MAX_AT_ONCE: usize = 1 << 20;
 
 /// The cells of one column; `None` where empty.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,14 +180,14 @@ pub(super) fn read_parquet(
 ) -> Result<Frame, ReportError> {
     let wrong = |error: ParquetError| ReportError::content(path, error, WRITE_AGAIN);
     let (file, _) = anabranch_input::open(path).map_err(|error| ReportError::file(path, error))?;
-    let reader = SerializedFileReader::new(file).map_err(wrong)?;
+    let reader = guarded(|| SerializedFileReader::new(file)).map_err(wrong)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let header: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
     let (places, missing) = places(table, columns, &header);
     let columns = places.iter().map(|&(name, kind, _)| (name, Cells::new(kind))).collect();
     let mut frame = Frame { columns, rows: 0, missing };
     for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(wrong)?;
+        let group = guarded(|| reader.get_row_group(group)).map_err(wrong)?;
         for ((_, cells), &(_, _, place)) in frame.columns.iter_mut().zip(&places) {
             append(cells, &*group, place).map_err(wrong)?;
         }
@@ -213,19 +216,33 @@ fn column<T: DataType>(
     group: &dyn RowGroupReader,
     place: usize,
 ) -> Result<impl Iterator<Item = Option<T::T>> + use<T>, ParquetError> {
-    let descriptor = group.metadata().column(place).column_descr_ptr();
-    let rows = group.metadata().num_rows() as usize;
-    let mut reader = ColumnReaderImpl::<T>::new(descriptor.clone(), group.get_column_page_reader(place)?);
-    let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
-    let optional = descriptor.max_def_level() > 0;
-    let mut read = 0;
-    while read < rows {
-        let (records, ..) = reader.read_records(rows - read, optional.then_some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            return Err(ParquetError::General("the file ends too early".to_string()));
-        }
-        read += records;
+    let metadata = group.metadata();
+    let damaged = || ParquetError::General("its metadata are damaged".to_string());
+    let chunk = metadata.columns().get(place).ok_or_else(damaged)?;
+    let descriptor = chunk.column_descr_ptr();
+    // The library takes these for granted, and panics where they do not hold.
+    let begin = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let numbers = [metadata.num_rows(), begin, chunk.data_page_offset(), chunk.compressed_size(), chunk.num_values()];
+    let is_flat = descriptor.max_rep_level() == 0 && descriptor.max_def_level() <= 1;
+    if numbers.iter().any(|number| *number < 0) || !is_flat || descriptor.physical_type() != T::get_physical_type() {
+        return Err(damaged());
     }
+    let rows = metadata.num_rows() as usize;
+    let (mut values, mut levels) =
+        (Vec::with_capacity(rows.min(MAX_AT_ONCE)), Vec::with_capacity(rows.min(MAX_AT_ONCE)));
+    guarded(|| {
+        let mut reader = ColumnReaderImpl::<T>::new(descriptor.clone(), group.get_column_page_reader(place)?);
+        let optional = descriptor.max_def_level() > 0;
+        let mut read = 0;
+        while read < rows {
+            let (records, ..) = reader.read_records(rows - read, optional.then_some(&mut levels), None, &mut values)?;
+            if records == 0 {
+                return Err(ParquetError::General("the file ends too early".to_string()));
+            }
+            read += records;
+        }
+        Ok(())
+    })?;
     let mut values = values.into_iter();
     Ok((0..rows).map(move |row| if levels.get(row) == Some(&0) { None } else { values.next() }))
 }
