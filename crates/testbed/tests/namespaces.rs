@@ -282,7 +282,7 @@ fn an_overload_that_is_trimmed_loses_nothing() {
             (sender.join().unwrap(), arrived)
         });
         assert_eq!(arrived.len() as u64, sent, "all of them, whole or cut");
-        let trimmed = arrived.iter().filter(|bytes| **bytes == 56).count() as u64;
+        let trimmed = arrived.iter().filter(|bytes| **bytes == 96).count() as u64;
         let port = packets(&fabric)["leaf0->spine0"];
         assert_eq!((port.trims, port.drops), (trimmed, 0));
         // A third is too much; 150 kB of queue and the burst hold 120 packets of 5,200.
