@@ -47,6 +47,8 @@ pub(crate) struct Ports<'a> {
     /// Packets that left a port.
     pub(crate) hops: u64,
     pub(super) counters: Vec<PortCounters>,
+    /// Ingress and class that may go on once the packet just taken has started.
+    resumes: Option<(u32, u8)>,
     pub(crate) histograms: Histograms,
     pub(crate) watch: Watch,
     /// Messages for other partitions, filled within a window.
@@ -128,6 +130,7 @@ impl<'a> Ports<'a> {
             books: Balances::default(),
             hops: 0,
             counters: vec![PortCounters::default(); count],
+            resumes: None,
             histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),
             watch,
             outbox: (0..plan.cells.partitions).map(|_| Vec::new()).collect(),
@@ -289,10 +292,11 @@ impl<'a> Ports<'a> {
         }
         let state = &self.ports[port.at()];
         if state.free_at <= self.before(now) && state.paused >> class & 1 == 0 {
+            // It has begun before its sender is paused: the pause may go back by this very port.
+            self.start(port, id, now);
             if self.plan.fabric.pfc {
                 self.check_pause(&guest, size, now);
             }
-            self.start(port, id, now);
             return;
         }
         self.buffers.join(shared, &guest, id);
@@ -465,6 +469,10 @@ impl<'a> Ports<'a> {
             }
             let Some(id) = self.take(port, start) else { return };
             self.start(port, id, start);
+            // After the start: the frame may leave by this very port.
+            if let Some((ingress, class)) = self.resumes.take() {
+                self.resume(ingress, class, start);
+            }
         }
     }
 
@@ -538,9 +546,7 @@ impl<'a> Ports<'a> {
         {
             let switch = self.switch(port);
             let guest = Guest { switch, ingress: u32::MAX, class, size: u32::from(size), queue: behind };
-            if let Some(ingress) = self.buffers.leave(shared, &guest, id) {
-                self.resume(ingress, class, start);
-            }
+            self.resumes = self.buffers.leave(shared, &guest, id).map(|ingress| (ingress, class));
         }
         id
     }
