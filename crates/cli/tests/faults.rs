@@ -107,7 +107,8 @@ enum Entry {
 #[derive(Clone, Debug)]
 enum Change {
     Put(PathBuf, Entry),
-    Move(PathBuf, PathBuf),
+    /// From, to, and what is moved.
+    Move(PathBuf, PathBuf, Entry),
     Remove(PathBuf),
 }
 
@@ -121,13 +122,14 @@ fn change(names: &mut Names, change: &Change) {
         Change::Remove(path) => {
             names.remove(path);
         }
-        Change::Move(from, to) => {
+        Change::Move(from, to, entry) => {
+            // The name is that of the file, whether its old name was durable or not.
+            names.remove(from);
+            names.insert(to.clone(), *entry);
             let moved: Vec<PathBuf> = names.keys().filter(|path| path.starts_with(from)).cloned().collect();
             for path in moved {
                 let entry = names.remove(&path).unwrap();
-                let rest = path.strip_prefix(from).unwrap();
-                let to = if rest.as_os_str().is_empty() { to.clone() } else { to.join(rest) };
-                names.insert(to, entry);
+                names.insert(to.join(path.strip_prefix(from).unwrap()), entry);
             }
         }
     }
@@ -136,7 +138,7 @@ fn change(names: &mut Names, change: &Change) {
 impl Change {
     /// The directory whose synchronization makes it durable.
     fn folder(&self) -> &Path {
-        let (Change::Put(path, _) | Change::Move(_, path) | Change::Remove(path)) = self;
+        let (Change::Put(path, _) | Change::Move(_, path, _) | Change::Remove(path)) = self;
         path.parent().unwrap()
     }
 }
@@ -190,7 +192,10 @@ impl Disk {
                     self.files[*number].0.extend_from_slice(bytes);
                 }
             }
-            Kept::Rename(from, to) => self.change(Change::Move(from.clone(), to.clone())),
+            Kept::Rename(from, to) => {
+                let entry = self.now[from];
+                self.change(Change::Move(from.clone(), to.clone(), entry));
+            }
             // What is not there is not removed.
             Kept::RemoveFile(path) | Kept::RemoveDirectory(path) => {
                 let is_empty = !self.now.keys().any(|other| other != path && other.starts_with(path));
@@ -267,8 +272,10 @@ fn wrong(out: &Path) -> Vec<String> {
             let part = part.as_os_str().to_string_lossy();
             part.starts_with(".anabranch-") || part == "failed"
         });
-        // What was being written is listed as such, and what is hidden is not visible.
-        if finding.fault != Fault::Unfinished && !hidden && finding.path != out.join("manifest.json") {
+        // What was being written is listed as such, what is hidden is not visible, and a run without a summary is not finished.
+        let is_unfinished = finding.fault == Fault::Unfinished
+            || finding.fault == Fault::Missing && finding.path.ends_with("summary.json");
+        if !is_unfinished && !hidden && finding.path != out.join("manifest.json") {
             wrong.push(format!("{}: {:?}, {}", finding.path.display(), finding.fault, finding.found));
         }
     }

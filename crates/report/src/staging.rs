@@ -26,17 +26,13 @@ pub(crate) struct Staging {
     hidden: PathBuf,
     /// Whether the target is a directory of this process's own, that others do not see yet.
     fresh: bool,
-    /// Holds the lock that says that this process is at work.
-    _mark: Option<File>,
+    /// The hidden directory, locked while this process is at work.
+    _lock: Option<File>,
     files: BTreeMap<String, Content>,
 }
 
-/// Names of hidden directories begin like this.
+/// Names of hidden directories begin like this; see [`hidden_name`].
 const HIDDEN: &str = ".anabranch-";
-/// The file in them that says that they are ours; it is locked while somebody works there.
-const MARK: &str = ".anabranch";
-/// What it says.
-const MARK_TEXT: &[u8] = b"half-written results of anabranch; removed by the next command here\n";
 /// The file of a run that is named last.
 const LAST: &str = "summary.json";
 
@@ -52,15 +48,15 @@ impl Staging {
         let failed = |error: io::Error| ReportError::file(&path, error);
         let hidden = loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let hidden = path.join(format!("{HIDDEN}{}-{number}", std::process::id()));
+            let hidden = path.join(hidden_name(&format!("{}-{number}", std::process::id())));
             match disk::make_directory(&hidden) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => break made.map(|()| hidden).map_err(failed)?,
             }
         };
-        let mut staging = Staging { target, hidden, fresh: false, _mark: None, files: BTreeMap::new() };
-        staging.mark().map_err(failed)?;
-        Ok(staging)
+        // Where there are no locks, whoever comes next takes this for a leftover; commands hold the directory as a whole.
+        let lock = File::open(&hidden).ok().filter(|directory| FileExt::try_lock(directory).is_ok());
+        Ok(Staging { target, hidden, fresh: false, _lock: lock, files: BTreeMap::new() })
     }
 
     /// Prepares to write into `path`, which is not there yet and which nobody looks into before its owner has made it durable
@@ -68,17 +64,7 @@ impl Staging {
     pub(crate) fn fresh(path: &Path) -> Result<Self, ReportError> {
         disk::make_directory(path).map_err(|error| ReportError::file(path, error))?;
         let (target, hidden) = (OutputDir::open(path)?, path.to_path_buf());
-        Ok(Staging { target, hidden, fresh: true, _mark: None, files: BTreeMap::new() })
-    }
-
-    fn mark(&mut self) -> io::Result<()> {
-        let path = self.hidden.join(MARK);
-        NewFile::create(&path)?.write_all(MARK_TEXT)?;
-        let mark = File::open(&path)?;
-        // Where there are no locks, whoever comes next takes this for a leftover; commands hold the directory as a whole.
-        let _ = FileExt::try_lock(&mark);
-        self._mark = Some(mark);
-        Ok(())
+        Ok(Staging { target, hidden, fresh: true, _lock: None, files: BTreeMap::new() })
     }
 
     /// The directory as it was when this began.
@@ -144,16 +130,17 @@ impl Staging {
             if self.files.contains_key(LAST) {
                 disk::remove_file(&path.join(LAST))?;
             }
-            for file in &stale {
-                disk::remove_file(&path.join(&file.name))?;
-            }
             let mut folders = BTreeSet::new();
+            for file in &stale {
+                let gone = path.join(&file.name);
+                disk::remove_file(&gone)?;
+                folders.extend(gone.parent().map(Path::to_path_buf));
+            }
             for name in self.files.keys().filter(|name| *name != LAST) {
                 let to = path.join(name);
                 let folder = to.parent().unwrap_or(path).to_path_buf();
-                if folders.insert(folder.clone()) {
-                    disk::make_directories(&folder)?;
-                }
+                disk::make_directories(&folder)?;
+                folders.insert(folder);
                 disk::rename(&self.hidden.join(flat(name)), &to)?;
             }
             folders.insert(path.to_path_buf());
@@ -186,7 +173,7 @@ impl Drop for Staging {
         if self.fresh {
             return;
         }
-        remove_hidden(&self.hidden);
+        let _ = disk::remove_own_tree(&self.hidden);
     }
 }
 
@@ -209,32 +196,25 @@ where
     Ok(file.content())
 }
 
-/// Removes a hidden directory; its mark goes last, so that whoever comes next knows what is left of it.
-fn remove_hidden(path: &Path) {
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        let is_mark = entry.file_name() == MARK;
-        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !is_mark && !is_directory && disk::remove_file(&entry.path()).is_err() {
-            return;
-        }
-    }
-    let _ = disk::remove_own_tree(path);
+/// Name of a hidden directory: its digits say that it is ours, since nobody gives a directory such a name by chance.
+fn hidden_name(number: &str) -> String {
+    format!(
+        "{HIDDEN}{number}-{}",
+        &Content::of(format!("hidden directory of anabranch, {number}").as_bytes()).blake3[..16]
+    )
 }
 
 /// Removes what processes that are gone left half-written in `directory`.
 fn remove_leftovers(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if !entry.file_name().to_string_lossy().starts_with(HIDDEN)
-            || !entry.file_type().is_ok_and(|kind| kind.is_dir())
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let number = name.strip_prefix(HIDDEN).and_then(|rest| rest.rsplit_once('-')).map(|(number, _)| number);
+        let ours = number.is_some_and(|number| hidden_name(number) == name);
+        if ours
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && File::open(&path).is_ok_and(|directory| FileExt::try_lock(&directory).is_ok())
         {
-            continue;
-        }
-        let Ok((mark, _)) = anabranch_input::open(&path.join(MARK)) else { continue };
-        let ours = anabranch_input::read(&path.join(MARK), anabranch_input::MAX_TEXT)
-            .is_ok_and(|text| MARK_TEXT.starts_with(&text));
-        if ours && FileExt::try_lock(&mark).is_ok() {
-            remove_hidden(&path);
+            let _ = disk::remove_own_tree(&path);
         }
     }
 }
@@ -322,7 +302,7 @@ mod tests {
         let path = directory("leftover");
         let mut first = staging(&path);
         first.write_all("a", "old").unwrap();
-        first._mark = None;
+        first._lock = None;
         let mut other = staging(&path);
         assert!(!first.hidden.exists());
         other.write_all("a", "2").unwrap();

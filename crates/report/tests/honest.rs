@@ -540,8 +540,12 @@ fn rows_of_an_older_version_leave_figures_out_and_say_so() {
     without(&dir.join("links.csv"), &["queue_p99_bytes", "window_utilisation", "fault", "queue_mean_packets"]);
     without(&dir.join("flows.csv"), &["slowdown", "workload"]);
     without(&dir.join("occupancy.csv"), &["time_ps"]);
-    let manifest = fs::read_to_string(dir.join("manifest.json")).unwrap();
-    fs::write(dir.join("manifest.json"), manifest.replace("\"version\": \"0.1.0\"", "\"version\": \"0.0.7\"")).unwrap();
+    let mut manifest: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap();
+    manifest["version"] = "0.0.7".into();
+    // That version had no seal.
+    manifest.as_object_mut().unwrap().remove("seal").unwrap();
+    fs::write(dir.join("manifest.json"), manifest.to_string()).unwrap();
     let mut summary: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.join("summary.json")).unwrap()).unwrap();
     for key in ["arrivals_from_s", "window_from_s", "offered_load", "queues", "warmup_s"] {

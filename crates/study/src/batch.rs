@@ -18,7 +18,7 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Starts after which a run is given up that kills its process each time.
@@ -26,6 +26,9 @@ const MOST_KILLED: u64 = 3;
 
 /// Runs that may wait to be made durable; each holds an open file.
 const WAITING: usize = 64;
+
+/// A run that took longer is put in place at once: what that takes does not count, and whatever ends the process loses nothing.
+const SHORT: Duration = Duration::from_millis(20);
 
 /// A run that is done and waits to be put in place, with what must be held until then.
 struct Waiting {
@@ -48,6 +51,8 @@ pub(crate) trait Runs: Sync {
 struct Done {
     reused: usize,
     fatal: Option<RunError>,
+    /// What is to be said at the end.
+    notes: Vec<String>,
 }
 
 /// Runs and the store they go into.
@@ -89,6 +94,7 @@ impl<'b> Batch<'b> {
             self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         });
         let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.notes.iter().for_each(|note| observer.note(note));
         (done.reused, done.fatal)
     }
 
@@ -139,12 +145,19 @@ impl<'b> Batch<'b> {
         self.store.note_start(run, &mut claim)?;
         let aside = self.store.aside(run);
         let attempt = Attempt { host: self.store.host.clone(), attempts: claim.killed + 1, ..Attempt::default() };
+        let begun = Instant::now();
         let outcome = self.run_aside(number, threads, &aside, attempt, progress);
         let hold = Hold::take();
         match outcome {
             Ok(true) => {
-                claim.is_done();
                 let written = Written { aside, run: run.to_string(), replace: self.again == Again::All };
+                if begun.elapsed() > SHORT {
+                    let published = self.store.publish(std::slice::from_ref(&written));
+                    let moved = published.inspect_err(|_| drop(disk::remove_own_tree(&written.aside)))?;
+                    self.lock().notes.extend(moved);
+                    return Ok(Step::Done);
+                }
+                claim.is_done();
                 let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 // It is there while runs are done.
                 let _ = queue.map(|queue| queue.send(Waiting { written, _claim: claim, _hold: hold }));

@@ -306,6 +306,10 @@ impl Store {
 /// The run, or the claim, that something in `.writing` is of, by its name; `None` for what is not ours.
 fn aside_of(name: &str) -> Option<&str> {
     let (run, rest) = name.split_once('-')?;
+    let key = run.split('_').next().unwrap_or(run);
+    if key != "probe" && !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
     if rest == "gathered" {
         return Some(run);
     }
@@ -350,14 +354,16 @@ mod tests {
         let entry = |name: &str, text: &str| {
             format!(r#"{{"name": "{name}", "meaning": "", "bytes": {}, "blake3": "{}"}}"#, text.len(), digest(text))
         };
-        let entries = [entry("summary.json", text), entry("flows.csv", "rows"), entry("attempt.json", "{}")].join(", ");
+        let attempt = r#"{"host": "a", "attempts": 1}"#;
+        let entries =
+            [entry("summary.json", text), entry("flows.csv", "rows"), entry("attempt.json", attempt)].join(", ");
         let blank = "0".repeat(64);
         let of = |seal: &str| format!("{{\"version\": \"1\", \"files\": [{entries}],\n  \"seal\": \"{seal}\"\n}}\n");
         let seal = digest(&of(""));
         assert_ne!(seal, blank);
         fs::create_dir_all(aside).unwrap();
         for (name, text) in
-            [("summary.json", text), ("flows.csv", "rows"), ("attempt.json", "{}"), ("manifest.json", &of(&seal))]
+            [("summary.json", text), ("flows.csv", "rows"), ("attempt.json", attempt), ("manifest.json", &of(&seal))]
         {
             fs::write(aside.join(name), text).unwrap();
         }
