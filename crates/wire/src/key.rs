@@ -90,6 +90,8 @@ mod tests {
         let path = dir.join("key");
         let name = path.to_str().unwrap();
         let with = |text: &str, mode: u32| {
+            // Its owner may not write what has mode 0400.
+            drop(fs::remove_file(&path));
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             read_key(name)
