@@ -325,6 +325,11 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
         let manifest = beds.folder.json_file(&format!("{run}/manifest.json"));
         assert!(manifest["datapath"].as_str().unwrap().contains("namespaces"));
         assert!(manifest["longest_pause_s"].as_f64().unwrap() > 0.0);
+        let load = &summary["machine_load"];
+        assert!(load["bound"].is_boolean(), "{load}");
+        for share in ["offered_share", "late_share", "idle_share"] {
+            assert!((0.0..=1.0).contains(&load[share].as_f64().unwrap()), "{load}");
+        }
         // Three messages of 500 kB over the only leaf that sends, in packets with 106 B of headers per 4096 B, and hellos.
         let links = std::fs::read_to_string(beds.folder.0.join(format!("{run}/links.csv"))).unwrap();
         let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());

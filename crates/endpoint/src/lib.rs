@@ -27,7 +27,7 @@ mod watched;
 pub use auth::Key;
 pub use balancer::Balancer;
 pub use bytes::Bytes;
-pub use endpoint::{Arrival, Counters, Endpoint, Nowhere, Place, To, Transmit};
+pub use endpoint::{Arrival, Counters, Endpoint, NextSend, Nowhere, Place, To, Transmit};
 pub use entropy::{Entropy, Secret};
 pub use flow::Flow;
 pub use nic::{Departure, Line, Nic, Transports};

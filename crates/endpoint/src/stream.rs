@@ -167,6 +167,11 @@ impl Outgoing {
         }
     }
 
+    /// Number of messages that are not acknowledged.
+    pub(crate) fn messages(&self) -> usize {
+        self.messages.len()
+    }
+
     /// Whether every message is acknowledged.
     pub(crate) fn is_idle(&self) -> bool {
         self.messages.is_empty()

@@ -1,10 +1,12 @@
 //! The results of a run: integers per flow and per link, counters, conservation. Plain data without behaviour.
 
 mod flow_metrics;
+mod machine;
 mod series;
 mod watched;
 
 pub use flow_metrics::FlowMetrics;
+pub use machine::{EndpointLoad, MAX_LATE_SHARE, MIN_OFFERED_SHARE, MachineLoad};
 pub use series::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSample, SchemeSeries};
 pub use watched::{Capture, CapturedPacket, PacketKind, TraceEvent, TraceRow, Watched};
 
@@ -252,10 +254,10 @@ impl RunResult {
 pub struct OnWire {
     /// What carried them.
     pub datapath: String,
-    /// The longest time for which an endpoint was not scheduled though it wanted to run.
-    pub longest_pause: Time,
-    /// Whether that was so long that the results say more of the machine than of the schemes.
-    pub disturbed: bool,
+    /// The longest time for which an endpoint was not scheduled though it wanted to run; `None`: not measured.
+    pub longest_pause: Option<Time>,
+    /// How far the machine kept up.
+    pub machine: MachineLoad,
     /// What the machine lacked.
     pub missing: Vec<String>,
     /// Collectives that ranks ran.

@@ -185,6 +185,10 @@ pub struct Comparison {
     pub measured: Vec<String>,
     /// Whether every pair has the same differences at every seed: more seeds then say no more.
     pub seeds_change_nothing: bool,
+    /// Runs (`scheme/seedN`) whose results reflect the machine rather than the load balancer. Their seeds are not compared
+    /// where others are left.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machine_bound: Vec<String>,
 }
 
 impl Comparison {
@@ -201,7 +205,13 @@ impl Comparison {
             schemes.iter().map(|scheme| (scheme, of(scheme))).filter(|(_, runs)| !runs.is_empty()).collect();
         let seeds: BTreeSet<u64> = runs.iter().map(|run| run.seed).collect();
         let everywhere = |seed: &u64| groups.iter().all(|(_, runs)| runs.iter().any(|run| run.seed == *seed));
-        let compared_seeds: Vec<u64> = seeds.iter().copied().filter(everywhere).collect();
+        let mut compared_seeds: Vec<u64> = seeds.iter().copied().filter(everywhere).collect();
+        let bound = || runs.iter().filter(|run| run.is_machine_bound());
+        let bound_seeds: BTreeSet<u64> = bound().map(|run| run.seed).collect();
+        if compared_seeds.iter().any(|seed| !bound_seeds.contains(seed)) {
+            compared_seeds.retain(|seed| !bound_seeds.contains(seed));
+        }
+        let machine_bound = bound().map(|run| format!("{}/seed{}", run.scheme, run.seed)).collect();
         if !compared_seeds.is_empty() {
             groups.iter_mut().for_each(|(_, runs)| runs.retain(|run| compared_seeds.contains(&run.seed)));
         }
@@ -232,6 +242,7 @@ impl Comparison {
             coverage,
             compared_seeds,
             measured,
+            machine_bound,
         }
     }
 

@@ -145,6 +145,7 @@ impl Comparison {
             notes.extend(schemes.iter().map(|line| format!("MISSING {line}")));
             notes.push(over.clone());
         }
+        notes.extend(self.machine_bound_line());
         match self.fct_kind {
             Some(FctKind::Rx) => {
                 notes.push(
@@ -164,6 +165,17 @@ impl Comparison {
             notes.push(format!("left out for width, in comparison.csv: {}", left_out.join(", ")));
         }
         notes.join("\n") + "\n"
+    }
+
+    /// The runs whose results reflect the machine, and what becomes of them; `None` where there are none.
+    pub(crate) fn machine_bound_line(&self) -> Option<String> {
+        let is_bound = |seed: &u64| self.machine_bound.iter().any(|run| run.ends_with(&format!("/seed{seed}")));
+        let fate = match self.compared_seeds.iter().any(is_bound) {
+            true => "compared all the same, since no seed is left without",
+            false => "their seeds are not compared",
+        };
+        let runs = self.machine_bound.join(", ");
+        (!runs.is_empty()).then(|| format!("MACHINE-BOUND {runs}: {fate}"))
     }
 
     /// What is not there, a line per scheme, and last what is compared; empty where nothing is missing.

@@ -20,6 +20,7 @@ use crate::{
     view::{VIEW, with_link},
 };
 use anabranch_outcome::RunResult;
+use anabranch_units::Time;
 use std::path::{Path, PathBuf};
 
 /// In which formats tables are written.
@@ -124,8 +125,8 @@ fn stage_run(
         seeds: vec![meta.seed],
         threads: meta.threads,
         datapath: wire.map(|wire| wire.datapath.clone()),
-        longest_pause_s: wire.map(|wire| wire.longest_pause.as_seconds()),
-        disturbed: wire.is_some_and(|wire| wire.disturbed),
+        longest_pause_s: wire.and_then(|wire| wire.longest_pause).map(Time::as_seconds),
+        machine_bound: summary.is_machine_bound().then(|| run.clone()).into_iter().collect(),
         missing: wire.map(|wire| wire.missing.clone()).unwrap_or_default(),
         fingerprints: [(run.clone(), summary.fingerprint.clone())].into(),
         statuses: summary.status.map(|status| (run.clone(), status)).into_iter().collect(),
@@ -285,7 +286,7 @@ pub fn write_partial_comparison(
         threads,
         datapath: first.and_then(|run| run.datapath.clone()),
         longest_pause_s: runs.iter().filter_map(|run| run.longest_pause_s).max_by(f64::total_cmp),
-        disturbed: runs.iter().any(|run| run.disturbed),
+        machine_bound: runs.iter().filter(|run| run.is_machine_bound()).map(name).collect(),
         fingerprints: runs.iter().map(|run| (name(run), run.fingerprint.clone())).collect(),
         statuses: runs.iter().filter_map(|run| Some((name(run), run.status?))).collect(),
         deadlocks: runs.iter().filter(|r| !r.deadlock.is_empty()).map(|r| (name(r), r.deadlock.clone())).collect(),

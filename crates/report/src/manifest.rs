@@ -75,9 +75,9 @@ pub struct Manifest {
     /// The longest time for which an endpoint was not scheduled, in seconds; absent where the run was simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,
-    /// Whether that was so long that the results say more of the machine than of the load balancer.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub disturbed: bool,
+    /// Runs (`scheme/seedN`) whose results reflect the machine rather than the load balancer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machine_bound: Vec<String>,
     /// What a machine with real packets lacked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
@@ -431,10 +431,10 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("datapath", "text", "", "what carried real packets; absent where they were simulated"),
     ("longest_pause_s", "real", "s", "longest time for which an endpoint was not scheduled; absent where simulated"),
     (
-        "disturbed",
-        "boolean",
+        "machine_load",
+        "object",
         "",
-        "whether that was so long that the run says more of the machine; absent where it was not",
+        "how far the machine kept up: bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps; absent where simulated",
     ),
     ("offered_load", "list of object", "", "payload offered over capacity, where more than the links named can carry"),
     ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),

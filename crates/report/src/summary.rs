@@ -3,9 +3,10 @@
 use crate::{
     load::{OfferedLoad, above_capacity},
     meta::{FctKind, RunMeta, past_warmup},
+    numbers::significant_digits_trimmed,
     statistics::{Distribution, quantile},
 };
-use anabranch_outcome::{Balance, Collective, Conservation, Counters, FlowRow, LinkRow, RunResult};
+use anabranch_outcome::{Balance, Collective, Conservation, Counters, FlowRow, LinkRow, MachineLoad, RunResult};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -129,15 +130,56 @@ pub struct Summary {
     /// The longest time for which an endpoint was not scheduled, in seconds; absent where the run was simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,
-    /// Whether that was so long that the results say more of the machine than of the load balancer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub disturbed: bool,
+    /// How far the machine kept up with real packets; absent where they were simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_load: Option<MachineSummary>,
     /// Collectives that ranks ran over a network plugin; absent where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collectives: Vec<CollectiveSummary>,
     /// Links that are offered more than they can carry.
     #[serde(default)]
     pub offered_load: Vec<OfferedLoad>,
+}
+
+/// How far the machine kept up with real packets; null: not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineSummary {
+    /// Whether the results reflect the machine rather than the load balancer.
+    pub bound: Option<bool>,
+    /// Rate at which hosts sent over the rate that transport and pacing asked for.
+    pub offered_share: Option<f64>,
+    /// Share of their active time for which endpoints ran late.
+    pub late_share: Option<f64>,
+    /// Share of the processors' time in which they were idle.
+    pub idle_share: Option<f64>,
+    /// Mean rate per sending host that transport and pacing asked for.
+    pub asked_bps: Option<f64>,
+    /// Mean rate at which the endpoints sent.
+    pub offered_bps: Option<f64>,
+    /// Mean rate at which the ports of their hosts sent.
+    pub achieved_bps: Option<f64>,
+}
+
+impl From<&MachineLoad> for MachineSummary {
+    fn from(of: &MachineLoad) -> Self {
+        let MachineLoad { asked_bps, offered_bps, achieved_bps, offered_share, late_share, idle_share, is_bound } = *of;
+        MachineSummary { bound: is_bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps }
+    }
+}
+
+impl MachineSummary {
+    /// What was measured, in words; empty where nothing was.
+    pub fn in_words(&self) -> String {
+        let percent = |share: Option<f64>, words: fn(String) -> String| {
+            share.map(|share| words(format!("{} %", significant_digits_trimmed(share * 100.0, 3))))
+        };
+        let parts = [
+            percent(self.offered_share, |share| format!("hosts offered {share} of the rate asked for")),
+            percent(self.late_share, |share| format!("endpoints ran late for {share} of their active time")),
+            percent(self.idle_share, |share| format!("processors were idle for {share}")),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A collective of real ranks.
@@ -313,8 +355,8 @@ impl Summary {
             warmup_s: meta.warmup.as_seconds(),
             bytes_per_host: result.bytes_per_host,
             datapath: result.on_wire.as_ref().map(|wire| wire.datapath.clone()),
-            longest_pause_s: result.on_wire.as_ref().map(|wire| wire.longest_pause.as_seconds()),
-            disturbed: result.on_wire.as_ref().is_some_and(|wire| wire.disturbed),
+            longest_pause_s: result.on_wire.as_ref().and_then(|wire| wire.longest_pause).map(Time::as_seconds),
+            machine_load: result.on_wire.as_ref().map(|wire| (&wire.machine).into()),
             collectives: result.on_wire.iter().flat_map(|wire| &wire.collectives).map(Into::into).collect(),
             arrivals_from_s: starts().min().map(Time::as_seconds),
             arrivals_to_s: starts().max().map(Time::as_seconds),
@@ -327,15 +369,18 @@ impl Summary {
         summary
     }
 
+    /// Returns `true` where the machine is known not to have kept up.
+    pub fn is_machine_bound(&self) -> bool {
+        self.machine_load.and_then(|machine| machine.bound) == Some(true)
+    }
+
     /// Things to check before the figures are trusted, as sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = vec![];
         let flows = &self.all.flows;
-        if let Some(pause) = self.longest_pause_s.filter(|_| self.disturbed) {
-            let ms = pause * 1e3;
-            warnings.push(format!(
-                "An endpoint stood still for {ms:.1} ms: this run says more of the machine than of the load balancer."
-            ));
+        if let Some(machine) = self.machine_load.filter(|_| self.is_machine_bound()) {
+            let words = machine.in_words();
+            warnings.push(format!("Machine-bound: {words}. The results reflect the machine, not the load balancer."));
         }
         if self.interrupted {
             warnings.push("The run was interrupted; its results are partial.".to_string());

@@ -3,6 +3,7 @@
 #[allow(dead_code)]
 mod common;
 
+use anabranch_outcome::{EndpointLoad, MachineLoad, OnWire};
 use anabranch_report::{ALL, Comparison, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
@@ -151,4 +152,64 @@ fn csv_has_a_row_per_scheme_and_metric() {
 fn schemes_without_a_run_are_left_out() {
     let comparison = Comparison::new(&runs(), &names(&["absent", "prime", "ecmp"]), "ecmp");
     assert_eq!(comparison.schemes, ["prime", "ecmp"]);
+}
+
+/// The same of real packets, late for so many of 1000 ms.
+fn carried(scheme: &str, seed: u64, slowdown: f64, late_ms: u64) -> Summary {
+    let ms = |ms: u64| Time::from_us(1000 * ms);
+    let endpoint = EndpointLoad { sending: ms(1000), active: ms(1000), late: ms(late_ms), ..EndpointLoad::default() };
+    let mut result = result(vec![flow(0, 300_000, Time::ZERO, slowdown)]);
+    result.on_wire = Some(OnWire {
+        datapath: "udp".into(),
+        longest_pause: Some(ms(1)),
+        machine: MachineLoad::new(&[endpoint], None, true),
+        missing: vec![],
+        collectives: vec![],
+    });
+    Summary::new(&result, &meta(scheme, seed))
+}
+
+#[test]
+fn seeds_of_machine_bound_runs_are_not_compared_while_others_are_left() {
+    let (schemes, late) = (names(&["ecmp", "prime"]), 30);
+    let mut runs: Vec<Summary> = (1..4).map(|seed| carried("ecmp", seed, 2.0, 5)).collect();
+    runs.extend([carried("prime", 1, 1.0, 0), carried("prime", 2, 9.0, late), carried("prime", 3, 1.0, 0)]);
+    let comparison = Comparison::new(&runs, &schemes, "ecmp");
+    assert_eq!(
+        (comparison.compared_seeds.as_slice(), comparison.machine_bound.as_slice()),
+        (&[1, 3][..], &["prime/seed2".to_string()][..])
+    );
+    close(comparison.row(ALL, "prime", "slowdown_p99").unwrap().ratio_to_baseline, 0.5);
+    assert!(comparison.to_text(100).contains("MACHINE-BOUND prime/seed2: their seeds are not compared"));
+    // With one seed in all there is nothing else to compare.
+    let only = [carried("ecmp", 2, 2.0, 0), carried("prime", 2, 9.0, late)];
+    let comparison = Comparison::new(&only, &schemes, "ecmp");
+    assert_eq!(comparison.compared_seeds, [2]);
+    assert!(comparison.to_text(100).contains("MACHINE-BOUND prime/seed2: compared all the same"));
+    assert!(!Comparison::new(&runs[..3], &names(&["ecmp"]), "ecmp").to_text(100).contains("MACHINE-BOUND"));
+}
+
+#[test]
+fn what_a_machine_did_not_measure_is_null() {
+    let ranks = MachineLoad::new(&[], Some(0.25), false);
+    let mut result = result(vec![flow(0, 300_000, Time::ZERO, 1.0)]);
+    result.on_wire = Some(OnWire {
+        datapath: "udp".into(),
+        longest_pause: None,
+        machine: ranks,
+        missing: vec![],
+        collectives: vec![],
+    });
+    let summary = Summary::new(&result, &meta("ecmp", 1));
+    let written = serde_json::to_value(&summary).unwrap();
+    let load = &written["machine_load"];
+    assert!(load["bound"].is_null() && load["late_share"].is_null() && load["idle_share"] == 0.25, "{load}");
+    assert!(written.get("longest_pause_s").is_none());
+    assert!(!summary.warnings().iter().any(|warning| warning.contains("achine-bound")));
+    // Results of before say `disturbed`, and are read.
+    let mut old = written;
+    old.as_object_mut().unwrap().remove("machine_load");
+    old["disturbed"] = true.into();
+    let old: Summary = serde_json::from_value(old).unwrap();
+    assert_eq!((old.machine_load, old.is_machine_bound()), (None, false));
 }

@@ -3,7 +3,7 @@
 use crate::{TestbedError, fabric::enter, programs};
 use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError, Settings};
 use anabranch_units::Time;
-use anabranch_wire::{Datapath, Driver, Label, udp::UdpPath};
+use anabranch_wire::{Datapath, Driver, Label, Lateness, udp::UdpPath};
 use std::{
     collections::{BTreeMap, VecDeque},
     net::SocketAddr,
@@ -50,7 +50,7 @@ pub(crate) enum Report {
     /// A collective is.
     Over(Box<Result<anabranch_collective::run::Outcome, anabranch_collective::run::JobError>>),
     /// It has ended.
-    Done { counters: Counters, longest_pause: Time },
+    Done { counters: Counters, longest_pause: Time, lateness: Lateness },
 }
 
 /// What a host is.
@@ -89,6 +89,8 @@ struct Work<'a> {
     waiting: VecDeque<u32>,
     received: BTreeMap<u32, u64>,
     unmet: usize,
+    /// Bytes that it had sent when its first flow started.
+    sent_before: Option<u64>,
 }
 
 impl Host {
@@ -109,6 +111,7 @@ impl Host {
                 waiting: VecDeque::new(),
                 received: BTreeMap::new(),
                 unmet: 0,
+                sent_before: None,
             };
             work.run(orders)
         });
@@ -163,7 +166,10 @@ impl Work<'_> {
 
     fn end(&mut self) -> Result<Report, String> {
         let longest_pause = self.driver.longest_pause();
-        Ok(Report::Done { counters: self.driver.endpoint().0.counters(), longest_pause })
+        let mut lateness = self.driver.lateness();
+        lateness.bytes -= self.sent_before.unwrap_or(lateness.bytes);
+        let counters = self.driver.endpoint().0.counters();
+        Ok(Report::Done { counters, longest_pause, lateness })
     }
 
     fn connect(&mut self, others: &[(SocketAddr, Vec<Label>)]) -> Result<(), String> {
@@ -180,6 +186,8 @@ impl Work<'_> {
     }
 
     fn start(&mut self, flow: u32, to: SocketAddr, bytes: u64) -> Result<(), String> {
+        let sent = self.driver.lateness().bytes;
+        self.sent_before.get_or_insert(sent);
         let peer = self.driver.datapath().peer(to, &[]).map_err(|error| error.to_string())?;
         self.going.insert(flow, Going { peer, left: bytes, last: 0, counted: Delivered::default() });
         self.waiting.push_back(flow);

@@ -20,6 +20,7 @@ pub mod paths;
 mod plan;
 #[doc(hidden)]
 pub mod port_program;
+mod processors;
 mod programs;
 mod run;
 pub mod space;

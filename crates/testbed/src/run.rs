@@ -5,14 +5,18 @@ use crate::{
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
     paths::{self, Asked},
+    processors::Processors,
     triggers::Triggers,
 };
 use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, fingerprint, flow_rows};
 use anabranch_endpoint::{Bytes, Counters};
-use anabranch_outcome::{self as outcome, Conservation, FlowMetrics, LinkRow, OnWire, QueueStats, RunResult, Watched};
+use anabranch_outcome::{
+    self as outcome, Conservation, EndpointLoad, FlowMetrics, LinkRow, MachineLoad, OnWire, QueueStats, RunResult,
+    Watched,
+};
 use anabranch_topology::{Fault, FaultAction};
 use anabranch_units::Time;
-use anabranch_wire::{FindLabels, Label, WireParameters};
+use anabranch_wire::{FindLabels, Label, Lateness, WireParameters};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
@@ -28,8 +32,6 @@ use std::{
 const PORT: u16 = 7000;
 /// Bytes that flows consist of, over and over.
 const CONTENT: usize = 1 << 20;
-/// A run in which an endpoint stood still for longer is marked as disturbed: the queue of a port of 200 Mbit/s holds 12 ms.
-const UNDISTURBED: Time = Time::from_us(5_000);
 /// How long other ends may take to be met.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often progress is told.
@@ -229,6 +231,7 @@ impl<'a> Run<'a> {
         }
         self.wait_for_all(reports, senders.len())?;
         let before = self.fabric.counters().map_err(|error| wrong(&error))?;
+        let processors = Processors::now();
         let zero = self.elapsed();
         jobs.begin_clock();
         let mut triggers = Triggers::new(&self.setup.flows);
@@ -278,13 +281,14 @@ impl<'a> Run<'a> {
         };
         let took = self.elapsed().saturating_sub(zero);
         orders.iter().for_each(|order| drop(order.send(Order::Stop)));
-        let (mut counted, mut longest_pause, mut ended) = (self.counted, Time::ZERO, 0);
-        while ended < living {
+        let idle_share = processors.and_then(|before| before.idle_share_since());
+        let (mut counted, mut longest_pause, mut ended) = (self.counted, None, Vec::new());
+        while ended.len() < living {
             match reports.recv_timeout(PATIENCE) {
-                Ok((_, Report::Done { counters, longest_pause: pause })) => {
-                    ended += 1;
+                Ok((host, Report::Done { counters, longest_pause: pause, lateness })) => {
+                    ended.push((host, lateness));
                     add(&mut counted, &counters);
-                    longest_pause = longest_pause.max(pause);
+                    longest_pause = longest_pause.max(Some(pause));
                 }
                 Ok((_, Report::Failed(why))) => return Err(RunError::Stalled(why)),
                 Ok(_) => {}
@@ -294,15 +298,24 @@ impl<'a> Run<'a> {
         let after = self.fabric.counters().map_err(|error| wrong(&error))?;
         let links = self.links(&before, &after, took);
         let missing = self.fabric.missing().clone();
+        let loads: Vec<EndpointLoad> = ended.iter().map(|(host, of)| self.load(*host, of, &before, &after)).collect();
         let on_wire = OnWire {
             datapath: "udp, network namespaces".into(),
             longest_pause,
-            disturbed: longest_pause > UNDISTURBED,
+            machine: MachineLoad::new(&loads, idle_share, self.of_ranks.is_empty()),
             missing,
             collectives: jobs.results(),
         };
         let ended = Ended { by_time_limit: struck, interrupted };
         Ok(self.result(links, took, &counted, on_wire, ended))
+    }
+
+    /// What the endpoint of a host missed.
+    fn load(&self, host: usize, of: &Lateness, before: &[PortCount], after: &[PortCount]) -> EndpointLoad {
+        let port = self.setup.topology.host_uplink(host as u32).0 as usize;
+        let Lateness { sending, receiving, active, late, lost, bytes: offered_bytes } = *of;
+        let achieved_bytes = after[port].bytes.saturating_sub(before[port].bytes);
+        EndpointLoad { sending, receiving, active, late, lost, offered_bytes, achieved_bytes }
     }
 
     /// Waits until so many hosts are ready.

@@ -1,6 +1,6 @@
 //! What stands between an endpoint and its datapath.
 
-use crate::{Datapath, Outbound, To, WireError};
+use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::Clerk};
 use anabranch_endpoint::{Arrival, Bytes, Endpoint, Nowhere, Place, Transmit};
 use anabranch_units::Time;
 
@@ -33,6 +33,7 @@ pub struct Driver<D> {
     /// When it last looked at the clock, and the longest time for which it did not, though it did not sleep.
     looked: Time,
     longest_pause: Time,
+    lateness: Clerk,
 }
 
 impl<D: Datapath> Driver<D> {
@@ -41,6 +42,7 @@ impl<D: Datapath> Driver<D> {
         let (looked, abilities) = (datapath.now(), datapath.abilities());
         let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MOST_AT_ONCE);
         Driver {
+            lateness: Clerk::new(&endpoint, looked),
             endpoint,
             datapath,
             batch: Vec::new(),
@@ -57,6 +59,7 @@ impl<D: Datapath> Driver<D> {
     /// The endpoint, and the time: to connect, to send, to take events.
     pub fn endpoint(&mut self) -> (&mut Endpoint, Time) {
         let now = self.datapath.now();
+        self.lateness.see(&self.endpoint, now, self.sent < self.made);
         (&mut self.endpoint, now)
     }
 
@@ -84,6 +87,11 @@ impl<D: Datapath> Driver<D> {
     /// two of them at work, or after the time at which it wanted to be woken. What came in between was not answered.
     pub fn longest_pause(&self) -> Time {
         self.longest_pause
+    }
+
+    /// How late it has run so far.
+    pub fn lateness(&self) -> Lateness {
+        self.lateness.counted()
     }
 
     fn look(&mut self) -> Time {
@@ -119,20 +127,24 @@ impl<D: Datapath> Driver<D> {
     /// Those of the datapath.
     pub fn receive_placing(&mut self, places: &mut dyn Place) -> Result<usize, WireError> {
         let mut now = self.look();
-        self.receive_at(&mut now, places)
+        self.lateness.see(&self.endpoint, now, self.sent < self.made);
+        self.receive_at(&mut now, places).map(|(received, _)| received)
     }
 
-    /// Takes what has arrived; `now` is when that was at the latest, since it may have come after the clock was looked at.
-    fn receive_at(&mut self, now: &mut Time, places: &mut dyn Place) -> Result<usize, WireError> {
+    /// Takes what has arrived, and when the first of it did; `now` is when that was at the latest, since it may have come after the
+    /// clock was looked at.
+    fn receive_at(&mut self, now: &mut Time, places: &mut dyn Place) -> Result<(usize, Option<Time>), WireError> {
         let Driver { endpoint, datapath, .. } = self;
+        let mut first: Option<Time> = None;
         let received = datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
             let crate::Inbound { peer, from, label, at, ecn, bytes, .. } = inbound;
             *now = at.max(*now);
+            first = Some(first.map_or(at, |first| first.min(at)));
             endpoint.handle_placing(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
         })?;
         // Who has shown where it receives gets a number; others never do.
         endpoint.admit(*now, &mut |at| datapath.peer(at, &[]).ok());
-        Ok(received)
+        Ok((received, first))
     }
 
     fn rounds(&mut self, mut sends_first: bool, places: &mut dyn Place) -> Result<Option<Time>, WireError> {
@@ -143,10 +155,14 @@ impl<D: Datapath> Driver<D> {
         }
         for _ in 0..ROUNDS_AT_ONCE {
             let mut now = self.look();
-            let received = if std::mem::take(&mut sends_first) { 0 } else { self.receive_at(&mut now, places)? };
+            let due = self.lateness.due(&self.endpoint, now);
+            let (received, arrived) =
+                if std::mem::take(&mut sends_first) { (0, None) } else { self.receive_at(&mut now, places)? };
             self.endpoint.handle_timeout(now);
+            self.lateness.note_round(&self.endpoint, due, arrived, now);
             let sent = self.transmit(now)?;
             let blocked = self.sent < self.made;
+            self.lateness.see(&self.endpoint, now, blocked);
             // What has come since is seen by whoever waits.
             if received < RECEIVED_AT_ONCE && (sent < self.most || blocked) {
                 // A full socket says nothing when it is free again, and is so soon.
@@ -192,6 +208,7 @@ impl<D: Datapath> Driver<D> {
             *place = Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload };
         }
         let sent = self.datapath.send(&batch[..waiting.len()])?;
+        self.lateness.note_sent(sent, batch[..sent].iter().map(|datagram| datagram.size() as u64).sum());
         // What has gone holds no message.
         self.order[self.sent..self.sent + sent]
             .iter()

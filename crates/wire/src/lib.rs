@@ -16,6 +16,7 @@ pub mod chunks;
 mod datapath;
 mod driver;
 mod key;
+mod lateness;
 pub mod memory;
 mod parameters;
 pub mod transfer;
@@ -25,6 +26,7 @@ pub mod verbs;
 pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
 pub use driver::Driver;
 pub use key::{KeyError, read_key};
+pub use lateness::Lateness;
 pub use parameters::{
     Authenticate, DatapathKind, FindLabels, MOST_LABELS, MOST_PAYLOAD, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };

@@ -108,13 +108,9 @@ fn text(summary: &Summary) -> String {
         count(c.retransmitted),
         count(c.timeouts)
     );
-    let speed = match (&summary.datapath, summary.longest_pause_s) {
-        (Some(datapath), Some(pause)) => format!(
-            "Took {:.2} s over {datapath}; the longest time an endpoint was not scheduled was {:.2} ms.",
-            summary.simulated_s,
-            pause * 1e3
-        ),
-        _ => simulated(summary),
+    let speed = match &summary.datapath {
+        Some(datapath) => carried(summary, datapath),
+        None => simulated(summary),
     };
     out + &collectives(summary) + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
 }
@@ -136,6 +132,27 @@ fn collectives(summary: &Summary) -> String {
     };
     let header = ["workload", "collective", "rounds", "median round (ms)", "bus bandwidth (Mbit/s)"];
     format!("\n{}", Table::new(&header, summary.collectives.iter().map(row).collect()).draw())
+}
+
+/// How long real packets took, and how far the machine kept up.
+fn carried(summary: &Summary, datapath: &str) -> String {
+    let mut parts = vec![format!("Took {:.2} s over {datapath}", summary.simulated_s)];
+    parts.extend(
+        summary
+            .longest_pause_s
+            .map(|pause| format!("the longest time an endpoint was not scheduled was {:.2} ms", pause * 1e3)),
+    );
+    let load = summary.machine_load.unwrap_or_default();
+    parts.extend(Some(load.in_words()).filter(|words| !words.is_empty()));
+    parts.push(
+        match load.bound {
+            Some(true) => "MACHINE-BOUND: the results reflect the machine, not the load balancer",
+            Some(false) => "not machine-bound",
+            None => "whether it was machine-bound is unknown",
+        }
+        .into(),
+    );
+    parts.join("; ") + "."
 }
 
 fn simulated(summary: &Summary) -> String {

@@ -150,6 +150,18 @@ pub struct Endpoint {
     opened: u32,
     /// Whose turn it is where the tag names no path.
     turn: u32,
+    /// Messages of all streams that are not acknowledged.
+    unacknowledged: usize,
+}
+
+/// When an endpoint may send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextSend {
+    /// The time.
+    pub at: Time,
+    /// The pacer makes up for a late start, within its bounds. `false` for a packet that its transport or scheme
+    /// holds back until `at`.
+    pub catches_up: bool,
 }
 
 impl Endpoint {
@@ -204,6 +216,7 @@ impl Endpoint {
             resting: Vec::new(),
             opened: 0,
             turn: 0,
+            unacknowledged: 0,
         }
     }
 
@@ -346,6 +359,7 @@ impl Endpoint {
         }
         if let Some(&slot) = known.streams.get(&stream) {
             let number = self.flows[slot as usize].of.push(options, bytes, now);
+            self.unacknowledged += 1;
             self.offer(slot, now);
             return Ok(number);
         }
@@ -357,6 +371,7 @@ impl Endpoint {
             }
         };
         let number = known.waiting[at].push(options, bytes, now);
+        self.unacknowledged += 1;
         match known.phase {
             Phase::Open => self.open_waiting(peer, now),
             Phase::Greeted => {
@@ -466,10 +481,29 @@ impl Endpoint {
     /// `None`: never.
     pub fn poll_timeout(&self) -> Option<Time> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        [timer, self.next_send().map(|next| next.at)].into_iter().flatten().min()
+    }
+
+    /// Returns when [`Endpoint::poll_transmit`] has a packet next, timers and arrivals aside; `None`: there is none. The time
+    /// may lie before the packet was there.
+    pub fn next_send(&self) -> Option<NextSend> {
         let free_at = self.pacer.free_at();
         let waits = !self.control.is_empty() || !self.replies.is_empty() || !self.nic.round().is_empty();
-        let sends = if waits { Some(free_at) } else { self.nic.paced_until().map(|time| time.max(free_at)) };
-        [timer, sends].into_iter().flatten().min()
+        if waits {
+            return Some(NextSend { at: free_at, catches_up: true });
+        }
+        let held_until = self.nic.paced_until()?;
+        Some(NextSend { at: held_until.max(free_at), catches_up: held_until <= free_at })
+    }
+
+    /// Returns `true` while a message of its own is not acknowledged.
+    pub fn is_sending(&self) -> bool {
+        self.unacknowledged > 0
+    }
+
+    /// Returns `true` while a message of a peer is not complete, or its owner has not taken it.
+    pub fn is_receiving(&self) -> bool {
+        self.hosts.stored > 0
     }
 
     /// Timers that are due at `now` strike.

@@ -148,7 +148,9 @@ impl Endpoint {
             self.balancer.close(flow.scheme_slot());
             self.nic.leave(*slot, &flow);
             self.counters.path_switches += flow.path_switches();
+            self.unacknowledged -= flow.of.messages();
         }
+        self.unacknowledged -= known.waiting.iter().map(|outgoing| outgoing.messages()).sum::<usize>();
         self.hosts.leave(known.host, known.stored);
         self.transports[peer as usize] = None;
         self.control.retain(|(of, ..)| *of != peer);

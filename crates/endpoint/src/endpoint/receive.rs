@@ -259,6 +259,7 @@ impl Endpoint {
             watched.note_received(cumulative);
         }
         while let Some((message, delivered)) = flow.of.acknowledged(cumulative) {
+            self.unacknowledged -= 1;
             self.events.push_back(Event::Sent { peer, stream, message, delivered });
         }
         if !heard.trimmed {

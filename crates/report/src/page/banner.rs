@@ -14,6 +14,7 @@ pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<St
         lines.push(format!("The comparison was interrupted{missing}. The same command goes on."));
     }
     lines.extend(comparison.into_iter().flat_map(Comparison::missing_lines).map(|line| format!("{line}.")));
+    lines.extend(comparison.and_then(Comparison::machine_bound_line).map(|line| format!("{line}.")));
     if !data.unfinished.is_empty() {
         lines.push(format!("No finished run in {}.", shortened(&data.unfinished)));
     }

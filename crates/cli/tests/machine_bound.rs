@@ -1,0 +1,108 @@
+//! A run of real packets says whether the machine kept up.
+
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code)]
+mod common;
+
+use common::{AT_200_MBPS, Folder, code, has_no_testbed, stderr, stdout};
+use serde_json::Value;
+use std::{
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+    sync::Mutex,
+    time::Duration,
+};
+
+/// One at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Two flows from leaf to leaf, which take 2 s each at 180 Mbit/s.
+const SCENARIO: &str = r#"
+name = "two flows"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 2
+link_rate = "200Mbps"
+PORTS
+[load_balancer]
+scheme = "reps"
+[wire]
+labels = 16
+find_labels = "paths"
+rate = "180Mbps"
+rtt_floor = "1ms"
+least_timeout = "100ms"
+[[workload]]
+kind = "file"
+path = "flows.csv"
+[run]
+time_limit = "60s"
+"#;
+
+/// Runs it, with every process of it stopped for 30 ms of each 100 ms where it `stalls`; `None` where there can be no testbed.
+fn run(folder: &Folder, stalls: bool) -> Option<(Value, String, String)> {
+    folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,45000000,0\n1,3,45000000,0\n");
+    folder.file("two.toml", &SCENARIO.replace("PORTS", AT_200_MBPS));
+    let words = ["testbed", "run", "two.toml", "--out", "out", "--replace", "--progress", "never"];
+    let mut command = folder.command(&words);
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let group = format!("-{}", child.id());
+    let signal = |name: &str| drop(Command::new("kill").args([name, "--", &group]).stderr(Stdio::null()).status());
+    while stalls && child.try_wait().unwrap().is_none() {
+        signal("-STOP");
+        std::thread::sleep(Duration::from_millis(30));
+        signal("-CONT");
+        std::thread::sleep(Duration::from_millis(70));
+    }
+    let output = child.wait_with_output().unwrap();
+    if has_no_testbed(&output) {
+        return None;
+    }
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let manifest = folder.json_file("out/manifest.json");
+    let load = folder.json_file("out/summary.json")["machine_load"].clone();
+    let bound = load["bound"].as_bool().unwrap();
+    assert_eq!(manifest["machine_bound"].as_array().map_or(0, Vec::len), usize::from(bound), "{manifest}");
+    Some((load, stdout(&output).replace('\n', " "), stderr(&output)))
+}
+
+fn share(load: &Value, key: &str) -> f64 {
+    load[key].as_f64().unwrap()
+}
+
+#[test]
+fn endpoints_that_are_stopped_are_machine_bound() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let folder = Folder::new("machine-bound");
+    let Some((load, said, warned)) = run(&folder, true) else { return };
+    // Stopped for three tenths of the time, and late by at most what is asked.
+    assert!((0.1..0.9).contains(&share(&load, "late_share")), "{load}");
+    assert!((0.1..0.9).contains(&share(&load, "offered_share")), "{load}");
+    assert_eq!(load["bound"].as_bool(), Some(true));
+    assert!(said.contains("MACHINE-BOUND") && warned.contains("Machine-bound: hosts offered"), "{said}\n{warned}");
+    let rates = ["asked_bps", "offered_bps", "achieved_bps"].map(|key| share(&load, key));
+    assert!(rates[0] > rates[1] * 1.05 && (rates[2] / rates[1] - 1.0).abs() < 0.05, "{rates:?}");
+}
+
+#[test]
+fn a_light_run_is_not() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let folder = Folder::new("machine-free");
+    for _ in 0..3 {
+        let Some((load, said, warned)) = run(&folder, false) else { return };
+        println!("{load}");
+        if load["bound"].as_bool() == Some(false) {
+            assert!(share(&load, "offered_share") >= 0.95 && share(&load, "late_share") <= 0.02, "{load}");
+            assert!(said.contains("not machine-bound") && !warned.contains("Machine-bound"), "{said}\n{warned}");
+            // 180 Mbit/s are asked for, and headers count.
+            assert!((0.9..1.02).contains(&(share(&load, "asked_bps") / 180e6)), "{load}");
+            return;
+        }
+    }
+    // Without the real-time class, which only root has, other work delays endpoints.
+    anabranch_testkit::skip("each of three runs was machine-bound", "run as root, on a machine without other work");
+}
