@@ -39,6 +39,8 @@ const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const PAYLOAD: u16 = 1344;
 /// Labels of each.
 const LABELS: u16 = 4;
+/// Ports that `serve` listens at.
+const SERVED: std::ops::Range<u16> = 7000..7000 + LABELS;
 
 /// UDP sockets of this network: what an attacker who knows every address and port aims at.
 fn ports() -> Vec<u16> {
@@ -219,8 +221,17 @@ struct Attack {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What an attacker sends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    /// Datagrams of every kind to every socket, beside slow senders.
+    Everything,
+    /// HELLOs alone, without a cookie, to the sockets of `serve`, as if from anywhere.
+    Hellos,
+}
+
 /// Begins to send; `recorded` are datagrams of an earlier conversation.
-fn attack(seed: u64, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
+fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
     let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255))).expect("a raw socket");
     let threads = {
@@ -232,9 +243,10 @@ fn attack(seed: u64, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
             while !stop.load(Ordering::Relaxed) {
                 if looked.elapsed() > Duration::from_millis(100) || targets.is_empty() {
                     // The sockets of the slow senders are no targets.
-                    targets = ports().into_iter().take(64).collect();
+                    let is_aim = |port: &u16| aim == Aim::Everything || SERVED.contains(port);
+                    targets = ports().into_iter().filter(is_aim).take(64).collect();
                     looked = Instant::now();
-                    while slow.len() < 24 && !targets.is_empty() {
+                    while aim == Aim::Everything && slow.len() < 24 && !targets.is_empty() {
                         let (to, number) = (targets[slow.len() % targets.len()], slow.len() as u16 + 1);
                         let stop = Arc::clone(&stop);
                         slow.push(thread::spawn(move || slow_sender(to, number, &stop)));
@@ -245,13 +257,20 @@ fn attack(seed: u64, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
                     let pick = |draws: &mut Stream| targets[draws.below(targets.len() as u64) as usize];
                     let to = SocketAddrV4::new(LOOPBACK, pick(&mut draws));
                     // Half of them come from a peer, as it seems, the others from anywhere.
-                    let from = if draws.chance(1, 2) {
+                    let from = if aim == Aim::Everything && draws.chance(1, 2) {
                         SocketAddrV4::new(LOOPBACK, pick(&mut draws))
                     } else {
                         let host = draws.bits() as u32 & 0x00ff_ffff | 0x7f00_0000;
                         SocketAddrV4::new(host.into(), 1024 + draws.below(60_000) as u16)
                     };
-                    let bytes = hostile(&mut draws, &recorded);
+                    let mut bytes = Vec::new();
+                    match aim {
+                        Aim::Everything => bytes = hostile(&mut draws, &recorded),
+                        Aim::Hellos => {
+                            let greeting = greeting(&mut draws);
+                            header::hello(&mut bytes, &greeting, &[0; COOKIE], usize::from(PAYLOAD) + 64);
+                        }
+                    }
                     let packet = packet(&Forged { from, to, bytes });
                     let _ = raw.send_to(&packet, &SockAddr::from(SocketAddrV4::new(*to.ip(), 0)));
                     done += 1;
@@ -400,7 +419,7 @@ fn compare(name: &str, rounds: u64, job: &dyn Fn() -> Job) -> Vec<f64> {
     let mut ratios = Vec::new();
     for round in 0..rounds {
         let quiet = job();
-        let attack = attack(round, Arc::clone(&recorded));
+        let attack = attack(round, Aim::Everything, Arc::clone(&recorded));
         let under_attack = job();
         let (sent, rate) = attack.end();
         let ratio = under_attack.took.as_secs_f64() / quiet.took.as_secs_f64();
@@ -436,6 +455,24 @@ fn is_inside(test: &str, more: &[&str]) -> bool {
     false
 }
 
+/// How long new connections take, without and under a flood of HELLOs, interleaved: seconds, sorted.
+fn connections(folder: &Folder, rounds: u64) -> [Vec<f64>; 2] {
+    let mut took = [vec![], vec![]];
+    for round in 0..rounds {
+        took[0].push(transfer(folder, "100kB").took.as_secs_f64());
+        let attack = attack(round, Aim::Hellos, Arc::default());
+        took[1].push(transfer(folder, "100kB").took.as_secs_f64());
+        let (sent, rate) = attack.end();
+        println!(
+            "quiet {:.3} s, flooded {:.3} s, {rate:.0} HELLOs per second",
+            took[0][round as usize], took[1][round as usize]
+        );
+        assert!(sent > 0);
+    }
+    took.iter_mut().for_each(|took| took.sort_by(f64::total_cmp));
+    took
+}
+
 /// One at a time: each has the machine's ports and processors for itself.
 static ONE: Mutex<()> = Mutex::new(());
 
@@ -463,5 +500,30 @@ fn an_attacker_costs_no_more_than_a_fifth_of_the_time() {
         let ring = median(compare("ring", 5, &|| ring(&folder, "16MB", "6")));
         println!("medians: transfer {transfer:.2}, ring {ring:.2}");
         assert!(transfer <= 1.2 && ring <= 1.2, "{transfer:.2}, {ring:.2}");
+    }
+}
+
+/// Repeating a HELLO takes 50 ms, so each lost one shows.
+#[test]
+fn new_connections_open_under_a_flood_of_hellos() {
+    let _one = ONE.lock();
+    if is_inside("new_connections_open_under_a_flood_of_hellos", &[]) {
+        let [_, flooded] = connections(&Folder::new("attacks-hellos"), 3);
+        // Generous, for busy machines: without a RETRY it would be 10 s.
+        assert!(flooded.iter().all(|took| *took < 5.0), "{flooded:?}");
+    }
+}
+
+#[test]
+#[ignore = "slow: half a minute on a quiet machine"]
+fn a_flood_of_hellos_costs_no_retransmission() {
+    let _one = ONE.lock();
+    if is_inside("a_flood_of_hellos_costs_no_retransmission", &["--ignored"]) {
+        let [quiet, flooded] = connections(&Folder::new("attacks-hellos-slow"), 15);
+        println!(
+            "medians: quiet {:.3} s, flooded {:.3} s; most: {:.3} s, {:.3} s",
+            quiet[7], flooded[7], quiet[14], flooded[14]
+        );
+        assert!(flooded[7] < quiet[7] + 0.05, "{quiet:?} {flooded:?}");
     }
 }

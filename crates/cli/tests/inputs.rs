@@ -230,6 +230,21 @@ fn every_name_has_figures_of_its_own() {
     }
 }
 
+/// Results have a row `all` for all workloads together, so none of them may be called that.
+#[test]
+fn no_workload_is_called_all() {
+    let folder = Folder::new("inputs-all");
+    folder.file("all.toml", &two("a", "all"));
+    folder.file("flows.csv", "src,dst,size_bytes,start_ps,workload\n0,1,5,0,a\n0,2,5,0,all\n");
+    folder.file("flows.toml", &scenario("[[workload]]\nkind = \"file\"\npath = \"flows.csv\"\n"));
+    for command in ["check", "run"] {
+        assert_refused(&folder.run(&[command, "all.toml"]), &["`name`", "`all`", "another name"], command);
+        assert_refused(&folder.run(&[command, "flows.toml"]), &["flows.csv:3:", "`all`", "another name"], command);
+    }
+    folder.file("overall.toml", &two("a", "overall"));
+    assert_eq!(code(&folder.run(&["check", "overall.toml"])), 0);
+}
+
 /// What terminals obey is refused with its place, and shown as an escape: in values, keys, rows of files, flags and file names.
 #[test]
 fn control_characters_reach_no_terminal() {

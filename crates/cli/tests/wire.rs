@@ -91,7 +91,7 @@ fn what_cannot_be_is_said_in_one_message() {
     said(&["send", "--to", "127.0.0.1:9", "--set", "wire.give_up=200ms"], &["127.0.0.1:9", "anabranch serve"]);
     said(&["send", "--to", "127.0.0.1:9", "--set", "wire.lables=4"], &["[wire]", "lables", "did you mean `labels`?"]);
     said(&["send", "--to", "127.0.0.1:9", "--set", "wire.labels=300"], &["--set", "[wire]", "found 300", "1 to 256"]);
-    said(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8900B"]);
+    said(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8888B"]);
     said(&["send", "--to", "127.0.0.1:9", "--datapath", "verb"], &["[wire]", "datapath", "did you mean `verbs`?"]);
     said(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath verbs"]);
     // Which of them depends on the machine: no library, no device, or none of this name.

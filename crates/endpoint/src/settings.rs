@@ -106,7 +106,7 @@ impl Default for Settings {
             most_streams: 64,
             most_peers: 1024,
             max_peers_per_address: 256,
-            max_retries: 5000,
+            max_retries: 20_000,
         }
     }
 }

@@ -320,3 +320,29 @@ fn each_is_called_by_its_own_key() {
         }
     }
 }
+
+/// A process that starts anew has another key. It calls us by ours, so the WELCOME must not have the key of its predecessor.
+#[test]
+fn a_peer_that_restarts_with_another_key_is_welcome() {
+    let key = |of: &str| Key::of(of.as_bytes());
+    for protection in [Protection::Control, Protection::All] {
+        let of = |seed, name| settings(seed, Some(name), protection);
+        let mut two = Two::new([of(1, "first"), of(2, "second")]);
+        two.ends[0].connect(two.now, 0);
+        two.ends[0].set_peer_key(0, key("second"));
+        two.ends[0].send(two.now, 0, 1, message(20_000, 1).into()).unwrap();
+        two.run(2000, &mut |_, _| true);
+        assert_eq!(two.received(1), [message(20_000, 1)]);
+        // Its predecessor is gone without a word.
+        two.ends[1] = Endpoint::new(of(3, "third"));
+        two.ends[1].connect(two.now, 0);
+        two.ends[1].set_peer_key(0, key("first"));
+        two.ends[1].send(two.now, 0, 1, message(20_000, 2).into()).unwrap();
+        two.run(2000, &mut |_, _| true);
+        assert_eq!((two.received(0), two.lost(0)), (vec![&message(20_000, 2)[..]], vec![Why::Restarted]));
+        two.ends[0].send(two.now, 0, 1, message(20_000, 3).into()).unwrap();
+        two.run(2000, &mut |_, _| true);
+        assert_eq!(two.received(1), [message(20_000, 1), message(20_000, 3)]);
+        assert_eq!(two.ends.each_ref().map(|end| end.counters().forged), [0, 0]);
+    }
+}

@@ -209,6 +209,34 @@ fn replies_to_unknown_addresses_are_rationed() {
     assert_eq!(counters.retries + counters.retries_suppressed, 100_000);
 }
 
+/// 10,000 HELLOs per second from anywhere leave RETRYs for whoever connects: each of them gets one for its first HELLO.
+#[test]
+fn a_flood_of_hellos_leaves_retries_for_others() {
+    let mut server = Server::new(settings());
+    let (mut out, mut asked, mut answered) = (Vec::new(), 0, 0);
+    for number in 0..30_000u32 {
+        server.now += Time::from_us(100);
+        let bytes = hello(&greeting(number, 7), &[0; COOKIE]);
+        let from = Some(address((number % 250) as u8, (number % 60_000) as u16));
+        server
+            .endpoint
+            .handle(server.now, &Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes });
+        // After a second of it somebody connects now and then, at no fixed distance.
+        let honest = address(251, 7000);
+        if number >= 10_000 && number % 97 == 0 {
+            asked += 1;
+            let (from, bytes) = (Some(honest), hello(&greeting(number, 8), &[0; COOKIE]));
+            let arrival = Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes };
+            server.endpoint.handle(server.now, &arrival);
+        }
+        while let Some(sent) = server.endpoint.poll_transmit(server.now, &mut out) {
+            server.now += Time::from_us(1);
+            answered += u32::from(sent.to == To::Address(honest));
+        }
+    }
+    assert_eq!((asked, answered), (206, 206));
+}
+
 #[test]
 fn forged_or_replayed_hello_changes_nothing() {
     let mut server = Server::new(settings());
@@ -287,6 +315,34 @@ fn memory_is_taken_for_what_has_come() {
     // What is taken for the beginning of a message, once for each that there is room for.
     assert!(held <= 11 * (64 + 17) * 1024, "{held} B");
     assert!(packets > 4096);
+}
+
+/// Memory for a message at once, instead of as it comes, is for a sender that has delivered as much, and no more than it has delivered.
+#[test]
+fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
+    const MIB: u64 = 1 << 20;
+    let (from, mut server) = (address(1, 7000), Server::new(settings()));
+    let ours = server.accept(from, &greeting(5, 6));
+    let begins = |server: &mut Server, message: u32, psn: u64, length: u64| {
+        let before = server.endpoint.held().0;
+        server.hear(from, &data(ours, message, (psn, 0), length));
+        server.endpoint.held().0 - before
+    };
+    // Nothing is delivered yet: the first packet has 64 KiB and sixteen times what has come, with 256 B for the message.
+    assert_eq!(begins(&mut server, 0, 0, MIB), 65_536 + 16_000 + 256);
+    let packets = MIB.div_ceil(u64::from(MTU));
+    for packet in 1..packets {
+        server.hear(from, &data(ours, 0, (packet, packet as u32), MIB));
+    }
+    assert!(matches!(&server.events()[..], [Event::Received { bytes, .. }] if bytes.len() as u64 == MIB));
+    assert_eq!(server.endpoint.held().0, 0);
+    // One byte more than was delivered is too much.
+    assert_eq!(begins(&mut server, 2, 2 * packets, MIB + 1), 65_536 + 16_000 + 256);
+    let held = server.endpoint.held().0;
+    // What is held already counts against it, so this message has its memory at once only where it is as much smaller.
+    assert_eq!(begins(&mut server, 1, packets, MIB - held), MIB - held + 256);
+    // Nothing is left for a third.
+    assert_eq!(begins(&mut server, 4, 4 * packets, 200_000), 65_536 + 16_000 + 256);
 }
 
 #[test]

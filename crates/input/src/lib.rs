@@ -29,12 +29,43 @@ pub fn open(path: &Path) -> Result<(File, u64)> {
     Ok((file, size))
 }
 
+/// Opens a regular file of our own, as `options` say: a lock, a state, a key. A symbolic link of that name is refused, since whoever
+/// made it would choose the file.
+///
+/// # Errors
+/// Where it cannot be opened or made, or is no regular file; the message says what it is. It does not name the path.
+pub fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File> {
+    // To open a device can have effects, so its kind is checked first, and again once the file is held.
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) => drop(regular(&metadata)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let file = without_following(options).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
 /// Returns the content of a regular file of at most `max` bytes.
 ///
 /// # Errors
 /// As [`open`], and where the file is larger than `max` or does not have the bytes that its size says.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>> {
     let (file, size) = open(path)?;
+    read_open(file, size, max)
+}
+
+/// Returns the content of a regular text file of our own ([`open_own`]) of at most `max` bytes.
+///
+/// # Errors
+/// As [`open_own`] and [`read_text`].
+pub fn read_own_text(path: &Path, max: u64) -> Result<String> {
+    let file = open_own(path, OpenOptions::new().read(true))?;
+    let size = file.metadata()?.len();
+    text_of(read_open(file, size, max)?)
+}
+
+fn read_open(file: File, size: u64, max: u64) -> Result<Vec<u8>> {
     if size > max {
         let message = format!("it has {size} B, and at most {max} B of such a file are read");
         return Err(Error::new(ErrorKind::FileTooLarge, message));
@@ -57,12 +88,16 @@ pub fn read(path: &Path, max: u64) -> Result<Vec<u8>> {
 /// # Errors
 /// As [`read`], and where the content is not UTF-8 ([`ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, max: u64) -> Result<String> {
+    text_of(read(path, max)?)
+}
+
+fn text_of(bytes: Vec<u8>) -> Result<String> {
     let not_text = |error: std::string::FromUtf8Error| {
         let valid = error.utf8_error().valid_up_to();
         let line = 1 + error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count();
         Error::new(ErrorKind::InvalidData, format!("it is not text: line {line} is not UTF-8"))
     };
-    String::from_utf8(read(path, max)?).map_err(not_text)
+    String::from_utf8(bytes).map_err(not_text)
 }
 
 /// Returns the size of a regular file, and the error of another.
@@ -79,6 +114,17 @@ fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
 }
 
+#[cfg(unix)]
+fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.custom_flags((rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW).bits() as i32)
+}
+
+#[cfg(not(unix))]
+fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
 #[cfg(not(unix))]
 fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options
@@ -91,6 +137,9 @@ fn kind(kind: FileType) -> Option<&'static str> {
     }
     if kind.is_dir() {
         return Some("a directory");
+    }
+    if kind.is_symlink() {
+        return Some("a symbolic link");
     }
     #[cfg(unix)]
     {
@@ -151,6 +200,33 @@ mod tests {
         let error = read(Path::new("/proc/self/status"), MAX_TEXT).unwrap_err().to_string();
         assert!(error.contains("more than the 0 B of its size: a file of /proc"), "{error}");
         assert_eq!(read(&folder.0.join("none"), 1).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn files_of_our_own_are_no_links_and_do_not_block() {
+        let folder = Folder::new("own");
+        let (fifo, link, dangling, file) =
+            (folder.0.join("fifo"), folder.0.join("link"), folder.0.join("dangling"), folder.0.join("file"));
+        let all = || {
+            let mut options = OpenOptions::new();
+            options.create(true).truncate(false).read(true).write(true);
+            options
+        };
+        drop(open_own(&file, &mut all()).unwrap());
+        fs::write(&file, "text").unwrap();
+        assert_eq!(read_own_text(&file, 4).unwrap(), "text");
+        assert_eq!(read_own_text(&file, 3).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        std::os::unix::fs::symlink(folder.0.join("none"), &dangling).unwrap();
+        for (path, what) in [(&fifo, "a pipe (FIFO)"), (&link, "a symbolic link"), (&dangling, "a symbolic link")] {
+            for mut options in [all(), OpenOptions::new().read(true).clone()] {
+                let error = open_own(path, &mut options).unwrap_err().to_string();
+                assert_eq!(error, format!("it is {what}, not a regular file"));
+            }
+            assert!(read_own_text(path, 4).is_err());
+        }
+        assert!(!folder.0.join("none").exists(), "made through a link");
     }
 
     #[test]

@@ -5,15 +5,12 @@ use crate::{
     handle::{Authentication, Carrier},
     log::Level,
 };
-use anabranch_endpoint::{
-    Key, Secret,
-    header::{DATA_HEADER, MAX_HEADER},
-};
+use anabranch_endpoint::{Key, Secret};
 use anabranch_lb::registry::{self, HostParameters, SwitchParameters};
 use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
 use anabranch_transport::{TRANSPORTS, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
-use anabranch_wire::{Authenticate, DatapathKind, MOST_PAYLOAD, WireParameters};
+use anabranch_wire::{DatapathKind, WireParameters};
 use std::path::{Path, PathBuf};
 
 /// A variable.
@@ -58,8 +55,8 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_MTU",
         meaning: "Payload of a full packet, the same in all ranks (wire.payload)",
-        expected: "bytes from 64B to 8900B, without headers: 92 B less than the network carries, over IPv6 112 B; with verbs 64 B less than the path MTU; 32 B less again with authentication",
-        default: "what the interface or its RDMA device carries, at most 8900B",
+        expected: "bytes from 64B to 8888B, without headers: 92 B less than the network carries, over IPv6 112 B; with verbs 64 B less than the path MTU; 32 B less again with authentication",
+        default: "what the interface or its RDMA device carries, at most 8888B; 32 B less with authentication",
     },
     Variable {
         name: "ANABRANCH_RATE",
@@ -300,10 +297,7 @@ impl Configuration {
     pub(crate) fn payload(&self, room: u64) -> u64 {
         match self.wire.payload {
             Auto::Value(payload) => payload.0,
-            Auto::Auto => {
-                let header = if self.authenticates() { MAX_HEADER } else { DATA_HEADER };
-                room.saturating_sub(header as u64).clamp(64, MOST_PAYLOAD)
-            }
+            Auto::Auto => room.saturating_sub(self.wire.max_header()).clamp(64, self.wire.max_payload()),
         }
     }
 
@@ -315,21 +309,12 @@ impl Configuration {
         }
     }
 
-    /// Returns `true` where packets are authenticated.
-    pub(crate) fn authenticates(&self) -> bool {
-        match self.wire.authenticate {
-            Authenticate::Off => false,
-            Authenticate::Auto => self.wire.key.is_some(),
-            Authenticate::Control | Authenticate::All => true,
-        }
-    }
-
     /// The key of this process and how the handles of its listeners carry it: that of a file, or a secret of the system's generator.
     ///
     /// # Errors
     /// Where the file is not as it must be.
     pub(crate) fn make_key(&self) -> Result<(Option<Key>, Authentication), String> {
-        if !self.authenticates() {
+        if !self.wire.is_authenticated() {
             return Ok((None, Authentication::Off));
         }
         if self.wire.key.is_some() {
@@ -578,7 +563,7 @@ mod tests {
         let usual = read(&[]).unwrap();
         // 64 B of ours, 8 B UDP, 20 B IPv4 or 40 B IPv6.
         assert_eq!([usual.payload(1472), usual.payload(1452)], [1408, 1388]);
-        assert_eq!([usual.payload(65_508), usual.payload(8972)], [8900, 8900]);
+        assert_eq!([usual.payload(65_508), usual.payload(8972)], [8888, 8888]);
         // The path MTU of an RDMA device with Ethernet's 1500 B, of which Ethernet, IPv4, UDP, transport header and CRC are no part.
         let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
@@ -604,7 +589,7 @@ mod tests {
         refused(&[("ANABRANCH_SCHEME", "hoper")], &["ANABRANCH_SCHEME", "hoper", "hopper"]);
         refused(&[("ANABRANCH_PATHS", "300")], &["labels", "300", "256"]);
         refused(&[("ANABRANCH_PATHS", "many")], &["ANABRANCH_PATHS", "many", "a whole number"]);
-        refused(&[("ANABRANCH_MTU", "9000B")], &["payload", "8900B"]);
+        refused(&[("ANABRANCH_MTU", "9000B")], &["payload", "8888B"]);
         refused(&[("ANABRANCH_RATE", "25")], &["ANABRANCH_RATE", "25", "Gbps"]);
         refused(
             &[("ANABRANCH_DATAPATH", "verb")],

@@ -67,10 +67,12 @@ impl Lock {
     /// Takes the lock at `path`; `None` where another process (or another lock of this one) holds it.
     ///
     /// # Errors
-    /// Where the file cannot be made, or the file system knows no locks.
+    /// Where the file cannot be made or is no regular file, or the file system knows no locks.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         loop {
-            let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+            let mut options = OpenOptions::new();
+            options.create(true).truncate(false).read(true).write(true);
+            let file = anabranch_input::open_own(path, &mut options)?;
             match FileExt::try_lock(&file) {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
@@ -129,7 +131,7 @@ impl Drop for Lock {
 fn same_file(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let (own, there) = (file.metadata().map(identity), fs::metadata(path).map(identity));
+    let (own, there) = (file.metadata().map(identity), fs::symlink_metadata(path).map(identity));
     matches!((own, there), (Ok(own), Ok(there)) if own == there)
 }
 
@@ -165,6 +167,33 @@ mod tests {
         fs::write(&path, MARK).unwrap();
         drop(Lock::try_take_among_others(&path).unwrap().unwrap());
         assert!(!path.exists());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let folder = std::env::temp_dir().join(format!("anabranch-lock-kinds-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (lock, foreign) = (folder.join(".lock"), folder.join("foreign"));
+        fs::write(&foreign, "mine\n").unwrap();
+        let make_fifo = || assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
+        let make_link = || std::os::unix::fs::symlink(&foreign, &lock).unwrap();
+        for (make, what) in [(&make_fifo as &dyn Fn(), "a pipe (FIFO)"), (&make_link, "a symbolic link")] {
+            make();
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let path = lock.clone();
+            std::thread::spawn(move || {
+                // Both ways to take one: among files of others, and in a store, whose locks are read.
+                let among = Lock::try_take_among_others(&path).map(drop).unwrap_err();
+                let alone = Lock::try_take(&path).map(|taken| taken.map(|mut lock| lock.read())).unwrap_err();
+                let _ = sender.send([among.to_string(), alone.to_string()]);
+            });
+            let errors = receiver.recv_timeout(std::time::Duration::from_secs(30)).expect("it blocks");
+            assert!(errors.iter().all(|error| error.contains(what)), "{errors:?}");
+            fs::remove_file(&lock).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&foreign).unwrap(), "mine\n");
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -135,7 +135,8 @@ fn try_lock(name: &str) -> Result<Option<File>, TestbedError> {
 fn try_lock_in(folder: &Path, name: &str) -> Result<Option<File>, TestbedError> {
     let path = folder.join(format!("{name}.lock"));
     let failed = |error| TestbedError::system(format!("the lock {}", path.display()), error);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    let file = anabranch_input::open_own(&path, options.create(true).truncate(false).write(true)).map_err(failed)?;
     match FileExt::try_lock(&file) {
         Ok(()) => Ok(Some(file)),
         Err(fs4::TryLockError::WouldBlock) => Ok(None),
@@ -314,6 +315,12 @@ fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     Ok((standing, fabric, lock))
 }
 
+/// What a file says of a testbed; `None` where it does not.
+fn read_state(path: &Path) -> Option<Standing> {
+    let text = anabranch_input::read_own_text(path, anabranch_input::MAX_TEXT).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
 /// The testbed of this name.
 ///
 /// # Errors
@@ -322,8 +329,7 @@ pub fn find(name: &str) -> Result<Standing, TestbedError> {
     check_name(name)?;
     let path = folder()?.join(format!("{name}.json"));
     let stands = path.exists() && try_lock(name)?.is_none();
-    let text = if stands { fs::read_to_string(&path).ok() } else { None };
-    let standing = text.and_then(|text| serde_json::from_str(&text).ok());
+    let standing = if stands { read_state(&path) } else { None };
     standing.ok_or_else(|| {
         let names: Vec<String> = list().unwrap_or_default().into_iter().map(|standing| standing.name).collect();
         let others = if names.is_empty() { "none is".to_string() } else { format!("up: {}", names.join(", ")) };
@@ -352,7 +358,7 @@ pub fn list() -> Result<Vec<Standing>, TestbedError> {
             Some(_lock) => {
                 remove_files(&folder, &name);
             }
-            None => found.extend(fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok())),
+            None => found.extend(read_state(&path)),
         }
     }
     found.sort_by(|a: &Standing, b: &Standing| a.name.cmp(&b.name));

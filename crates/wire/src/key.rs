@@ -2,7 +2,7 @@
 
 use anabranch_endpoint::Key;
 use std::{
-    fs::{self, File, Metadata},
+    fs::{Metadata, OpenOptions},
     io::Read,
     os::unix::fs::MetadataExt,
     path::Path,
@@ -27,11 +27,8 @@ fn wrong(found: impl Into<String>, expected: impl Into<String>) -> KeyError {
     KeyError { found: found.into(), expected: expected.into() }
 }
 
-/// Refuses whatever is no file that its owner alone can read.
+/// Refuses a file that others than its owner can read.
 fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
-    if !metadata.is_file() {
-        return Err(wrong(format!("`{path}`, which is no regular file"), "a key file"));
-    }
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
         let expected = format!("a file that its owner alone may read or write: chmod 600 {path}");
@@ -54,9 +51,8 @@ fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
 pub fn read_key(path: &str) -> Result<Key, KeyError> {
     let expected = "a file with 64 hexadecimal digits or more, for example of `openssl rand -hex 32`";
     let unreadable = |error: std::io::Error| wrong(format!("`{path}`: {error}"), expected);
-    // A FIFO is not even opened.
-    check(path, &fs::metadata(Path::new(path)).map_err(unreadable)?)?;
-    let file = File::open(path).map_err(unreadable)?;
+    let file = anabranch_input::open_own(Path::new(path), OpenOptions::new().read(true)).map_err(unreadable)?;
+    // What is checked is the file that is read, whatever has its name by now.
     check(path, &file.metadata().map_err(unreadable)?)?;
     let mut text = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
     file.take(MAX_FILE + 1).read_to_end(&mut text).map_err(unreadable)?;
@@ -81,7 +77,7 @@ pub fn read_key(path: &str) -> Result<Key, KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     #[test]
     fn a_key_file_is_private_and_long_enough() {
@@ -113,7 +109,14 @@ mod tests {
         refused(&format!("{cafe}g"), 0o600, "other bytes");
         refused(&"c".repeat(5000), 0o600, "4096 B");
         refused("", 0o600, "0 digits");
-        assert!(read_key(dir.to_str().unwrap()).unwrap_err().found.contains("no regular file"));
+        let found = |path: &Path| read_key(path.to_str().unwrap()).unwrap_err().found;
+        assert!(found(&dir).contains("a directory, not a regular file"));
+        // A FIFO does not block, and a link is not followed.
+        let (fifo, link) = (dir.join("fifo"), dir.join("link"));
+        assert!(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&fifo).status().unwrap().success());
+        with(&digits, 0o600).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(found(&fifo).contains("a pipe (FIFO)") && found(&link).contains("a symbolic link"));
         assert!(read_key("/nowhere").unwrap_err().found.contains("/nowhere"));
         fs::remove_dir_all(&dir).unwrap();
     }

@@ -12,8 +12,16 @@ use anabranch_units::{Bytes, Rate, Time};
 
 /// Headers of UDP, IPv4 and Ethernet, which pacing and windows count.
 pub const OVERHEAD: u64 = 42;
-/// Payload bytes of the largest packet: with all headers it fits a jumbo frame of 9000 B.
-pub const MOST_PAYLOAD: u64 = 8900;
+/// Bytes of a jumbo frame without Ethernet's header, and of the headers of IPv6 and UDP.
+const JUMBO_MTU: u64 = 9000;
+const IPV6_UDP: u64 = 48;
+
+/// Returns the payload bytes of the largest packet: with all headers it fits a jumbo frame, over IPv4 and IPv6.
+const fn max_payload(is_authenticated: bool) -> u64 {
+    let header = if is_authenticated { header::MAX_HEADER } else { header::DATA_HEADER };
+    JUMBO_MTU - IPV6_UDP - header as u64
+}
+
 /// Payload bytes of the smallest full packet.
 const LEAST_PAYLOAD: u64 = 64;
 /// Labels of an endpoint: as many sockets.
@@ -121,7 +129,7 @@ parameters! {
         /// Peers that may have connected from one source address; of IPv6 from one prefix of 64 bits.
         max_peers_per_address: u32 = 256, source "ours";
         /// Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
-        max_retries: u32 = 5000, source "ours: 5 Mbit/s, and a hundredth of a core";
+        max_retries: u32 = 20_000, source "ours: 16 Mbit/s";
         /// Whether data packets may be marked; the ports of a testbed then mark as [fabric] says.
         ecn: bool = true, source "ours";
         /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
@@ -173,9 +181,9 @@ impl WireParameters {
         between("max_peers_per_address", u64::from(self.max_peers_per_address), 1, 1 << 16)?;
         between("max_retries", u64::from(self.max_retries), 1, 1_000_000)?;
         if let Auto::Value(payload) = self.payload
-            && !(LEAST_PAYLOAD..=MOST_PAYLOAD).contains(&payload.0)
+            && !(LEAST_PAYLOAD..=self.max_payload()).contains(&payload.0)
         {
-            return Err(wrong("payload", payload, format!("from {LEAST_PAYLOAD}B to {MOST_PAYLOAD}B")));
+            return Err(wrong("payload", payload, self.payloads()));
         }
         let times = [
             ("least_timeout", self.least_timeout),
@@ -225,10 +233,29 @@ impl WireParameters {
         of as u64
     }
 
+    /// Returns `true` where packets have MACs: there is a key, or is to be one.
+    pub fn is_authenticated(&self) -> bool {
+        match self.authenticate {
+            Authenticate::Off => false,
+            Authenticate::Auto => self.key.is_some(),
+            Authenticate::Control | Authenticate::All => true,
+        }
+    }
+
     /// Bytes of the longest header of ours that a packet may have.
     pub fn max_header(&self) -> u64 {
-        let has_key = self.key.is_some() && self.authenticate != Authenticate::Off;
-        if has_key { header::MAX_HEADER as u64 } else { header::DATA_HEADER as u64 }
+        if self.is_authenticated() { header::MAX_HEADER as u64 } else { header::DATA_HEADER as u64 }
+    }
+
+    /// Payload bytes of the largest packet.
+    pub fn max_payload(&self) -> u64 {
+        max_payload(self.is_authenticated())
+    }
+
+    /// The payloads that packets may have, for messages.
+    fn payloads(&self) -> String {
+        let with = if self.is_authenticated() { " with a key" } else { "" };
+        format!("from {LEAST_PAYLOAD}B to {}B{with}", self.max_payload())
     }
 
     /// Bytes of a packet on the wire besides our own header and payload, which pacing and windows count.
@@ -245,11 +272,11 @@ impl WireParameters {
             Auto::Value(payload) => payload.0,
             Auto::Auto => transport.mtu(),
         };
-        if (LEAST_PAYLOAD..=MOST_PAYLOAD).contains(&payload) {
+        if (LEAST_PAYLOAD..=self.max_payload()).contains(&payload) {
             return Ok(payload);
         }
         let found = format!("{} (transport.mtu = {payload}B)", self.payload.write());
-        Err(wrong("payload", found, format!("from {LEAST_PAYLOAD}B to {MOST_PAYLOAD}B")))
+        Err(wrong("payload", found, self.payloads()))
     }
 
     /// The transport as real networks need it: packets of our size and header, a timeout that follows measured round trips,
@@ -390,7 +417,15 @@ mod tests {
         };
         refused("labels", Raw::Int(0), "from 1 to 256");
         refused("authenticate", Raw::Text("al".into()), "`all`");
-        refused("payload", Raw::Text("9000B".into()), "8900B");
+        // 9000 B less 40 B IPv6, 8 B UDP, 64 B of ours, with a key 32 B more.
+        refused("payload", Raw::Text("8889B".into()), "to 8888B");
+        let mut keyed = WireParameters { key: Some("key".into()), ..WireParameters::default() };
+        keyed.set("payload", &Raw::Text("8856B".into())).unwrap();
+        keyed.check().unwrap();
+        keyed.set("payload", &Raw::Text("8857B".into())).unwrap();
+        assert!(keyed.check().unwrap_err().to_string().contains("to 8856B with a key"));
+        keyed.authenticate = Authenticate::Off;
+        keyed.check().unwrap();
         refused("run_length", Raw::Int(65), "64");
         refused("max_buffered_bytes", Raw::Text("1MiB".into()), "from 67108864");
         refused("max_retries", Raw::Int(0), "from 1 to 1000000");

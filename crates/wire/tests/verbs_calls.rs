@@ -21,9 +21,13 @@ use std::{
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 fn open(listens: bool, give_up: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
+    open_for(listens, give_up, 8)
+}
+
+fn open_for(listens: bool, give_up: Duration, most_peers: u32) -> (UcPath, Arc<Mutex<Vec<String>>>) {
     let settings = VerbsSettings { gid_index: Some(0), give_up, ..VerbsSettings::default() };
     let at: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let mut path = UcPath::open(listens.then_some(at), settings, (4, 8), 1000, 3).unwrap();
+    let mut path = UcPath::open(listens.then_some(at), settings, (4, most_peers), 1000, 3).unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&told);
     path.on_trouble(move |why| hears.lock().unwrap().push(why.to_string()));
@@ -206,5 +210,52 @@ fn callers_wait_for_each_other_and_not_for_strangers() {
             }
         };
         assert!(refused.len() == 1 && refused[0].contains("refuses"), "{refused:?}");
+    });
+}
+
+/// Callers of one address that send nothing have memory of ours, so there may be 32 of them; one that sends makes room.
+#[test]
+#[ignore = "needs cc and libibverbs-dev"]
+fn callers_of_one_address_that_send_nothing_are_limited() {
+    with_library("callers_of_one_address_that_send_nothing_are_limited", "", || {
+        let patience = Duration::from_secs(20);
+        let (mut path, told) = open_for(true, patience, 100);
+        let at = path.at().unwrap();
+        let call = || {
+            let (mut caller, told) = open(false, patience);
+            let peer = caller.peer(at, &[]).unwrap();
+            (caller, told, peer)
+        };
+        let mut callers: Vec<_> = (0..32).map(|_| call()).collect();
+        let began = Instant::now();
+        let attend = |path: &mut UcPath, callers: &mut Vec<(UcPath, Arc<Mutex<Vec<String>>>, PeerId)>, time: u64| {
+            let until = Instant::now() + Duration::from_millis(time);
+            let mut arrived = 0;
+            while Instant::now() < until {
+                arrived += receive(path).len();
+                callers.iter_mut().for_each(|(caller, ..)| drop(receive(caller)));
+            }
+            arrived
+        };
+        attend(&mut path, &mut callers, 2000);
+        assert_eq!(*told.lock().unwrap(), [] as [&str; 0], "32 may");
+        callers.push(call());
+        while told.lock().unwrap().is_empty() || callers[32].1.lock().unwrap().is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(15));
+            attend(&mut path, &mut callers, 20);
+        }
+        assert!(told.lock().unwrap()[0].contains("has called 32 times and sent nothing"));
+        assert!(callers[32].1.lock().unwrap()[0].contains("refuses"));
+        // The first sends something.
+        let mut arrived = 0;
+        while arrived == 0 {
+            assert!(began.elapsed() < Duration::from_secs(15));
+            let (caller, _, peer) = &mut callers[0];
+            caller.send(&[datagram(*peer, 0, b"x")]).unwrap();
+            arrived = attend(&mut path, &mut callers, 20);
+        }
+        callers.push(call());
+        attend(&mut path, &mut callers, 2000);
+        assert_eq!((told.lock().unwrap().len(), callers[33].1.lock().unwrap().len()), (1, 0));
     });
 }

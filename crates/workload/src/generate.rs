@@ -83,6 +83,16 @@ struct Merge {
     made: Generated,
 }
 
+/// What results call all workloads together.
+const ALL: &str = "all";
+
+/// Returns what is wrong with `name` as that of a workload.
+pub(crate) fn wrong_workload_name(name: &str) -> Option<String> {
+    let is_taken = name == ALL;
+    let taken = || format!("found `{ALL}`, by which results mean all workloads together; expected another name");
+    is_taken.then(taken).or_else(|| wrong_name(name))
+}
+
 impl Merge {
     /// Takes the names of a workload and its splits, which no other may have.
     fn reserve_names(&mut self, sent_as: &GeneratedAs) -> Result<(), WorkloadError> {
@@ -97,7 +107,7 @@ impl Merge {
     }
 
     fn reserve(&mut self, name: &str) -> Result<(), WorkloadError> {
-        if let Some(wrong) = wrong_name(name) {
+        if let Some(wrong) = wrong_workload_name(name) {
             return Err(WorkloadError::of_key("name", wrong));
         }
         if !self.names.insert(name.to_string()) {

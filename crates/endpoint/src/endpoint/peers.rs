@@ -281,7 +281,8 @@ impl Endpoint {
         // Whoever we call may call us as well.
         let is_met = known.their_nonce.is_none()
             && (matches!(known.phase, Phase::Greeted | Phase::Greeting) || known.theirs == greeting.connection);
-        let (ours, own_nonce) = if is_known || is_met {
+        let is_for_candidate = !is_known && !is_met;
+        let (ours, own_nonce) = if !is_for_candidate {
             known.their_nonce = Some(greeting.nonce);
             known.heard_at = now;
             known.meet(greeting, span, labels);
@@ -303,7 +304,8 @@ impl Endpoint {
                 }
             }
         };
-        self.say(peer, label, Control::Welcome(Welcome { ours, own_nonce, ..Welcome::refusing(greeting, arrived) }));
+        let welcome = Welcome { ours, own_nonce, is_for_candidate, ..Welcome::refusing(greeting, arrived) };
+        self.say(peer, label, Control::Welcome(welcome));
     }
 
     /// Somebody sends with the connection number that a candidate was given: the peer has started anew. Returns `false` where there is no such
@@ -368,7 +370,8 @@ impl Endpoint {
             let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
             self.stranger(arrival.peer);
             self.tell_refusal(now, arrival, Why::Version { theirs: foreign.version, ours });
-            let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp: Time::ZERO, arrived };
+            let stamp = Time::ZERO;
+            let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false };
             self.reply_to(now, arrival, Control::Welcome(welcome));
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     Arrival, Endpoint,
-    transmit::{Control, Welcome},
+    transmit::{Control, NO_PEER, Welcome},
 };
 use crate::{
     auth::{GreetingKeys, Key, Rejected, Session, Side},
@@ -97,6 +97,8 @@ impl Endpoint {
             Control::Bye { seal: Some(seal), .. } => {
                 header::authenticate(out, seal.number, None, |bytes| seal.key.mac(bytes));
             }
+            // It has called us by our key.
+            Control::Welcome(Welcome { is_for_candidate: true, .. }) => self.seal(NO_PEER, out),
             _ => self.seal(peer, out),
         }
     }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use std::net::SocketAddr;
 
 /// The number of no peer.
-const NO_PEER: u32 = u32::MAX;
+pub(super) const NO_PEER: u32 = u32::MAX;
 
 /// Whom a datagram goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,13 +87,15 @@ pub(super) struct Welcome {
     pub(super) own_nonce: u64,
     pub(super) stamp: Time,
     pub(super) arrived: Time,
+    /// It goes to whoever may take the place of a peer, and knows nothing of that peer's key.
+    pub(super) is_for_candidate: bool,
 }
 
 impl Welcome {
     /// One that says: there is no connection for this greeting.
     pub(super) fn refusing(greeting: &Greeting, arrived: Time) -> Self {
         let Greeting { connection: to, nonce, stamp, .. } = *greeting;
-        Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived }
+        Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false }
     }
 }
 
@@ -312,7 +314,7 @@ impl Endpoint {
                 header::hello(out, &greeting, &cookie, self.longest_datagram());
             }
             Control::Retry { connection, nonce, cookie } => header::retry(out, connection, nonce, &cookie),
-            Control::Welcome(Welcome { to, ours, nonce, own_nonce, stamp, arrived }) => {
+            Control::Welcome(Welcome { to, ours, nonce, own_nonce, stamp, arrived, .. }) => {
                 let held = now.saturating_sub(arrived);
                 header::welcome(out, to, &self.greeting(ours, [nonce, own_nonce], stamp, held));
             }

@@ -48,7 +48,8 @@ pub(crate) struct Draft {
 impl Draft {
     /// A scenario of that seed and nothing else.
     pub(crate) fn new(seed: u64) -> Self {
-        let top = Section::new("").text("name", "soak").raw("seed", seed);
+        let top = Section::new("").text("name", "soak");
+        let top = if i64::try_from(seed).is_ok() { top.raw("seed", seed) } else { top.text("seed", &seed.to_string()) };
         Draft { sections: vec![top], files: BTreeMap::new(), captures: Vec::new() }
     }
 

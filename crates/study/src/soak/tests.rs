@@ -26,6 +26,20 @@ fn cases_follow_from_seed_and_number() {
     assert!(first.iter().all(|text| text.contains("time_limit = ")), "a case has no limit");
 }
 
+/// Of 200 cases 25 have a seed of all bits, and half of those one above 2^63-1, which scenarios have as text.
+#[test]
+fn seeds_of_all_sizes_are_drawn() {
+    let scratch = Scratch::new().expect("a temporary directory");
+    let seeds: Vec<u64> = (0..200)
+        .filter_map(|number| draw::case(3, number, &Only::default(), scratch.path()).ok()?.load(scratch.path()).ok())
+        .map(|(scenario, _)| scenario.seed)
+        .collect();
+    let count = |within: fn(u64) -> bool| seeds.iter().filter(|seed| within(**seed)).count();
+    assert!(count(|seed| seed >= 1 << 63) >= 3, "{seeds:?}");
+    assert!(count(|seed| (1001..1 << 63).contains(&seed)) >= 3, "{seeds:?}");
+    assert!(count(|seed| seed <= 1000) >= 100, "{seeds:?}");
+}
+
 /// Cases in which every registered name is drawn.
 const CASES: u64 = 500;
 

@@ -394,3 +394,41 @@ impl Receiver {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(host: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, host])
+    }
+
+    #[test]
+    fn connections_are_limited_in_all_and_per_address() {
+        let shared = Arc::new(Shared::default());
+        let of_one: Vec<Counted> = (0..100).filter_map(|_| shared.enter(address(1))).collect();
+        assert_eq!(of_one.len(), 16);
+        let mut others: Vec<Counted> = (0..200).filter_map(|host| shared.enter(address(2 + host))).collect();
+        assert_eq!(others.len(), 64 - 16);
+        // Whoever is done makes room for another, of any address that has some.
+        drop(others.pop());
+        assert!(shared.enter(address(1)).is_none(), "this address has as many as it may");
+        let next = shared.enter(address(250));
+        assert!(next.is_some() && shared.enter(address(251)).is_none());
+        drop((of_one, others, next));
+        assert!(shared.from.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn memory_is_limited_over_all_connections() {
+        let shared = Arc::new(Shared::default());
+        let mut three = [1, 2, 3].map(|host| shared.enter(address(host)).unwrap());
+        assert!(three[0].take(1 << 30) && three[1].take(1 << 30));
+        assert!(!three[2].take(1) && !three[2].take(u64::MAX), "2 GiB are taken");
+        let [first, second, mut third] = three;
+        drop(first);
+        assert!(third.take(1 << 29) && third.take(1 << 29) && !third.take(1));
+        drop((second, third));
+        assert_eq!(shared.memory.load(Ordering::Relaxed), 0);
+    }
+}

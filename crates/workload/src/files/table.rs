@@ -82,7 +82,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
             name => match labels.get(name) {
                 Some(&label) => label,
                 None => {
-                    if let Some(wrong) = anabranch_input::wrong_name(name) {
+                    if let Some(wrong) = crate::generate::wrong_workload_name(name) {
                         return Err(source.wrong(line, format!("workload: {wrong}")));
                     }
                     let label = u16::try_from(traffic.labels.len())
