@@ -280,7 +280,7 @@ impl Assembly {
         }
     }
 
-    /// Nothing is written twice where packets come in order.
+    /// Nothing is written twice where packets come in order, or where memory was there before.
     fn write(&mut self, from: usize, payload: &[u8]) {
         let to = from + payload.len();
         if self.bytes.len() <= from {
@@ -289,6 +289,41 @@ impl Assembly {
         } else if let Some(place) = self.bytes.get_mut(from..to) {
             place.copy_from_slice(payload);
         }
+    }
+}
+
+/// Memory of messages that their owner has given back: it is there already and, unlike the allocator's, need not be written before packets
+/// come out of order.
+#[derive(Debug, Default)]
+pub(crate) struct Spares {
+    all: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// Bytes of a message that memory is kept for at least, and of all memory that is kept at most.
+const LEAST_SPARE: usize = 1 << 14;
+const MAX_SPARE: usize = 8 << 20;
+/// Pieces of memory that are kept at most.
+const MAX_SPARES: usize = 16;
+
+impl Spares {
+    pub(crate) fn keep(&mut self, bytes: Vec<u8>) {
+        let size = bytes.capacity();
+        if bytes.len() >= LEAST_SPARE && self.bytes + size <= MAX_SPARE && self.all.len() < MAX_SPARES {
+            self.bytes += size;
+            self.all.push(bytes);
+        }
+    }
+
+    /// Memory for a message of so many bytes: as many, whatever they are; none, where there is none that is hardly larger.
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let fits = |spare: &Vec<u8>| spare.len() >= length && spare.capacity() / 2 <= length;
+        // What was given back last is the most likely to be in a cache.
+        let Some(at) = self.all.iter().rposition(fits).filter(|_| length >= LEAST_SPARE) else { return Vec::new() };
+        let mut spare = self.all.remove(at);
+        self.bytes -= spare.capacity();
+        spare.truncate(length);
+        spare
     }
 }
 
@@ -383,6 +418,7 @@ impl Incoming {
         payload: usize,
         limits: &Limits,
         reserved: &mut u64,
+        spares: &mut Spares,
         head: impl FnOnce() -> Option<usize>,
     ) -> Cost {
         let Some(ahead) = data.message.checked_sub(self.next) else { return Cost::Bytes(0) };
@@ -397,7 +433,7 @@ impl Incoming {
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);
         let Data { length, steering, .. } = *data;
-        let assembly = Assembly {
+        let mut assembly = Assembly {
             first,
             length,
             bytes: Vec::new(),
@@ -413,7 +449,10 @@ impl Incoming {
         if *reserved + more > most {
             return Cost::Full;
         }
-        let cost = MESSAGE_OVERHEAD + assembly.needs(from, payload);
+        if assembly.is_earned && head.is_none() {
+            assembly.bytes = spares.take(length as usize);
+        }
+        let cost = MESSAGE_OVERHEAD + assembly.bytes.capacity() as u64 + assembly.needs(from, payload);
         *reserved += more;
         self.messages.insert(at, (data.message, Box::new(assembly)));
         Cost::Bytes(cost)

@@ -345,6 +345,43 @@ fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
     assert_eq!(begins(&mut server, 4, 4 * packets, 200_000), 65_536 + 16_000 + 256);
 }
 
+/// Memory that the owner of a message gives back holds another message, whatever it held before and in whatever order packets come; it counts
+/// like any other.
+#[test]
+fn memory_that_is_given_back_holds_another_message() {
+    const LENGTH: u64 = 100_000;
+    let packets = LENGTH / u64::from(MTU);
+    let (from, mut server) = (address(1, 7000), Server::new(settings()));
+    let ours = server.accept(from, &greeting(5, 6));
+    let mut receive = |message: u32, order: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
+        for (count, packet) in order.enumerate() {
+            let psn = u64::from(message) * packets + packet;
+            server.hear(from, &data(ours, message, (psn, packet as u32), LENGTH));
+            let least = if count as u64 + 1 == packets { LENGTH } else { (count as u64 + 1) * u64::from(MTU) };
+            assert!(server.endpoint.held().0 >= least, "{count}");
+        }
+        let events = server.events();
+        let [Event::Received { bytes, .. }] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((server.endpoint.held().0, bytes.len() as u64), (0, LENGTH));
+        assert!(bytes.iter().all(|byte| *byte == 1));
+        let mut used = bytes.clone();
+        used.fill(0xee);
+        server.endpoint.recycle(used);
+        bytes.clone()
+    };
+    receive(0, &mut (0..packets));
+    receive(1, &mut (0..packets).rev());
+    receive(2, &mut (0..packets).map(|at| at * 37 % packets));
+    // A shorter message has no more than it needs, and none is left of what was there.
+    let first = 3 * packets;
+    for packet in (0..60).rev() {
+        server.hear(from, &data(ours, 3, (first + packet, packet as u32), 59_001));
+    }
+    let events = server.events();
+    let [Event::Received { bytes, .. }] = &events[..] else { panic!("{events:?}") };
+    assert!(bytes.len() == 59_001 && bytes.iter().all(|byte| *byte == 1));
+}
+
 #[test]
 fn all_peers_together_hold_no_more_than_the_limit() {
     let limit = 4 << 20;

@@ -238,6 +238,7 @@ impl Work<'_> {
                     self.received.remove(&stream);
                     self.say(Report::Received { flow: stream, at: self.host.now() });
                 }
+                self.driver.endpoint().0.recycle(bytes);
             }
             Event::Sent { stream, message, delivered, .. } => {
                 let Some(going) = self.going.get_mut(&stream) else { return Ok(()) };

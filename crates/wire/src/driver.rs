@@ -3,12 +3,13 @@
 use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::Clerk};
 use anabranch_endpoint::{Arrival, Bytes, Endpoint, Nowhere, Place, Transmit};
 use anabranch_units::Time;
+use arrayvec::ArrayVec;
 
 /// Datagrams that are taken from a datapath before others are sent.
 const RECEIVED_AT_ONCE: usize = 64;
-/// Datagrams that are handed to a datapath at once; as many more as fill whole runs, where datagrams leave in runs.
+/// Datagrams that are handed to a datapath at once.
 const SENT_AT_ONCE: usize = 32;
-/// Whatever the length of runs.
+/// The same where datagrams of a label leave in runs, as far as these are whole.
 const MOST_AT_ONCE: usize = 64;
 /// Rounds of receiving and sending before the owner hears of what has happened.
 const ROUNDS_AT_ONCE: usize = 16;
@@ -36,11 +37,28 @@ pub struct Driver<D> {
     lateness: Clerk,
 }
 
+/// Where the datagram at this place goes among those that leave at once: data first, then by peer, label, mark and class, then as they were
+/// made. What goes to addresses keeps its order.
+fn order_of(datagram: &Transmit, at: usize) -> u64 {
+    let Transmit { to, label, ecn, class, payload } = datagram;
+    let of_peer = match to {
+        To::Peer(peer) => u64::from(*peer) << 21 | u64::from(*label) << 9 | u64::from(*ecn) << 8 | u64::from(*class),
+        To::Address(_) => 1 << 53,
+    };
+    u64::from(payload.is_empty()) << 60 | of_peer << 6 | at as u64
+}
+
 impl<D: Datapath> Driver<D> {
     /// An endpoint on a datapath.
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
         let (looked, abilities) = (datapath.now(), datapath.abilities());
         let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MOST_AT_ONCE);
+        // Whole runs, whether the endpoint makes them or the datapath finds them.
+        let unit = match endpoint.settings().run_length as usize {
+            1 => run,
+            chosen => chosen.min(run),
+        };
+        let most = if run > 1 { MOST_AT_ONCE / unit * unit } else { SENT_AT_ONCE };
         Driver {
             lateness: Clerk::new(&endpoint, looked),
             endpoint,
@@ -49,7 +67,7 @@ impl<D: Datapath> Driver<D> {
             made: 0,
             sent: 0,
             order: [0; MOST_AT_ONCE],
-            most: SENT_AT_ONCE.next_multiple_of(run).min(MOST_AT_ONCE),
+            most,
             grouped: run > 1,
             looked,
             longest_pause: Time::ZERO,
@@ -190,25 +208,30 @@ impl<D: Datapath> Driver<D> {
             if self.grouped {
                 // What leaves at once has no order but that of each label, and those of a label need one system call. Somebody
                 // waits for data; answers can wait for so long.
-                let key = |at: &u8| {
-                    let Transmit { to, label, ecn, class, payload } = &self.batch[usize::from(*at)].0;
-                    (payload.is_empty(), *to, *label, *ecn, *class, *at)
-                };
-                self.order[..self.made].sort_unstable_by_key(key);
+                let mut keys = [0; MOST_AT_ONCE];
+                for (at, key) in keys[..self.made].iter_mut().enumerate() {
+                    *key = order_of(&self.batch[at].0, at);
+                }
+                keys[..self.made].sort_unstable();
+                for (place, key) in self.order.iter_mut().zip(&keys[..self.made]) {
+                    *place = (key % MOST_AT_ONCE as u64) as u8;
+                }
             }
         }
         if self.sent == self.made {
             return Ok(0);
         }
-        let mut batch =
-            [Outbound { to: NOTHING.to, label: 0, ecn: false, class: 0, head: &[], payload: &[] }; MOST_AT_ONCE];
         let waiting = &self.order[self.sent..self.made];
-        for (place, at) in batch.iter_mut().zip(waiting) {
-            let (Transmit { to, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];
-            *place = Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload };
-        }
-        let sent = self.datapath.send(&batch[..waiting.len()])?;
+        let batch: ArrayVec<Outbound<'_>, MOST_AT_ONCE> = waiting
+            .iter()
+            .map(|at| {
+                let (Transmit { to, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];
+                Outbound { to: *to, label: *label, ecn: *ecn, class: *class, head, payload }
+            })
+            .collect();
+        let sent = self.datapath.send(&batch)?;
         self.lateness.note_sent(sent, batch[..sent].iter().map(|datagram| datagram.size() as u64).sum());
+        drop(batch);
         // What has gone holds no message.
         self.order[self.sent..self.sent + sent]
             .iter()

@@ -213,6 +213,9 @@ fn callers_wait_for_each_other_and_not_for_strangers() {
     });
 }
 
+/// One that calls, what it was told, and the peer that it calls.
+type Caller = (UcPath, Arc<Mutex<Vec<String>>>, PeerId);
+
 /// Callers of one address that send nothing have memory of ours, so there may be 32 of them; one that sends makes room.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
@@ -228,7 +231,7 @@ fn callers_of_one_address_that_send_nothing_are_limited() {
         };
         let mut callers: Vec<_> = (0..32).map(|_| call()).collect();
         let began = Instant::now();
-        let attend = |path: &mut UcPath, callers: &mut Vec<(UcPath, Arc<Mutex<Vec<String>>>, PeerId)>, time: u64| {
+        let attend = |path: &mut UcPath, callers: &mut Vec<Caller>, time: u64| {
             let until = Instant::now() + Duration::from_millis(time);
             let mut arrived = 0;
             while Instant::now() < until {

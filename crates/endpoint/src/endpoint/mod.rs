@@ -15,7 +15,7 @@ use crate::{
     pacer::Pacer,
     peer::{Event, Peer, Phase, SendError, SendOptions, Why},
     settings::Settings,
-    stream::{Incoming, Outgoing},
+    stream::{Incoming, Outgoing, Spares},
     watched::PathCounts,
 };
 use anabranch_lb::{
@@ -131,6 +131,8 @@ pub struct Endpoint {
     replies: VecDeque<(To, u32, Control)>,
     /// Who has shown where it receives and is to become a peer.
     newcomers: VecDeque<Newcomer>,
+    /// Memory of messages that their owner has given back.
+    spares: Spares,
     /// When peers were last looked for whose memory others may have.
     relieved_at: Time,
     timers: BinaryHeap<Reverse<(Time, Timer)>>,
@@ -205,6 +207,7 @@ impl Endpoint {
             control: VecDeque::new(),
             replies: VecDeque::new(),
             newcomers: VecDeque::new(),
+            spares: Spares::default(),
             relieved_at: Time::ZERO,
             timers: BinaryHeap::new(),
             events: VecDeque::new(),
@@ -433,6 +436,11 @@ impl Endpoint {
             self.hosts.release(known.host, stored);
         }
         Some(event)
+    }
+
+    /// Takes the memory of a message ([`Event::Received`]) that its owner needs no more: another message is put together there.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        self.spares.keep(bytes);
     }
 
     /// A peer that is none, or no longer, and to whom nothing is left to be said: the datapath may forget it, and give its

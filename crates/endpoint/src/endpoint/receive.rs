@@ -172,7 +172,7 @@ impl Endpoint {
             Some(payload) => {
                 let (steering, length) = (data.steering, data.length);
                 let head = || places.head(peer, steering, length);
-                match incoming.prepare(data, payload.len(), &limits, &mut known.reserved, head) {
+                match incoming.prepare(data, payload.len(), &limits, &mut known.reserved, &mut self.spares, head) {
                     Cost::Bytes(0) => {}
                     Cost::Bytes(bytes) => {
                         let is_crowded = !self.hosts.has_memory(bytes);

@@ -262,7 +262,11 @@ fn ours(way: Way, scheme: &str, run_length: u32, check: Check, bytes: u64) -> Re
                     (cpu, counting) = (cpu_seconds(), true);
                 }
                 let (endpoint, now) = to.endpoint();
-                while endpoint.poll_event().is_some() {}
+                while let Some(event) = endpoint.poll_event() {
+                    if let Event::Received { bytes, .. } = event {
+                        endpoint.recycle(bytes);
+                    }
+                }
                 to.wait(next.unwrap_or(limit).min(now + Time::from_us(100_000)))?;
             }
             Ok(cpu_seconds() - cpu)

@@ -257,7 +257,9 @@ impl<D: Datapath> Performance<'_, D> {
             }
             let waits_for_others = !is_done && self.began.is_none();
             let look = now + if waits_for_others { BARRIER_LOOK } else { LOOK };
-            self.driver.wait([next, wants].into_iter().flatten().fold(look, Time::min))?;
+            // What was said to events has still to go.
+            let queued = self.driver.endpoint().0.poll_timeout();
+            self.driver.wait([next, wants, queued].into_iter().flatten().fold(look, Time::min))?;
         }
     }
 
@@ -291,7 +293,10 @@ impl<D: Datapath> Performance<'_, D> {
                     }
                 }
                 Event::Sent { peer, stream, delivered, .. } => self.acknowledged(now, peer, stream, &delivered),
-                Event::Received { peer, stream, bytes, .. } => self.received(now, peer, stream, &bytes)?,
+                Event::Received { peer, stream, bytes, .. } => {
+                    self.received(now, peer, stream, &bytes)?;
+                    self.driver.endpoint().0.recycle(bytes);
+                }
                 Event::Lost { peer, why } => self.lost(peer, why)?,
                 Event::Refused { peer, from, why } => {
                     let at = from.or_else(|| self.driver.datapath().peer_at(peer?));

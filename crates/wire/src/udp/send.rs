@@ -2,6 +2,8 @@
 
 use super::interface::Interface;
 use crate::Outbound;
+#[cfg(target_os = "linux")]
+use arrayvec::ArrayVec;
 use std::{
     io,
     net::{IpAddr, SocketAddr, UdpSocket},
@@ -38,11 +40,8 @@ fn gather<const N: usize>(
 ) -> io::Result<()> {
     use nix::libc;
     use socket2::{MsgHdr, SockAddr, SockRef};
-    let (mut pieces, mut count) = ([io::IoSlice::new(&[]); N], 0);
-    for bytes in run.iter().flat_map(|datagram| [datagram.head, datagram.payload]).filter(|bytes| !bytes.is_empty()) {
-        pieces[count] = io::IoSlice::new(bytes);
-        count += 1;
-    }
+    let bytes = run.iter().flat_map(|datagram| [datagram.head, datagram.payload]).filter(|bytes| !bytes.is_empty());
+    let pieces: ArrayVec<io::IoSlice<'_>, N> = bytes.map(io::IoSlice::new).collect();
     let mut control = Control { bytes: [0; _], used: 0 };
     if class > 0 {
         // An IPv4 address in IPv6's clothes is sent by IPv4.
@@ -72,8 +71,7 @@ fn gather<const N: usize>(
         }
     }
     let to = SockAddr::from(to);
-    let message =
-        MsgHdr::new().with_addr(&to).with_buffers(&pieces[..count]).with_control(&control.bytes[..control.used]);
+    let message = MsgHdr::new().with_addr(&to).with_buffers(&pieces).with_control(&control.bytes[..control.used]);
     loop {
         match SockRef::from(socket).sendmsg(&message, 0) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
