@@ -2,12 +2,27 @@
 
 use thiserror::Error;
 
+/// What a backend cannot do, with the key of the scenario that asks for it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {reason}")]
+pub struct Refusal {
+    /// The dotted key, for example `fabric.pfc`; of a workload or a fault with its number from 0: `workload[2].kind`.
+    pub key: String,
+    /// What was found, and why it cannot be done.
+    pub reason: String,
+    /// What would do instead.
+    pub remedy: String,
+}
+
 /// Why a run could not start or had to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
     /// The setup is impossible: the user's mistake (exit code 2).
     #[error("{0}")]
     Setup(String),
+    /// This backend cannot do what a key of the scenario asks for (exit code 2).
+    #[error("{0}")]
+    Refused(Refusal),
     /// An invariant failed: our mistake (exit code 3).
     #[error("invariant failed: {0}")]
     Invariant(String),

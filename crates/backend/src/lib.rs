@@ -1,7 +1,8 @@
 //! What every backend of a run shares, whatever carries the packets: the [`Setup`] that a scenario becomes, where a run
 //! is ([`Progress`]), why it ended without results ([`RunError`]), and how the outcomes of its flows become rows with
-//! ideal times ([`flow_rows`]) and a [`fingerprint`].
+//! ideal times ([`flow_rows`]). A [`Backend`] says what it measures and carries the packets.
 
+mod backend;
 mod error;
 mod fingerprint;
 mod ideal;
@@ -10,8 +11,8 @@ mod rows;
 mod setup;
 mod window;
 
-pub use error::RunError;
-pub use fingerprint::fingerprint;
+pub use backend::{Backend, RunOptions, run};
+pub use error::{Refusal, RunError};
 pub use parameters::{
     BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Scheduling, Simultaneous,
     SwitchHash, Trim, WireTimes,
@@ -20,7 +21,7 @@ pub use rows::{FlowOutcome, flow_rows};
 pub use setup::{LoadBalancer, Measure, RunLimits, Setup};
 pub use window::arrivals;
 
-pub use anabranch_outcome::RunResult;
+pub use anabranch_outcome::{Clock, Measures, RunResult, RunRows};
 
 use anabranch_units::Time;
 
@@ -29,8 +30,8 @@ use anabranch_units::Time;
 pub struct Progress {
     /// Time of the run: simulated, or on the clock of a real one.
     pub now: Time,
-    /// Packets that left a port so far.
-    pub packet_hops: u64,
+    /// Packets that left a port so far; `None`: not counted.
+    pub packet_hops: Option<u64>,
     /// Flows that are done.
     pub flows_finished: u64,
     /// Flows in total.

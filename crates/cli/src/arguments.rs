@@ -131,10 +131,23 @@ pub(crate) struct RunOptions {
     pub(crate) progress: Show,
 }
 
+/// What carries the packets.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct BackendArguments {
+    /// What runs it: sim, testbed, or several with commas between, which are compared [default: sim]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    pub(crate) backend: Vec<String>,
+    /// The network plugin that workloads of kind `nccl` load on a testbed, a shared object; unless given, that beside the command
+    #[arg(long, value_name = "PATH")]
+    pub(crate) plugin: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
     /// Replaces another scenario's results in the directory, and files of --pcap
     #[arg(long)]
     pub(crate) replace: bool,
@@ -167,6 +180,8 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
+    pub(crate) on: BackendArguments,
+    #[command(flatten)]
     pub(crate) entries: EntryArguments,
     /// Runs everything again, finished or not
     #[arg(long)]
@@ -191,6 +206,8 @@ pub(crate) enum Again {
 pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
     /// A key of the scenario and the values it takes: KEY=A,B,... or KEY=A..B:STEP
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) over: Vec<String>,
@@ -412,6 +429,8 @@ pub(crate) struct Explain {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
     /// How the answer is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

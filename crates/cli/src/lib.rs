@@ -2,14 +2,17 @@
 //! input is wrong, 3 an invariant failed, 4 a run ended as a deadlock, 130 interrupted.
 
 mod arguments;
+mod backends;
 mod commands;
 mod failure;
 mod printing;
 mod progress;
 mod table;
 
+pub use backends::BACKENDS;
 pub use commands::topology_of;
 
+use anabranch_study::backend::BackendEntry;
 use arguments::Arguments;
 use clap::{
     CommandFactory, FromArgMatches,
@@ -23,8 +26,9 @@ use std::{
 /// Help in longer lines is hard to read.
 const MOST_COLUMNS: usize = 100;
 
-/// Does what a command line says, its first word the program's name, and gives the exit code.
-pub fn command(words: impl IntoIterator<Item = OsString>) -> u8 {
+/// Does what a command line says, its first word the program's name, with these backends, the default first. Returns the exit
+/// code.
+pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static BackendEntry]) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
     anabranch_study::machine::note_command(&words);
     let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
@@ -46,7 +50,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>) -> u8 {
         printing::be_quiet();
     }
     progress::listen_for_interruption();
-    match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments))) {
+    match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments, backends))) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => {
             printing::complain(failure.message().trim_end());

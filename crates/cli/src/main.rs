@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(anabranch::command(std::env::args_os()))
+    ExitCode::from(anabranch::command(std::env::args_os(), anabranch::BACKENDS))
 }

@@ -196,10 +196,13 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
         parts.push((format!("simulated {from}{last}"), format!("at {last}"), 1));
         let rate = |job: &&Job| {
             let seconds = job.began?.elapsed().as_secs_f64();
-            (seconds > 0.0).then(|| job.latest.packet_hops as f64 / seconds)
+            job.latest.packet_hops.filter(|_| seconds > 0.0).map(|hops| hops as f64 / seconds)
         };
-        let rate = active.iter().filter_map(rate).sum::<f64>() / 1e6;
-        parts.push((format!("{rate:.2} M packet-hops/s"), format!("{rate:.2} M hops/s"), 2));
+        let rates: Vec<f64> = active.iter().filter_map(rate).collect();
+        if !rates.is_empty() {
+            let rate = rates.iter().sum::<f64>() / 1e6;
+            parts.push((format!("{rate:.2} M packet-hops/s"), format!("{rate:.2} M hops/s"), 2));
+        }
         let flows = format!("{}/{} flows", sum(|p| p.flows_finished), sum(|p| p.flows_total));
         parts.push((format!("{flows} finished"), flows, 0));
     }
@@ -272,7 +275,8 @@ mod tests {
 
     #[test]
     fn the_line_says_what_the_contract_asks_for() {
-        let latest = Progress { now: Time::from_us(250), packet_hops: 5_000_000, flows_finished: 30, flows_total: 120 };
+        let latest =
+            Progress { now: Time::from_us(250), packet_hops: Some(5_000_000), flows_finished: 30, flows_total: 120 };
         let began = Instant::now().checked_sub(Duration::from_secs(1));
         let job = |name: &str, done| Job { name: name.into(), began, latest, done };
         let jobs = [job("ecmp", true), job("prime", false)];

@@ -41,7 +41,10 @@ impl Drop for Folder {
 /// The exit code of a command whose results go to `out`.
 fn command(words: &[&str], out: &Path) -> u8 {
     let words = ["anabranch", "--quiet"].iter().chain(words).map(OsString::from);
-    anabranch::command(words.chain(["--progress".into(), "never".into(), "--out".into(), out.into()]))
+    anabranch::command(
+        words.chain(["--progress".into(), "never".into(), "--out".into(), out.into()]),
+        anabranch::BACKENDS,
+    )
 }
 
 const RUN: &[&str] = &["run", "tiny", "--threads", "1"];

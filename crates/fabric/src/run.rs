@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_backend::{Progress, RunError, Setup};
 use anabranch_engine::{Outcome, Partition as _};
-use anabranch_outcome::RunResult;
+use anabranch_outcome::RunRows;
 use anabranch_units::Time;
 use std::{
     any::Any,
@@ -21,7 +21,7 @@ use std::{
 ///
 /// # Errors
 /// [`RunError`]. A panic on whichever thread is an invariant that failed.
-pub fn run(setup: &Setup, how: How, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, RunError> {
+pub fn run(setup: &Setup, how: How, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunRows, RunError> {
     let plan = Plan::new(setup, how, &mut || observer(&Progress::default()))?;
     let caught = catch_unwind(AssertUnwindSafe(|| drive(&plan, setup, observer)));
     caught.unwrap_or_else(|panic| Err(RunError::Invariant(format!("panic: {}", message(&*panic)))))
@@ -46,7 +46,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, RunError> {
+fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunRows, RunError> {
     let (until_all_done, time_limit) = (setup.limits.until_all_done, setup.limits.time_limit);
     let flows_total = setup.flows.flows.len() as u64;
     let mut partitions = Vec::new();
@@ -64,7 +64,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let outcome = anabranch_engine::run(&mut partitions, plan.cells.lookahead, time_limit.ps(), &mut |status| {
         observer(&Progress {
             now: Time::from_ps(status.now),
-            packet_hops: status.work,
+            packet_hops: Some(status.work),
             flows_finished: status.finished,
             flows_total,
         })

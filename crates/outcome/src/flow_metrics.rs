@@ -1,66 +1,106 @@
-//! What is counted per flow. A metric is declared here, once: its column, unit, meaning and whether the fingerprint covers
-//! it follow. Who counts it fills its field ([`FlowMetrics::merge`] puts the two ends of a flow together).
+//! What is counted per flow. A metric is declared here, once: its column, its place in the summary, in comparisons and among the
+//! metrics of claims, its unit, meaning and whether the fingerprint covers it follow. Who counts it fills its field of
+//! [`FlowCounters`].
 
-/// Hands the declarations of all metrics to the macro `with`: `name: unit, meaning, fingerprint place;`, the last for those
-/// that the fingerprint covers, in which they stand in the order of their places. A metric without a place is outside.
+use crate::measures::metrics;
+
+/// Hands the declarations of all metrics to the macro `with`: `name: how, unit, meaning, fingerprint place;`. `how` is `sum` or
+/// `max`: how the counts of sender and receiver, and of several flows, become one. The fingerprint covers those with a place, in
+/// the order of the places.
 #[macro_export]
 macro_rules! flow_metrics {
     ($with:ident) => {
         $with! {
-            retransmitted_packets: "packets", "data packets sent more than once", fingerprint 0;
-            out_of_order_packets: "packets", "arrivals whose PSN was not the lowest one missing", fingerprint 1;
-            max_reorder_bytes: "bytes", "most payload ever received beyond the lowest missing byte", fingerprint 3;
-            path_switches: "packets", "packets sent with another path tag than the packet before", fingerprint 4;
-            out_of_sequence_packets: "packets", "arrivals whose PSN was not the last arrival's plus one", fingerprint 2;
+            retransmitted_packets: sum, "packets", "data packets sent more than once", fingerprint 0;
+            out_of_order_packets: sum, "packets", "arrivals whose PSN was not the lowest one missing", fingerprint 1;
+            max_reorder_bytes: max, "bytes", "most payload ever received beyond the lowest missing byte", fingerprint 3;
+            path_switches: sum, "packets", "packets sent with another path tag than the packet before", fingerprint 4;
+            out_of_sequence_packets: sum, "packets", "arrivals whose PSN was not the last arrival's plus one", fingerprint 2;
         }
     };
 }
 
-macro_rules! metrics {
-    ($($name:ident: $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
-        /// What is counted of one flow.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct FlowMetrics {
-            $(
-                #[doc = concat!("In ", $unit, ": ", $meaning, ".")]
-                pub $name: u64,
-            )*
+macro_rules! declare {
+    ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+        metrics! {
+            /// What is known of one flow beside its times.
+            FlowMetrics from
+            /// Counts of one flow by a backend that counts all of them.
+            FlowCounters,
+            /// Which metrics of flows a backend fills in.
+            FlowMeasures {
+                $($name: concat!("In ", $unit, ": ", $meaning, ".");)*
+            }
+        }
+
+        impl FlowCounters {
+            /// Puts together what sender and receiver of a flow have counted.
+            pub fn merge(&mut self, other: &Self) {
+                $(self.$name = declare!($how self.$name, other.$name);)*
+            }
         }
 
         impl FlowMetrics {
             /// How many of them the fingerprint covers.
             pub const IN_FINGERPRINT: usize = [$($(stringify!($place),)?)*].len();
 
-            /// Adds what the other end of the flow has counted.
-            pub fn merge(&mut self, other: &Self) {
-                $(self.$name += other.$name;)*
-            }
-
-            /// Those that the fingerprint covers, in its order.
-            pub fn fingerprint_words(&self) -> [u64; Self::IN_FINGERPRINT] {
-                let mut words = [0; Self::IN_FINGERPRINT];
+            /// Returns those that the fingerprint covers, in its order.
+            pub fn fingerprint_words(&self) -> [Option<u64>; Self::IN_FINGERPRINT] {
+                let mut words = [None; Self::IN_FINGERPRINT];
                 $($(words[$place] = self.$name;)?)*
                 words
             }
+
+            /// Puts the metrics of several flows together. A metric that is unknown of one is unknown of all together.
+            pub fn together<'a>(flows: impl IntoIterator<Item = &'a Self>) -> Self {
+                let mut all: Option<Self> = None;
+                for flow in flows {
+                    all = Some(match all {
+                        None => *flow,
+                        Some(all) => FlowMetrics {
+                            $($name: all.$name.zip(flow.$name).map(|(a, b)| declare!($how a, b)),)*
+                        },
+                    });
+                }
+                all.unwrap_or_default()
+            }
         }
     };
+    (sum $a:expr, $b:expr) => { $a + $b };
+    (max $a:expr, $b:expr) => { $a.max($b) };
 }
 
-flow_metrics!(metrics);
+flow_metrics!(declare);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn counted(reorder: u64, packets: u64) -> FlowCounters {
+        FlowCounters { max_reorder_bytes: reorder, out_of_order_packets: packets, ..FlowCounters::default() }
+    }
+
     #[test]
     fn the_fingerprint_has_its_own_order() {
-        let mut metrics = FlowMetrics { retransmitted_packets: 1, path_switches: 5, ..FlowMetrics::default() };
-        metrics.merge(&FlowMetrics {
-            out_of_order_packets: 2,
-            out_of_sequence_packets: 3,
-            max_reorder_bytes: 4,
-            ..FlowMetrics::default()
-        });
-        assert_eq!(metrics.fingerprint_words(), [1, 2, 3, 4, 5]);
+        let mut metrics = FlowCounters { retransmitted_packets: 1, path_switches: 5, ..FlowCounters::default() };
+        metrics.merge(&FlowCounters { out_of_sequence_packets: 3, ..counted(4, 2) });
+        assert_eq!(FlowMetrics::from(metrics).fingerprint_words(), [1, 2, 3, 4, 5].map(Some));
+    }
+
+    #[test]
+    fn maxima_are_not_added_up() {
+        let mut both = counted(4000, 2);
+        both.merge(&counted(3000, 5));
+        assert_eq!(both, counted(4000, 7));
+        let flows = [counted(4000, 2).into(), counted(9000, 5).into()];
+        assert_eq!(FlowMetrics::together(&flows), counted(9000, 7).into());
+    }
+
+    #[test]
+    fn one_unknown_makes_the_whole_unknown() {
+        let unknown = FlowMetrics { path_switches: None, ..counted(1, 1).into() };
+        let together = FlowMetrics::together(&[counted(2, 2).into(), unknown]);
+        assert_eq!((together.path_switches, together.out_of_order_packets), (None, Some(3)));
+        assert_eq!(FlowMetrics::together(&[]), FlowMetrics::default(), "nothing is known of no flow");
     }
 }

@@ -5,9 +5,9 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::RunResult;
+use anabranch_outcome::RunRows;
 use anabranch_report::{
-    Formats, LinkFault, ReportError, RunMeta, WorkloadMeta, report, run_directory, write_comparison, write_run,
+    Formats, LinkFault, ReportError, RunMeta, WorkloadMeta, report, run_directory, write_comparison,
 };
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
@@ -20,7 +20,7 @@ fn compare(
     seeds: u64,
     flows: u32,
     one_size: bool,
-    change: impl Fn(&mut RunResult, &mut RunMeta) -> bool,
+    change: impl Fn(&mut RunRows, &mut RunMeta) -> bool,
 ) -> Result<(), ReportError> {
     let mut summaries = vec![];
     for scheme in schemes {
@@ -29,7 +29,7 @@ fn compare(
             add_measurements(&mut result);
             if change(&mut result, &mut meta) {
                 let dir = run_directory(dir, scheme.name, seed);
-                summaries.push(write_run(&dir, &result, &meta, &provenance(), Formats::PARQUET)?);
+                summaries.push(common::write_run(&dir, &result, &meta, &provenance(), Formats::PARQUET)?);
             }
         }
     }
@@ -41,7 +41,7 @@ fn compare(
 }
 
 /// Every tenth flow belongs to a second workload, and a cable is down.
-fn several(result: &mut RunResult, meta: &mut RunMeta) -> bool {
+fn several(result: &mut RunRows, meta: &mut RunMeta) -> bool {
     meta.workloads =
         ["web-search", "incast"].map(|name| WorkloadMeta { name: name.to_string(), measured: true }).to_vec();
     result.flows.iter_mut().step_by(10).for_each(|flow| flow.workload = 1);
@@ -91,7 +91,7 @@ fn main() -> Result<(), ReportError> {
     compare(&dir.join("many"), &many, 3, 10_000, false, |_, _| true)?;
     let single = dir.join("single");
     let result = run(&SCHEMES[4], 1, 100_000, false);
-    write_run(&single, &result, &meta("prime", 1), &provenance(), Formats::BOTH)?;
+    common::write_run(&single, &result, &meta("prime", 1), &provenance(), Formats::BOTH)?;
     println!("{}", report(&single)?.display());
     Ok(())
 }

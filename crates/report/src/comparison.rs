@@ -48,9 +48,9 @@ impl Metric {
             Source::Run(_) => None,
         }
     }
-    /// Whether less of it is better; how many packets an ACK stands for is neither good nor bad.
+    /// Whether less of it is better; how many packets an ACK stands for, or how often paths change, is neither good nor bad.
     pub fn has_best(&self) -> bool {
-        self.name != "packets_per_ack"
+        !matches!(self.name, "packets_per_ack" | "path_switches")
     }
     /// Whether it is kept per workload.
     pub fn is_of_flows(&self) -> bool {
@@ -71,27 +71,41 @@ const fn run(name: &'static str, title: &'static str, unit: &'static str, get: f
     Metric { name, title, unit, source: Source::Run(get) }
 }
 
-/// Every metric of a comparison.
-pub const METRICS: &[Metric] = &[
-    flows("fct_mean", "FCT, mean", "us", |f| f.fct_us.mean),
-    flows("fct_p50", "FCT, median", "us", |f| f.fct_us.p50),
-    flows("fct_p99", "FCT, 99th percentile", "us", |f| f.fct_us.p99),
-    flows("fct_max", "FCT, max", "us", |f| f.fct_us.max),
-    flows("slowdown_mean", "slowdown, mean", "", |f| f.slowdown.mean),
-    flows("slowdown_p50", "slowdown, median", "", |f| f.slowdown.p50),
-    flows("slowdown_p95", "slowdown, 95th percentile", "", |f| f.slowdown.p95),
-    flows("slowdown_p99", "slowdown, 99th percentile", "", |f| f.slowdown.p99),
-    flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
-    flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
-    flows("completion", "time of the whole", "us", |f| f.completion_us),
-    run("trimmed", "packets trimmed", "packets", |s| Some(s.counters.trimmed as f64)),
-    run("dropped", "packets dropped", "packets", |s| Some(s.counters.dropped as f64)),
-    run("retransmitted", "packets retransmitted", "packets", |s| Some(s.counters.retransmitted as f64)),
-    run("timeouts", "timeouts", "packets", |s| Some(s.counters.timeouts as f64)),
-    run("out_of_order_share", "share of arrivals out of order", "", Summary::out_of_order_share),
-    run("packets_per_ack", "data arrivals per ACK", "packets", Summary::packets_per_ack),
-    run("max_queue", "largest switch queue", "bytes", |s| Some(s.queues.max_bytes as f64)),
-];
+fn real(count: Option<u64>) -> Option<f64> {
+    count.map(|count| count as f64)
+}
+
+macro_rules! all_metrics {
+    ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+        /// Names of the metrics that are counted per flow.
+        pub const FLOW_METRICS: &[&str] = &[$(stringify!($name),)*];
+
+        /// Every metric of a comparison.
+        pub const METRICS: &[Metric] = &[
+            flows("fct_mean", "FCT, mean", "us", |f| f.fct_us.mean),
+            flows("fct_p50", "FCT, median", "us", |f| f.fct_us.p50),
+            flows("fct_p99", "FCT, 99th percentile", "us", |f| f.fct_us.p99),
+            flows("fct_max", "FCT, max", "us", |f| f.fct_us.max),
+            flows("slowdown_mean", "slowdown, mean", "", |f| f.slowdown.mean),
+            flows("slowdown_p50", "slowdown, median", "", |f| f.slowdown.p50),
+            flows("slowdown_p95", "slowdown, 95th percentile", "", |f| f.slowdown.p95),
+            flows("slowdown_p99", "slowdown, 99th percentile", "", |f| f.slowdown.p99),
+            flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
+            flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
+            flows("completion", "time of the whole", "us", |f| f.completion_us),
+            run("trimmed", "packets trimmed", "packets", |s| real(s.counters.trimmed)),
+            run("dropped", "packets dropped", "packets", |s| real(s.counters.dropped)),
+            run("retransmitted", "packets retransmitted", "packets", |s| real(s.counters.retransmitted)),
+            run("timeouts", "timeouts", "packets", |s| real(s.counters.timeouts)),
+            run("out_of_order_share", "share of arrivals out of order", "", Summary::out_of_order_share),
+            run("packets_per_ack", "data arrivals per ACK", "packets", Summary::packets_per_ack),
+            run("max_queue", "largest switch queue", "bytes", |s| real(s.queues.max_bytes)),
+            $(flows(stringify!($name), concat!($meaning, ", ", stringify!($how)), $unit, |f| real(f.metrics.$name)),)*
+        ];
+    };
+}
+
+anabranch_outcome::flow_metrics!(all_metrics);
 
 /// One scheme, one metric, one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -36,13 +36,14 @@ pub(crate) struct LinkPoint {
     pub(crate) whole: f64,
     /// While traffic arrived, where the run kept it.
     pub(crate) window: Option<f64>,
-    pub(crate) queue_mean_bytes: f64,
-    pub(crate) queue_p99_bytes: f64,
-    pub(crate) queue_max_bytes: f64,
-    pub(crate) queue_mean_packets: f64,
-    pub(crate) drops: u64,
-    pub(crate) trims: u64,
-    pub(crate) ecn_marks: u64,
+    // `None`: not measured.
+    pub(crate) queue_mean_bytes: Option<f64>,
+    pub(crate) queue_p99_bytes: Option<f64>,
+    pub(crate) queue_max_bytes: Option<f64>,
+    pub(crate) queue_mean_packets: Option<f64>,
+    pub(crate) drops: Option<u64>,
+    pub(crate) trims: Option<u64>,
+    pub(crate) ecn_marks: Option<u64>,
     /// What faults did to it; empty where none struck it.
     pub(crate) fault: String,
 }
@@ -233,16 +234,22 @@ impl Dataset {
     pub(crate) fn provenance(&self) -> String {
         let m = &self.manifest;
         let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
-        let fingerprints: Vec<String> =
-            self.summaries.iter().map(|s| format!("{}/seed{} {}", s.scheme, s.seed, s.fingerprint)).collect();
+        let fingerprints: Vec<String> = self
+            .summaries
+            .iter()
+            .filter_map(|s| Some(format!("{}/seed{} {}", s.scheme, s.seed, s.fingerprint.as_ref()?)))
+            .collect();
+        let fingerprints = match fingerprints.is_empty() {
+            true => String::new(),
+            false => format!("; fingerprints {}", fingerprints.join(", ")),
+        };
         format!(
-            "Anabranch {} commit {}; scenario {} hash {}; seeds {}; fingerprints {}.",
+            "Anabranch {} commit {}; scenario {} hash {}; seeds {}{fingerprints}.",
             m.version,
             m.commit,
             m.name,
             m.scenario_hash,
             seeds.join(" "),
-            fingerprints.join(", ")
         )
     }
 }
@@ -381,7 +388,8 @@ impl Reader {
         let text = |name: &str, row: usize| frame.texts(name).get(row).cloned().unwrap_or_default();
         let maybe = |name: &str, row: usize| frame.reals(name).get(row).copied().flatten();
         let real = |name: &str, row: usize| maybe(name, row).unwrap_or_default();
-        let whole = |name: &str, row: usize| frame.integers(name).get(row).copied().flatten().unwrap_or_default();
+        let count = |name: &str, row: usize| frame.integers(name).get(row).copied().flatten();
+        let whole = |name: &str, row: usize| count(name, row).unwrap_or_default();
         let link = |row| LinkPoint {
             from: text("from", row),
             to: text("to", row),
@@ -390,16 +398,29 @@ impl Reader {
             rate_bps: whole("rate_bps", row),
             whole: real("utilisation", row),
             window: maybe("window_utilisation", row),
-            queue_mean_bytes: real("queue_mean_bytes", row),
-            queue_p99_bytes: whole("queue_p99_bytes", row) as f64,
-            queue_max_bytes: whole("queue_max_bytes", row) as f64,
-            queue_mean_packets: real("queue_mean_packets", row),
-            drops: whole("drops", row),
-            trims: whole("trims", row),
-            ecn_marks: whole("ecn_marks", row),
+            queue_mean_bytes: maybe("queue_mean_bytes", row),
+            queue_p99_bytes: count("queue_p99_bytes", row).map(|bytes| bytes as f64),
+            queue_max_bytes: count("queue_max_bytes", row).map(|bytes| bytes as f64),
+            queue_mean_packets: maybe("queue_mean_packets", row),
+            drops: count("drops", row),
+            trims: count("trims", row),
+            ecn_marks: count("ecn_marks", row),
             fault: text("fault", row),
         };
-        Ok((0..frame.rows()).map(link).collect())
+        let links: Vec<LinkPoint> = (0..frame.rows()).map(link).collect();
+        // A column that the backend does not measure is as good as none.
+        let known: [(&str, fn(&LinkPoint) -> bool); 4] = [
+            ("queue_mean_bytes", |link| link.queue_mean_bytes.is_some()),
+            ("queue_p99_bytes", |link| link.queue_p99_bytes.is_some()),
+            ("queue_max_bytes", |link| link.queue_max_bytes.is_some()),
+            ("queue_mean_packets", |link| link.queue_mean_packets.is_some()),
+        ];
+        for (column, is_known) in known {
+            if !links.iter().all(is_known) {
+                self.missing.insert(("links".into(), column.into()));
+            }
+        }
+        Ok(links)
     }
 
     /// The occupancy histograms, ports of a group of links added up.

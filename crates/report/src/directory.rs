@@ -124,11 +124,12 @@ fn stage_run(
         schemes: vec![meta.scheme.clone()],
         seeds: vec![meta.seed],
         threads: meta.threads,
+        recorded_backend: meta.backend.clone(),
         datapath: wire.map(|wire| wire.datapath.clone()),
         longest_pause_s: wire.and_then(|wire| wire.longest_pause).map(Time::as_seconds),
         machine_bound: summary.is_machine_bound().then(|| run.clone()).into_iter().collect(),
         missing: wire.map(|wire| wire.missing.clone()).unwrap_or_default(),
-        fingerprints: [(run.clone(), summary.fingerprint.clone())].into(),
+        fingerprints: summary.fingerprint.iter().map(|fingerprint| (run.clone(), fingerprint.clone())).collect(),
         statuses: summary.status.map(|status| (run.clone(), status)).into_iter().collect(),
         deadlocks: [(run, summary.deadlock.clone())].into_iter().filter(|(_, links)| !links.is_empty()).collect(),
         files,
@@ -165,10 +166,10 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
         ("seed", summary.seed.to_string()),
         ("version", summary.version.clone()),
         ("commit", summary.commit.clone()),
-        ("fingerprint", summary.fingerprint.clone()),
         ("fct_kind", if summary.all.fct_kind == crate::FctKind::Rx { "rx" } else { "ack" }.to_string()),
     ];
-    pairs.into_iter().map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
+    let fingerprint = summary.fingerprint.iter().map(|fingerprint| ("fingerprint", fingerprint.clone()));
+    pairs.into_iter().chain(fingerprint).map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
 }
 
 /// The file that says which runs of a comparison are missing.
@@ -284,10 +285,11 @@ pub fn write_partial_comparison(
         baseline: Some(baseline.to_string()),
         seeds: comparison.seeds.clone(),
         threads,
+        recorded_backend: first.map(|run| run.backend().to_string()).unwrap_or_default(),
         datapath: first.and_then(|run| run.datapath.clone()),
         longest_pause_s: runs.iter().filter_map(|run| run.longest_pause_s).max_by(f64::total_cmp),
         machine_bound: runs.iter().filter(|run| run.is_machine_bound()).map(name).collect(),
-        fingerprints: runs.iter().map(|run| (name(run), run.fingerprint.clone())).collect(),
+        fingerprints: runs.iter().filter_map(|run| Some((name(run), run.fingerprint.clone()?))).collect(),
         statuses: runs.iter().filter_map(|run| Some((name(run), run.status?))).collect(),
         deadlocks: runs.iter().filter(|r| !r.deadlock.is_empty()).map(|r| (name(r), r.deadlock.clone())).collect(),
         runs: runs.iter().filter_map(rows).collect(),

@@ -30,7 +30,7 @@ mod verify;
 mod view;
 
 pub use claims::{ClaimFigure, ClaimLine, ClaimMark, ClaimPage, ClaimPanel, ClaimShape, write_claims};
-pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, METRICS, Metric};
+pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
 pub use directory::{
     COMPARISON_FILES, Formats, begin_comparison, comparison_output, gather_runs, read_comparison, read_summary, report,
     report_pooled, run_directory, write_comparison, write_fresh_run, write_partial_comparison, write_run,

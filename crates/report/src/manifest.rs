@@ -69,6 +69,9 @@ pub struct Manifest {
     /// The command line that asked for it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// What ran it: `sim`, `testbed`; empty in results of older versions ([`Manifest::backend`]).
+    #[serde(rename = "backend", skip_serializing_if = "String::is_empty")]
+    pub recorded_backend: String,
     /// What carried the packets; absent where they were simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datapath: Option<String>,
@@ -206,6 +209,16 @@ const SEAL: &str = "\"seal\": \"";
 const SEAL_DIGITS: usize = 64;
 
 impl Manifest {
+    /// What ran it: `sim`, `testbed`.
+    pub fn backend(&self) -> &str {
+        match self.recorded_backend.as_str() {
+            // Older versions had these two.
+            "" if self.datapath.is_some() => "testbed",
+            "" => "sim",
+            backend => backend,
+        }
+    }
+
     /// Reads the manifest of `dir`; `None` where there is none.
     ///
     /// # Errors
@@ -358,11 +371,17 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("scheme", "text", "", "load balancer"),
     ("seed", "integer", "", "seed of the run"),
     ("threads", "integer", "", "threads of the simulation"),
-    ("fingerprint", "text", "", "64 bits over the integers of flows and links, equal for any number of threads"),
-    ("simulated_s", "real", "s", "simulated time"),
-    ("wall_s", "real", "s", "wall time of the event loop"),
-    ("events", "integer", "", "events handled"),
-    ("packet_hops", "integer", "packets", "packets that left a port"),
+    ("backend", "text", "", "what ran it: sim, testbed"),
+    (
+        "fingerprint",
+        "text",
+        "",
+        "64 bits over the integers of flows and links, equal for any number of threads; null on the clock of a machine",
+    ),
+    ("simulated_s", "real", "s", "how long the run took: simulated time, on a testbed that of the clock"),
+    ("wall_s", "real", "s", "wall time of the run without its preparations"),
+    ("events", "integer", "", "events handled; null where there are none"),
+    ("packet_hops", "integer", "packets", "packets that left a port; null where not counted"),
     ("packet_hops_per_s", "real", "1/s", "packet_hops over wall_s"),
     ("peak_rss_bytes", "integer", "bytes", "largest memory of the process; null where the system does not say"),
     ("flows.total", "integer", "flows", "all flows"),
@@ -410,7 +429,12 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
         "packets",
         "data arrivals per ACK; the NACKs of trimmed packets are not counted; null where no ACK was sent",
     ),
-    ("conservation", "object", "packets, bytes", "injected = delivered + dropped + trimmed + in_flight, per kind"),
+    (
+        "conservation",
+        "object",
+        "packets, bytes",
+        "injected = delivered + dropped + trimmed + in_flight, per kind; null where it was not checked",
+    ),
     ("queues.max_bytes", "integer", "bytes", "most data that ever waited at one switch port"),
     ("queues.p99_bytes", "integer", "bytes", "99th percentile over time of the switch port where it is largest"),
     ("queues.mean_bytes", "real", "bytes", "waiting data, mean over time and switch ports"),

@@ -77,6 +77,8 @@ pub struct RunMeta {
     pub scheme: String,
     /// The seed.
     pub seed: u64,
+    /// What ran it: `sim`, `testbed`.
+    pub backend: String,
     /// Threads of the simulation.
     pub threads: usize,
     /// Version of the project.

@@ -176,12 +176,20 @@ fn count(value: u64) -> String {
     thousands(&value.to_string())
 }
 
+/// A count that may be unknown.
+fn maybe(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".to_string(), count)
+}
+
 /// The main numbers of a single run.
 fn tiles(run: &Summary) -> Vec<Value> {
     let c = &run.counters;
-    let share = |part: u64| match c.data_packets {
-        0 => String::new(),
-        all => format!("{} % of data packets", significant_digits_trimmed(100.0 * part as f64 / all as f64, 2)),
+    let share = |part: Option<u64>| match (part, c.data_packets) {
+        (None, _) => "not measured".to_string(),
+        (_, None | Some(0)) => String::new(),
+        (Some(part), Some(all)) => {
+            format!("{} % of data packets", significant_digits_trimmed(100.0 * part as f64 / all as f64, 2))
+        }
     };
     let tile = |name: &str, value: String, note: String| context! { name => name, value => value, note => note };
     let kind = if run.all.fct_kind == crate::FctKind::Rx { "at the receiver" } else { "to the last ACK" };
@@ -197,11 +205,15 @@ fn tiles(run: &Summary) -> Vec<Value> {
         tile("Max FCT over ideal", number(run.all.fct_ratio_max), "slowest flow, 1 is ideal".to_string()),
     ];
     let network = vec![
-        tile("Marked (ECN)", count(c.ecn_marked), share(c.ecn_marked)),
-        tile("Trimmed", count(c.trimmed), share(c.trimmed)),
-        tile("Dropped", count(c.dropped), format!("{} retransmitted", count(c.retransmitted))),
-        tile("Out of order", count(c.out_of_order), share(c.out_of_order)),
-        tile("Largest queue", bytes(run.queues.max_bytes as f64), "waiting data at a switch port".to_string()),
+        tile("Marked (ECN)", maybe(c.ecn_marked), share(c.ecn_marked)),
+        tile("Trimmed", maybe(c.trimmed), share(c.trimmed)),
+        tile("Dropped", maybe(c.dropped), format!("{} retransmitted", maybe(c.retransmitted))),
+        tile("Out of order", maybe(c.out_of_order), share(c.out_of_order)),
+        tile(
+            "Largest queue",
+            run.queues.max_bytes.map_or_else(|| "-".to_string(), |max| bytes(max as f64)),
+            "waiting data at a switch port".to_string(),
+        ),
     ];
     // Several workloads have a table of their own; their flows are not pooled.
     match run.workloads.values().filter(|workload| workload.measured).count() {
@@ -234,7 +246,7 @@ fn workloads(run: &Summary) -> Vec<Value> {
 
 /// The conservation check of a single run.
 fn balances(run: &Summary) -> Vec<Value> {
-    let c = &run.conservation;
+    let Some(c) = &run.conservation else { return vec![] };
     let lines = [
         ("data packets", &c.data_packets),
         ("bytes of data packets", &c.data_bytes),
@@ -259,8 +271,8 @@ fn run(run: &Summary) -> Value {
         total => count(run.all.flows.total),
         measured => count(run.all.flows.measured),
         simulated => seconds(run.simulated_s),
-        fingerprint => &run.fingerprint,
-        holds => run.conservation.holds,
+        fingerprint => run.fingerprint.as_deref().unwrap_or("-"),
+        holds => run.conservation.map(|conservation| conservation.holds),
     }
 }
 

@@ -4,9 +4,11 @@ use crate::{
     load::{OfferedLoad, above_capacity},
     meta::{FctKind, RunMeta, past_warmup},
     numbers::significant_digits_trimmed,
-    statistics::{Distribution, quantile},
+    statistics::Distribution,
 };
-use anabranch_outcome::{Balance, Collective, Conservation, Counters, FlowRow, LinkRow, MachineLoad, RunResult};
+use anabranch_outcome::{
+    Balance, Collective, Conservation, FlowMetrics, FlowRow, LinkRow, MachineLoad, RunMetrics, RunResult,
+};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,18 +59,21 @@ pub struct Summary {
     pub seed: u64,
     /// Threads of the simulation.
     pub threads: usize,
-    /// 16 hex digits over the integers of flows and links.
-    pub fingerprint: String,
-    /// Simulated time in seconds.
+    /// What ran it: `sim`, `testbed`; empty in results of older versions ([`Summary::backend`]).
+    #[serde(default, rename = "backend")]
+    pub recorded_backend: String,
+    /// 16 hex digits over the integers of flows and links; `None` on the clock of a machine.
+    pub fingerprint: Option<String>,
+    /// How long the run took on its clock, in seconds.
     pub simulated_s: f64,
-    /// Wall time of the event loop in seconds.
+    /// Wall time of the run without its preparations, in seconds.
     pub wall_s: f64,
-    /// Events handled.
-    pub events: u64,
-    /// Packets that left a port.
-    pub packet_hops: u64,
+    /// Events handled; `None`: there are none.
+    pub events: Option<u64>,
+    /// Packets that left a port; `None`: not counted.
+    pub packet_hops: Option<u64>,
     /// The two divided.
-    pub packet_hops_per_s: f64,
+    pub packet_hops_per_s: Option<f64>,
     /// Largest memory of the process.
     pub peak_rss_bytes: Option<u64>,
     /// The measured workloads together.
@@ -78,8 +83,8 @@ pub struct Summary {
     pub workloads: BTreeMap<String, FlowSummary>,
     /// Totals.
     pub counters: CounterSummary,
-    /// The balance of packets and bytes.
-    pub conservation: ConservationSummary,
+    /// The balance of packets and bytes; `None`: it was not checked.
+    pub conservation: Option<ConservationSummary>,
     /// The queues of the switches' ports.
     #[serde(default)]
     pub queues: QueueSummary,
@@ -108,7 +113,7 @@ pub struct Summary {
     pub flows_wait: bool,
     /// Bytes of the simulator's own structures per host.
     #[serde(default)]
-    pub bytes_per_host: u64,
+    pub bytes_per_host: Option<u64>,
     /// When the first flow that counts started, in seconds; `None` where none did.
     #[serde(default)]
     pub arrivals_from_s: Option<f64>,
@@ -256,9 +261,31 @@ pub struct FlowSummary {
     pub completion_us: Option<f64>,
     /// Sizes of the flows that count.
     pub size_bytes: SizeRange,
+    /// What was counted of the finished flows that count, added up or the largest.
+    #[serde(default)]
+    pub metrics: FlowTotals,
     /// Whether the flows enter the statistics over all workloads.
     pub measured: bool,
 }
+
+macro_rules! flow_totals {
+    ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+        /// What was counted of several flows; `None` where it was not of one of them.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct FlowTotals {
+            $(#[doc = concat!(stringify!($how), ", ", $unit, ": ", $meaning, ".")] pub $name: Option<u64>,)*
+        }
+
+        impl From<FlowMetrics> for FlowTotals {
+            fn from(metrics: FlowMetrics) -> Self {
+                FlowTotals { $($name: metrics.$name,)* }
+            }
+        }
+    };
+}
+
+anabranch_outcome::flow_metrics!(flow_totals);
 
 /// Smallest and largest flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,15 +296,31 @@ pub struct SizeRange {
     pub max: Option<u64>,
 }
 
-/// Queues of switch ports: waiting data, the NICs of the hosts left out.
+/// Queues of switch ports: waiting data, the NICs of the hosts left out. `None` where a port was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueSummary {
     /// Most bytes that ever waited at one port.
-    pub max_bytes: u64,
+    pub max_bytes: Option<u64>,
     /// 99th percentile over time of the port where it is largest.
-    pub p99_bytes: u64,
+    pub p99_bytes: Option<u64>,
     /// Mean over time and ports.
-    pub mean_bytes: f64,
+    pub mean_bytes: Option<f64>,
+}
+
+impl QueueSummary {
+    /// Over the queues of `ports`.
+    fn of(ports: &[&LinkRow]) -> Self {
+        // One port that was not measured may be the largest.
+        let largest = |of: fn(&LinkRow) -> Option<u64>| -> Option<u64> {
+            ports.iter().map(|port| of(port)).collect::<Option<Vec<_>>>()?.into_iter().max()
+        };
+        let means: Option<Vec<f64>> = ports.iter().map(|port| port.queue.mean_bytes).collect();
+        QueueSummary {
+            max_bytes: largest(|port| port.queue.max_bytes),
+            p99_bytes: largest(|port| port.queue.p99_bytes),
+            mean_bytes: means.and_then(|means| crate::statistics::mean(&means)),
+        }
+    }
 }
 
 /// Whether the link leads from a host's NIC into the network.
@@ -304,6 +347,16 @@ pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> 
 }
 
 impl Summary {
+    /// What ran it: `sim`, `testbed`.
+    pub fn backend(&self) -> &str {
+        match self.recorded_backend.as_str() {
+            // Older versions had these two.
+            "" if self.datapath.is_some() => "testbed",
+            "" => "sim",
+            backend => backend,
+        }
+    }
+
     /// Sums up a run.
     pub fn new(result: &RunResult, meta: &RunMeta) -> Self {
         let counted_from = meta.counted_from(result);
@@ -316,34 +369,28 @@ impl Summary {
             (workload.name.clone(), of(&own, &|_| true, workload.measured))
         });
         let switch_ports: Vec<&LinkRow> = result.links.iter().filter(|link| !is_nic(link)).collect();
-        let mut p99: Vec<f64> = switch_ports.iter().map(|l| l.queue.p99_bytes as f64).collect();
-        p99.sort_unstable_by(f64::total_cmp);
         let unfinished = result.flows.iter().filter(|flow| meta.fct_kind.fct(flow).is_none());
         let counts = |flow: &&FlowRow| meta.is_measured(flow) && past_warmup(flow, counted_from);
         let starts = || result.flows.iter().filter(counts).filter_map(|flow| flow.start);
         let cut = result.watched.trace_cut;
-        let means: Vec<f64> = switch_ports.iter().map(|l| l.queue.mean_bytes).collect();
         let mut summary = Summary {
             scenario: meta.scenario.clone(),
             scheme: meta.scheme.clone(),
             seed: meta.seed,
             threads: meta.threads,
-            fingerprint: format!("{:016x}", result.fingerprint),
+            recorded_backend: meta.backend.clone(),
+            fingerprint: result.fingerprint.map(|fingerprint| format!("{fingerprint:016x}")),
             simulated_s: result.simulated.as_seconds(),
             wall_s: result.wall_seconds,
             events: result.events,
             packet_hops: result.packet_hops,
-            packet_hops_per_s: per_second(result.packet_hops, result.wall_seconds),
+            packet_hops_per_s: result.packet_hops.map(|hops| per_second(hops, result.wall_seconds)),
             peak_rss_bytes: meta.peak_rss_bytes,
             all: of(&|_| true, &|flow| meta.is_measured(flow), true),
             workloads: workloads.collect(),
             counters: CounterSummary::from(&result.counters),
-            conservation: ConservationSummary::from(&result.conservation),
-            queues: QueueSummary {
-                max_bytes: switch_ports.iter().map(|l| l.queue.max_bytes).max().unwrap_or(0),
-                p99_bytes: quantile(&p99, 1.0).unwrap_or(0.0) as u64,
-                mean_bytes: crate::statistics::mean(&means).unwrap_or(0.0),
-            },
+            conservation: result.conservation.as_ref().map(ConservationSummary::from),
+            queues: QueueSummary::of(&switch_ports),
             version: meta.version.clone(),
             commit: meta.commit.clone(),
             time_limit_struck: result.time_limit_struck,
@@ -422,7 +469,7 @@ impl Summary {
         if flows.measured == 0 {
             warnings.push("No finished flow enters the statistics.".to_string());
         }
-        if !self.conservation.holds {
+        if self.conservation.is_some_and(|conservation| !conservation.holds) {
             warnings.push("Packets or bytes were lost or invented: the conservation check failed.".to_string());
         }
         warnings
@@ -439,14 +486,15 @@ impl Summary {
     /// not counted (those of a RoCE receiver, which answers with nothing else, are). Worked out anew, since results of
     /// older versions do not have it among their counters.
     pub fn packets_per_ack(&self) -> Option<f64> {
-        let acks = self.counters.acks.saturating_sub(self.conservation.headers.delivered);
-        (acks > 0).then(|| self.conservation.data_packets.delivered as f64 / acks as f64)
+        let conservation = self.conservation?;
+        let acks = self.counters.acks?.saturating_sub(conservation.headers.delivered);
+        (acks > 0).then(|| conservation.data_packets.delivered as f64 / acks as f64)
     }
 
     /// Share of data arrivals that came out of order; `None` where nothing arrived.
     pub fn out_of_order_share(&self) -> Option<f64> {
-        let arrived = self.conservation.data_packets.delivered;
-        (arrived > 0).then(|| self.counters.out_of_order as f64 / arrived as f64)
+        let arrived = self.conservation?.data_packets.delivered;
+        Some(self.counters.out_of_order?).filter(|_| arrived > 0).map(|packets| packets as f64 / arrived as f64)
     }
 }
 
@@ -464,6 +512,7 @@ impl FlowSummary {
     ) -> Self {
         let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
         let (mut fct_us, mut slowdowns) = (vec![], vec![]);
+        let mut metrics: Vec<&FlowMetrics> = vec![];
         let (mut longest, mut longest_ideal) = (0, 0);
         let (mut first, mut last): (Option<Time>, Option<Time>) = (None, None);
         for flow in flows {
@@ -484,6 +533,7 @@ impl FlowSummary {
             longest = longest.max(fct.ps());
             first = flow.start.map(|start| first.map_or(start, |first| first.min(start))).or(first);
             last = last.max(flow.start.zip(flow.fct_ack).map(|(start, fct)| start + fct));
+            metrics.push(&flow.metrics);
             fct_us.push(fct.as_us());
             slowdowns.extend(fct_kind.slowdown(flow));
         }
@@ -497,6 +547,7 @@ impl FlowSummary {
             fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),
             completion_us: first.zip(last).filter(|_| known).map(|(first, last)| last.saturating_sub(first).as_us()),
             size_bytes: sizes,
+            metrics: FlowMetrics::together(metrics).into(),
             measured,
         }
     }
@@ -505,12 +556,12 @@ impl FlowSummary {
 /// Declares a struct of integers that mirrors one of `outcome`, with names for JSON, and a value that is worked out
 /// from more than the source.
 macro_rules! mirror {
-    ($(#[$doc:meta])* $name:ident of $source:ident { $($field:ident)* } $(beside $(#[$more_doc:meta])* $more:ident: $type:ty)?) => {
+    ($(#[$doc:meta])* $name:ident of $source:ident { $($field:ident)* }: $value:ty $(, beside $(#[$more_doc:meta])* $more:ident: $type:ty)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct $name {
-            $(#[doc = concat!("As in [`", stringify!($source), "::", stringify!($field), "`].")] pub $field: u64,)*
+            $(#[doc = concat!("As in [`", stringify!($source), "::", stringify!($field), "`].")] pub $field: $value,)*
             $($(#[$more_doc])* pub $more: $type,)?
         }
         impl From<&$source> for $name {
@@ -523,11 +574,11 @@ macro_rules! mirror {
 
 mirror! {
     /// Totals of a run.
-    CounterSummary of Counters {
+    CounterSummary of RunMetrics {
         data_packets acks ecn_marked trimmed dropped retransmitted timeouts out_of_order pfc_pauses flowlets
         path_switches probes probe_bytes created_flowlets added_delay_ns reroutes reordered_packets
         gaps gaps_1_rtt gaps_2_rtt gaps_3_rtt
-    }
+    }: Option<u64>,
     beside
     /// Data arrivals per ACK, as [`Summary::packets_per_ack`] counts them.
     packets_per_ack: Option<f64>
@@ -535,7 +586,7 @@ mirror! {
 
 mirror! {
     /// One line of the conservation check.
-    BalanceSummary of Balance { injected delivered dropped trimmed in_flight }
+    BalanceSummary of Balance { injected delivered dropped trimmed in_flight }: u64
 }
 
 /// The conservation check of a run.

@@ -4,11 +4,11 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunResult, TraceEvent, TraceRow};
+use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_random::Stream;
 use anabranch_report::{
     Formats, Inputs, LinkFault, OutputFile, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory,
-    store_directory, write_comparison, write_run, write_view,
+    store_directory, write_comparison, write_view,
 };
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
@@ -51,7 +51,7 @@ fn pages_load_whole_in_a_browser() {
                 let number = workloads.len() as u16;
                 result.flows.iter_mut().for_each(|flow| flow.workload = (flow.flow_id % u32::from(number)) as u16);
                 let own = run_directory(&dir, scheme.name, seed);
-                summaries.push(write_run(&own, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
+                summaries.push(common::write_run(&own, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
             }
         }
         let names: Vec<String> = SCHEMES.iter().map(|scheme| scheme.name.to_string()).collect();
@@ -59,7 +59,8 @@ fn pages_load_whole_in_a_browser() {
         pages.push(report(&dir).unwrap());
     }
     let single = dir.join("single");
-    write_run(&single, &run(&SCHEMES[4], 1, 4000, false), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&single, &run(&SCHEMES[4], 1, 4000, false), &meta("prime", 1), &provenance(), Formats::BOTH)
+        .unwrap();
     pages.push(report(&single).unwrap());
     pages.push(sweep(&dir.join("sweep")));
     passes("check.py", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
@@ -91,7 +92,7 @@ fn sweep(dir: &Path) -> PathBuf {
                 let worse = Behaviour { excess: scheme.excess * (1.0 + 0.2 * point as f64), ..*scheme };
                 let result = run(&worse, seed, 400, false);
                 let own = store_directory(dir, &hash);
-                write_run(&own, &result, &meta(scheme.name, seed), &provenance(), Formats::PARQUET).unwrap();
+                common::write_run(&own, &result, &meta(scheme.name, seed), &provenance(), Formats::PARQUET).unwrap();
                 plan.runs.push(SweepRun { point, entry, seed, run: hash });
             }
         }
@@ -101,7 +102,7 @@ fn sweep(dir: &Path) -> PathBuf {
 }
 
 /// Series of every link, drawn at random.
-fn add_series(result: &mut RunResult, seed: u64) {
+fn add_series(result: &mut RunRows, seed: u64) {
     let mut stream = Stream::keyed(seed, 0, "series");
     for link in &result.links {
         let mut sent = 0;
@@ -122,7 +123,7 @@ fn add_series(result: &mut RunResult, seed: u64) {
 }
 
 /// Packets of flow 3 from host 0 to host 40, by turns over eight spines; every seventh is dropped at the spine.
-fn add_trace(result: &mut RunResult) {
+fn add_trace(result: &mut RunRows) {
     let number = |from: &str, to: &str| result.links.iter().position(|link| link.from == from && link.to == to);
     let mut rows = vec![];
     for psn in 0..60 {
@@ -185,7 +186,7 @@ fn views_play_in_a_browser_and_show_the_rows() {
         };
         meta.faults = vec![fault(10, LinkFault::DOWN), fault(30, "up")];
         runs.push(dir.join(scheme.name));
-        write_run(&runs[number], &result, &meta, &provenance(), Formats::BOTH).unwrap();
+        common::write_run(&runs[number], &result, &meta, &provenance(), Formats::BOTH).unwrap();
     }
     let (both, one) = (dir.join("both.html"), dir.join("one.html"));
     write_view(&runs, &file(&both)).unwrap();
@@ -194,7 +195,8 @@ fn views_play_in_a_browser_and_show_the_rows() {
     passes("view.py", &[&one, &runs[0]]);
     // Without series the totals are shown.
     let (plain, still) = (dir.join("plain"), dir.join("still.html"));
-    write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
+        .unwrap();
     write_view(std::slice::from_ref(&plain), &file(&still)).unwrap();
     passes("view.py", &[&still, &plain]);
     fs::remove_dir_all(dir).unwrap();

@@ -10,7 +10,7 @@ use common::{flow, meta, result, unfinish};
 
 /// A run whose one flow of 300,000 B (ideal 10 us) has this slowdown.
 fn summary(scheme: &str, seed: u64, slowdown: f64) -> Summary {
-    Summary::new(&result(vec![flow(0, 300_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
+    common::summary(&result(vec![flow(0, 300_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
 }
 
 fn names(schemes: &[&str]) -> Vec<String> {
@@ -103,7 +103,7 @@ fn without_a_common_seed_pairs_stand_on_what_they_share() {
 fn who_leaves_flows_unfinished_is_not_best() {
     let mut flows = vec![flow(0, 300_000, Time::ZERO, 1.0), flow(1, 300_000, Time::ZERO, 1.0)];
     unfinish(&mut flows[1]);
-    let quick = Summary::new(&result(flows), &meta("quick", 1));
+    let quick = common::summary(&result(flows), &meta("quick", 1));
     let comparison = Comparison::new(&[quick, summary("slow", 1, 3.0)], &names(&["quick", "slow"]), "quick");
     let row = |scheme| comparison.row(ALL, scheme, "slowdown_p99").unwrap();
     assert_eq!((row("quick").best, row("quick").unfinished_flows), (false, 1));
@@ -121,7 +121,7 @@ fn several_workloads_are_compared_one_by_one() {
         meta.workloads.push(WorkloadMeta { name: "background".to_string(), measured: false });
         let mut second = flow(1, 300_000, Time::ZERO, 2.0 * slowdown);
         second.workload = 1;
-        Summary::new(&result(vec![flow(0, 300_000, Time::ZERO, slowdown), second]), &meta)
+        common::summary(&result(vec![flow(0, 300_000, Time::ZERO, slowdown), second]), &meta)
     };
     let comparison = Comparison::new(&[run("ecmp", 2.0), run("prime", 1.0)], &names(&["ecmp", "prime"]), "ecmp");
     assert_eq!(comparison.workloads(), [ALL, "background", "web"]);
@@ -166,7 +166,7 @@ fn carried(scheme: &str, seed: u64, slowdown: f64, late_ms: u64) -> Summary {
         missing: vec![],
         collectives: vec![],
     });
-    Summary::new(&result, &meta(scheme, seed))
+    common::summary(&result, &meta(scheme, seed))
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn what_a_machine_did_not_measure_is_null() {
         missing: vec![],
         collectives: vec![],
     });
-    let summary = Summary::new(&result, &meta("ecmp", 1));
+    let summary = common::summary(&result, &meta("ecmp", 1));
     let written = serde_json::to_value(&summary).unwrap();
     let load = &written["machine_load"];
     assert!(load["bound"].is_null() && load["late_share"].is_null() && load["idle_share"] == 0.25, "{load}");

@@ -3,10 +3,10 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{FlowRow, LinkWindow, RunResult};
+use anabranch_outcome::{FlowRow, LinkWindow, RunRows};
 use anabranch_report::{
     ALL, Comparison, Formats, LinkFault, RunMeta, Summary, WorkloadMeta, report, report_pooled, run_directory,
-    write_comparison, write_run,
+    write_comparison,
 };
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -43,7 +43,7 @@ fn two_workloads(scheme: &str, seed: u64) -> RunMeta {
 
 /// Two workloads in each of which prime's tail is lower, although pooled it is higher: the tail of the 1,020 flows together
 /// are prime's twenty incast flows at 20, but ecmp's eleven web flows at 5.
-fn paradox(scheme: &str, seed: u64) -> (RunResult, RunMeta) {
+fn paradox(scheme: &str, seed: u64) -> (RunRows, RunMeta) {
     let wobble = seed as f64 / 100.0;
     let (web, incast): (f64, [f64; 2]) = if scheme == "ecmp" { (5.0, [3.0, 30.0]) } else { (4.0, [20.0, 20.0]) };
     let tail = (0..1000).map(|i| if i < 11 { web + wobble } else { 1.0 });
@@ -51,12 +51,12 @@ fn paradox(scheme: &str, seed: u64) -> (RunResult, RunMeta) {
     (result([flows(0, tail), flows(1, burst)].concat()), two_workloads(scheme, seed))
 }
 
-fn write(dir: &Path, runs: &[(RunResult, RunMeta)], schemes: &[&str]) -> Comparison {
+fn write(dir: &Path, runs: &[(RunRows, RunMeta)], schemes: &[&str]) -> Comparison {
     let summaries: Vec<Summary> = runs
         .iter()
         .map(|(result, meta)| {
             let own = run_directory(dir, &meta.scheme, meta.seed);
-            write_run(&own, result, meta, &provenance(), Formats::BOTH).unwrap()
+            common::write_run(&own, result, meta, &provenance(), Formats::BOTH).unwrap()
         })
         .collect();
     write_comparison(dir, &summaries, &names(schemes), schemes[0], 2, &provenance()).unwrap()
@@ -115,7 +115,7 @@ fn workloads_are_not_pooled_unless_asked_for() {
 
 /// A run of one flow per seed with the scheme's value there.
 fn single_flow(scheme: &str, seed: u64, slowdown: f64) -> Summary {
-    Summary::new(&result(flows(0, [slowdown])), &meta(scheme, seed))
+    common::summary(&result(flows(0, [slowdown])), &meta(scheme, seed))
 }
 
 fn compared(schemes: &[(&str, &[f64])]) -> Comparison {
@@ -314,7 +314,7 @@ fn what_was_run_stands_at_the_top() {
         what: LinkFault::DOWN.to_string(),
     };
     meta.faults = vec![fault("leaf3", "spine5"), fault("spine5", "leaf3")];
-    write_run(&dir, &run(&SCHEMES[4], 3, 500, false), &meta, &own, Formats::BOTH).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[4], 3, 500, false), &meta, &own, Formats::BOTH).unwrap();
     let shown = page(&dir, false);
     for said in [
         "128 hosts, 24 switches, 512 directed links; links of 400 Gb/s; link delay 1us",
@@ -344,7 +344,7 @@ fn what_was_run_stands_at_the_top() {
 }
 
 /// A leaf-spine of two leaves with four hosts each, all links of 400 Gb/s, `uplinks` per leaf.
-fn two_leaves(uplinks: usize) -> RunResult {
+fn two_leaves(uplinks: usize) -> RunRows {
     let mut result = result(vec![]);
     for host in 0..8 {
         let (h, l) = (format!("host{host}"), format!("leaf{}", host / 4));
@@ -369,7 +369,7 @@ fn more_load_than_the_network_can_carry_is_a_warning() {
         let across =
             |id: u32| FlowRow { src: id % 8, dst: (id + 4) % 8, ..flow(id, size, Time::from_us(u64::from(id)), 2.0) };
         result.flows = (0..1000).map(across).collect();
-        Summary::new(&result, meta)
+        common::summary(&result, meta)
     };
     let overloaded = with(1_000_000, 4, &meta("prime", 1));
     let load = |links: &str| overloaded.offered_load.iter().find(|o| o.links.contains(links)).unwrap().load;
@@ -397,7 +397,7 @@ fn more_load_than_the_network_can_carry_is_a_warning() {
     burst.flows = (0..1000)
         .map(|id| FlowRow { src: id % 8, dst: (id + 4) % 8, ..flow(id, 1_000_000, Time::ZERO, 2.0) })
         .collect();
-    assert_eq!(Summary::new(&burst, &meta("prime", 1)).offered_load, []);
+    assert_eq!(common::summary(&burst, &meta("prime", 1)).offered_load, []);
     let mut waits = meta("prime", 1);
     waits.flows_wait = true;
     assert_eq!(with(1_000_000, 4, &waits).offered_load, []);
@@ -413,14 +413,14 @@ fn utilisation_says_over_which_time() {
         .iter_mut()
         .for_each(|flow| flow.start = flow.start.map(|start| Time::from_ps(start.ps() % 2_000_000_000)));
     result.flows[0].start = Some(Time::from_ms(2));
-    write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     let shown = page(&dir, false);
     assert!(shown.contains("over the whole run (0 to 10 ms, the drain included)"));
     assert!(shown.contains("The last flow starts at 2 ms; the remaining 80 % of the run drain the network"));
     // With the bytes of a window the utilisation is that of the window: 75 MB of 2 ms at 400 Gb/s (100 MB) are 75 %.
     let sent_bytes = result.links.iter().map(|_| 75_000_000).collect();
     result.window = Some(LinkWindow { from: Time::ZERO, to: Time::from_ms(2), sent_bytes });
-    write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     let shown = page(&dir, false);
     assert!(shown.contains("over the time in which flows start (0 µs to 2 ms)") || shown.contains("(0 s to 2 ms)"));
     assert!(!shown.contains("the drain included") && !shown.contains("drain the network"));
@@ -435,15 +435,16 @@ fn ports_are_listed_by_waiting_time_not_by_a_maximum_at_its_limit() {
     let mut result = run(&SCHEMES[4], 1, 200, false);
     // Every port once reached the trim limit; at one packets really waited, at another they were trimmed.
     for link in &mut result.links {
-        (link.queue.max_bytes, link.queue.mean_packets, link.queue.mean_bytes, link.trims) = (200_000, 0.001, 4.0, 0);
+        (link.queue.max_bytes, link.queue.mean_packets, link.queue.mean_bytes, link.trims) =
+            (Some(200_000), Some(0.001), Some(4.0), Some(0));
     }
-    let at = |result: &RunResult, from: &str, to: &str| {
+    let at = |result: &RunRows, from: &str, to: &str| {
         result.links.iter().position(|l| l.from == from && l.to == to).unwrap()
     };
     let (slow, lossy) = (at(&result, "spine7", "leaf9"), at(&result, "spine6", "leaf8"));
-    result.links[slow].queue.mean_packets = 12.0;
-    result.links[lossy].trims = 500;
-    write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    result.links[slow].queue.mean_packets = Some(12.0);
+    result.links[lossy].trims = Some(500);
+    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     let shown = page(&dir, false);
     let table = shown.split("Where packets waited").nth(1).unwrap();
     let first = table.split("<tbody>").nth(1).unwrap().trim_start();
@@ -536,7 +537,7 @@ fn rows_of_an_older_version_leave_figures_out_and_say_so() {
     let csv = Formats { csv: true, parquet: false };
     let mut result = run(&SCHEMES[2], 1, 2000, false);
     add_measurements(&mut result);
-    write_run(&dir, &result, &meta("hopper", 1), &provenance(), csv).unwrap();
+    common::write_run(&dir, &result, &meta("hopper", 1), &provenance(), csv).unwrap();
     without(&dir.join("links.csv"), &["queue_p99_bytes", "window_utilisation", "fault", "queue_mean_packets"]);
     without(&dir.join("flows.csv"), &["slowdown", "workload"]);
     without(&dir.join("occupancy.csv"), &["time_ps"]);

@@ -4,8 +4,8 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::RunResult;
-use anabranch_report::{Formats, LinkFault, Provenance, RunMeta, WorkloadMeta, export_perfetto, write_run};
+use anabranch_outcome::RunRows;
+use anabranch_report::{Formats, LinkFault, Provenance, RunMeta, WorkloadMeta, export_perfetto};
 use anabranch_units::Time;
 use common::{SCHEMES, add_measurements, flow, meta, provenance, run};
 use std::{
@@ -151,7 +151,7 @@ fn at(values: &[(u64, f64)], ns: u64) -> f64 {
 }
 
 /// Web traffic, and a ring of four ranks in three phases, beside series and a fault.
-fn invented() -> (RunResult, RunMeta, Provenance) {
+fn invented() -> (RunRows, RunMeta, Provenance) {
     let (mut result, mut meta) = (run(&SCHEMES[4], 1, 600, false), meta("prime", 1));
     add_measurements(&mut result);
     for phase in 0..3 {
@@ -171,11 +171,11 @@ fn invented() -> (RunResult, RunMeta, Provenance) {
     (result, meta, from)
 }
 
-fn written(name: &str) -> (PathBuf, RunResult) {
+fn written(name: &str) -> (PathBuf, RunRows) {
     let dir = std::env::temp_dir().join(format!("anabranch-perfetto-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&dir);
     let (result, meta, from) = invented();
-    write_run(&dir, &result, &meta, &from, Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta, &from, Formats::BOTH).unwrap();
     (dir, result)
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_report::{
-    Formats, Manifest, ReportError, Summary, read_comparison, report, run_directory, write_comparison, write_run,
+    Formats, Manifest, ReportError, Summary, read_comparison, report, run_directory, write_comparison,
 };
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, result, run, unfinish};
 use std::{
@@ -25,7 +25,7 @@ fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32) -> Vec<Sum
             let result = run(scheme, seed, flows, false);
             let path = run_directory(dir, scheme.name, seed);
             let meta = meta(scheme.name, seed);
-            summaries.push(write_run(&path, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
+            summaries.push(common::write_run(&path, &result, &meta, &provenance(), Formats::PARQUET).unwrap());
         }
     }
     let names: Vec<String> = schemes.iter().map(|scheme| scheme.name.to_string()).collect();
@@ -60,7 +60,10 @@ fn a_comparison_of_five_schemes() {
     assert_self_contained(&page);
     assert!(page.contains("99th-percentile slowdown"), "no headline");
     assert!(page.contains("Holm&#x27;s correction over all 10 pairs"));
-    assert!(summaries.iter().all(|summary| page.contains(&summary.fingerprint)), "a fingerprint is missing");
+    assert!(
+        summaries.iter().all(|summary| page.contains(summary.fingerprint.as_ref().unwrap())),
+        "a fingerprint is missing"
+    );
     assert!(page.contains("0123456789abcdef") && page.contains("kind = &quot;leaf-spine&quot;"));
     for name in ["fct_ratio", "slowdown_by_size", "slowdown_cdf", "link_heat", "link_utilisation", "queue_depth"] {
         assert!(page.contains(&format!("<figure class=\"card\" id=\"{name}\">")), "{name} is not on the page");
@@ -107,7 +110,7 @@ fn a_single_run_with_measurements_and_unfinished_flows() {
     add_measurements(&mut result);
     result.flows.iter_mut().take(7).for_each(unfinish);
     result.time_limit_struck = true;
-    write_run(&dir, &result, &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
     let page = page_of(&dir);
     assert_self_contained(&page);
     assert!(page.contains("4993 of 5000 flows finished"));
@@ -115,7 +118,8 @@ fn a_single_run_with_measurements_and_unfinished_flows() {
     assert!(page.contains("The time limit struck"));
     assert!(page.contains("id=\"queue_occupancy\"") && !page.contains("id=\"fct_ratio\""));
     // Without `[measure]` the figure of occupancy is gone, and so are its files.
-    write_run(&dir, &run(&SCHEMES[2], 1, 500, false), &meta("hopper", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[2], 1, 500, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
+        .unwrap();
     let page = page_of(&dir);
     assert!(!page.contains("id=\"queue_occupancy\""));
     assert!(!dir.join("figures/queue_occupancy.svg").exists());
@@ -125,7 +129,7 @@ fn a_single_run_with_measurements_and_unfinished_flows() {
 #[test]
 fn nothing_to_show_is_still_a_page() {
     let dir = directory("empty");
-    write_run(&dir, &result(vec![]), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result(vec![]), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     let page = page_of(&dir);
     assert!(page.contains("No finished flow enters the statistics."));
     assert!(!page.contains("<figure"));
@@ -139,7 +143,8 @@ fn one_seed_and_one_size_say_so() {
     for scheme in &SCHEMES[..2] {
         let path = run_directory(&dir, scheme.name, 1);
         let result = run(scheme, 1, 128, true);
-        summaries.push(write_run(&path, &result, &meta(scheme.name, 1), &provenance(), Formats::PARQUET).unwrap());
+        summaries
+            .push(common::write_run(&path, &result, &meta(scheme.name, 1), &provenance(), Formats::PARQUET).unwrap());
     }
     let names = ["ecmp".to_string(), "hf2t+letflow".to_string()];
     write_comparison(&dir, &summaries, &names, "ecmp", 1, &provenance()).unwrap();
@@ -158,7 +163,7 @@ fn names_cannot_break_the_page_or_the_drawings() {
     let dir = directory("escape");
     let mut meta = meta("a<b>&\"c\"", 1);
     meta.scenario = "</style><script>alert(1)</script>".to_string();
-    write_run(&dir, &run(&SCHEMES[0], 1, 300, false), &meta, &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[0], 1, 300, false), &meta, &provenance(), Formats::BOTH).unwrap();
     let page = page_of(&dir);
     assert!(!page.contains("<script>alert"));
     assert!(page.contains("a&lt;b&gt;&amp;"));

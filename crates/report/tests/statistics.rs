@@ -102,7 +102,7 @@ fn intervals_and_quantiles_are_those_of_scipy_and_numpy() {
 fn a_comparison_of_the_same_data() {
     let schemes = [("ecmp", ECMP), ("letflow", LETFLOW), ("reps", REPS), ("prime", PRIME)];
     let run = |scheme: &str, seed: u64, slowdown: f64| {
-        Summary::new(&result(vec![flow(0, 30_000_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
+        common::summary(&result(vec![flow(0, 30_000_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
     };
     let runs: Vec<Summary> = schemes
         .iter()

@@ -62,7 +62,7 @@ fn at_us(us: u64) -> Time {
 #[test]
 fn every_key_of_the_contract_is_there_even_without_flows() {
     for flows in [vec![], vec![flow(0, 1000, at_us(0), 2.0)]] {
-        let json = serde_json::to_value(Summary::new(&result(flows), &meta("prime", 1))).unwrap();
+        let json = serde_json::to_value(common::summary(&result(flows), &meta("prime", 1))).unwrap();
         for path in CONTRACT {
             assert!(json.pointer(&format!("/{path}")).is_some(), "{path} is missing");
         }
@@ -76,7 +76,7 @@ fn every_key_of_the_contract_is_there_even_without_flows() {
 
 #[test]
 fn without_flows_statistics_are_null() {
-    let json = serde_json::to_value(Summary::new(&result(vec![]), &meta("prime", 1))).unwrap();
+    let json = serde_json::to_value(common::summary(&result(vec![]), &meta("prime", 1))).unwrap();
     assert_eq!(json["fct_us"]["p99"], Value::Null);
     assert_eq!(json["slowdown"]["mean"], Value::Null);
     assert_eq!(json["fct_ratio_max"], Value::Null);
@@ -87,7 +87,7 @@ fn without_flows_statistics_are_null() {
 fn statistics_by_hand() {
     // 300,000 B: ideal 300,000 * 20 ps + 4 us = 10 us. Slowdowns 1 to 5: FCTs 10 to 50 us.
     let flows = (0..5).map(|i| flow(i, 300_000, at_us(u64::from(i)), f64::from(i + 1))).collect();
-    let s = Summary::new(&result(flows), &meta("prime", 1));
+    let s = common::summary(&result(flows), &meta("prime", 1));
     assert_eq!((s.all.fct_us.mean, s.all.fct_us.p50, s.all.fct_us.max), (Some(30.0), Some(30.0), Some(50.0)));
     // Position 4 * 0.95 = 3.8: 40 + 0.8 * 10.
     assert!((s.all.fct_us.p95.unwrap() - 48.0).abs() < 1e-9);
@@ -100,16 +100,16 @@ fn statistics_by_hand() {
 fn packets_per_ack_by_hand() {
     // 900 arrivals; 310 answers, of which 10 are the NACKs of ten headers: 900 / 300.
     let mut run = result(vec![flow(0, 300_000, at_us(0), 1.0)]);
-    run.counters.acks = 310;
-    run.conservation.headers.delivered = 10;
-    let summary = Summary::new(&run, &meta("prime", 1));
+    run.counters.acks = Some(310);
+    run.conservation.as_mut().unwrap().headers.delivered = 10;
+    let summary = common::summary(&run, &meta("prime", 1));
     assert_eq!((summary.packets_per_ack(), summary.counters.packets_per_ack), (Some(3.0), Some(3.0)));
-    run.counters.acks = 0;
-    let summary = Summary::new(&run, &meta("prime", 1));
+    run.counters.acks = Some(0);
+    let summary = common::summary(&run, &meta("prime", 1));
     assert_eq!((summary.packets_per_ack(), summary.counters.packets_per_ack), (None, None));
     // A summary of a version that did not keep it among the counters still tells it.
-    run.counters.acks = 310;
-    let mut old = serde_json::to_value(Summary::new(&run, &meta("prime", 1))).unwrap();
+    run.counters.acks = Some(310);
+    let mut old = serde_json::to_value(common::summary(&run, &meta("prime", 1))).unwrap();
     old["counters"].as_object_mut().unwrap().remove("packets_per_ack");
     assert_eq!(serde_json::from_value::<Summary>(old).unwrap().packets_per_ack(), Some(3.0));
 }
@@ -121,7 +121,7 @@ fn the_acknowledgement_is_what_counts_where_it_is_asked_for() {
     meta.fct_kind = FctKind::Ack;
     let mut received = flow(1, 300_000, at_us(0), 2.0);
     (received.fct_ack, received.status) = (None, FlowStatus::Received);
-    let s = Summary::new(&result(vec![flow(0, 300_000, at_us(0), 2.0), received]), &meta);
+    let s = common::summary(&result(vec![flow(0, 300_000, at_us(0), 2.0), received]), &meta);
     assert_eq!(s.all.fct_us.max, Some(24.0));
     assert_eq!(s.all.slowdown.max, Some(24.0 / 14.0));
     assert_eq!((s.all.flows.finished, s.all.flows.unfinished), (1, 1));
@@ -132,7 +132,7 @@ fn unfinished_flows_are_counted_and_warned_of() {
     let mut flows: Vec<_> = (0..4).map(|i| flow(i, 300_000, at_us(0), 2.0)).collect();
     unfinish(&mut flows[1]);
     (flows[2].start, flows[2].fct_rx, flows[2].fct_ack, flows[2].status) = (None, None, None, FlowStatus::NotStarted);
-    let s = Summary::new(&result(flows), &meta("prime", 1));
+    let s = common::summary(&result(flows), &meta("prime", 1));
     let counts = s.all.flows;
     assert_eq!((counts.total, counts.finished, counts.unfinished), (4, 2, 2));
     assert_eq!((counts.measured, counts.measured_unfinished), (2, 2));
@@ -149,7 +149,7 @@ fn the_warm_up_counts_from_the_first_flow() {
     let flows = starts.iter().zip(0..).map(|(&us, i)| flow(i, 300_000, at_us(us), f64::from(i + 1))).collect();
     let mut meta = meta("prime", 1);
     meta.warmup = at_us(50);
-    let s = Summary::new(&result(flows), &meta);
+    let s = common::summary(&result(flows), &meta);
     assert_eq!((s.all.flows.total, s.all.flows.finished, s.all.flows.measured), (4, 4, 2));
     assert_eq!((s.all.slowdown.mean, s.all.slowdown.max), (Some(3.5), Some(4.0)));
     assert_eq!(s.warmup_s, 50e-6);
@@ -166,7 +166,7 @@ fn what_is_not_measured_keeps_its_own_statistics() {
     let mut open = flow(2, 300_000, at_us(0), 1.0);
     open.workload = 1;
     unfinish(&mut open);
-    let s = Summary::new(&result(vec![flow(0, 300_000, at_us(0), 2.0), background, open]), &meta);
+    let s = common::summary(&result(vec![flow(0, 300_000, at_us(0), 2.0), background, open]), &meta);
     assert_eq!((s.all.flows.total, s.all.flows.measured, s.all.flows.unfinished), (3, 1, 1));
     assert_eq!(s.all.slowdown.max, Some(2.0));
     let of = |name: &str| &s.workloads[name];
@@ -179,15 +179,15 @@ fn what_is_not_measured_keeps_its_own_statistics() {
 #[test]
 fn a_broken_balance_is_said() {
     let mut result = result(vec![flow(0, 1000, at_us(0), 1.0)]);
-    result.conservation.data_packets.delivered -= 1;
-    let s = Summary::new(&result, &meta("prime", 1));
-    assert!(!s.conservation.holds);
+    result.conservation.as_mut().unwrap().data_packets.delivered -= 1;
+    let s = common::summary(&result, &meta("prime", 1));
+    assert!(!s.conservation.unwrap().holds);
     assert!(s.warnings().iter().any(|w| w.contains("conservation")));
 }
 
 #[test]
 fn it_reads_what_it_writes() {
-    let s = Summary::new(&result(vec![flow(0, 1000, at_us(0), 2.0)]), &meta("prime", 1));
+    let s = common::summary(&result(vec![flow(0, 1000, at_us(0), 2.0)]), &meta("prime", 1));
     let text = serde_json::to_string(&s).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), s);
 }

@@ -3,7 +3,8 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_report::{Formats, Frame, Manifest, ReportError, TABLES, write_run};
+use anabranch_outcome::{Measures, RunResult};
+use anabranch_report::{Formats, Frame, Manifest, ReportError, TABLES};
 use common::{SCHEMES, add_measurements, meta, provenance, run, unfinish};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::{
@@ -29,7 +30,7 @@ fn names(words: &[&str]) -> BTreeSet<String> {
 #[test]
 fn flows_have_the_columns_of_the_contract_in_order() {
     let dir = directory("columns");
-    write_run(&dir, &run(&SCHEMES[0], 1, 10, false), &meta("ecmp", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[0], 1, 10, false), &meta("ecmp", 1), &provenance(), Formats::BOTH).unwrap();
     let text = fs::read_to_string(dir.join("flows.csv")).unwrap();
     let contract = "flow_id,src,dst,size_bytes,start_ps,fct_rx_ps,fct_ack_ps,ideal_rx_ps,ideal_ack_ps,slowdown,status,\
                     workload,scheme,class,retransmitted_packets,out_of_order_packets,max_reorder_bytes,path_switches";
@@ -47,13 +48,13 @@ fn both_formats_hold_the_same_and_what_the_run_gave() {
     unfinish(&mut result.flows[17]);
     result.flows[18].start = None;
     let meta = meta("hf2t+letflow", 3);
-    write_run(&csv, &result, &meta, &provenance(), Formats { csv: true, parquet: false }).unwrap();
-    write_run(&parquet, &result, &meta, &provenance(), Formats::PARQUET).unwrap();
+    common::write_run(&csv, &result, &meta, &provenance(), Formats { csv: true, parquet: false }).unwrap();
+    common::write_run(&parquet, &result, &meta, &provenance(), Formats::PARQUET).unwrap();
     for table in TABLES {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let one = Frame::read(&csv, table.name, &columns).unwrap().unwrap();
         let other = Frame::read(&parquet, table.name, &columns).unwrap().unwrap();
-        assert_eq!(one.rows(), (table.rows)(&result).len());
+        assert_eq!(one.rows(), (table.rows)(&RunResult::new(result.clone(), &Measures::ALL)).len());
         assert_eq!(format!("{one:?}"), format!("{other:?}"), "{}", table.name);
     }
     let frame = Frame::read(&parquet, "flows", &["size_bytes", "fct_rx_ps", "slowdown", "status", "start_ps"])
@@ -71,7 +72,8 @@ fn both_formats_hold_the_same_and_what_the_run_gave() {
 #[test]
 fn parquet_says_where_it_comes_from() {
     let dir = directory("provenance");
-    write_run(&dir, &run(&SCHEMES[4], 2, 10, false), &meta("prime", 2), &provenance(), Formats::PARQUET).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[4], 2, 10, false), &meta("prime", 2), &provenance(), Formats::PARQUET)
+        .unwrap();
     let reader = SerializedFileReader::new(fs::File::open(dir.join("flows.parquet")).unwrap()).unwrap();
     let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap().clone();
     let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
@@ -88,11 +90,11 @@ fn only_what_was_measured_is_written_and_stale_tables_go() {
     let mut measured = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut measured);
     let formats = Formats { csv: true, parquet: false };
-    write_run(&dir, &measured, &meta("prime", 1), &provenance(), formats).unwrap();
+    common::write_run(&dir, &measured, &meta("prime", 1), &provenance(), formats).unwrap();
     let base = ["flows.csv", "links.csv", "manifest.json", "summary.json"];
     let extra = ["series.csv", "series_flows.csv", "series_scheme.csv", "uplinks.csv", "occupancy.csv", "trace.csv"];
     assert_eq!(files(&dir), names(&[&base[..], &extra[..]].concat()));
-    write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), &provenance(), formats).unwrap();
+    common::write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), &provenance(), formats).unwrap();
     assert_eq!(files(&dir), names(&base));
     fs::remove_dir_all(dir).unwrap();
 }
@@ -102,7 +104,7 @@ fn the_manifest_explains_every_column_of_every_file() {
     let dir = directory("manifest");
     let mut result = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut result);
-    write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     let manifest = Manifest::read(&dir).unwrap().unwrap();
     assert_eq!((manifest.scenario_hash.as_str(), manifest.seeds.as_slice()), ("0123456789abcdef", &[1][..]));
     assert!(manifest.scenario.contains("leaf-spine"));
@@ -135,8 +137,14 @@ fn names_may_hold_commas_and_quotes() {
     let dir = directory("quotes");
     let mut meta = meta("prime", 1);
     meta.workloads[0].name = "web, \"search\"\n2".to_string();
-    write_run(&dir, &run(&SCHEMES[4], 1, 5, false), &meta, &provenance(), Formats { csv: true, parquet: false })
-        .unwrap();
+    common::write_run(
+        &dir,
+        &run(&SCHEMES[4], 1, 5, false),
+        &meta,
+        &provenance(),
+        Formats { csv: true, parquet: false },
+    )
+    .unwrap();
     let frame = Frame::read(&dir, "flows", &["workload"]).unwrap().unwrap();
     assert!(frame.texts("workload").iter().all(|name| name == "web, \"search\"\n2"));
     fs::remove_dir_all(dir).unwrap();

@@ -3,10 +3,10 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunResult, TraceEvent, TraceRow};
+use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
 use anabranch_report::{
     Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, run_directory, viewed_runs,
-    write_comparison, write_run, write_view, write_view_into,
+    write_comparison, write_view, write_view_into,
 };
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -106,7 +106,7 @@ impl Column {
 }
 
 /// Two leaves with two hosts each, a spine on two parallel cables to each leaf, and series of some links.
-fn small() -> RunResult {
+fn small() -> RunRows {
     let mut result = result(vec![common::flow(0, 1000, Time::ZERO, 1.5), common::flow(1, 3000, Time::from_us(2), 4.0)]);
     let name = |kind: &str, number: usize| format!("{kind}{number}");
     for host in 0..4 {
@@ -137,7 +137,7 @@ fn small() -> RunResult {
     result
 }
 
-fn written(name: &str, result: &RunResult, formats: Formats) -> PathBuf {
+fn written(name: &str, result: &RunRows, formats: Formats) -> PathBuf {
     let dir = folder(name);
     let mut meta = meta("prime", 1);
     let fault = |at, what: &str| LinkFault {
@@ -147,7 +147,7 @@ fn written(name: &str, result: &RunResult, formats: Formats) -> PathBuf {
         what: what.to_string(),
     };
     meta.faults = vec![fault(20, LinkFault::DOWN), fault(35, "up")];
-    write_run(&dir, result, &meta, &provenance(), formats).unwrap();
+    common::write_run(&dir, result, &meta, &provenance(), formats).unwrap();
     dir
 }
 
@@ -172,17 +172,17 @@ fn the_data_of_the_page_are_the_rows() {
                 ("rate_bps", link.rate_bps),
                 ("bytes", link.bytes),
                 ("packets", link.packets),
-                ("queue_p99_bytes", queue.p99_bytes),
-                ("queue_max_bytes", queue.max_bytes),
-                ("ecn_marks", link.ecn_marks),
-                ("trims", link.trims),
-                ("drops", link.drops),
-                ("pauses", link.pauses),
+                ("queue_p99_bytes", queue.p99_bytes.unwrap()),
+                ("queue_max_bytes", queue.max_bytes.unwrap()),
+                ("ecn_marks", link.ecn_marks.unwrap()),
+                ("trims", link.trims.unwrap()),
+                ("drops", link.drops.unwrap()),
+                ("pauses", link.pauses.unwrap()),
             ] {
                 assert_eq!(columns[&format!("link.{column}")].whole()[row], value, "{column} of link {row}");
             }
             assert_eq!(columns["link.utilisation"].real()[row], link.utilisation);
-            assert_eq!(columns["link.queue_mean_bytes"].real()[row], queue.mean_bytes);
+            assert_eq!(columns["link.queue_mean_bytes"].real()[row], queue.mean_bytes.unwrap());
             assert!(columns["link.window_utilisation"].real()[row].is_nan(), "no window was kept");
         }
         // The second cable of leaf 1 is the 15th link; before it stand 8 of hosts and 6 between switches.
@@ -232,7 +232,7 @@ fn the_page_is_whole_and_the_report_links_to_it() {
     assert!(head.get("series").is_none() && !columns.contains_key("series.link"), "no series were recorded");
     assert!(page.contains("[measure]<br>series_links"), "and the page says how to record them");
     // Results of another run take the view of the old one away.
-    write_run(&dir, &small(), &meta("ecmp", 2), &provenance(), Formats::BOTH).unwrap();
+    common::write_run(&dir, &small(), &meta("ecmp", 2), &provenance(), Formats::BOTH).unwrap();
     assert!(!dir.join("view.html").exists());
     fs::remove_dir_all(dir).unwrap();
 }
@@ -296,7 +296,8 @@ fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
     for (scheme, seeds) in [("ecmp", 1..=2), ("prime", 2..=3)] {
         for seed in seeds {
             let own = run_directory(&dir, scheme, seed);
-            summaries.push(write_run(&own, &small(), &meta(scheme, seed), &provenance(), Formats::PARQUET).unwrap());
+            summaries
+                .push(common::write_run(&own, &small(), &meta(scheme, seed), &provenance(), Formats::PARQUET).unwrap());
         }
     }
     let names = ["ecmp".to_string(), "prime".to_string()];
@@ -382,7 +383,7 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
 }
 
 /// What happens to the packets of flow 0, from host 0 over both leaves to host 2: marked, trimmed, lost and sent again, dropped.
-fn traced() -> RunResult {
+fn traced() -> RunRows {
     let mut result = small();
     let number =
         |from: &str, to: &str| result.links.iter().position(|link| link.from == from && link.to == to).unwrap() as u32;

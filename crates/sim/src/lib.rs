@@ -1,16 +1,60 @@
 //! The simulator as a backend: runs a setup packet by packet.
 
-pub use anabranch_fabric::{How, Split, Timing, check};
+pub use anabranch_fabric::{How, Split, Timing};
 
-use anabranch_backend::{Progress, RunError, RunResult, Setup};
+use anabranch_backend::{Backend, Measures, Progress, Refusal, RunError, RunOptions, RunResult, RunRows, Setup};
 
-/// Runs `setup` on `threads` threads. `progress` is called a few times per second, from the preparations on, and returns
-/// false to interrupt the run.
+/// The simulator. It measures all there is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Simulator {
+    how: Option<How>,
+}
+
+impl Simulator {
+    /// A simulator that runs as `how` says, whatever threads it is offered.
+    pub fn with(how: How) -> Self {
+        Simulator { how: Some(how) }
+    }
+}
+
+impl Backend for Simulator {
+    fn measures(&self) -> Measures {
+        Measures::ALL
+    }
+
+    fn check(&self, setup: &Setup) -> Result<(), RunError> {
+        refuse(setup)?;
+        anabranch_fabric::check(setup, &mut || true)
+    }
+
+    fn run(
+        &self,
+        setup: &Setup,
+        options: RunOptions,
+        progress: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<RunRows, RunError> {
+        refuse(setup)?;
+        anabranch_fabric::run(setup, self.how.unwrap_or_else(|| How::on(options.threads)), progress)
+    }
+}
+
+/// Refuses what no simulation can do.
+fn refuse(setup: &Setup) -> Result<(), RunError> {
+    let Some(job) = setup.flows.jobs.first() else { return Ok(()) };
+    Err(RunError::Refused(Refusal::new(
+        format!("workload[{}].kind", job.workload),
+        "found \"nccl\", whose ranks are processes that load a plugin: a simulation has no hosts that could run them",
+        "`anabranch run --backend testbed` runs it on network namespaces; the kinds \"collective\" and \"all-to-all\" send the \
+         same shapes in a simulation",
+    )))
+}
+
+/// Runs `setup` in the simulator on `threads` threads.
 ///
 /// # Errors
 /// [`RunError`].
 pub fn run(setup: &Setup, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, RunError> {
-    run_with(setup, How::on(threads), progress)
+    anabranch_backend::run(&Simulator::default(), setup, RunOptions { threads }, progress)
 }
 
 /// As [`run`], with a choice of how.
@@ -18,5 +62,5 @@ pub fn run(setup: &Setup, threads: usize, progress: &mut dyn FnMut(&Progress) ->
 /// # Errors
 /// [`RunError`].
 pub fn run_with(setup: &Setup, how: How, progress: &mut dyn FnMut(&Progress) -> bool) -> Result<RunResult, RunError> {
-    anabranch_fabric::run(setup, how, progress)
+    anabranch_backend::run(&Simulator::with(how), setup, RunOptions { threads: 1 }, progress)
 }

@@ -67,7 +67,7 @@ fn simulate() {
     let (name, factor) = asked.split_once(' ').expect("a name and a factor");
     let case = CASES.iter().find(|case| case.name == name).expect("a case");
     let result = run(&(case.setup)(case.bytes * factor.parse::<u64>().expect("a factor")));
-    println!("packet_hops {}", result.packet_hops);
+    println!("packet_hops {}", result.packet_hops.unwrap());
 }
 
 /// Instructions and packet-hops of a run of its own process.

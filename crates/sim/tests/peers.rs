@@ -21,8 +21,8 @@ fn mean(topology: &Topology, size: u64, scheme: &str) -> f64 {
 
 /// Data arrivals per ACK.
 fn packets_per_ack(result: &RunResult) -> f64 {
-    let acks = result.counters.acks - result.conservation.headers.delivered;
-    result.conservation.data_packets.delivered as f64 / acks as f64
+    let acks = result.counters.acks.unwrap() - result.conservation.unwrap().headers.delivered;
+    result.conservation.unwrap().data_packets.delivered as f64 / acks as f64
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn to_the_byte_for_any_way_of_running() {
     for how in ways.into_iter().flatten() {
         let result = run_with(&setup, how, &mut |_| true).unwrap();
         assert_eq!(result.fingerprint, fingerprint);
-        let sent = &result.window.unwrap().sent_bytes;
+        let sent = &result.window.as_ref().unwrap().sent_bytes;
         // 20 flows of 60 packets, and 20 * 15 ACKs for those of the neighbour.
         assert_eq!(sent[result.links.iter().position(|l| l.from == "host3").unwrap()], 20 * 60 * 4160 + 20 * 15 * 64);
         // What starts at the window's end is not in it.

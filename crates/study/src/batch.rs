@@ -1,6 +1,7 @@
 //! Runs done into a store: each claimed, written aside, put in place whole; a failure kept, the others done.
 
 use crate::{
+    backend::BackendEntry,
     error::ScenarioError,
     hold::Hold,
     results::{Destination, RunError, run_unless},
@@ -45,6 +46,8 @@ pub(crate) trait Runs: Sync {
     fn name(&self, number: usize) -> String;
     /// What it runs.
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError>;
+    /// On what.
+    fn backend(&self) -> &BackendEntry;
 }
 
 #[derive(Default)]
@@ -187,7 +190,7 @@ impl<'b> Batch<'b> {
             started: Instant::now(),
             fresh: Some(attempt),
         };
-        run_unless(&scenario, threads, &to, progress).map(|summary| summary.is_some())
+        run_unless(&scenario, self.runs.backend(), threads, &to, progress).map(|summary| summary.is_some())
     }
 
     fn keep(&self, run: &str, name: &str, claim: &Claim, outcome: Result<bool, RunError>) -> Result<Step, RunError> {

@@ -3,6 +3,7 @@
 pub use crate::entries::Request;
 
 use crate::{
+    backend::BackendEntry,
     entries::Entries,
     error::ScenarioError,
     hold::Hold,
@@ -36,7 +37,7 @@ pub struct Job {
     pub scenario: Scenario,
 }
 
-/// What a comparison runs. All load balancers see the same flows: the traffic is drawn from the seed alone.
+/// What a comparison runs, and on which backend. All load balancers see the same flows: the traffic is drawn from the seed alone.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The load balancers and variants, in the order given.
@@ -47,6 +48,8 @@ pub struct Plan {
     pub baseline: String,
     /// Every run, seed by seed, so that early results compare all load balancers.
     pub jobs: Vec<Job>,
+    /// What they run on.
+    pub backend: &'static BackendEntry,
 }
 
 impl Plan {
@@ -66,7 +69,7 @@ impl Plan {
                 jobs.push(Job { name: format!("{scheme}, seed {seed}"), scheme, seed, scenario });
             }
         }
-        Ok(Plan { schemes: entries.names().to_vec(), seeds, baseline, jobs })
+        Ok(Plan { schemes: entries.names().to_vec(), seeds, baseline, jobs, backend: request.backend })
     }
 }
 
@@ -195,10 +198,11 @@ impl Plan {
         // Whatever is wrong with the graph, the traffic or a load balancer shows before anything is written.
         let mut first = None;
         for job in &self.jobs[..self.schemes.len().min(self.jobs.len())] {
-            check(&job.scenario, &job.name, &mut first, observer)?;
+            check(&job.scenario, self.backend, &job.name, &mut first, observer)?;
         }
         let output = comparison_output(directory, scenario.input_files())?;
         self.ask(&output, permission, observer)?;
+        let threads = self.backend.threads(scenario, threads);
         let taken = take_directory(directory)?;
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
         let execution = Execution {
@@ -267,7 +271,7 @@ impl Plan {
                     continue;
                 }
                 let mine = self.jobs.iter().find(|job| run_directory(directory, &job.scheme, job.seed) == seed);
-                if mine.is_none_or(|job| matches!(look(&job.scenario, &seed), Found::Other)) {
+                if mine.is_none_or(|job| matches!(look(&job.scenario, self.backend, &seed), Found::Other)) {
                     others.push(seed);
                 }
             }
@@ -306,7 +310,7 @@ impl Plan {
             };
             let mut there = children(kept.parent().unwrap_or(&earlier))?.into_iter().filter(of_seed);
             let mine = |path: &PathBuf| {
-                !matches!(look(&job.scenario, path), Found::Other | Found::Nothing | Found::Unknown(_))
+                !matches!(look(&job.scenario, self.backend, path), Found::Other | Found::Nothing | Found::Unknown(_))
             };
             if let Some(found) = there.find(mine) {
                 disk::make_directories(wanted.parent().unwrap_or(&runs))?;
@@ -327,7 +331,7 @@ impl Work for Execution<'_> {
     fn attempt(&self, number: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
         let job = &self.plan.jobs[number];
         let directory = run_directory(self.directory, &job.scheme, job.seed);
-        match look(&job.scenario, &directory) {
+        match look(&job.scenario, self.plan.backend, &directory) {
             Found::Finished(summary) if !self.again => return self.keep(number, *summary, true),
             Found::Damaged(found) if !self.again => {
                 self.observer.note(&format!("{found}; {} is run again", job.name));
@@ -342,7 +346,7 @@ impl Work for Execution<'_> {
             _ => {}
         }
         let to = Destination::in_place(&job.scheme, &directory, self.taken);
-        match run_unless(&job.scenario, threads, &to, progress) {
+        match run_unless(&job.scenario, self.plan.backend, threads, &to, progress) {
             Ok(None) => Step::Interrupted,
             Err(error) if self.taken.check().is_err() => self.give_up(error),
             Ok(Some(summary)) => self.keep(number, summary, false),
@@ -471,6 +475,7 @@ impl Execution<'_> {
 /// network and traffic, which `first` keeps, is made once.
 pub(crate) fn check(
     scenario: &Scenario,
+    backend: &BackendEntry,
     name: &str,
     first: &mut Option<(String, Setup)>,
     observer: &dyn Observer,
@@ -479,13 +484,16 @@ pub(crate) fn check(
     match first {
         Some((text, setup)) if *text == same => {
             setup.load_balancers = scenario.balancers(&setup.topology)?;
-            scenario.check(setup)
+            scenario.check(setup, backend)
         }
         _ => {
             let setup = scenario.setup(scenario.seed)?;
-            scenario.check(&setup)?;
+            scenario.check(&setup, backend)?;
             if first.is_none() {
-                scenario.foresight(&setup).iter().for_each(|warning| observer.note(&format!("{name}: {warning}")));
+                scenario
+                    .foresight(&setup, backend)
+                    .iter()
+                    .for_each(|warning| observer.note(&format!("{name}: {warning}")));
             }
             *first = Some((same, setup));
             Ok(())

@@ -1,6 +1,7 @@
 //! What a study compares: load balancers, and variants of the scenario with other settings.
 
 use crate::{
+    backend::BackendEntry,
     error::ScenarioError,
     library::in_list,
     scenario::{MOST_SEEDS, Scenario},
@@ -20,6 +21,8 @@ pub struct Request {
     pub seeds: Option<u64>,
     /// The load balancer or variant that the others are related to.
     pub baseline: Option<String>,
+    /// What the runs are on.
+    pub backend: &'static BackendEntry,
 }
 
 /// A load balancer or a variant, with the scenario it stands for.
@@ -74,6 +77,11 @@ impl Entries {
                 .maybe_at(place.filter(|_| from_flag)));
         }
         Ok(Entries { names, schemes, variants, from_flag, request: request.clone() })
+    }
+
+    /// What their runs are on.
+    pub(crate) fn backend(&self) -> &'static BackendEntry {
+        self.request.backend
     }
 
     /// Their names.

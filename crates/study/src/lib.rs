@@ -3,6 +3,7 @@
 //! A scenario file becomes a [`tree::Tree`] whose values know their place, then a checked
 //! [`scenario::Scenario`] with every default, then the setup of a run. [`compare`] runs many of them side by side.
 
+pub mod backend;
 mod batch;
 pub mod bench;
 pub mod claims;

@@ -1,9 +1,10 @@
 //! Results done again from their manifests: the same rows in every table, or something is wrong.
 
 use crate::{
+    backend::SIMULATOR,
     error::ScenarioError,
     machine::{COMMIT, VERSION},
-    results::{RunError, meta, simulate},
+    results::{RunError, meta, run_setup},
     scenario::Scenario,
     schedule::{Observer, Step, Work, work_off},
     tree::Tree,
@@ -87,9 +88,11 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     if summary.interrupted {
         return Err(wrong("the run was interrupted, so there is nothing to compare with".into()));
     }
-    if let Some(datapath) = manifest.datapath {
-        let message = format!("its packets were real ({datapath}), and no two such runs are alike");
-        return Err(wrong(message).help("`anabranch testbed run` or `compare` does it again"));
+    if manifest.backend() != SIMULATOR.name {
+        let datapath = manifest.datapath.as_ref().map_or(String::new(), |datapath| format!(" ({datapath})"));
+        let message = format!("its packets were real{datapath}, and no two such runs are alike");
+        let help = format!("`anabranch run --backend {}` runs it again", manifest.backend());
+        return Err(wrong(message).help(help));
     }
     let tree = Tree::parse(&format!("{} (scenario)", path.join("manifest.json").display()), &manifest.scenario)?;
     let scenario = Scenario::read(tree, &manifest.name, Path::new(""))?;
@@ -110,18 +113,18 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
 impl Recorded {
     /// The fingerprint of its summary.
     pub fn fingerprint(&self) -> &str {
-        &self.summary.fingerprint
+        self.summary.fingerprint.as_deref().unwrap_or_default()
     }
 
     /// What of it is not what the run gives.
     fn compare(&self, setup: &Setup, result: &RunResult, threads: usize) -> Again {
-        let meta = RunMeta { scheme: self.summary.scheme.clone(), ..meta(&self.scenario, setup, threads) };
+        let meta = RunMeta { scheme: self.summary.scheme.clone(), ..meta(&self.scenario, &SIMULATOR, setup, threads) };
         let rows = differing_rows(&self.directory, &Context::new(result, &meta));
         let rows = rows.into_iter().map(|difference| format!("{}: {}", difference.file, difference.found));
         let mut differences: Vec<String> = self.damaged.iter().cloned().chain(rows).collect();
-        let fingerprint = format!("{:016x}", result.fingerprint);
-        if fingerprint != self.summary.fingerprint {
-            differences.push(format!("the fingerprint: {}, and the run gives {fingerprint}", self.summary.fingerprint));
+        let fingerprint = result.fingerprint.map_or_else(String::new, |fingerprint| format!("{fingerprint:016x}"));
+        if fingerprint != self.fingerprint() {
+            differences.push(format!("the fingerprint: {}, and the run gives {fingerprint}", self.fingerprint()));
         } else if let Some(key) = differing_summary(&self.summary, &Summary::new(result, &meta)) {
             differences.push(format!("summary.json: `{key}` is not what the run gives"));
         }
@@ -145,7 +148,7 @@ struct Execution<'r> {
 
 impl Work for Execution<'_> {
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
-        let outcome = match simulate(&self.runs[job].scenario, threads, &|_| Ok(()), progress) {
+        let outcome = match run_setup(&self.runs[job].scenario, &SIMULATOR, threads, &|_| Ok(()), progress) {
             Err(RunError::Interrupted) => return Step::Interrupted,
             Ok((_, result, _)) if result.interrupted => return Step::Interrupted,
             Ok((setup, result, _)) => Ok(self.runs[job].compare(&setup, &result, threads)),

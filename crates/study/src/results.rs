@@ -1,6 +1,7 @@
 //! From a setup to a directory of results.
 
 use crate::{
+    backend::{BackendEntry, SIMULATOR},
     compare::Taken,
     error::ScenarioError,
     hold::Hold,
@@ -9,7 +10,7 @@ use crate::{
     scenario::Scenario,
 };
 use anabranch_backend::FctKind;
-use anabranch_backend::{self as backend, Progress, Setup};
+use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
     Attempt, Content, Fault, Finding, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
@@ -17,6 +18,7 @@ use anabranch_report::{
     write_run,
 };
 use anabranch_topology::{FaultAction, NodeId};
+use anabranch_units::Time;
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -49,6 +51,7 @@ pub enum RunError {
 /// [`RunError`]; nothing is written then.
 pub fn run_into(
     scenario: &Scenario,
+    backend: &BackendEntry,
     threads: usize,
     taken: &Taken,
     captures: &Captures,
@@ -61,9 +64,9 @@ pub fn run_into(
         before(setup);
         Ok(())
     };
-    let (setup, result, _hold) = simulate(scenario, threads, &prepare, progress)?;
+    let (setup, result, _hold) = run_setup(scenario, backend, threads, &prepare, progress)?;
     let files = captures.write(&setup, &result)?;
-    let summary = to.write(scenario, &setup, &result, threads)?;
+    let summary = to.write(scenario, backend, &setup, &result, threads)?;
     Ok((summary, files.publish()?))
 }
 
@@ -82,6 +85,7 @@ pub struct Ran {
 /// [`RunError`].
 pub fn run(
     scenario: &Scenario,
+    backend: &BackendEntry,
     threads: usize,
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
@@ -91,10 +95,14 @@ pub fn run(
         before(setup);
         Ok(())
     };
-    let (setup, result, _hold) = simulate(scenario, threads, &prepare, progress)?;
+    let (setup, result, _hold) = run_setup(scenario, backend, threads, &prepare, progress)?;
     match result.interrupted {
         true => Err(RunError::Interrupted),
-        false => Ok(Ran { meta: meta(scenario, &setup, threads), provenance: provenance(scenario, started), result }),
+        false => Ok(Ran {
+            meta: meta(scenario, backend, &setup, threads),
+            provenance: provenance(scenario, started),
+            result,
+        }),
     }
 }
 
@@ -118,15 +126,20 @@ impl Ran {
 ///
 /// # Errors
 /// [`ScenarioError`] that says what is in the way.
-pub fn free_for_a_run(directory: &Path, scenario: &Scenario, replace: bool) -> Result<Vec<String>, ScenarioError> {
+pub fn free_for_a_run(
+    directory: &Path,
+    scenario: &Scenario,
+    backend: &BackendEntry,
+    replace: bool,
+) -> Result<Vec<String>, ScenarioError> {
     let output = OutputDir::keeping(directory, Inputs::of(scenario.inputs()))?;
-    let removed = free(&output, scenario.hash(), scenario.carrier.is_some(), replace)?;
+    let removed = free(&output, scenario.hash(), backend, replace)?;
     output.admit_results(&["summary.json"])?;
     Ok(removed)
 }
 
 /// The same of a run with this hash.
-fn free(output: &OutputDir, hash: u64, carried: bool, replace: bool) -> Result<Vec<String>, ScenarioError> {
+fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) -> Result<Vec<String>, ScenarioError> {
     let name = output.path().display();
     let Some(there) = output.manifest() else { return Ok(Vec::new()) };
     if there.kind() != ResultKind::Run {
@@ -135,7 +148,7 @@ fn free(output: &OutputDir, hash: u64, carried: bool, replace: bool) -> Result<V
             there.kind()
         )));
     }
-    if there.datapath.is_some() == carried && there.scenario_hash == format!("{hash:016x}") {
+    if there.backend() == backend.name && there.scenario_hash == format!("{hash:016x}") {
         return Ok(Vec::new());
     }
     if replace {
@@ -179,23 +192,25 @@ impl<'a> Destination<'a> {
 /// As [`run_into`], but an interrupted run leaves nothing.
 pub(crate) fn run_unless(
     scenario: &Scenario,
+    backend: &BackendEntry,
     threads: usize,
     to: &Destination<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Option<Summary>, RunError> {
-    let (setup, result, _hold) = match simulate(scenario, threads, &|_| Ok(()), progress) {
+    let (setup, result, _hold) = match run_setup(scenario, backend, threads, &|_| Ok(()), progress) {
         Err(RunError::Interrupted) => return Ok(None),
         simulated => simulated?,
     };
     match result.interrupted {
         true => Ok(None),
-        false => to.write(scenario, &setup, &result, threads).map(Some),
+        false => to.write(scenario, backend, &setup, &result, threads).map(Some),
     }
 }
 
 /// Setup and results of a run. A panic on the way is a mistake of ours, and ends this run alone.
-pub(crate) fn simulate(
+pub(crate) fn run_setup(
     scenario: &Scenario,
+    backend: &BackendEntry,
     threads: usize,
     prepare: &dyn Fn(&mut Setup) -> Result<(), ScenarioError>,
     progress: &mut dyn FnMut(&Progress) -> bool,
@@ -206,25 +221,20 @@ pub(crate) fn simulate(
         // From the first events on there is something to keep.
         let mut hold = None;
         let mut progress = |at: &Progress| {
-            if at.packet_hops > 0 {
+            if at.now > Time::ZERO || at.packet_hops > Some(0) {
                 hold.get_or_insert_with(Hold::take);
             }
             progress(at)
         };
-        let result = match scenario.carrier {
-            Some(carrier) => carrier(scenario, &setup, &mut progress),
-            None => {
-                scenario.check_simulated()?;
-                anabranch_sim::run(&setup, threads, &mut progress)
-            }
-        };
-        let result = result.map_err(|error| broken(scenario, threads, error))?;
+        scenario.check(&setup, backend)?;
+        let result = backend::run((backend.make)(scenario).as_ref(), &setup, RunOptions { threads }, &mut progress);
+        let result = result.map_err(|error| broken(scenario, backend, threads, error))?;
         Ok((setup, result, hold.unwrap_or_else(Hold::take)))
     };
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<&str>().map(ToString::to_string);
         let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(broken(scenario, threads, backend::RunError::Invariant(format!("panic: {words}"))))
+        Err(broken(scenario, backend, threads, backend::RunError::Invariant(format!("panic: {words}"))))
     })
 }
 
@@ -232,13 +242,14 @@ impl Destination<'_> {
     fn write(
         &self,
         scenario: &Scenario,
+        backend: &BackendEntry,
         setup: &Setup,
         result: &RunResult,
         threads: usize,
     ) -> Result<Summary, RunError> {
         self.taken.map_or(Ok(()), Taken::check)?;
         let provenance = provenance(scenario, self.started);
-        let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, setup, threads) };
+        let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, backend, setup, threads) };
         Ok(match &self.fresh {
             None => write_run(self.directory, result, &meta, &provenance, self.formats)?,
             Some(attempt) => write_fresh_run(self.directory, result, &meta, &provenance, self.formats, attempt)?,
@@ -281,18 +292,23 @@ fn input_entries(paths: &[PathBuf]) -> Vec<InputEntry> {
     paths.iter().filter_map(of).collect()
 }
 
-fn broken(scenario: &Scenario, threads: usize, error: backend::RunError) -> RunError {
+fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: backend::RunError) -> RunError {
     match error {
+        backend::RunError::Refused(refusal) => RunError::Scenario(scenario.refused(&refusal, backend)),
         backend::RunError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
         backend::RunError::Interrupted => RunError::Interrupted,
         backend::RunError::Invariant(_) | backend::RunError::Stalled(_) => {
             let (scheme, seed) = (scenario.scheme(), scenario.seed);
+            let on = match *backend == SIMULATOR {
+                true => String::new(),
+                false => format!(" --backend {}", backend.name),
+            };
             let again = match scenario.is_at_hand() {
                 true => format!(
-                    "anabranch run {} --set load_balancer.scheme={scheme} --seed {seed} --threads {threads}",
+                    "anabranch run {} --set load_balancer.scheme={scheme} --seed {seed} --threads {threads}{on}",
                     scenario.origin()
                 ),
-                false => format!("anabranch run FILE --threads {threads}, FILE being\n\n{}", scenario.to_toml()),
+                false => format!("anabranch run FILE --threads {threads}{on}, FILE being\n\n{}", scenario.to_toml()),
             };
             RunError::Broken(format!(
                 "{error}\n  scenario {} (hash {:016x}), load balancer {scheme}, seed {seed}, threads {threads}, version {VERSION} ({COMMIT})\n  \
@@ -305,12 +321,13 @@ fn broken(scenario: &Scenario, threads: usize, error: backend::RunError) -> RunE
 }
 
 /// The names that the rows of a run of `scenario` refer to by number.
-pub fn meta(scenario: &Scenario, setup: &Setup, threads: usize) -> RunMeta {
+pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads: usize) -> RunMeta {
     let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
     RunMeta {
         scenario: scenario.name.clone(),
         scheme: scenario.scheme().to_string(),
         seed: scenario.seed,
+        backend: backend.name.to_string(),
         threads,
         version: VERSION.into(),
         commit: COMMIT.into(),
@@ -368,16 +385,14 @@ pub(crate) enum Found {
 }
 
 /// Looks for a run of `scenario` in `directory`.
-pub(crate) fn look(scenario: &Scenario, directory: &Path) -> Found {
+pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path) -> Found {
     let manifest = match Manifest::read(directory) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => return Found::Nothing,
         Err(error) => return Found::Unknown(error.to_string()),
     };
     // A simulation is not what real packets did.
-    if manifest.scenario_hash != format!("{:016x}", scenario.hash())
-        || manifest.datapath.is_some() != scenario.carrier.is_some()
-    {
+    if manifest.scenario_hash != format!("{:016x}", scenario.hash()) || manifest.backend() != backend.name {
         return Found::Other;
     }
     if manifest.version != VERSION || manifest.commit != COMMIT {
@@ -407,13 +422,13 @@ mod tests {
     fn a_failed_invariant_says_how_to_see_it_again() {
         let scenario = load("tiny", &["name=a b".into(), "topology.radix=8".into()], Some(5)).unwrap();
         let variant = scenario.with_scheme("ops+drill").unwrap().with_seed(6);
-        let text = broken(&variant, 2, backend::RunError::Stalled("flow 3 is open".into())).to_string();
+        let text = broken(&variant, &SIMULATOR, 2, backend::RunError::Stalled("flow 3 is open".into())).to_string();
         let again = "anabranch run tiny --set 'name=a b' --set topology.radix=8 --set load_balancer.scheme=ops+drill \
                      --seed 6 --threads 2";
         for part in ["stalled: flow 3 is open", "scenario a b", "load balancer ops+drill, seed 6", VERSION, again] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }
-        let text = broken(&variant, 2, backend::RunError::Setup("too many".into()));
+        let text = broken(&variant, &SIMULATOR, 2, backend::RunError::Setup("too many".into()));
         assert!(matches!(text, RunError::Scenario(_)), "a mistake of the user");
     }
 }

@@ -1,6 +1,7 @@
 //! Any runs done into a store: what is there is not done again, one that fails does not stop the others.
 
 use crate::{
+    backend::{BackendEntry, SIMULATOR},
     batch::{Batch, Runs},
     error::ScenarioError,
     results::RunError,
@@ -25,9 +26,9 @@ pub struct Task {
 }
 
 impl Task {
-    /// The run of `scenario` with its seed and load balancer; `name` is for people.
+    /// The simulation of `scenario` with its seed and load balancer; `name` is for people.
     pub fn new(name: impl Into<String>, scenario: Scenario) -> Self {
-        Task { name: name.into(), key: scenario.run_key(), scenario }
+        Task { name: name.into(), key: scenario.run_key(&SIMULATOR), scenario }
     }
 }
 
@@ -53,6 +54,9 @@ impl Runs for Tasks<'_> {
     }
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         Ok(self.0[number].scenario.clone())
+    }
+    fn backend(&self) -> &BackendEntry {
+        &SIMULATOR
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every mistake in a scenario gets one message with its place, what was found, what is allowed and the nearest choice.
 
-use anabranch_study::{ScenarioError, scenario::Scenario, tree::Tree};
+use anabranch_study::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
 use std::path::Path;
 
 const GOOD: &str = r#"seed = 1
@@ -36,7 +36,9 @@ fn read(text: &str, changes: &[&str]) -> Result<Scenario, ScenarioError> {
 
 /// The error of the scenario or of the setup that it stands for.
 fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
-    match read(text, changes).and_then(|scenario| scenario.setup(1).and_then(|setup| scenario.check(&setup))) {
+    match read(text, changes)
+        .and_then(|scenario| scenario.setup(1).and_then(|setup| scenario.check(&setup, &SIMULATOR)))
+    {
         Ok(_) => panic!("accepted: {changes:?}\n{text}"),
         Err(error) => error,
     }
@@ -555,6 +557,6 @@ proptest::proptest! {
              [run]\nmemory_limit = \"{limit}B\"\n",
             size.max(1),
         );
-        let _ = read(&text, &[]).and_then(|scenario| scenario.setup(1).map(|setup| scenario.foresight(&setup)));
+        let _ = read(&text, &[]).and_then(|scenario| scenario.setup(1).map(|setup| scenario.foresight(&setup, &SIMULATOR)));
     }
 }

@@ -3,6 +3,7 @@
 use anabranch_report::{Inputs, OutputDir};
 use anabranch_study::{
     ScenarioError,
+    backend::SIMULATOR,
     compare::take_directory,
     pcap::{Captured, Captures},
     results::{RunError, run_into},
@@ -89,7 +90,8 @@ fn flag(link: &str, dir: &Path) -> String {
 
 fn run(rest: &str, dir: &Path, captures: &Captures, threads: usize) -> Result<Vec<Captured>, RunError> {
     let taken = take_directory(&dir.join("results"))?;
-    run_into(&scenario(rest), threads, &taken, captures, &|_| {}, &mut |_| true).map(|(_, captured)| captured)
+    run_into(&scenario(rest), &SIMULATOR, threads, &taken, captures, &|_| {}, &mut |_| true)
+        .map(|(_, captured)| captured)
 }
 
 /// Captures the links of a case into `dir`.

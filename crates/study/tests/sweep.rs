@@ -2,6 +2,7 @@
 
 use anabranch_study::{
     Observer, Progress,
+    backend::SIMULATOR,
     compare::{Plan, Request},
     library::load,
     sweep::{Again, Options, Sweep, over},
@@ -31,7 +32,7 @@ fn every_value_with_every_other_and_a_first_seed_everywhere_first() {
     let last = sweep.scenario(15).unwrap();
     assert_eq!((last.seed, last.scheme()), (2, "ops"));
     assert!(last.to_toml().contains("radix = 8") && last.to_toml().contains("size = \"64KiB\""));
-    assert_eq!(last.run_key(), sweep.plan.runs[15].run);
+    assert_eq!(last.run_key(&SIMULATOR), sweep.plan.runs[15].run);
     // Shares are disjoint and leave nothing out.
     let shares: Vec<usize> = (1..=3).flat_map(|k| sweep.share(Some((k, 3)))).collect();
     assert_eq!(shares.iter().collect::<BTreeSet<_>>().len(), 16);
@@ -67,7 +68,7 @@ fn a_run_is_known_by_all_it_depends_on() {
     let path = write("x.toml", text);
     let key = |changes: &[&str], seed| {
         let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        load(&path, &changes, seed).unwrap().run_key()
+        load(&path, &changes, seed).unwrap().run_key(&SIMULATOR)
     };
     let plain = key(&[], None);
     assert_eq!(plain.len(), 16);

@@ -5,9 +5,14 @@ use std::io;
 /// Why something could not be done with a testbed.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
-    /// The scenario's network is not one that namespaces can be; the message says what is allowed.
-    #[error("{0}")]
-    Unbuildable(String),
+    /// The scenario's network is not one that namespaces can be.
+    #[error("a testbed of namespaces cannot be built: {found}; it can be {expected}")]
+    Unbuildable {
+        /// What the network is.
+        found: String,
+        /// What it can be.
+        expected: String,
+    },
     /// Something that the user named is not there, or not so.
     #[error("{0}")]
     Input(String),

@@ -156,8 +156,8 @@ impl<'a> Jobs<'a> {
             outcome.received = outcome.received.map(|received| received.min(outcome.acknowledged.unwrap_or(received)));
             finished += 1;
             if let Some(went) = went {
-                outcome.metrics.retransmitted_packets = went.retransmitted;
-                outcome.metrics.path_switches = went.moves;
+                outcome.metrics.retransmitted_packets = Some(went.retransmitted);
+                outcome.metrics.path_switches = Some(went.moves);
                 counted.packets += went.packets;
                 counted.retransmitted += went.retransmitted;
                 counted.timeouts += went.timeouts;

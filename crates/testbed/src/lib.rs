@@ -4,12 +4,13 @@
 //! - [`Plan`]: what is built of a scenario's topology, and what is refused;
 //! - [`Fabric`]: the network itself, built and taken down by the process that lives in it;
 //! - [`paths`]: which switches a UDP flow meets, found without privileges or a map;
-//! - [`run()`]: a scenario's flows on it, with the results of a simulation;
+//! - [`Testbed`]: a scenario's flows on it, a backend of runs;
 //! - [`space`]: mounts, networks and processes apart from everybody else's, which end with their holder;
 //! - [`standing`]: testbeds that stand by name until they are taken down.
 
 #![cfg(target_os = "linux")]
 
+mod backend;
 mod bpf;
 mod error;
 mod fabric;
@@ -27,9 +28,9 @@ pub mod space;
 pub mod standing;
 mod triggers;
 
+pub use backend::Testbed;
 pub use error::TestbedError;
 pub use fabric::{Fabric, Missing, PortCount};
 pub use jobs::Launch;
 pub use plan::{Cable, End, LEAST_RATE, MOST_HOSTS, MOST_RATE, MOST_SWITCHES, Marking, Node, Plan, Queue, Role};
 pub use programs::{command, find};
-pub use run::run;

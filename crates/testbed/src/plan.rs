@@ -101,14 +101,13 @@ pub struct Plan {
 }
 
 fn refused(what: impl Into<String>) -> TestbedError {
-    TestbedError::Unbuildable(format!(
-        "a testbed of namespaces cannot be built: {}; it can be a leaf-spine (or a fat tree of two tiers) with one cable between \
-         two switches, up to {MOST_HOSTS} hosts and {MOST_SWITCHES} switches, links from {} to {} Mbit/s, for example \
-         `hopper-testbed-small`",
-        what.into(),
+    let expected = format!(
+        "a leaf-spine (or a fat tree of two tiers) with one cable between two switches, up to {MOST_HOSTS} hosts and \
+         {MOST_SWITCHES} switches, links from {} to {} Mbit/s, for example `hopper-testbed-small`",
         LEAST_RATE / 1_000_000,
         MOST_RATE / 1_000_000,
-    ))
+    );
+    TestbedError::Unbuildable { found: what.into(), expected }
 }
 
 impl Queue {

@@ -8,12 +8,9 @@ use crate::{
     processors::Processors,
     triggers::Triggers,
 };
-use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, fingerprint, flow_rows};
+use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, flow_rows};
 use anabranch_endpoint::{Bytes, Counters};
-use anabranch_outcome::{
-    self as outcome, Conservation, EndpointLoad, FlowMetrics, LinkRow, MachineLoad, OnWire, QueueStats, RunResult,
-    Watched,
-};
+use anabranch_outcome::{EndpointLoad, FlowMetrics, LinkRow, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows};
 use anabranch_topology::{Fault, FaultAction};
 use anabranch_units::Time;
 use anabranch_wire::{FindLabels, Label, Lateness, WireParameters};
@@ -43,19 +40,17 @@ fn wrong(error: &TestbedError) -> RunError {
     RunError::Setup(error.to_string())
 }
 
-/// Runs `setup` on namespaces as `wire` says; `launch` says how ranks of collectives are started. The caller lives in namespaces of
-/// its own ([`crate::space`]).
+/// Runs `setup` on namespaces as `wire` says; `launch` says how ranks of collectives are started.
 ///
 /// # Errors
-/// [`RunError::Setup`] of what a testbed cannot be or do, [`RunError::Stalled`] where an end loses another.
-pub fn run(
+/// [`RunError::Setup`] of what a testbed cannot be, [`RunError::Stalled`] where an end loses another.
+pub(crate) fn run(
     setup: &Setup,
     wire: &WireParameters,
     launch: &Launch<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<RunResult, RunError> {
+) -> Result<RunRows, RunError> {
     let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
-    refuse(setup)?;
     let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
     let mut run = Run::new(setup, wire, &fabric)?;
     let ways = run.ways(wire)?;
@@ -95,23 +90,6 @@ impl Drop for Stops<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// What only simulations can do.
-fn refuse(setup: &Setup) -> Result<(), RunError> {
-    let not = |what: &str| Err(RunError::Setup(format!("on a testbed {what}")));
-    let mut used: Vec<u16> = setup.flows.workloads.iter().map(|workload| workload.load_balancer).collect();
-    used.dedup();
-    if used.len() > 1 {
-        return not("all workloads have one load balancer");
-    }
-    if setup.flows.triggers.iter().any(|trigger| trigger.cpu.is_some()) {
-        return not("hosts do not compute: schedules with processors are for simulations");
-    }
-    if setup.faults.iter().any(|fault| matches!(fault.action, FaultAction::Loss { .. })) {
-        return not("links do not lose some of their packets; `link-down`, `link-up` and `link-degrade` work");
-    }
-    Ok(())
 }
 
 /// Whom a host sends to, and over which labels; none: all.
@@ -221,7 +199,7 @@ impl<'a> Run<'a> {
         mut jobs: Jobs<'_>,
         reports: &Receiver<(usize, Report)>,
         progress: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<RunResult, RunError> {
+    ) -> Result<RunRows, RunError> {
         let flows = &self.setup.flows.flows;
         let living = self.of_hosts().flat_map(|(src, dst)| [src, dst]).collect::<BTreeSet<_>>().len();
         self.wait_for_all(reports, living)?;
@@ -276,7 +254,7 @@ impl<'a> Run<'a> {
             if told.elapsed() >= TELL {
                 told = Instant::now();
                 let (flows_finished, flows_total) = (self.finished, flows.len() as u64);
-                interrupted = !progress(&Progress { now, packet_hops: 1, flows_finished, flows_total });
+                interrupted = !progress(&Progress { now, packet_hops: None, flows_finished, flows_total });
             }
         };
         let took = self.elapsed().saturating_sub(zero);
@@ -307,7 +285,7 @@ impl<'a> Run<'a> {
             collectives: jobs.results(),
         };
         let ended = Ended { by_time_limit: struck, interrupted };
-        Ok(self.result(links, took, &counted, on_wire, ended))
+        Ok(self.rows(links, took, &counted, on_wire, ended))
     }
 
     /// What the endpoint of a host missed.
@@ -350,8 +328,8 @@ impl<'a> Run<'a> {
                 let outcome = &mut self.outcomes[flow as usize];
                 outcome.acknowledged = since(at);
                 outcome.received = outcome.received.map(|received| received.min(at.saturating_sub(zero)));
-                outcome.metrics.retransmitted_packets = counted.retransmitted;
-                outcome.metrics.path_switches = counted.path_switches;
+                outcome.metrics.retransmitted_packets = Some(counted.retransmitted);
+                outcome.metrics.path_switches = Some(counted.path_switches);
                 self.finished += 1;
                 triggers.activate(self.setup.flows.flows[flow as usize].on_sent, at.saturating_sub(zero));
             }
@@ -393,58 +371,42 @@ impl<'a> Run<'a> {
                 bytes,
                 packets: after.packets - before.packets,
                 utilisation: bytes as f64 * 8.0 / (link.rate.0 as f64 * took.as_seconds().max(1e-9)),
-                queue: QueueStats { max_bytes: after.deepest.unwrap_or(0), ..QueueStats::default() },
-                ecn_marks: after.marks - before.marks,
-                trims: after.trims - before.trims,
-                drops: after.drops - before.drops,
-                pauses: 0,
+                queue: QueueStats { max_bytes: after.deepest, ..QueueStats::default() },
+                ecn_marks: Some(after.marks - before.marks),
+                trims: Some(after.trims - before.trims),
+                drops: Some(after.drops - before.drops),
+                pauses: None,
             }
         };
         topology.links.iter().enumerate().map(row).collect()
     }
 
-    /// What was measured, as the results of a run.
-    fn result(self, links: Vec<LinkRow>, took: Time, counted: &Counters, on_wire: OnWire, ended: Ended) -> RunResult {
-        let all = |of: fn(&LinkRow) -> u64| links.iter().map(of).sum::<u64>();
-        let (marks, trims) = (all(|link| link.ecn_marks), all(|link| link.trims));
-        let counters = outcome::Counters {
-            data_packets: counted.packets,
-            // Where the ports cannot be asked, the receivers have seen them.
-            ecn_marked: if marks > 0 { marks } else { counted.marked },
-            trimmed: if trims > 0 { trims } else { counted.trimmed },
+    /// What was measured, as the rows of a run.
+    fn rows(self, links: Vec<LinkRow>, took: Time, counted: &Counters, on_wire: OnWire, ended: Ended) -> RunRows {
+        let all = |of: fn(&LinkRow) -> Option<u64>| links.iter().map(of).sum::<Option<u64>>();
+        let counters = RunMetrics {
+            data_packets: Some(counted.packets),
+            ecn_marked: all(|link| link.ecn_marks),
+            trimmed: all(|link| link.trims),
             dropped: all(|link| link.drops),
-            retransmitted: counted.retransmitted,
-            timeouts: counted.timeouts,
-            path_switches: counted.path_switches,
-            probes: counted.probes,
-            ..outcome::Counters::default()
+            retransmitted: Some(counted.retransmitted),
+            timeouts: Some(counted.timeouts),
+            path_switches: Some(counted.path_switches),
+            // Ranks of collectives do not say what they probe.
+            probes: self.of_ranks.is_empty().then_some(counted.probes),
+            ..RunMetrics::default()
         };
-        let flows = &self.setup.flows.flows;
-        let received: u64 =
-            flows.iter().zip(&self.outcomes).filter(|(_, o)| o.received.is_some()).map(|(flow, _)| flow.size).sum();
-        let conservation = Conservation { unique_bytes: received, flow_bytes: received, ..Conservation::default() };
-        let rows = flow_rows(self.setup, &self.outcomes);
-        RunResult {
-            fingerprint: fingerprint(&rows, &links),
+        RunRows {
             simulated: took,
             wall_seconds: took.as_seconds(),
-            events: 0,
-            packet_hops: all(|link| link.packets),
+            packet_hops: Some(links.iter().map(|link| link.packets).sum()),
             time_limit_struck: ended.by_time_limit,
             interrupted: ended.interrupted,
-            deadlock: Vec::new(),
-            flows: rows,
+            flows: flow_rows(self.setup, &self.outcomes),
             links,
             counters,
-            conservation,
-            series: Vec::new(),
-            flow_series: Vec::new(),
-            scheme_series: Vec::new(),
-            uplink_counts: Vec::new(),
-            watched: Watched::default(),
-            bytes_per_host: 0,
-            window: None,
             on_wire: Some(on_wire),
+            ..RunRows::default()
         }
     }
 }

@@ -74,5 +74,5 @@ pub(crate) fn topology(py: Python<'_>, scenario: &Scenario, pair: Option<[String
 /// The command, its first word the program's name; gives the exit code.
 #[pyfunction]
 pub(crate) fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    py.detach(|| anabranch::command(words))
+    py.detach(|| anabranch::command(words, anabranch::BACKENDS))
 }

@@ -51,7 +51,7 @@ pub(crate) fn request(
     seeds: Option<u64>,
     baseline: Option<String>,
 ) -> Request {
-    Request { schemes, variants, seeds, baseline }
+    Request { schemes, variants, seeds, baseline, ..Request::default() }
 }
 
 /// Compares load balancers and variants into `directory`; finished runs there are not repeated.

@@ -4,6 +4,7 @@ use crate::{error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Context, TABLES};
 use anabranch_study::{
     Observer,
+    backend::SIMULATOR,
     compare::take_directory,
     results::{self, Ran, free_for_a_run},
 };
@@ -84,14 +85,15 @@ pub(crate) fn run(
     let scenario = scenario.checked.clone();
     let ran = wait::attend(py, 1, callback, move |watch| {
         if let Some(directory) = &directory {
-            free_for_a_run(directory, &scenario, replace)?;
+            free_for_a_run(directory, &scenario, &SIMULATOR, replace)?;
         }
         let taken = directory.as_deref().map(take_directory).transpose()?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads > 0 { threads } else { cores().min(scenario.most_threads()) };
         watch.started(0);
-        let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
-        let ran = results::run(&scenario, threads, &before, &mut |progress| watch.progress(0, progress))?;
+        let before =
+            |setup: &_| scenario.foresight(setup, &SIMULATOR).into_iter().for_each(|warning| watch.note(&warning));
+        let ran = results::run(&scenario, &SIMULATOR, threads, &before, &mut |progress| watch.progress(0, progress))?;
         watch.finished(0);
         if let (Some(directory), Some(taken)) = (&directory, &taken) {
             taken.check()?;

@@ -1,7 +1,7 @@
 //! Scenarios.
 
 use crate::error;
-use anabranch_study::{library, scenario::Scenario as Checked, tree::Tree};
+use anabranch_study::{backend::SIMULATOR, library, scenario::Scenario as Checked, tree::Tree};
 use pyo3::prelude::*;
 use std::{path::PathBuf, sync::Arc};
 
@@ -53,8 +53,8 @@ impl Scenario {
         let scenario = self.checked.clone();
         crate::wait::attend(py, 1, None, move |_| {
             let setup = scenario.setup(scenario.seed)?;
-            scenario.check(&setup)?;
-            Ok(scenario.warnings().into_iter().chain(scenario.foresight(&setup)).collect())
+            scenario.check(&setup, &SIMULATOR)?;
+            Ok(scenario.warnings().into_iter().chain(scenario.foresight(&setup, &SIMULATOR)).collect())
         })?
         .map_err(|e: anabranch_study::ScenarioError| error::scenario(&e))
     }
@@ -87,6 +87,6 @@ impl Scenario {
     /// The same with the commit: the name of a run in a store.
     #[getter]
     fn run_key(&self, py: Python<'_>) -> String {
-        py.detach(|| self.checked.run_key())
+        py.detach(|| self.checked.run_key(&SIMULATOR))
     }
 }

@@ -51,7 +51,7 @@ impl Watch {
         news.set_item("runs", runs)?;
         news.set_item("runs_done", state.done)?;
         news.set_item("now_s", state.active.values().map(|p| p.now.as_seconds()).fold(0.0, f64::max))?;
-        news.set_item("packet_hops", sum(|p| p.packet_hops))?;
+        news.set_item("packet_hops", sum(|p| p.packet_hops.unwrap_or_default()))?;
         news.set_item("flows_finished", sum(|p| p.flows_finished))?;
         news.set_item("flows", sum(|p| p.flows_total))?;
         Ok(Some(news.unbind()))

@@ -3,18 +3,22 @@
 use super::load;
 use crate::{
     arguments::{Check, Format},
+    backends::chosen,
     failure::Failure,
     printing::{note, print, print_json},
 };
+use anabranch_study::backend::BackendEntry;
 use serde_json::json;
 
 /// `anabranch check`: everything that `run` would refuse is refused here, without running.
-pub(crate) fn check(arguments: &Check) -> Result<(), Failure> {
+pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
+    let chosen = chosen(&arguments.on, backends)?;
     let scenario = load(&arguments.scenario)?;
     let setup = scenario.setup(scenario.seed)?;
     let text = scenario.to_toml();
-    scenario.check(&setup)?;
-    let foresight = scenario.foresight(&setup);
+    chosen.iter().try_for_each(|backend| scenario.check(&setup, backend))?;
+    let mut foresight: Vec<String> = chosen.iter().flat_map(|backend| scenario.foresight(&setup, backend)).collect();
+    foresight.dedup();
     foresight.iter().for_each(|warning| note(&format!("warning: {warning}")));
     let hash = format!("{:016x}", scenario.hash());
     match arguments.format {

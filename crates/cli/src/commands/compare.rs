@@ -1,35 +1,34 @@
 //! `compare`.
 
-use super::{directory, load, request, run::where_it_lies, some_failed, threads};
+use super::{directory, request, run::where_it_lies, some_failed, stem, threads};
 use crate::{
     arguments::{Compare, Format},
+    backends::{chosen, scenario_on},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
     progress::Watch,
 };
 use anabranch_study::{
-    compare::{Compared, Permission, Plan},
+    backend::BackendEntry,
+    compare::{Compared, Permission, Plan, Request},
     hold::Hold,
     scenario::Scenario,
 };
 use serde_json::{Value, json};
 
 /// `anabranch compare`.
-pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
-    let scenario = load(&arguments.scenario)?;
-    let stem = format!("{}-compare", scenario.stem);
-    compare_scenario(arguments, &scenario, &stem, threads(&arguments.options))
+pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
+    let chosen = chosen(&arguments.on, backends)?;
+    let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen)?;
+    compare_on(arguments, &scenario, chosen[0])
 }
 
-/// The same of a scenario that has been read, with so many threads; `stem` begins the name of its directory.
-pub(super) fn compare_scenario(
-    arguments: &Compare,
-    scenario: &Scenario,
-    stem: &str,
-    threads: usize,
-) -> Result<(), Failure> {
-    let plan = Plan::new(scenario, &request(&arguments.entries))?;
-    let directory = directory(&arguments.options, stem, scenario.hash())?;
+/// The same on one backend.
+fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
+    let plan = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
+    let stem = format!("{}-compare", stem(scenario, backend));
+    let directory = directory(&arguments.options, &stem, scenario.hash())?;
+    let threads = threads(&arguments.options);
     let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
     let permission = Permission { again: arguments.again, replace: arguments.replace };
     let compared = plan.execute(scenario, &directory, threads, permission, &watch);

@@ -37,15 +37,22 @@ use crate::{
     failure::Failure,
     printing::{note, print_json},
 };
-use anabranch_study::{ScenarioError, compare::Request, library, scenario::Scenario, schema};
+use anabranch_study::{
+    ScenarioError,
+    backend::{BackendEntry, SIMULATOR},
+    compare::Request,
+    library,
+    scenario::Scenario,
+    schema,
+};
 use std::path::PathBuf;
 
 /// Does what the command line says.
-pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
+pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     match arguments.command {
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Compare(arguments) => compare::compare(&arguments),
-        Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Run(arguments) => run::run(&arguments, backends),
+        Command::Compare(arguments) => compare::compare(&arguments, backends),
+        Command::Sweep(arguments) => sweep::sweep(&arguments, backends),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
@@ -54,7 +61,7 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Trace(arguments) => trace::trace(&arguments),
         Command::List(arguments) => catalogue::list(&arguments),
         Command::Explain(arguments) => catalogue::explain(&arguments),
-        Command::Check(arguments) => check::check(&arguments),
+        Command::Check(arguments) => check::check(&arguments, backends),
         Command::Topology(arguments) => topology::topology(&arguments),
         Command::Init(arguments) => init::init(&arguments),
         Command::Schema => {
@@ -73,14 +80,14 @@ pub(crate) fn execute(arguments: Arguments) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         Command::Paths(arguments) => paths::paths(&arguments),
         #[cfg(target_os = "linux")]
-        Command::Testbed(arguments) => testbed::testbed(arguments),
+        Command::Testbed(arguments) => testbed::testbed(arguments, backends),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
     }
 }
 
 /// The scenario of the command line; what should be checked before its results are trusted goes to people.
-fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
+pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
     let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
     for warning in scenario.warnings() {
         note(&format!("warning: {warning}"));
@@ -95,6 +102,15 @@ fn request(arguments: &EntryArguments) -> Request {
         variants: arguments.variants.clone(),
         seeds: arguments.seeds,
         baseline: arguments.baseline.clone(),
+        ..Request::default()
+    }
+}
+
+/// Begins the name of the directory of a scenario's results on `backend`.
+fn stem(scenario: &Scenario, backend: &BackendEntry) -> String {
+    match *backend == SIMULATOR {
+        true => scenario.stem.clone(),
+        false => format!("{}-{}", scenario.stem, backend.name),
     }
 }
 

@@ -1,8 +1,9 @@
 //! `run`.
 
-use super::{directory, load, threads_of_run};
+use super::{directory, stem, threads_of_run};
 use crate::{
     arguments::{Format, Run},
+    backends::{chosen, scenario_on},
     failure::Failure,
     printing::{count, millions, note, print, print_json, width, wrapped},
     progress::Watch,
@@ -11,6 +12,7 @@ use crate::{
 use anabranch_report::{CollectiveSummary, FlowSummary, OutputDir, Summary};
 use anabranch_study::{
     Observer,
+    backend::{BackendEntry, SIMULATOR},
     compare::take_directory,
     hold::Hold,
     pcap::{Captured, Captures},
@@ -20,15 +22,24 @@ use anabranch_study::{
 use std::path::Path;
 
 /// `anabranch run`.
-pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
-    let scenario = load(&arguments.scenario)?;
-    run_scenario(arguments, &scenario, &scenario.stem)
+pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
+    let chosen = chosen(&arguments.on, backends)?;
+    if let [backend] = chosen.as_slice()
+        && *backend != &SIMULATOR
+        && !arguments.pcap.is_empty()
+    {
+        let message =
+            "--pcap is for simulations: `anabranch testbed up` and `capture` write what passes a port of a testbed";
+        return Err(Failure::input(message));
+    }
+    let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen)?;
+    run_on(arguments, &scenario, chosen[0])
 }
 
-/// The same of a scenario that has been read; `stem` begins the name of its directory.
-pub(super) fn run_scenario(arguments: &Run, scenario: &Scenario, stem: &str) -> Result<(), Failure> {
-    let directory = directory(&arguments.options, stem, scenario.hash())?;
-    let removed = free_for_a_run(&directory, scenario, arguments.replace)?;
+/// The same on one backend.
+fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
+    let directory = directory(&arguments.options, &stem(scenario, backend), scenario.hash())?;
+    let removed = free_for_a_run(&directory, scenario, backend, arguments.replace)?;
     let taken = take_directory(&directory)?;
     let captures =
         Captures::read(&arguments.pcap, arguments.replace, &scenario.input_files(), &OutputDir::open(&directory)?)?;
@@ -38,8 +49,8 @@ pub(super) fn run_scenario(arguments: &Run, scenario: &Scenario, stem: &str) -> 
     let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
     let threads = threads_of_run(&arguments.options, scenario);
-    let before = |setup: &_| scenario.foresight(setup).into_iter().for_each(|warning| watch.note(&warning));
-    let ran = run_into(scenario, threads, &taken, &captures, &before, &mut |p| watch.progress(0, p));
+    let before = |setup: &_| scenario.foresight(setup, backend).into_iter().for_each(|warning| watch.note(&warning));
+    let ran = run_into(scenario, backend, threads, &taken, &captures, &before, &mut |p| watch.progress(0, p));
     watch.close();
     let (summary, captured) = ran?;
     let _hold = Hold::take();
@@ -98,19 +109,21 @@ fn text(summary: &Summary) -> String {
     out += &Table::new(&header, rows).least(&least).in_full_in("summary.json").draw();
     let c = &summary.counters;
     let per_ack = c.packets_per_ack.map_or_else(String::new, |packets| format!(", {packets:.2} packets per ACK"));
+    let known = |number: Option<u64>| number.map_or_else(|| "-".to_string(), count);
     let counters = format!(
         "FCT: {}. {} data packets, {} marked, {} trimmed, {} dropped, {} sent again, {} timeouts{per_ack}.",
         kind.as_str().unwrap_or_default(),
-        count(c.data_packets),
-        count(c.ecn_marked),
-        count(c.trimmed),
-        count(c.dropped),
-        count(c.retransmitted),
-        count(c.timeouts)
+        known(c.data_packets),
+        known(c.ecn_marked),
+        known(c.trimmed),
+        known(c.dropped),
+        known(c.retransmitted),
+        known(c.timeouts)
     );
     let speed = match &summary.datapath {
         Some(datapath) => carried(summary, datapath),
-        None => simulated(summary),
+        None if summary.backend() == SIMULATOR.name => simulated(summary),
+        None => format!("Took {:.2} s on `{}`.", summary.simulated_s, summary.backend()),
     };
     out + &collectives(summary) + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
 }
@@ -160,8 +173,8 @@ fn simulated(summary: &Summary) -> String {
         "Simulated {:.1} us in {:.2} s: {} packet-hops/s. Fingerprint {}.",
         summary.simulated_s * 1e6,
         summary.wall_s,
-        millions(summary.packet_hops_per_s),
-        summary.fingerprint
+        summary.packet_hops_per_s.map_or_else(|| "-".into(), millions),
+        summary.fingerprint.as_deref().unwrap_or("-")
     )
 }
 

@@ -3,6 +3,7 @@
 use super::{directory, request, run::where_it_lies, some_failed, threads};
 use crate::{
     arguments::{self, Format, Sweep},
+    backends::chosen,
     failure::Failure,
     printing::{note, print, print_json, width},
     progress::{INTERRUPTED, Numbered},
@@ -10,7 +11,10 @@ use crate::{
 };
 use anabranch_report::Sweep as Table;
 use anabranch_study::{
-    ScenarioError, library,
+    ScenarioError,
+    backend::BackendEntry,
+    compare::Request,
+    library,
     sweep::{self, Again, DryRun, Options, SweepFile, Swept, over},
 };
 use serde_json::{Value, json};
@@ -22,14 +26,15 @@ const MOST_ROWS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `anabranch sweep`.
-pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
+pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
+    let chosen = chosen(&arguments.on, backends)?;
     if let Some(address) = &arguments.dask {
         let message = format!("--dask {address}: this command knows no Dask; that of the Python package does");
         return Err(ScenarioError::new(message)
             .help("pip install 'anabranch[dask]', and give the same command again; or use --task K/N")
             .into());
     }
-    let (sweep, stem) = plan(arguments)?;
+    let (sweep, stem) = plan(arguments, chosen[0])?;
     let directory = directory(&arguments.options, &format!("{stem}-sweep"), sweep.identity())?;
     if arguments.list {
         return list(&sweep, &directory, arguments.options.format);
@@ -62,7 +67,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
 }
 
 /// The sweep of the flags, or of a file with a `[sweep]` table.
-fn plan(arguments: &Sweep) -> Result<(sweep::Sweep, String), Failure> {
+fn plan(arguments: &Sweep, backend: &'static BackendEntry) -> Result<(sweep::Sweep, String), Failure> {
     let asked = &arguments.scenario;
     let file = SweepFile::read(Path::new(&asked.scenario))?;
     let (name, axes, zip, request) = match file {
@@ -97,7 +102,7 @@ fn plan(arguments: &Sweep) -> Result<(sweep::Sweep, String), Failure> {
         true => Path::new(&asked.scenario).file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         false => base.stem.clone(),
     };
-    Ok((sweep::Sweep::new(base, axes, zip, &request)?, stem))
+    Ok((sweep::Sweep::new(base, axes, zip, &Request { backend, ..request })?, stem))
 }
 
 /// `K/N`.

@@ -1,7 +1,7 @@
 //! What a partition keeps of each flow for the results.
 
 use super::SenderFlow;
-use anabranch_outcome::FlowMetrics;
+use anabranch_outcome::FlowCounters;
 use anabranch_transport::Receiver;
 
 /// Not yet.
@@ -14,12 +14,12 @@ pub(crate) struct Sent {
     pub(crate) first_sent: u64,
     /// When the last acknowledgement came.
     pub(crate) done: u64,
-    pub(crate) metrics: FlowMetrics,
+    pub(crate) metrics: FlowCounters,
 }
 
 impl Default for Sent {
     fn default() -> Self {
-        Sent { started: NEVER, first_sent: NEVER, done: NEVER, metrics: FlowMetrics::default() }
+        Sent { started: NEVER, first_sent: NEVER, done: NEVER, metrics: FlowCounters::default() }
     }
 }
 
@@ -35,13 +35,13 @@ impl Sent {
 pub(crate) struct Received {
     /// When the last byte came.
     pub(crate) done: u64,
-    pub(crate) metrics: FlowMetrics,
+    pub(crate) metrics: FlowCounters,
     pub(crate) received_bytes: u64,
 }
 
 impl Default for Received {
     fn default() -> Self {
-        Received { done: NEVER, metrics: FlowMetrics::default(), received_bytes: 0 }
+        Received { done: NEVER, metrics: FlowCounters::default(), received_bytes: 0 }
     }
 }
 

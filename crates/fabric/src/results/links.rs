@@ -42,18 +42,18 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
             packets: account.sent_packets,
             utilisation: account.sent_bytes as f64 * 8.0 / (link.rate.0 as f64 * Time::from_ps(total).as_seconds()),
             queue: QueueStats {
-                mean_bytes: account.area_bytes as f64 / total as f64,
-                p99_bytes,
-                max_bytes: u64::from(account.max_bytes),
-                mean_packets: account.area_packets as f64 / total as f64,
-                p99_packets,
-                max_packets: u64::from(account.max_packets),
+                mean_bytes: Some(account.area_bytes as f64 / total as f64),
+                p99_bytes: Some(p99_bytes),
+                max_bytes: Some(u64::from(account.max_bytes)),
+                mean_packets: Some(account.area_packets as f64 / total as f64),
+                p99_packets: Some(p99_packets),
+                max_packets: Some(u64::from(account.max_packets)),
                 occupancy,
             },
-            ecn_marks: counters.marked,
-            trims: counters.trimmed,
-            drops: counters.dropped,
-            pauses: counters.pauses,
+            ecn_marks: Some(counters.marked),
+            trims: Some(counters.trimmed),
+            drops: Some(counters.dropped),
+            pauses: Some(counters.pauses),
         });
     }
     Ok(rows)

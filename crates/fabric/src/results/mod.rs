@@ -9,9 +9,9 @@ mod watched;
 pub(crate) use deadlock::deadlock;
 
 use crate::{host::NEVER, ids::FlowId, partition::Partition, plan::Plan};
-use anabranch_backend::{FlowOutcome, Setup, fingerprint, flow_rows};
+use anabranch_backend::{FlowOutcome, Setup, flow_rows};
 use anabranch_lb::SchemeCounters;
-use anabranch_outcome::{Counters, LinkWindow, RunResult};
+use anabranch_outcome::{Counters, FlowMetrics, LinkWindow, RunRows};
 use anabranch_units::Time;
 
 /// How the event loop ended.
@@ -33,7 +33,7 @@ pub(crate) fn collect(
     plan: &Plan<'_>,
     mut partitions: Vec<Partition<'_>>,
     end: End,
-) -> Result<RunResult, String> {
+) -> Result<RunRows, String> {
     partitions.iter_mut().for_each(|partition| partition.hosts.note_open_flows());
     let links = links::links(plan, &mut partitions, end.simulated)?;
     let (series, flow_series, scheme_series) = series::series(plan, &mut partitions, end.simulated);
@@ -47,16 +47,17 @@ pub(crate) fn collect(
         schemes += partition.switches.counters(balancer);
         schemes += partition.hosts.counters(balancer);
     }
+    let of_flows = FlowMetrics::together(flows.iter().map(|flow| &flow.metrics)).complete().unwrap_or_default();
     let counters = Counters {
         data_packets: conservation.data_packets.injected,
         acks: conservation.acks.injected,
-        ecn_marked: links.iter().map(|l| l.ecn_marks).sum(),
+        ecn_marked: links.iter().filter_map(|l| l.ecn_marks).sum(),
         trimmed: conservation.data_packets.trimmed,
         dropped: count(&|p| p.ports.books.all_dropped()),
-        retransmitted: flows.iter().map(|f| f.metrics.retransmitted_packets).sum(),
+        retransmitted: of_flows.retransmitted_packets,
         timeouts: count(&|p| p.hosts.timeouts),
-        out_of_order: flows.iter().map(|f| f.metrics.out_of_order_packets).sum(),
-        path_switches: flows.iter().map(|f| f.metrics.path_switches).sum(),
+        out_of_order: of_flows.out_of_order_packets,
+        path_switches: of_flows.path_switches,
         pfc_pauses: count(&|p| p.ports.pause_frames),
         probes: count(&|p| p.hosts.probes.sent),
         probe_bytes: count(&|p| p.hosts.probes.bytes),
@@ -74,24 +75,24 @@ pub(crate) fn collect(
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| (p.ports.memory() + p.hosts.memory(plan) + p.series.memory()) as u64);
     let flows = flow_rows(setup, &flows);
-    Ok(RunResult {
-        fingerprint: fingerprint(&flows, &links),
+    Ok(RunRows {
+        fingerprint: None,
         simulated: end.simulated,
         wall_seconds: end.wall_seconds,
-        events: count(&|p| p.events),
-        packet_hops: count(&|p| p.ports.hops),
+        events: Some(count(&|p| p.events)),
+        packet_hops: Some(count(&|p| p.ports.hops)),
         time_limit_struck: end.time_limit_struck,
         interrupted: end.interrupted,
         deadlock: end.deadlock,
-        counters,
-        conservation,
+        counters: counters.into(),
+        conservation: Some(conservation),
         series,
         flow_series,
         scheme_series,
         uplink_counts: links::uplink_counts(plan, &partitions),
         watched,
         on_wire: None,
-        bytes_per_host: bytes / u64::from(plan.hosts.max(1)),
+        bytes_per_host: Some(bytes / u64::from(plan.hosts.max(1))),
         window,
         flows,
         links,
@@ -111,7 +112,7 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
             first_sent: known(sent.first_sent),
             received: known(received.done),
             acknowledged: known(sent.done),
-            metrics,
+            metrics: metrics.into(),
         }
     };
     plan.flows.flows.iter().enumerate().map(outcome).collect()

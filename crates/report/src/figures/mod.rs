@@ -196,7 +196,7 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
         let lacks = columns.iter().chain(workload).copied().filter(|column| data.lacks(table, column));
         let lacks: Vec<&str> = lacks.collect();
         if !lacks.is_empty() {
-            drawn.left_out.push(format!("`{}`: the rows of `{table}` have no column {}", kind.name, quoted(&lacks)));
+            drawn.left_out.push(format!("`{}`: the rows of `{table}` have no values of {}", kind.name, quoted(&lacks)));
             continue;
         }
         for workload in if kind.of_flows { views.as_slice() } else { &[None] } {

@@ -27,8 +27,9 @@ fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
         if links.is_empty() {
             continue;
         }
-        let largest = |get: fn(&LinkPoint) -> f64| links.iter().map(|link| get(link)).fold(0.0, f64::max);
-        per_seed[0].extend(mean(&links.iter().map(|link| link.queue_mean_bytes).collect::<Vec<_>>()));
+        let largest =
+            |get: fn(&LinkPoint) -> Option<f64>| links.iter().filter_map(|link| get(link)).fold(0.0, f64::max);
+        per_seed[0].extend(mean(&links.iter().filter_map(|link| link.queue_mean_bytes).collect::<Vec<_>>()));
         per_seed[1].push(largest(|link| link.queue_p99_bytes));
         per_seed[2].push(largest(|link| link.queue_max_bytes));
     }

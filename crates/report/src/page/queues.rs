@@ -14,44 +14,45 @@ const LOSING: usize = 4;
 
 /// A block per scheme, of its first seed.
 pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
-    let known = !data.lacks("links", "queue_mean_packets");
     let block = |(at, scheme): (usize, &crate::dataset::SchemeRuns)| {
         let run = &scheme.runs[0];
-        let rows: Vec<Value> = worst(run).into_iter().map(|link| row(link, run, known)).collect();
+        let rows: Vec<Value> = worst(run).into_iter().map(|link| row(link, run)).collect();
         context! { scheme => &scheme.name, series => at % SERIES.len(), seed => run.summary.seed, rows => rows }
     };
     data.schemes.iter().enumerate().map(block).collect()
 }
 
-/// How long packets waited at a port, added up, in seconds: by Little's law the integral of the queue's length.
-fn waited(link: &LinkPoint, run: &RunRows) -> f64 {
-    link.queue_mean_packets * run.summary.simulated_s
+/// How long packets waited at a port, added up, in seconds: by Little's law the integral of the queue's length. `None`: the
+/// queue was not measured.
+fn waited(link: &LinkPoint, run: &RunRows) -> Option<f64> {
+    Some(link.queue_mean_packets? * run.summary.simulated_s)
 }
 
 /// The ports with the longest waiting time, and those that trimmed and dropped most where they are not among them; the
 /// longest wait first. The largest queue would not do: where packets are trimmed it is the limit, at many ports.
 fn worst(run: &RunRows) -> Vec<&LinkPoint> {
     let mut links: Vec<&LinkPoint> = run.links.iter().filter(|link| !link.is_nic()).collect();
-    let lost = |link: &LinkPoint| link.trims + link.drops;
+    let lost = |link: &LinkPoint| link.trims.unwrap_or(0) + link.drops.unwrap_or(0);
+    let wait = |link: &LinkPoint| waited(link, run).unwrap_or(0.0);
+    let mean = |link: &LinkPoint| link.queue_mean_bytes.unwrap_or(0.0);
     let by_wait = |a: &&LinkPoint, b: &&LinkPoint| {
-        waited(b, run)
-            .total_cmp(&waited(a, run))
-            .then(lost(b).cmp(&lost(a)))
-            .then(b.queue_mean_bytes.total_cmp(&a.queue_mean_bytes))
+        wait(b).total_cmp(&wait(a)).then(lost(b).cmp(&lost(a))).then(mean(b).total_cmp(&mean(a)))
     };
     links.sort_by(by_wait);
     let rest = links.split_off(WAITING.min(links.len()));
     let mut losing: Vec<&LinkPoint> = rest.into_iter().filter(|link| lost(link) > 0).collect();
     losing.sort_by_key(|link| std::cmp::Reverse(lost(link)));
     // Ports in which nobody waited are no news.
-    links.retain(|link| waited(link, run) > 0.0 || link.queue_mean_bytes > 0.0 || lost(link) > 0);
+    links.retain(|link| wait(link) > 0.0 || mean(link) > 0.0 || lost(link) > 0);
     links.extend(losing.into_iter().take(LOSING));
     links.sort_by(by_wait);
     links
 }
 
-fn row(link: &LinkPoint, run: &RunRows, known: bool) -> Value {
-    let count = |value: u64| thousands(&value.to_string());
+fn row(link: &LinkPoint, run: &RunRows) -> Value {
+    let unknown = || "-".to_string();
+    let count = |value: Option<u64>| value.map_or_else(unknown, |value| thousands(&value.to_string()));
+    let size = |value: Option<f64>| value.map_or_else(unknown, bytes);
     let utilisation = link.utilisation();
     context! {
         from => &link.from,
@@ -60,11 +61,11 @@ fn row(link: &LinkPoint, run: &RunRows, known: bool) -> Value {
         fault => &link.fault,
         utilisation => format!("{} %", significant_digits(utilisation * 100.0, 3)),
         share => (utilisation * 100.0).clamp(0.0, 100.0),
-        waited => if known { seconds(waited(link, run)) } else { "n/a".to_string() },
+        waited => waited(link, run).map_or_else(unknown, seconds),
         waited_value => waited(link, run),
-        mean => bytes(link.queue_mean_bytes),
-        p99 => bytes(link.queue_p99_bytes),
-        max => bytes(link.queue_max_bytes),
+        mean => size(link.queue_mean_bytes),
+        p99 => size(link.queue_p99_bytes),
+        max => size(link.queue_max_bytes),
         marks => count(link.ecn_marks),
         trims => count(link.trims),
         drops => count(link.drops),

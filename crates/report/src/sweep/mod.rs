@@ -317,7 +317,7 @@ pub fn failed_file(dir: &Path, run: &str) -> PathBuf {
 /// How a run of the plan stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Standing {
-    Finished { status: RunStatus, fingerprint: String, attempt: Attempt, metrics: Vec<Option<f64>> },
+    Finished { status: RunStatus, fingerprint: Option<String>, attempt: Attempt, metrics: Vec<Option<f64>> },
     Failed(FailedRun),
     Missing,
 }
@@ -504,7 +504,7 @@ fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], standing: &str) -> Ma
 
 fn fingerprints(sweep: &Sweep) -> BTreeMap<String, String> {
     let of = |(run, standing): (&SweepRun, &Standing)| match standing {
-        Standing::Finished { fingerprint, .. } => Some((run.run.clone(), fingerprint.clone())),
+        Standing::Finished { fingerprint, .. } => Some((run.run.clone(), fingerprint.clone()?)),
         _ => None,
     };
     sweep.plan.runs.iter().zip(&sweep.standings).filter_map(of).collect()

@@ -67,7 +67,7 @@ impl Sweep {
                 Standing::Finished { status, fingerprint, attempt, metrics } => {
                     // A time limit shows in the flows that it left open.
                     let word = if *status == RunStatus::Deadlock { *status } else { RunStatus::Finished }.word();
-                    row.extend([word.into(), fingerprint.clone()]);
+                    row.extend([word.into(), fingerprint.clone().unwrap_or_default()]);
                     row.extend([attempt.host.clone(), attempt.attempts.to_string(), String::new()]);
                     row.extend(metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string())));
                 }

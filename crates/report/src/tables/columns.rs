@@ -53,7 +53,7 @@ macro_rules! columns {
 
 /// The columns of flows: those of the metrics are declared in [`anabranch_outcome::FlowMetrics`].
 macro_rules! flow_columns {
-    ($($metric:ident: $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
+    ($($metric:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
         columns! {
             flow_id: Integer, "", "number of the flow in the flow set", |c, at| whole(flow(c, at).flow_id.into());
             src: Integer, "", "sending host", |c, at| whole(flow(c, at).src.into());
@@ -77,7 +77,7 @@ macro_rules! flow_columns {
             scheme: Text, "", "load balancer of the flow",
                 |c, at| name(&c.meta.load_balancers, flow(c, at).load_balancer.into());
             class: Text, "", "data class of the fabric", |c, at| name(&c.meta.classes, flow(c, at).class.into());
-            $($metric: Integer, $unit, $meaning, |c, at| whole(flow(c, at).metrics.$metric);)*
+            $($metric: Integer optional, $unit, $meaning, |c, at| flow(c, at).metrics.$metric.into();)*
             measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
                 |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
             seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
@@ -96,19 +96,19 @@ const LINKS: &[Column] = columns! {
     bytes: Integer, "bytes", "sent", |c, at| whole(link(c, at).bytes);
     packets: Integer, "packets", "sent", |c, at| whole(link(c, at).packets);
     utilisation: Real, "", "bytes sent over rate times simulated time", |c, at| Value::Real(link(c, at).utilisation);
-    queue_mean_bytes: Real, "bytes", "waiting data, mean over time", |c, at| Value::Real(link(c, at).queue.mean_bytes);
-    queue_p99_bytes: Integer, "bytes", "waiting data, 99th percentile over time",
-        |c, at| whole(link(c, at).queue.p99_bytes);
-    queue_max_bytes: Integer, "bytes", "waiting data, most", |c, at| whole(link(c, at).queue.max_bytes);
-    queue_mean_packets: Real, "packets", "waiting data packets, mean over time",
-        |c, at| Value::Real(link(c, at).queue.mean_packets);
-    queue_p99_packets: Integer, "packets", "waiting data packets, 99th percentile over time",
-        |c, at| whole(link(c, at).queue.p99_packets);
-    queue_max_packets: Integer, "packets", "waiting data packets, most", |c, at| whole(link(c, at).queue.max_packets);
-    ecn_marks: Integer, "packets", "marked here", |c, at| whole(link(c, at).ecn_marks);
-    trims: Integer, "packets", "data packets cut to their header here", |c, at| whole(link(c, at).trims);
-    drops: Integer, "packets", "dropped in the queue or lost on the link", |c, at| whole(link(c, at).drops);
-    pauses: Integer, "frames", "PFC pause frames received", |c, at| whole(link(c, at).pauses);
+    queue_mean_bytes: Real optional, "bytes", "waiting data, mean over time", |c, at| link(c, at).queue.mean_bytes.into();
+    queue_p99_bytes: Integer optional, "bytes", "waiting data, 99th percentile over time",
+        |c, at| link(c, at).queue.p99_bytes.into();
+    queue_max_bytes: Integer optional, "bytes", "waiting data, most", |c, at| link(c, at).queue.max_bytes.into();
+    queue_mean_packets: Real optional, "packets", "waiting data packets, mean over time",
+        |c, at| link(c, at).queue.mean_packets.into();
+    queue_p99_packets: Integer optional, "packets", "waiting data packets, 99th percentile over time",
+        |c, at| link(c, at).queue.p99_packets.into();
+    queue_max_packets: Integer optional, "packets", "waiting data packets, most", |c, at| link(c, at).queue.max_packets.into();
+    ecn_marks: Integer optional, "packets", "marked here", |c, at| link(c, at).ecn_marks.into();
+    trims: Integer optional, "packets", "data packets cut to their header here", |c, at| link(c, at).trims.into();
+    drops: Integer optional, "packets", "dropped in the queue or lost on the link", |c, at| link(c, at).drops.into();
+    pauses: Integer optional, "frames", "PFC pause frames received", |c, at| link(c, at).pauses.into();
     window_utilisation: Real optional, "",
         "bytes sent in the window (window_from_s to window_to_s of the summary) over rate times its length; empty without one",
         |c, at| c.result.window_utilisation(at.0).into();

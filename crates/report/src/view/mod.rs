@@ -159,7 +159,12 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
         let name = format!("link.{}", column.name);
         match column.kind {
             Kind::Integer | Kind::Unsigned => {
-                pack.whole(&name, links.integers(column.name).iter().map(|cell| cell.unwrap_or_default()))
+                let cells = links.integers(column.name);
+                match cells.iter().copied().collect::<Option<Vec<u64>>>() {
+                    Some(cells) => pack.whole(&name, cells.into_iter()),
+                    // What was not measured has no whole number to stand for it.
+                    None => pack.real(&name, cells.iter().map(|cell| cell.map(|cell| cell as f64))),
+                }
             }
             Kind::Real => pack.real(&name, links.reals(column.name).iter().copied()),
             Kind::Text if ["direction", "fault"].contains(&column.name) => {

@@ -1,12 +1,14 @@
 //! Invented results on a leaf-spine network: what the tests and the gallery draw.
 
 use anabranch_outcome::{
-    Balance, Conservation, Counters, FlowRow, FlowSample, FlowSeries, FlowStatus, LinkRow, PacketKind, PortSample,
-    PortSeries, QueueStats, RunResult, SchemeSample, SchemeSeries, TraceEvent, TraceRow, UplinkCount, Watched,
+    Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, LinkRow, Measures,
+    PacketKind, PortSample, PortSeries, QueueStats, RunResult, RunRows, SchemeSample, SchemeSeries, TraceEvent,
+    TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
-use anabranch_report::{FctKind, Provenance, RunMeta, WorkloadMeta};
+use anabranch_report::{FctKind, Formats, Provenance, ReportError, RunMeta, Summary, WorkloadMeta};
 use anabranch_units::Time;
+use std::path::Path;
 
 /// How an invented scheme behaves.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,7 @@ pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
         scenario: "Web search on a 128-host leaf-spine".to_string(),
         scheme: scheme.to_string(),
         seed,
+        backend: "sim".to_string(),
         threads: 2,
         version: "0.1.0".to_string(),
         commit: "0123abc".to_string(),
@@ -81,7 +84,7 @@ pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) ->
         workload: 0,
         load_balancer: 0,
         class: 0,
-        metrics: Default::default(),
+        metrics: FlowCounters::default().into(),
     }
 }
 
@@ -91,27 +94,28 @@ pub(crate) fn unfinish(flow: &mut FlowRow) {
 }
 
 /// An empty run with these flows.
-pub(crate) fn result(flows: Vec<FlowRow>) -> RunResult {
+pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
     let data = Balance { injected: 1000, delivered: 900, dropped: 10, trimmed: 90, in_flight: 0 };
-    RunResult {
-        fingerprint: 0xfeed_0000_0000_0001,
+    RunRows {
+        fingerprint: Some(0xfeed_0000_0000_0001),
         simulated: Time::from_ms(10),
         wall_seconds: 2.0,
-        events: 5_000_000,
-        packet_hops: 4_000_000,
+        events: Some(5_000_000),
+        packet_hops: Some(4_000_000),
         time_limit_struck: false,
         deadlock: vec![],
         interrupted: false,
         flows,
         links: vec![],
-        counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() },
-        conservation: Conservation { data_packets: data, ..Conservation::default() },
+        counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() }
+            .into(),
+        conservation: Some(Conservation { data_packets: data, ..Conservation::default() }),
         series: vec![],
         flow_series: vec![],
         scheme_series: vec![],
         uplink_counts: vec![],
         watched: Watched::default(),
-        bytes_per_host: 4096,
+        bytes_per_host: Some(4096),
         window: None,
         on_wire: None,
     }
@@ -135,23 +139,23 @@ pub(crate) fn link(
         packets: (utilisation * 5e8 / 4160.0) as u64,
         utilisation,
         queue: QueueStats {
-            mean_bytes: queue,
-            p99_bytes: (queue * 12.0) as u64,
-            max_bytes: (queue * 40.0) as u64,
-            mean_packets: queue / 4160.0,
-            p99_packets: (queue * 12.0 / 4160.0) as u64,
-            max_packets: (queue * 40.0 / 4160.0) as u64,
+            mean_bytes: Some(queue),
+            p99_bytes: Some((queue * 12.0) as u64),
+            max_bytes: Some((queue * 40.0) as u64),
+            mean_packets: Some(queue / 4160.0),
+            p99_packets: Some((queue * 12.0 / 4160.0) as u64),
+            max_packets: Some((queue * 40.0 / 4160.0) as u64),
             occupancy: vec![],
         },
-        ecn_marks: (queue / 10.0) as u64,
-        trims: (queue / 1000.0) as u64,
-        drops: 0,
-        pauses: 0,
+        ecn_marks: Some((queue / 10.0) as u64),
+        trims: Some((queue / 1000.0) as u64),
+        drops: Some(0),
+        pauses: Some(0),
     }
 }
 
 /// `flows` flows of sizes from 1 kB to 30 MB, or all of 8 MB where `one_size`.
-pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> RunResult {
+pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> RunRows {
     // The traffic is the same for all schemes, what happens to it is not.
     let mut traffic = Stream::keyed(seed, 0, "traffic");
     let mut fate = Stream::keyed(seed, scheme.name.len() as u64, scheme.name);
@@ -162,7 +166,7 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
         let weight = 0.25 + (size as f64 / 1e6).powf(0.35).min(3.0);
         let slowdown = 1.0 + scheme.excess * weight * fate.exponential(0.5) * (1.0 + 2.0 * fate.unit().powi(6));
         let mut row = flow(id, size, Time::from_ps(start), slowdown);
-        row.metrics.path_switches = size / 4096;
+        row.metrics.path_switches = Some(size / 4096);
         row
     });
     let mut result = result(rows.collect());
@@ -185,12 +189,12 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
         result.links.push(link(h.clone(), l.clone(), "host", "up", 0.6, 1e9));
         result.links.push(link(l, h, "host", "down", 0.6, 3000.0));
     }
-    result.fingerprint = fate.bits();
+    result.fingerprint = Some(fate.bits());
     result
 }
 
 /// Adds what only `[measure]` brings.
-pub(crate) fn add_measurements(result: &mut RunResult) {
+pub(crate) fn add_measurements(result: &mut RunRows) {
     for link in &mut result.links {
         link.queue.occupancy =
             (0..40).map(|n| (n, (1e9 * (1.0 - link.utilisation) * link.utilisation.powi(n as i32)) as u64)).collect();
@@ -252,4 +256,21 @@ fn port_sample(i: u64) -> PortSample {
         ecn_marks: i / 10,
         ..PortSample::default()
     }
+}
+
+/// The statistics of a run whose backend measures everything.
+pub(crate) fn summary(rows: &RunRows, meta: &RunMeta) -> Summary {
+    Summary::new(&RunResult::new(rows.clone(), &Measures::ALL), meta)
+}
+
+/// Writes a run whose backend measures everything.
+pub(crate) fn write_run(
+    directory: &Path,
+    rows: &RunRows,
+    meta: &RunMeta,
+    provenance: &Provenance,
+    formats: Formats,
+) -> Result<Summary, ReportError> {
+    let result = RunResult::new(rows.clone(), &Measures::ALL);
+    anabranch_report::write_run(directory, &result, meta, provenance, formats)
 }

@@ -96,18 +96,16 @@ impl Measured {
     pub(super) fn take(&mut self, result: &RunResult, timed: Timed, threads: usize) -> Result<(), BenchError> {
         self.same(result, threads)?;
         self.simulator.push(timed);
-        self.packet_hops = result.packet_hops;
-        self.fingerprint = Some(result.fingerprint);
-        self.bytes_per_host = result.bytes_per_host;
+        self.packet_hops = result.packet_hops.unwrap_or_default();
+        self.fingerprint = result.fingerprint;
+        self.bytes_per_host = result.bytes_per_host.unwrap_or_default();
         Ok(())
     }
 
     /// Whether a run gave what the first one gave.
     pub(super) fn same(&self, result: &RunResult, threads: usize) -> Result<(), BenchError> {
-        match self.fingerprint {
-            Some(expected) if expected != result.fingerprint => {
-                Err(BenchError::Differs { found: result.fingerprint, expected, threads })
-            }
+        match self.fingerprint.zip(result.fingerprint) {
+            Some((expected, found)) if expected != found => Err(BenchError::Differs { found, expected, threads }),
             _ => Ok(()),
         }
     }

@@ -93,7 +93,7 @@ fn simulate(setup: &Setup, threads: usize) -> Result<(RunResult, Timed), BenchEr
     })?;
     let (building_seconds, before) = first_event.unwrap_or_default();
     let timed = Timed {
-        packet_hops: result.packet_hops,
+        packet_hops: result.packet_hops.unwrap_or_default(),
         wall_seconds: result.wall_seconds,
         cpu_seconds: cpu_seconds().zip(before).map(|(after, before)| after - before),
         building_seconds,
@@ -108,16 +108,17 @@ fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
     let workloads = idle.flows.workloads.clone();
     idle.flows = FlowSet { workloads, ..FlowSet::default() };
     let idle = anabranch_sim::run(&idle, 1, &mut |_| true)?;
-    measured.bytes_per_idle_host = idle.bytes_per_host;
+    measured.bytes_per_idle_host = idle.bytes_per_host.unwrap_or_default();
 
     let mut early = setup.clone();
     early.limits.until_all_done = false;
     let (data, ack) = (setup.transport.mtu() + setup.transport.header(), setup.transport.ack_size());
     early.limits.time_limit = Time::from_ps(2 * setup.topology.window_rtt(data, ack).ps());
     let early = anabranch_sim::run(&early, 1, &mut |_| true)?;
-    let c = &early.conservation;
+    let c = early.conservation.unwrap_or_default();
     let under_way = c.data_packets.in_flight + c.headers.in_flight + c.acks.in_flight;
-    let more = early.bytes_per_host.saturating_sub(idle.bytes_per_host) * u64::from(setup.topology.hosts);
+    let more = early.bytes_per_host.unwrap_or_default().saturating_sub(measured.bytes_per_idle_host)
+        * u64::from(setup.topology.hosts);
     measured.bytes_per_packet_in_flight = more.checked_div(under_way);
     Ok(())
 }
@@ -146,7 +147,7 @@ mod tests {
         let mut measured = Measured::new(&case, &setup, 0.0);
         let (result, timed) = simulate(&setup, 1).unwrap();
         measured.take(&result, timed, 1).unwrap();
-        measured.fingerprint = Some(result.fingerprint ^ 1);
+        measured.fingerprint = result.fingerprint.map(|fingerprint| fingerprint ^ 1);
         assert!(matches!(measured.same(&result, 2), Err(BenchError::Differs { threads: 2, .. })));
     }
 }

@@ -1,7 +1,9 @@
 //! A number that a run gives, by name: of a comparison, any quantile of flow times, any number of the summary, a sum over
 //! links, or two of these with `/`, `+` or `-` between.
 
-use anabranch_report::{Frame, METRICS, Metric as OfComparison, ReportError, Summary, mean, quantile, read_summary};
+use anabranch_report::{
+    FLOW_METRICS, Frame, METRICS, Metric as OfComparison, ReportError, Summary, mean, quantile, read_summary,
+};
 use anabranch_units::Rate;
 use std::{collections::BTreeMap, fmt, path::Path};
 
@@ -89,8 +91,15 @@ const COLUMNS: &[&str] = &[
 ];
 
 /// Columns of `flows` beside times.
-const FLOW_COLUMNS: &[&str] =
-    &["size_bytes", "retransmitted_packets", "out_of_order_packets", "max_reorder_bytes", "path_switches"];
+const FLOW_COLUMNS: [&str; 1 + FLOW_METRICS.len()] = {
+    let mut columns = ["size_bytes"; 1 + FLOW_METRICS.len()];
+    let mut place = 0;
+    while place < FLOW_METRICS.len() {
+        columns[place + 1] = FLOW_METRICS[place];
+        place += 1;
+    }
+    columns
+};
 
 /// Filters of links.
 const FILTERS: &[&str] = &["rate", "tier", "direction", "failed", "from", "to"];
@@ -448,9 +457,9 @@ impl RunData {
             }
             let workload = self.workloads.iter().position(|known| known == name)?;
             let (size, slowdown, time) = ((*sizes.get(row)?)?, (*slowdowns.get(row)?)?, (*times.get(row)?)?);
-            let whole = |name: &&str| frame.integers(name).get(row).copied().flatten().unwrap_or_default() as f64;
-            let mut columns = [0.0; FLOW_COLUMNS.len()];
-            columns.iter_mut().zip(FLOW_COLUMNS).for_each(|(column, name)| *column = whole(name));
+            let whole =
+                |name: &str| frame.integers(name).get(row).copied().flatten().map_or(f64::NAN, |value| value as f64);
+            let columns = FLOW_COLUMNS.map(whole);
             Some(FlowValue { size, slowdown, time_us: time as f64 / 1e6, workload, columns })
         };
         self.flows = (0..frame.rows()).filter_map(flow).collect();
@@ -495,7 +504,9 @@ impl RunData {
             Pick::Time => flow.time_us,
             Pick::Column(place) => flow.columns[place],
         };
-        let mut values: Vec<f64> = self.flows.iter().filter(belongs).map(value).collect();
+        // What was not measured is not finite.
+        let mut values: Vec<f64> =
+            self.flows.iter().filter(belongs).map(value).filter(|value| value.is_finite()).collect();
         values.sort_unstable_by(f64::total_cmp);
         values
     }

@@ -76,7 +76,7 @@ impl Plan {
         }
         let base = library::load(&study.scenario, &set, None).map_err(placed)?;
         let workloads = base.workloads.iter().flat_map(|workload| workload.names()).collect();
-        let request = Request { schemes, variants: study.variants.clone(), seeds, baseline: None };
+        let request = Request { schemes, variants: study.variants.clone(), seeds, ..Request::default() };
         let sweep = Sweep::planned(base, over, study.zip, &request).map_err(placed)?;
         Ok(Some(Plan { study: study.clone(), sweep, workloads }))
     }

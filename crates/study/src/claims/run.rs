@@ -9,6 +9,7 @@ use super::{
     text,
 };
 use crate::{
+    backend::{BackendEntry, SIMULATOR},
     batch::{Batch, Runs},
     compare::check,
     error::ScenarioError,
@@ -317,7 +318,7 @@ impl Reproduction {
                 let placed = ScenarioError::new(format!("{}: {error}", self.name(number)));
                 remedy.into_iter().fold(placed, ScenarioError::help)
             };
-            check(&scenario, &self.name(number), &mut None, observer).map_err(placed)?;
+            check(&scenario, &SIMULATOR, &self.name(number), &mut None, observer).map_err(placed)?;
         }
         Ok(())
     }
@@ -365,10 +366,11 @@ impl Reproduction {
                     match shelving.place(&run.run).map(|place| read_summary(&place)) {
                         Some(Ok(Some(summary))) => {
                             let seconds = summary.wall_s * summary.threads as f64;
+                            let hops = summary.packet_hops.unwrap_or_default() as f64;
                             if seconds > 0.1 {
-                                fastest = fastest.max(summary.packet_hops as f64 / seconds);
+                                fastest = fastest.max(hops / seconds);
                             }
-                            measured.0 += summary.packet_hops as f64;
+                            measured.0 += hops;
                             measured.1 += 1;
                         }
                         _ => *missing.entry(run.point).or_default() += 1,
@@ -427,6 +429,9 @@ impl Runs for Reproduction {
     fn name(&self, number: usize) -> String {
         let (at, id, number) = &self.runs[number];
         format!("{} {id}: {}", self.shelves[*at].book.paper.name, self.plan(*at, id).sweep.name(*number))
+    }
+    fn backend(&self) -> &BackendEntry {
+        &SIMULATOR
     }
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         let (at, id, number) = &self.runs[number];

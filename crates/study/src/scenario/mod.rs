@@ -23,6 +23,7 @@ pub(crate) use transport::named as transport_named;
 pub use workload::Workload;
 
 use crate::{
+    backend::{BackendEntry, SIMULATOR},
     document,
     error::ScenarioError,
     machine::{COMMIT, VERSION},
@@ -30,7 +31,7 @@ use crate::{
     tree::{Place, Tree},
 };
 use anabranch_backend::FabricParameters;
-use anabranch_backend::{LoadBalancer, Measure, RunError, RunLimits, Setup};
+use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Setup};
 use anabranch_input::wrong_name;
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
@@ -61,14 +62,6 @@ const KEYS: &[&str] = &[
     "compare",
     "wire",
 ];
-
-/// What carries the packets of a run instead of the simulator, with its results: the scenario, its setup and whom to tell how far
-/// it has come.
-pub type Carrier = fn(
-    &Scenario,
-    &Setup,
-    &mut dyn FnMut(&anabranch_backend::Progress) -> bool,
-) -> Result<anabranch_outcome::RunResult, RunError>;
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
@@ -101,8 +94,6 @@ pub struct Scenario {
     pub compare: CompareParameters,
     /// What only real networks need to be told.
     pub wire: WireParameters,
-    /// What carries its packets; `None`: the simulator. No part of what it is called or hashed.
-    pub carrier: Option<Carrier>,
     /// The network plugin that ranks of collectives load, from the command line alone; `None`: that beside the command.
     pub plugin: Option<PathBuf>,
     folder: Folder,
@@ -206,7 +197,6 @@ impl Scenario {
             run,
             compare,
             wire,
-            carrier: None,
             plugin: None,
             changes: tree.changes().to_vec(),
             tree,
@@ -236,16 +226,8 @@ impl Scenario {
         let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
         // What is remembered of its files need not be read again.
         other.folder = self.folder.clone();
-        other.carrier = self.carrier;
         other.plugin.clone_from(&self.plugin);
         Ok(other)
-    }
-
-    /// The same, whose packets are carried by something else than the simulator: switches are what they are, so that of a load
-    /// balancer the host's side alone counts.
-    #[must_use]
-    pub fn carried_by(&self, carrier: Carrier) -> Self {
-        Scenario { carrier: Some(carrier), ..self.clone() }
     }
 
     /// The same, whose collectives load this plugin. Results depend on its content.
@@ -290,10 +272,14 @@ impl Scenario {
         self.folder.remember();
     }
 
-    /// 16 hex digits over all that a run depends on: its [`Scenario::hash`] and the commit of this build. The name of a
-    /// run in a store.
-    pub fn run_key(&self) -> String {
-        run_key(&format!("{:016x}", self.hash()), COMMIT)
+    /// 16 hex digits over all that a run depends on: its [`Scenario::hash`], the backend and the commit of this build. The name
+    /// of a run in a store.
+    pub fn run_key(&self, backend: &BackendEntry) -> String {
+        let hash = format!("{:016x}", self.hash());
+        match *backend == SIMULATOR {
+            true => run_key(&hash, COMMIT),
+            false => run_key(&format!("{hash} {}", backend.name), COMMIT),
+        }
     }
 
     /// Name of its load balancer.
@@ -464,35 +450,34 @@ impl Scenario {
         ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.place_or_section(&section, key))
     }
 
-    /// Whether a run can begin: what it would refuse before its first event.
+    /// Checks whether `backend` can run `setup`.
     ///
     /// # Errors
-    /// [`ScenarioError`] of what shows only when the plan of the run is made.
-    pub fn check(&self, setup: &Setup) -> Result<(), ScenarioError> {
-        if self.carrier.is_some() {
-            return Ok(());
+    /// [`ScenarioError`] of what the backend refuses before it begins.
+    pub fn check(&self, setup: &Setup, backend: &BackendEntry) -> Result<(), ScenarioError> {
+        let made = (backend.make)(self);
+        if made.runs_switch_schemes() {
+            self.check_balancers(&setup.topology, &setup.load_balancers)?;
         }
-        self.check_simulated()?;
-        anabranch_sim::check(setup, &mut || true).map_err(|error| match error {
+        made.check(setup).map_err(|error| match error {
             RunError::Setup(message) => self.setup_error(&message),
+            RunError::Refused(refusal) => self.refused(&refusal, backend),
             other => ScenarioError::new(other.to_string()),
         })
     }
 
-    /// Refuses what no simulation can do.
-    pub(crate) fn check_simulated(&self) -> Result<(), ScenarioError> {
-        let real = |workload: &Workload| matches!(workload.kind, anabranch_workload::WorkloadParameters::Nccl(_));
-        let Some(number) = self.workloads.iter().position(real) else { return Ok(()) };
-        let at = workload::place(&self.tree, number, Some("kind"));
-        let message = format!(
-            "[[workload]] {}: `kind`: found \"nccl\", whose ranks are processes that load a plugin: a simulation has no hosts that \
-             could run them",
-            number + 1
-        );
-        Err(ScenarioError::new(message).maybe_at(at).help(
-            "`anabranch testbed run` runs it on network namespaces; the kinds \"collective\" and \"all-to-all\" send the same \
-             shapes in a simulation",
-        ))
+    /// An error of what `backend` cannot do, at the key that asks for it.
+    pub(crate) fn refused(&self, refusal: &Refusal, backend: &BackendEntry) -> ScenarioError {
+        let Refusal { key, reason, remedy } = refusal;
+        let (section, rest) = key.rsplit_once('.').unwrap_or(("", key));
+        // `workload[2]` is the third of its kind.
+        let numbered = section.strip_suffix(']').and_then(|section| section.split_once('['));
+        let head = match numbered.and_then(|(list, number)| Some((list, number.parse::<usize>().ok()?))) {
+            Some((list, number)) => format!("[[{list}]] {}", number + 1),
+            None => format!("[{section}]"),
+        };
+        let message = format!("{head}: `{rest}`: {reason} (backend `{}`)", backend.name);
+        ScenarioError::new(message).maybe_at(self.place_or_section(section, rest)).help(remedy.clone())
     }
 
     /// Where a key stands, or its section where it is not given.
@@ -510,29 +495,35 @@ impl Scenario {
     }
 
     /// What to know of a run before it begins: that it will take long, that a fault changes nothing.
-    pub fn foresight(&self, setup: &Setup) -> Vec<String> {
-        let long = if self.carrier.is_some() { None } else { cost::warning(setup) };
+    pub fn foresight(&self, setup: &Setup, backend: &BackendEntry) -> Vec<String> {
+        let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
         fault::never_down(&self.faults, setup, &self.tree).into_iter().chain(long).collect()
     }
 
     /// The load balancers in use, as they are on this topology.
     ///
     /// # Errors
-    /// Where one of them cannot work there, or not with the transport.
+    /// Where there is no such load balancer.
     pub(crate) fn balancers(
         &self,
         topology: &anabranch_topology::Topology,
     ) -> Result<Vec<LoadBalancer>, ScenarioError> {
         let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
-        if self.carrier.is_some() {
-            return Ok(used);
+        if topology.guide().is_some() {
+            used.iter_mut().for_each(|balancer| self.load_balancers.guide(balancer));
         }
+        Ok(used)
+    }
+
+    /// Checks whether the load balancers `used` work on this topology and with the transport.
+    fn check_balancers(
+        &self,
+        topology: &anabranch_topology::Topology,
+        used: &[LoadBalancer],
+    ) -> Result<(), ScenarioError> {
         let guide = topology.guide();
         let ports = guide.as_ref().map_or(0, |guide| guide.most_ports());
-        for balancer in &mut used {
-            if guide.is_some() {
-                self.load_balancers.guide(balancer);
-            }
+        for balancer in used {
             balancer
                 .host
                 .check_uplinks(&topology.uplinks)
@@ -542,12 +533,11 @@ impl Scenario {
                     ScenarioError::new(error.to_string()).maybe_at(self.place_or_section("load_balancer", "scheme"))
                 })?;
         }
-        transport::check_balancers(&self.transport, &used, &self.tree).map_err(|error| {
+        transport::check_balancers(&self.transport, used, &self.tree).map_err(|error| {
             error.maybe_at(
                 self.place_or_section("load_balancer", "scheme").or_else(|| self.place("transport.congestion_control")),
             )
-        })?;
-        Ok(used)
+        })
     }
 
     /// Everything that a run with `seed` is a function of. The traffic depends on the seed, not on the load balancer.

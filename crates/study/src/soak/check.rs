@@ -4,6 +4,7 @@ use super::{
     draft::Draft,
     ending::{Ending, ending},
 };
+use crate::backend::SIMULATOR;
 use crate::{machine::cpu_seconds, results, scenario::Scenario};
 use anabranch_backend::{Measure, RunError, Setup};
 use anabranch_outcome::RunResult;
@@ -169,7 +170,7 @@ pub(crate) fn check(draft: &Draft, folder: &Path, others: &[Way], limits: Limits
 
 /// Runs `setup`, which `scenario` stands for, in the first way and in `others`.
 pub(crate) fn check_setup(scenario: &Scenario, setup: Setup, others: &[Way], limits: Limits) -> Verdict {
-    let meta = results::meta(scenario, &setup, 1);
+    let meta = results::meta(scenario, &SIMULATOR, &setup, 1);
     let case = Arc::new(Case { measured_otherwise: measured_otherwise(&setup), setup, meta });
     let first = run(&case, FIRST, limits);
     if let Some(failure) = wrong(&first, FIRST) {

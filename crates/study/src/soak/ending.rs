@@ -9,7 +9,7 @@ use anabranch_report::{RunMeta, Summary, csv_tables};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ending {
     /// With results: fingerprint, tables as CSV, captures, and the summary without what depends on the machine.
-    Done { fingerprint: u64, tables: Vec<(String, String)>, summary: String },
+    Done { fingerprint: Option<u64>, tables: Vec<(String, String)>, summary: String },
     /// The scenario cannot be run: the input's fault.
     Refused(String),
     /// An invariant failed, or flows are open and no event is pending.
@@ -48,10 +48,15 @@ pub(super) fn ending(result: &RunResult, meta: &RunMeta) -> Ending {
     }
 }
 
+fn hexadecimal(fingerprint: Option<u64>) -> String {
+    fingerprint.map_or_else(|| "-".into(), |fingerprint| format!("{fingerprint:016x}"))
+}
+
 impl Ending {
     pub(super) fn of_error(error: &RunError) -> Ending {
         match error {
             RunError::Setup(reason) => Ending::Refused(reason.clone()),
+            RunError::Refused(refusal) => Ending::Refused(refusal.to_string()),
             RunError::Interrupted => Ending::Slow,
             error => Ending::Broken(error.to_string()),
         }
@@ -69,7 +74,7 @@ impl Ending {
 
     pub(super) fn describe(&self) -> String {
         match self {
-            Ending::Done { fingerprint, .. } => format!("done, fingerprint {fingerprint:016x}"),
+            Ending::Done { fingerprint, .. } => format!("done, fingerprint {}", hexadecimal(*fingerprint)),
             Ending::Refused(reason) => format!("refused: {reason}"),
             Ending::Broken(reason) => reason.clone(),
             Ending::Slow => "not done in time".into(),
@@ -101,7 +106,7 @@ impl Ending {
         }
         let mut out = match a == b {
             true => "rows differ".to_string(),
-            false => format!("fingerprints differ, {b:016x} instead of {a:016x}"),
+            false => format!("fingerprints differ, {} instead of {}", hexadecimal(*b), hexadecimal(*a)),
         };
         let names = |tables: &[(String, String)]| tables.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         if names(&first) != names(&other) {
@@ -120,7 +125,7 @@ impl Ending {
 #[test]
 fn differences_name_table_and_line() {
     let done = |tables: &[(&str, &str)], summary: &str| Ending::Done {
-        fingerprint: 1,
+        fingerprint: Some(1),
         tables: tables.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect(),
         summary: summary.into(),
     };

@@ -101,7 +101,7 @@ mod tests {
             let changes = [change, "workload.0.size=1B", &format!("load_balancer.scheme={scheme}")];
             let changes = changes.map(str::to_string);
             let setup = library::load(scenario, &changes, None).and_then(|s| s.setup(1)).unwrap();
-            let expected = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap().packet_hops;
+            let expected = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap().packet_hops.unwrap();
             let case = Case { packets_per_ack: 1, ..Case::of(&setup).unwrap() };
             assert_eq!(stripped::run(&case).packet_hops, expected, "{scenario}");
         }

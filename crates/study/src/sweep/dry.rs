@@ -4,7 +4,7 @@ use super::Sweep;
 use crate::{
     machine::{peak_rss_bytes, reset_peak_rss},
     memory::{memory, resident},
-    results::{RunError, simulate},
+    results::{RunError, run_setup},
 };
 use std::{
     path::Path,
@@ -65,7 +65,7 @@ impl Sweep {
         reset_peak_rss();
         let (before, started) = (resident(), Instant::now());
         let mut share = 0.0;
-        let outcome = simulate(&scenario, 1, &|_| Ok(()), &mut |progress| {
+        let outcome = run_setup(&scenario, self.entries.backend(), 1, &|_| Ok(()), &mut |progress| {
             share = progress.flows_finished as f64 / progress.flows_total.max(1) as f64;
             started.elapsed() < patience && !interrupted()
         });

@@ -2,6 +2,7 @@
 
 use super::Sweep;
 use crate::{
+    backend::BackendEntry,
     batch::{Batch, Runs},
     compare::check,
     error::ScenarioError,
@@ -77,6 +78,9 @@ impl Runs for Sweep {
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         Sweep::scenario(self, number)
     }
+    fn backend(&self) -> &BackendEntry {
+        self.entries.backend()
+    }
 }
 
 impl Sweep {
@@ -121,8 +125,11 @@ impl Sweep {
         let store = self.open(directory, &jobs, options.replace, observer)?;
         let there = share.len() - jobs.len();
         let execution = Execution { sweep: self, directory, store, again: options.again };
-        let (elsewhere, fatal) =
-            Batch::new(self, &execution.store, options.again).work_off(jobs, options.threads, observer);
+        let threads = match jobs.first() {
+            Some(first) => self.entries.backend().threads(&self.scenario(*first)?, options.threads),
+            None => options.threads,
+        };
+        let (elsewhere, fatal) = Batch::new(self, &execution.store, options.again).work_off(jobs, threads, observer);
         execution.finish(&share, there + elsewhere, fatal, observer)
     }
 
@@ -206,7 +213,8 @@ impl Sweep {
                     return Ok(());
                 }
                 let scenario = self.scenario(number)?;
-                check(&scenario, &self.name(number), &mut first, observer).map_err(|e| e.of(&self.name(number)))?;
+                check(&scenario, self.entries.backend(), &self.name(number), &mut first, observer)
+                    .map_err(|e| e.of(&self.name(number)))?;
             }
         }
         Ok(())

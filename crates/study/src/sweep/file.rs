@@ -57,7 +57,12 @@ impl SweepFile {
         let (seeds, baseline) = (section.read("seeds")?, section.read("baseline")?);
         let variants = variants(&mut section)?;
         section.finish(KEYS)?;
-        Ok(Some(SweepFile { scenario, axes, zip, request: Request { schemes, variants, seeds, baseline } }))
+        Ok(Some(SweepFile {
+            scenario,
+            axes,
+            zip,
+            request: Request { schemes, variants, seeds, baseline, ..Request::default() },
+        }))
     }
 }
 

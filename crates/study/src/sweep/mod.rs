@@ -136,7 +136,7 @@ impl Sweep {
             let here = entries.of(&scenario)?;
             for &seed in &plan.seeds {
                 for (number, entry) in here.iter().enumerate() {
-                    let run = entry.scenario.with_seed(seed).run_key();
+                    let run = entry.scenario.with_seed(seed).run_key(entries.backend());
                     plan.runs.push(SweepRun { point, entry: number, seed, run });
                 }
             }

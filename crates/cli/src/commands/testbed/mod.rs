@@ -1,12 +1,14 @@
 //! `testbed`: a leaf-spine of network namespaces.
 
-mod carry;
 mod stand;
 
 use crate::{
-    arguments::{Format, ScenarioArguments},
+    arguments::{BackendArguments, Compare, Format, Run, ScenarioArguments},
+    backends::testbed::TESTBED,
+    commands,
     failure::Failure,
 };
+use anabranch_study::backend::BackendEntry;
 use anabranch_testbed::{TestbedError, standing};
 use anabranch_units::Rate;
 use clap::{Args, Subcommand, ValueEnum};
@@ -33,25 +35,15 @@ enum Command {
     /// Captures what leaves by a port, as pcapng
     Capture(Capture),
     /// Runs one scenario on a testbed of its own, which goes with it
-    Run(WithPlugin<crate::arguments::Run>),
+    Run(Run),
     /// Runs a scenario with several load balancers on testbeds and compares them
-    Compare(WithPlugin<crate::arguments::Compare>),
+    Compare(Compare),
     /// Holds a testbed: what `up` starts
     #[command(hide = true)]
     Hold,
     /// Does something inside a testbed
     #[command(hide = true)]
     Act,
-}
-
-/// A command whose collectives load a network plugin.
-#[derive(Debug, Args)]
-struct WithPlugin<A: Args> {
-    #[command(flatten)]
-    command: A,
-    /// The network plugin that workloads of kind `nccl` load, a shared object; unless given, that beside the command
-    #[arg(long, value_name = "PATH")]
-    plugin: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -153,8 +145,18 @@ impl From<TestbedError> for Failure {
     }
 }
 
+/// Returns the backend that `testbed run` and `testbed compare` stand for.
+fn on_testbed(on: BackendArguments) -> Result<BackendArguments, Failure> {
+    if !on.backend.is_empty() {
+        let message = "--backend: `testbed run` and `testbed compare` run on the testbed; several backends are compared by \
+                       `anabranch compare --backend sim,testbed`";
+        return Err(Failure::input(message));
+    }
+    Ok(BackendArguments { backend: vec![TESTBED.name.to_string()], ..on })
+}
+
 /// `anabranch testbed`.
-pub(crate) fn testbed(arguments: Testbed) -> Result<(), Failure> {
+pub(crate) fn testbed(arguments: Testbed, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     match arguments.command {
         Command::Up(up) => stand::up(&up),
         Command::Down(name) => stand::down(&name),
@@ -162,8 +164,10 @@ pub(crate) fn testbed(arguments: Testbed) -> Result<(), Failure> {
         Command::Exec(exec) => stand::exec(&exec),
         Command::Fault(fault) => stand::fault(&fault),
         Command::Capture(capture) => stand::capture(&capture),
-        Command::Run(run) => carry::run(&run.command, run.plugin.as_deref()),
-        Command::Compare(compare) => carry::compare(&compare.command, compare.plugin.as_deref()),
+        Command::Run(run) => commands::run::run(&Run { on: on_testbed(run.on)?, ..run }, backends),
+        Command::Compare(compare) => {
+            commands::compare::compare(&Compare { on: on_testbed(compare.on)?, ..compare }, backends)
+        }
         Command::Hold => {
             standing::hold();
             Ok(())

@@ -81,7 +81,7 @@ function measuresOf(runs) {
   }
   for (const [column, label, format] of TOTALS) {
     const cells = runs.map((run) => run.columns[`link.${column}`]);
-    if (cells.some((cells) => !cells)) continue;
+    if (cells.some((cells) => !cells || cells.every(Number.isNaN))) continue;
     let most = 0;
     for (const of of cells) for (const value of of) if (value > most) most = value;
     if (format === "percent") {

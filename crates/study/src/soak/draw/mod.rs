@@ -15,6 +15,7 @@ use super::{
     only::{Ground, Only},
 };
 use crate::ScenarioError;
+use crate::backend::SIMULATOR;
 use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::Topology;
@@ -146,7 +147,7 @@ impl Drawing<'_> {
         if !small(&setup, self.given) {
             return Err(ScenarioError::new("the scenario is too large to be run many times"));
         }
-        scenario.check(&setup)?;
+        scenario.check(&setup, &SIMULATOR)?;
         Ok(setup.topology)
     }
 }

@@ -1,0 +1,141 @@
+//! The backends of the command, and those that a command line chooses.
+
+use crate::{
+    arguments::{BackendArguments, ScenarioArguments},
+    commands::{load, nccl},
+    failure::Failure,
+};
+use anabranch_settings::nearest;
+use anabranch_study::{
+    ScenarioError,
+    backend::{BackendEntry, SIMULATOR},
+    library,
+    scenario::Scenario,
+};
+
+/// The backends of the program `anabranch`, the default first.
+pub static BACKENDS: &[&BackendEntry] = &[
+    &SIMULATOR,
+    #[cfg(target_os = "linux")]
+    &testbed::TESTBED,
+];
+
+/// Returns the backends that `--backend` names, each once; the first of `known` where it names none.
+///
+/// # Errors
+/// Where one is unknown or named twice.
+pub(crate) fn chosen(
+    arguments: &BackendArguments,
+    known: &[&'static BackendEntry],
+) -> Result<Vec<&'static BackendEntry>, ScenarioError> {
+    let names: Vec<&str> = known.iter().map(|backend| backend.name).collect();
+    let mut chosen: Vec<&'static BackendEntry> = Vec::new();
+    for name in &arguments.backend {
+        let Some(backend) = known.iter().find(|backend| backend.name == name) else {
+            let error =
+                ScenarioError::new(format!("--backend: unknown backend `{name}`; there are {}", names.join(", ")));
+            let near = nearest(name, names.iter().copied());
+            return Err(near.map_or(error.clone(), |near| error.help(format!("did you mean `{near}`?"))));
+        };
+        if chosen.contains(backend) {
+            return Err(ScenarioError::new(format!("--backend: found `{name}` twice")).help("name each backend once"));
+        }
+        chosen.push(backend);
+    }
+    if chosen.is_empty() {
+        chosen.extend(known.first());
+    }
+    Ok(chosen)
+}
+
+/// Returns the scenario of the command line, in a process where `backends` can run it.
+///
+/// # Errors
+/// Where it cannot be read, or one of them cannot run it.
+pub(crate) fn scenario_on(
+    arguments: &ScenarioArguments,
+    of: &BackendArguments,
+    backends: &[&'static BackendEntry],
+) -> Result<Scenario, Failure> {
+    let plugin = of.plugin.as_deref().map(|path| nccl::plugin(Some(path))).transpose()?;
+    let entering: Vec<_> = backends.iter().filter_map(|backend| backend.enter).collect();
+    if !entering.is_empty() {
+        // What cannot be run is told before the process begins anew elsewhere.
+        let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
+        let setup = scenario.setup(scenario.seed)?;
+        backends.iter().try_for_each(|backend| scenario.check(&setup, backend))?;
+        entering.iter().try_for_each(|enter| enter())?;
+    }
+    Ok(load(arguments)?.with_plugin(plugin))
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) mod testbed {
+    use crate::commands::nccl;
+    use anabranch_collective::{rank::Element, run::Settings};
+    use anabranch_settings::Auto;
+    use anabranch_study::{ScenarioError, backend::BackendEntry, scenario::Scenario};
+    use anabranch_testbed::{Testbed, TestbedError, space};
+    use anabranch_workload::{self as workload, NcclJob};
+    use nccl_net_anabranch::VARIABLES;
+    use std::{fs, path::Path};
+
+    /// A testbed of network namespaces.
+    pub(crate) static TESTBED: BackendEntry = BackendEntry {
+        name: "testbed",
+        about: "a leaf-spine of network namespaces on this machine: real packets, the kernel's own ECMP",
+        make: |scenario| {
+            let own = scenario.clone();
+            Box::new(Testbed::new(scenario.wire.clone(), Box::new(move |job| launch(&own, job))))
+        },
+        enter: Some(enter),
+    };
+
+    fn enter() -> Result<(), ScenarioError> {
+        let told = |error: TestbedError| ScenarioError::new(error.to_string());
+        if space::is_inside() {
+            return space::settle().map_err(told);
+        }
+        match space::go_inside().map_err(told)? {}
+    }
+
+    /// What ranks of a collective are started with.
+    fn launch(scenario: &Scenario, job: &NcclJob) -> Result<Settings, String> {
+        let parameters = &job.parameters;
+        let plugin = nccl::plugin(scenario.plugin.as_deref()).map_err(|failure| failure.message())?;
+        // Seen in these namespaces alone, and gone with them.
+        let configuration = Path::new(space::PRIVATE).join("anabranch.toml");
+        fs::write(&configuration, scenario.to_toml())
+            .map_err(|error| format!("{}: {error}", configuration.display()))?;
+        let exe = std::env::current_exe().map_err(|error| error.to_string())?;
+        let set = |name: &str, value: String| (name.to_string(), value);
+        Ok(Settings {
+            command: vec![exe.display().to_string(), "collective-rank".into()],
+            places: Vec::new(),
+            variables: vec![set("ANABRANCH_CONFIG", configuration.display().to_string())],
+            // The scenario says everything.
+            without: VARIABLES
+                .iter()
+                .map(|variable| variable.name)
+                .chain(["NCCL_SOCKET_IFNAME"])
+                .map(String::from)
+                .collect(),
+            plugin,
+            abi: match parameters.abi {
+                Auto::Auto => None,
+                Auto::Value(abi) => Some(abi.number()),
+            },
+            kind: parameters.collective,
+            ranks: job.hosts.len(),
+            bytes: parameters.size.0 as usize,
+            channels: parameters.channels as usize,
+            rounds: parameters.rounds as usize,
+            element: match parameters.element {
+                workload::Element::Float => Element::Float,
+                workload::Element::Int => Element::Int,
+            },
+            rows: true,
+            mishap: None,
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! The outcome of links.
+
+use anabranch_units::Time;
+
+/// Time-weighted statistics of a queue (packets that wait, without the one in transmission), all data classes together. `None`:
+/// not measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueStats {
+    /// Mean bytes.
+    pub mean_bytes: Option<f64>,
+    /// 99th percentile of bytes over time (upper edge of its histogram bin).
+    pub p99_bytes: Option<u64>,
+    /// Most bytes.
+    pub max_bytes: Option<u64>,
+    /// Mean packets.
+    pub mean_packets: Option<f64>,
+    /// 99th percentile of packets over time.
+    pub p99_packets: Option<u64>,
+    /// Most packets.
+    pub max_packets: Option<u64>,
+    /// Share of the time at each number of waiting packets, where the scenario asks for occupancy histograms:
+    /// (packets, picoseconds).
+    pub occupancy: Vec<(u64, u64)>,
+}
+
+/// One directed link's outcome, with the queue of the port that feeds it. There is a row only where traffic was counted; of what
+/// else was not measured the row has `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRow {
+    /// Name of the sending node.
+    pub from: String,
+    /// Name of the receiving node.
+    pub to: String,
+    /// `host`, `tier0-1`, `local`, `global`.
+    pub tier: String,
+    /// `up`, `down` or `flat`.
+    pub direction: &'static str,
+    /// Rate in bits per second at the start of the run.
+    pub rate_bps: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes sent over rate times simulated time.
+    pub utilisation: f64,
+    /// The queue of data.
+    pub queue: QueueStats,
+    /// Packets marked.
+    pub ecn_marks: Option<u64>,
+    /// Data packets trimmed.
+    pub trims: Option<u64>,
+    /// Packets dropped (full queue, or lost on a faulty link).
+    pub drops: Option<u64>,
+    /// PFC pause frames received.
+    pub pauses: Option<u64>,
+}
+
+/// Which metrics of links a backend fills in, beside the traffic they carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkMeasures {
+    /// Means over time of the queue, in bytes and packets.
+    pub queue_mean: bool,
+    /// 99th percentiles over time of the queue, in bytes and packets, and its histogram.
+    pub queue_p99: bool,
+    /// Largest queue in bytes.
+    pub queue_max_bytes: bool,
+    /// Largest queue in packets.
+    pub queue_max_packets: bool,
+    /// Packets marked.
+    pub ecn_marks: bool,
+    /// Packets trimmed.
+    pub trims: bool,
+    /// Packets dropped.
+    pub drops: bool,
+    /// Pause frames.
+    pub pauses: bool,
+}
+
+impl LinkMeasures {
+    /// All.
+    pub const ALL: Self = LinkMeasures {
+        queue_mean: true,
+        queue_p99: true,
+        queue_max_bytes: true,
+        queue_max_packets: true,
+        ecn_marks: true,
+        trims: true,
+        drops: true,
+        pauses: true,
+    };
+    /// None.
+    pub const NONE: Self = LinkMeasures {
+        queue_mean: false,
+        queue_p99: false,
+        queue_max_bytes: false,
+        queue_max_packets: false,
+        ecn_marks: false,
+        trims: false,
+        drops: false,
+        pauses: false,
+    };
+}
+
+impl LinkRow {
+    /// Forgets what is not among `measures`.
+    pub(crate) fn keep(&mut self, measures: &LinkMeasures) {
+        let queue = &mut self.queue;
+        if !measures.queue_mean {
+            (queue.mean_bytes, queue.mean_packets) = (None, None);
+        }
+        if !measures.queue_p99 {
+            (queue.p99_bytes, queue.p99_packets) = (None, None);
+            queue.occupancy.clear();
+        }
+        if !measures.queue_max_bytes {
+            queue.max_bytes = None;
+        }
+        if !measures.queue_max_packets {
+            queue.max_packets = None;
+        }
+        for (is_measured, value) in [
+            (measures.ecn_marks, &mut self.ecn_marks),
+            (measures.trims, &mut self.trims),
+            (measures.drops, &mut self.drops),
+            (measures.pauses, &mut self.pauses),
+        ] {
+            if !is_measured {
+                *value = None;
+            }
+        }
+    }
+}
+
+/// Packets of one flow on one uplink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UplinkCount {
+    /// Number of the flow.
+    pub flow_id: u32,
+    /// Sending switch.
+    pub from: String,
+    /// Receiving switch.
+    pub to: String,
+    /// Data packets of the flow that took it.
+    pub packets: u64,
+}
+
+/// What the links carried while traffic arrived: from the end of the warm-up to the last start of a flow, both known
+/// beforehand. The drain that follows, while the last flows finish, would water down a utilisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkWindow {
+    /// Its begin.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+    /// Bytes that each link sent within it, in link order.
+    pub sent_bytes: Vec<u64>,
+}
