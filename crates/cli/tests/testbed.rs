@@ -353,7 +353,37 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
             }
         }
     }
-    assert!(beds.folder.0.join("out/report.html").is_file());
+    // What a testbed does not measure is unknown: neither 0, nor drawn.
+    let run = "out/runs/ops/seed1";
+    let rows = |table: &str| {
+        let text = std::fs::read_to_string(beds.folder.0.join(format!("{run}/{table}.csv"))).unwrap();
+        let mut rows = text.lines().map(|line| line.split(',').map(String::from).collect::<Vec<_>>());
+        let header = rows.next().unwrap();
+        let rows: Vec<Vec<String>> = rows.collect();
+        move |name: &str| -> Vec<String> {
+            let at = header.iter().position(|column| column == name).unwrap();
+            rows.iter().map(|row| row[at].clone()).collect()
+        }
+    };
+    let (flows, links) = (rows("flows"), rows("links"));
+    for unknown in ["out_of_order_packets", "max_reorder_bytes", "out_of_sequence_packets"] {
+        assert_eq!(flows(unknown), [""; 3], "{unknown}");
+    }
+    assert!(flows("retransmitted_packets").iter().all(|cell| cell.parse::<u64>().is_ok()));
+    for unknown in ["queue_mean_bytes", "queue_p99_packets", "pauses"] {
+        assert!(links(unknown).iter().all(String::is_empty), "{unknown}");
+    }
+    assert!(links("drops").iter().all(|cell| cell.parse::<u64>().is_ok()));
+    let summary = beds.folder.json_file(&format!("{run}/summary.json"));
+    for unknown in
+        ["/fingerprint", "/events", "/conservation", "/counters/acks", "/counters/out_of_order", "/queues/mean_bytes"]
+    {
+        assert_eq!(summary.pointer(unknown), Some(&serde_json::Value::Null), "{unknown}");
+    }
+    assert!(summary.pointer("/counters/data_packets").unwrap().as_u64().unwrap() >= 3 * 123);
+    assert_eq!(summary["backend"], "testbed");
+    let page = std::fs::read_to_string(beds.folder.0.join("out/report.html")).unwrap();
+    assert!(page.contains("Left out: `queue_depth`: the rows of `links` have no values of"), "no empty figure");
     // No simulation takes their place, nor can they be done again to the bit.
     said(&beds.run(&["rerun", "out"]), 2, &["real"]);
     said(&beds.run(&["testbed", "run", "rounds.toml", "--pcap", "leaf0->spine0=x.pcapng"]), 2, &["--pcap", "capture"]);

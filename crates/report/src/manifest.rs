@@ -400,6 +400,12 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
         "first start to last acknowledgement of the flows that count; null where one did not finish",
     ),
     ("size_bytes", "object", "bytes", "smallest and largest flow in the statistics"),
+    (
+        "metrics",
+        "object",
+        "",
+        "per-flow counts of the finished flows that count, by column of flows: added up, of max_ columns the largest; null where not measured",
+    ),
     ("measured", "boolean", "", "whether these flows enter the statistics over all workloads"),
     ("workloads", "object", "", "the keys from flows to measured, per workload"),
     ("counters.data_packets", "integer", "packets", "data packets sent, retransmissions included"),

@@ -555,10 +555,10 @@ fn rows_of_an_older_version_leave_figures_out_and_say_so() {
     fs::write(dir.join("summary.json"), summary.to_string()).unwrap();
     let shown = page(&dir, false);
     for said in [
-        "Left out: `slowdown_by_size`: the rows of `flows` have no column `slowdown`.",
-        "Left out: `slowdown_cdf`: the rows of `flows` have no column `slowdown`.",
-        "Left out: `queue_depth`: the rows of `links` have no column `queue_p99_bytes`.",
-        "Left out: `queue_occupancy`: the rows of `occupancy` have no column `time_ps`.",
+        "Left out: `slowdown_by_size`: the rows of `flows` have no values of `slowdown`.",
+        "Left out: `slowdown_cdf`: the rows of `flows` have no values of `slowdown`.",
+        "Left out: `queue_depth`: the rows of `links` have no values of `queue_p99_bytes`.",
+        "Left out: `queue_occupancy`: the rows of `occupancy` have no values of `time_ps`.",
         "The rows were written by version 0.0.7, this page by",
     ] {
         assert!(shown.contains(said), "{said}");

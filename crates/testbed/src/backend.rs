@@ -3,6 +3,7 @@
 use crate::{Launch, Plan, TestbedError, run::run};
 use anabranch_backend::{Backend, Clock, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
+use anabranch_topology::FaultAction;
 use anabranch_wire::WireParameters;
 use std::fmt;
 
@@ -106,6 +107,11 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
             "found true: ports of namespaces send no pause frames",
             "`fabric.pfc = false`, or a lossy profile such as \"uet-lossy\" or \"roce-irn\"",
         );
+    }
+    if setup.faults.iter().any(|fault| matches!(fault.action, FaultAction::Loss { .. })) {
+        let message =
+            "on a testbed links do not lose some of their packets; `link-down`, `link-up` and `link-degrade` work";
+        return Err(RunError::Setup(message.into()));
     }
     if setup.flows.triggers.iter().any(|trigger| trigger.cpu.is_some()) {
         let message = "a schedule computes on processors of hosts, and hosts of a testbed do not compute".to_string();

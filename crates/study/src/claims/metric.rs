@@ -2,7 +2,8 @@
 //! links, or two of these with `/`, `+` or `-` between.
 
 use anabranch_report::{
-    FLOW_METRICS, Frame, METRICS, Metric as OfComparison, ReportError, Summary, mean, quantile, read_summary,
+    ConservationSummary, FLOW_METRICS, Frame, METRICS, Metric as OfComparison, ReportError, Summary, mean, quantile,
+    read_summary,
 };
 use anabranch_units::Rate;
 use std::{collections::BTreeMap, fmt, path::Path};
@@ -374,7 +375,8 @@ fn numbers_of_a_summary() -> Vec<String> {
         }
     }
     let mut found = vec![];
-    walk("", &serde_json::to_value(Summary::default()).unwrap_or_default(), &mut found);
+    let all = Summary { conservation: Some(ConservationSummary::default()), ..Summary::default() };
+    walk("", &serde_json::to_value(all).unwrap_or_default(), &mut found);
     found
 }
 
