@@ -40,6 +40,15 @@ pub(crate) struct Candidate {
     pub(crate) session: Option<Box<Session>>,
 }
 
+/// What a probe of the scheme's size measures on the empty network.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProbeBase {
+    /// Bytes of its datagram; 0: none shorter than a full packet has been measured.
+    pub(crate) datagram: usize,
+    /// By how much the base round trip of a full packet is longer.
+    pub(crate) longer: Time,
+}
+
 /// Another endpoint.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -63,13 +72,18 @@ pub(crate) struct Peer {
     /// Largest message that it takes, and packets that a stream to it may have under way.
     pub(crate) most_message: u64,
     pub(crate) span: u64,
-    /// Labels that are wanted towards it; empty: all.
-    pub(crate) wanted: Vec<u32>,
-    /// Those of them that both ends have.
-    pub(crate) ways: Vec<u32>,
+    /// Paths that are wanted towards it, each by the labels that lead over it; empty: every label is one.
+    pub(crate) wanted: Vec<Vec<u32>>,
+    /// The paths that schemes choose from: those of them that both endpoints have a label of.
+    pub(crate) paths: Vec<Vec<u32>>,
+    /// Labels that both have.
+    pub(crate) labels: u32,
     /// Questions asked so far, hellos or calibrations, of which one is open.
     pub(crate) asked: u32,
     pub(crate) samples: Vec<Time>,
+    /// Round trips of the scheme's probes, where they are shorter than full packets.
+    pub(crate) probe_samples: Vec<Time>,
+    pub(crate) probe_base: ProbeBase,
     pub(crate) base_rtt: Time,
     pub(crate) noise: Time,
     /// The base round trip and noise floor that its streams were told.
@@ -123,9 +137,12 @@ impl Peer {
             most_message: u64::MAX,
             span: 1,
             wanted: Vec::new(),
-            ways: vec![0],
+            paths: vec![vec![0]],
+            labels: 1,
             asked: 0,
             samples: Vec::new(),
+            probe_samples: Vec::new(),
+            probe_base: ProbeBase::default(),
             base_rtt: Time::ZERO,
             noise: Time::ZERO,
             told: Time::ZERO,
@@ -158,10 +175,18 @@ impl Peer {
 
     /// Both ends have so many labels.
     pub(crate) fn have_labels(&mut self, labels: u32) {
-        self.ways = self.wanted.iter().copied().filter(|label| *label < labels).collect();
-        if self.ways.is_empty() {
-            self.ways = (0..labels).collect();
+        self.labels = labels;
+        let known = |path: &Vec<u32>| path.iter().copied().filter(|label| *label < labels).collect::<Vec<u32>>();
+        self.paths = self.wanted.iter().map(known).filter(|path| !path.is_empty()).collect();
+        if self.paths.is_empty() {
+            self.paths = (0..labels).map(|label| vec![label]).collect();
         }
+    }
+
+    /// The label of a path and of an entropy value, which chooses among those that lead over it.
+    pub(crate) fn label(&self, path: u32, entropy: u32) -> u32 {
+        let labels = &self.paths[path as usize % self.paths.len()];
+        labels[entropy as usize % labels.len()]
     }
 
     /// The base round trip is the shortest that was seen; nine of ten were within the noise floor above it, which is
@@ -173,6 +198,8 @@ impl Peer {
         let usual = self.samples.get(nine_of_ten).copied().unwrap_or(base);
         (self.base_rtt, self.noise) = (base, usual.saturating_sub(base).max(least));
         self.told = self.base_rtt + self.noise;
+        let shortest = self.probe_samples.iter().min().copied().unwrap_or(base);
+        self.probe_base.longer = base.saturating_sub(shortest);
     }
 
     /// A full packet has been there and back at `now`. True where the base round trip has changed by more than noise: it falls

@@ -117,6 +117,11 @@ impl Settings {
         self.transport.mtu()
     }
 
+    /// Bytes of the datagram of a probe with so much payload: as many as a data packet would have, a full one at most.
+    pub fn probe_datagram(&self, payload: u32) -> usize {
+        self.max_header() + u64::from(payload).clamp(1, self.mtu()) as usize
+    }
+
     /// Bytes of the longest header.
     pub fn max_header(&self) -> usize {
         if self.key.is_some() { MAX_HEADER } else { DATA_HEADER }

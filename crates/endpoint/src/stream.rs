@@ -63,6 +63,8 @@ pub(crate) struct Outgoing {
     /// The tag of the run that is being sent, and how many of its packets are left.
     pub(crate) run_tag: u32,
     pub(crate) run_left: u32,
+    /// Which of a path's labels carries it, where the scheme names paths: the next one after each timeout.
+    pub(crate) turn: u32,
     /// Its paths, where somebody watches them.
     pub(crate) watched: Option<Box<Watched>>,
 }
@@ -82,6 +84,7 @@ impl Outgoing {
             switches: 0,
             run_tag: 0,
             run_left: 0,
+            turn: stream,
             watched: None,
         }
     }

@@ -89,6 +89,11 @@ pub trait Check {
         self.leaves_choice()
     }
 
+    /// Of a host scheme: payload bytes of its probes; `None`: it sends none.
+    fn probe_payload(&self) -> Option<u32> {
+        None
+    }
+
     /// Of a switch scheme: how often it wants to know the queues of all ports ([`GuidedSwitch::snapshot`]); `None`: never.
     fn snapshots(&self) -> Option<Auto<Time>> {
         None

@@ -25,7 +25,7 @@ const PRIORITY: &str = "5";
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Meet these other ends.
-    Connect(Vec<(SocketAddr, Vec<Label>)>),
+    Connect(Vec<(SocketAddr, Vec<Vec<Label>>)>),
     /// Send a flow of so many bytes.
     Start { flow: u32, to: SocketAddr, bytes: u64 },
     /// There is nothing further to do.
@@ -172,11 +172,11 @@ impl Work<'_> {
         Ok(Report::Done { counters, longest_pause, lateness })
     }
 
-    fn connect(&mut self, others: &[(SocketAddr, Vec<Label>)]) -> Result<(), String> {
-        for (other, labels) in others {
-            let peer = self.driver.datapath().peer(*other, labels).map_err(|error| error.to_string())?;
+    fn connect(&mut self, others: &[(SocketAddr, Vec<Vec<Label>>)]) -> Result<(), String> {
+        for (other, paths) in others {
+            let peer = self.driver.datapath().peer(*other, &paths.concat()).map_err(|error| error.to_string())?;
             let (endpoint, now) = self.driver.endpoint();
-            endpoint.connect_over(now, peer, labels);
+            endpoint.connect_over(now, peer, paths);
             self.unmet += 1;
         }
         if self.unmet == 0 {

@@ -8,6 +8,7 @@ use nix::{
     sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt},
 };
 use std::{
+    collections::BTreeMap,
     io::{ErrorKind, IoSliceMut},
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket},
     os::fd::{AsFd, AsRawFd},
@@ -80,6 +81,18 @@ impl LabelPath {
         }
         switches
     }
+}
+
+/// The labels of each path: those that meet the same switches share one. Labels of which fewer switches are known than of others are left
+/// out; none where no switch answered.
+pub fn groups(found: &[LabelPath]) -> Vec<Vec<u32>> {
+    let known = |path: &LabelPath| path.switches().iter().flatten().count();
+    let most = found.iter().map(known).max().unwrap_or(0);
+    let mut groups: BTreeMap<Vec<Option<Ipv4Addr>>, Vec<u32>> = BTreeMap::new();
+    for path in found.iter().filter(|path| most > 0 && known(path) == most) {
+        groups.entry(path.switches()).or_default().push(path.label.into());
+    }
+    groups.into_values().collect()
 }
 
 /// The IPv4 address of an endpoint to be asked about.
@@ -242,5 +255,33 @@ fn read(socket: &UdpSocket) -> Result<Option<(Ipv4Addr, bool, u8)>, TestbedError
         if let Some((at, is_last)) = told {
             return Ok(Some((at, is_last, question[0])));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_over_the_same_switches_are_a_path() {
+        let hop = |last| Hop { at: Ipv4Addr::new(10, 0, 0, last), round_trip: Duration::ZERO, is_last: last == 9 };
+        let path = |label: u16, hops: &[Option<u8>]| LabelPath {
+            label,
+            source: 7000 + label,
+            destination: 7000 + label,
+            hops: hops.iter().map(|last| last.map(hop)).collect(),
+        };
+        let found = [
+            path(0, &[Some(1), Some(3), Some(9)]),
+            path(1, &[Some(1), Some(2), Some(9)]),
+            path(2, &[Some(1), Some(3), None]),
+            path(3, &[Some(1), None, None]),
+            path(4, &[Some(1), Some(2)]),
+        ];
+        assert_eq!(groups(&found), [vec![1, 4], vec![0, 2]], "label 3 may lead over either");
+        // The second switch never answers, and nobody knows what lies behind it.
+        let silent = [path(0, &[Some(1), None]), path(1, &[Some(1), None])];
+        assert_eq!(groups(&silent), [vec![0, 1]]);
+        assert!(groups(&[path(0, &[None, None]), path(1, &[Some(9)])]).is_empty(), "no switch answers");
     }
 }

@@ -1,10 +1,10 @@
 //! A scenario's flows on a network of namespaces: one process, a thread per host, the clock of the machine.
 
 use crate::{
-    Fabric, Plan, PortCount, Role, TestbedError,
+    Fabric, Plan, PortCount, TestbedError,
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
-    paths::{self, Asked},
+    paths::{Asked, discover, groups},
     processors::Processors,
     triggers::Triggers,
 };
@@ -15,8 +15,8 @@ use anabranch_topology::{Fault, FaultAction};
 use anabranch_units::Time;
 use anabranch_wire::{FindLabels, Label, Lateness, WireParameters};
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    collections::BTreeSet,
+    net::{SocketAddr, SocketAddrV4},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -92,8 +92,8 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// Whom a host sends to, and over which labels; none: all.
-type Ways = Vec<(SocketAddr, Vec<Label>)>;
+/// Whom a host sends to, and over which paths, each by its labels; none: every label is one.
+type Ways = Vec<(SocketAddr, Vec<Vec<Label>>)>;
 
 struct Run<'a> {
     setup: &'a Setup,
@@ -180,13 +180,13 @@ impl<'a> Run<'a> {
         Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
     }
 
-    /// Whom each host sends to, and over which labels.
+    /// Whom each host sends to, and over which paths.
     fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, RunError> {
         let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
         let mut ways = vec![Vec::new(); self.at.len()];
         for (from, to) in pairs {
-            let labels = labels(wire, self.fabric, from, to).map_err(|error| wrong(&error))?;
-            ways[from as usize].push((self.at[to as usize], labels));
+            let paths = paths(wire, self.fabric, from, to).map_err(|error| wrong(&error))?;
+            ways[from as usize].push((self.at[to as usize], paths));
         }
         Ok(ways)
     }
@@ -428,13 +428,16 @@ fn add(all: &mut Counters, one: &Counters) {
     all.path_switches += one.path_switches;
 }
 
-/// The labels that a host uses towards another: all, or those that were found to lead over different spines, as many over each.
-fn labels(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<Vec<Label>, TestbedError> {
+/// The paths that a host uses towards another: every label, or the labels over each spine that some were found to lead over.
+fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<Vec<Vec<Label>>, TestbedError> {
     let plan = fabric.plan();
     let leaf =
         |host: u32| plan.cables.iter().find(|cable| cable.lower.node == host as usize).map(|cable| cable.upper.node);
-    if wire.find_labels != FindLabels::Paths || leaf(from) == leaf(to) {
+    if wire.find_labels != FindLabels::Paths {
         return Ok(Vec::new());
+    }
+    if leaf(from) == leaf(to) {
+        return Ok(vec![(0..wire.labels).collect()]);
     }
     let asked = Asked {
         to: SocketAddrV4::new(plan.nodes[to as usize].address, PORT),
@@ -443,25 +446,13 @@ fn labels(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<
         hops: 2,
         patience: ANSWER,
     };
-    let found = fabric.within(from as usize, || paths::discover(&asked))??;
-    let mut by_spine: BTreeMap<Ipv4Addr, Vec<Label>> = BTreeMap::new();
-    for path in &found {
-        if let Some(spine) = path.hops.get(1).copied().flatten() {
-            by_spine.entry(spine.at).or_default().push(path.label.into());
-        }
-    }
-    let spines = plan.all(Role::Spine).count();
-    let each = by_spine.values().map(Vec::len).min().unwrap_or(0);
-    if by_spine.len() < spines || each == 0 {
-        let names = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);
+    let mut found = fabric.within(from as usize, || discover(&asked))??;
+    found.retain(|path| path.hops.get(1).is_some_and(Option::is_some));
+    if found.is_empty() {
+        let (from, to) = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);
         return Err(TestbedError::Input(format!(
-            "the {} labels from {} to {} lead over {} of {spines} spines; give more with `wire.labels`, or `wire.find_labels = \"all\"`",
-            wire.labels,
-            names.0,
-            names.1,
-            by_spine.len()
+            "no spine answers when asked where the labels from {from} to {to} lead; `wire.find_labels = \"all\"` does without"
         )));
     }
-    // Neighbours lead over different spines, as the paths of a simulation do.
-    Ok((0..each).flat_map(|turn| by_spine.values().map(move |labels| labels[turn])).collect())
+    Ok(groups(&found))
 }

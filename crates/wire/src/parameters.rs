@@ -67,7 +67,7 @@ choices! {
     pub enum FindLabels {
         /// All of them, wherever they lead.
         All = "all",
-        /// Those that were found to lead over different switches of the first tier, as many over each.
+        /// Those that were found to lead over known switches: labels over the same switches are one path.
         Paths = "paths",
     }
 }
@@ -89,7 +89,7 @@ parameters! {
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
         /// Labels: as many UDP ports in a row at each end, each of which is a path to the network.
         labels: u32 = 8, source "ours";
-        /// Which labels are used: all, or those that were found to lead over different switches (of a testbed).
+        /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (UDP over IPv4: `send`, testbeds).
         find_labels: FindLabels = FindLabels::All, source "ours";
         /// Payload bytes of a full packet, the same at both ends; auto: transport.mtu.
         payload: Auto<Bytes> = Auto::Auto, source "ours";
@@ -104,7 +104,7 @@ parameters! {
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
         /// With verbs: chunks under way at most.
         chunks_under_way: u32 = 1, source "ours: not given";
-        /// With verbs: bytes of a probe.
+        /// With verbs: bytes of a probe, instead of the scheme's `probe_size`.
         probe: Bytes = Bytes(10_000), source "Hopper §4.2";
         /// With verbs: queue pairs. With fewer than labels, idle ones are given other labels.
         queue_pairs: u32 = 8, source "ours";
@@ -153,6 +153,17 @@ pub fn secret() -> Secret {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system's random number generator");
     Secret(bytes)
+}
+
+/// The value of a key of a scheme, as it is written, where the scheme has such a key.
+fn entry(scheme: &HostParameters, key: &str) -> Option<String> {
+    let entries = scheme.parameters().entries();
+    entries.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_string())
+}
+
+/// Returns `true` where a scheme has such a key, and its value is left open.
+fn is_auto(scheme: &HostParameters, key: &str) -> bool {
+    entry(scheme, key).is_some_and(|value| value == "\"auto\"")
 }
 
 fn wrong(key: &str, found: impl std::fmt::Display, expected: impl Into<String>) -> SetError {
@@ -352,8 +363,14 @@ impl WireParameters {
             // Schemes without such a key see to it themselves.
             let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
         }
+        let transport = self.transport_with(transport, key.is_some())?;
+        if is_auto(&scheme, "p_timeout") {
+            // A packet that is lost on a dead path comes a timeout later: the path is tried once per timeout at most.
+            let packets = rate.bytes_in(self.least_timeout) / (transport.mtu() + transport.header());
+            let _ = scheme.parameters_mut().set("p_timeout", &Raw::Int(packets as i64));
+        }
         Ok(Settings {
-            transport: self.transport_with(transport, key.is_some())?,
+            transport,
             scheme,
             seed,
             secret: secret(),
@@ -387,8 +404,25 @@ impl WireParameters {
 
 impl WireParameters {
     /// What a driver of chunks is told that sends with the scheme of these settings.
-    pub fn chunk_settings(&self, settings: &Settings) -> ChunkSettings {
-        ChunkSettings {
+    ///
+    /// # Errors
+    /// Where the scheme's own `probe_size` is another than [`WireParameters::probe`], which says the size of probes over reliable queue pairs.
+    pub fn chunk_settings(&self, settings: &Settings) -> Result<ChunkSettings, SetError> {
+        let mut scheme = settings.scheme.clone();
+        // Most schemes send no probes.
+        let _ = scheme.parameters_mut().set("probe_size", &Raw::Text(format!("{}B", self.probe.0)));
+        let [asked, sent] = [&settings.scheme, &scheme].map(|scheme| entry(scheme, "probe_size"));
+        if let (Some(asked), Some(sent)) = (asked, sent)
+            && asked != sent
+            && !is_auto(&settings.scheme, "probe_size")
+        {
+            let key = format!("load_balancer.{}.probe_size", scheme.name());
+            let expected = format!(
+                "{sent}, which is `wire.probe`, or \"auto\": over RC queue pairs that key says the size of probes"
+            );
+            return Err(wrong(&key, asked, expected));
+        }
+        Ok(ChunkSettings {
             seed: settings.seed,
             labels: (1..=self.labels).collect(),
             most_queues: self.queue_pairs,
@@ -399,7 +433,7 @@ impl WireParameters {
             rtt_floor: self.rtt_floor,
             moves_on_timeout: self.on_timeout == OnTimeoutHere::Move,
             ..ChunkSettings::new(settings.scheme.clone())
-        }
+        })
     }
 }
 
@@ -432,6 +466,20 @@ mod tests {
         refused("idle_timeout", Raw::Text("0s".into()), "above zero");
         refused("find_labels", Raw::Text("path".into()), "did you mean `paths`?");
         refused("lables", Raw::Int(8), "did you mean `labels`?");
+    }
+
+    #[test]
+    fn over_queue_pairs_two_sizes_of_probes_are_refused() {
+        let transport = TransportParameters::named("uet").unwrap();
+        let wire = WireParameters { probe: Bytes(20_000), ..WireParameters::default() };
+        let chunks = |size: &str| {
+            let mut scheme = HostParameters::named("hopper").unwrap();
+            scheme.parameters_mut().set("probe_size", &Raw::Text(size.into())).unwrap();
+            wire.chunk_settings(&wire.settings(&transport, scheme, Rate::gbps(25), 1).unwrap())
+        };
+        assert_eq!(["auto", "20kB"].map(|size| chunks(size).unwrap().probe), [20_000; 2]);
+        let error = chunks("64B").unwrap_err().to_string();
+        assert!(error.contains("load_balancer.hopper.probe_size") && error.contains("20kB"), "{error}");
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn rounds_wait_for_each_other_and_every_message_has_a_record() {
             .into_iter()
             .enumerate()
             .map(|(me, path)| {
-                let destination = Destination { at: at[(me + 1) % ENDS], labels: vec![1, 3] };
+                let destination = Destination { at: at[(me + 1) % ENDS], paths: vec![vec![1], vec![3]] };
                 let plan = Plan { destinations: vec![destination], orders: orders() };
                 let draws = Stream::keyed(1, me as u64, "rounds");
                 let mut member = Member { me, barrier: &barrier, draws, filled: 0, received: &received };

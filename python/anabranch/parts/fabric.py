@@ -475,8 +475,8 @@ class Wire(Part):
 
     find_labels: Literal["all", "paths"] | None = None
     """
-    Which labels are used: all, or those that were found to lead over different switches (of a testbed). Takes
-    one of "all" "paths". Default from: ours. Default: "all".
+    What a path is to schemes: each label, or all labels that were found to lead over the same switches (UDP
+    over IPv4: `send`, testbeds). Takes one of "all" "paths". Default from: ours. Default: "all".
     """
 
     give_up: str | None = None
@@ -545,8 +545,8 @@ class Wire(Part):
 
     probe: str | None = None
     """
-    With verbs: bytes of a probe. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default
-    from: Hopper §4.2. Default: "10kB".
+    With verbs: bytes of a probe, instead of the scheme's `probe_size`. Takes a size such as "4MiB" (B, kB,
+    KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2. Default: "10kB".
     """
 
     queue_pairs: int | None = None

@@ -597,9 +597,10 @@ class Hopper(Part):
 
     probe_size: str | None = None
     """
-    Payload of a probe; auto: 64 B, or as much as a packet holds of 10 kB at chunk granularity. Takes "auto"
-    or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 2.3, point
-    3; Hopper §4.2. Default: "auto".
+    Payload of a probe, a full packet's at most; auto: 64 B, or as much as a packet holds of 10 kB at chunk
+    granularity. The header of a data packet comes on top. Over RC queue pairs `wire.probe` says it. Takes
+    "auto" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 2.3,
+    point 3; Hopper §4.2. Default: "auto".
     """
 
     probes: int | None = None
@@ -781,6 +782,7 @@ class Prime(Part):
         "history_after": "history_after",
         "p_ecn": "p_ecn",
         "p_nack": "p_nack",
+        "p_timeout": "p_timeout",
         "scope": "scope",
     }
 
@@ -811,9 +813,17 @@ class Prime(Part):
 
     p_nack: int | str | None = None
     """
-    Penalty of a path after a NACK or a timeout, in packets (or a share of the BDP). Takes a number of packets
-    such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours (specification 5.2).
-    Default: "1bdp".
+    Penalty of a path after a NACK, in packets (or a share of the BDP). Takes a number of packets such as 10,
+    or a multiple of the BDP in packets such as "0.25bdp". Default from: ours (specification 5.2). Default:
+    "1bdp".
+    """
+
+    p_timeout: int | str | None = None
+    """
+    Penalty of a path after a timeout, the others' at least; auto: p_nack, on the wire as many packets as
+    leave in wire.least_timeout. Takes "auto" or a number of packets such as 10, or a multiple of the BDP in
+    packets such as "0.25bdp". Default from: specification 5.4 (g); on the wire ours: a lost packet costs a
+    timeout there. Default: "auto".
     """
 
     scope: Literal["flow", "destination", "host"] | None = None

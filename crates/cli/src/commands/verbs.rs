@@ -72,7 +72,7 @@ fn say_served(served: &Served, format: Format) {
 
 /// `anabranch send --datapath verbs`.
 pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settings: &Settings) -> Result<(), Failure> {
-    let chunks = scenario.wire.chunk_settings(settings);
+    let chunks = scenario.wire.chunk_settings(settings).map_err(|error| Failure::input(error.to_string()))?;
     let mut draws = Stream::keyed(scenario.seed, 0, "transfer");
     let mut fill = |bytes: &mut [u8]| {
         for word in bytes.chunks_mut(8) {

@@ -12,8 +12,8 @@ use anabranch_random::Stream;
 use anabranch_study::{library, scenario::Scenario};
 use anabranch_units::Time;
 use anabranch_wire::{
-    Datapath, DatapathKind, Driver, WireError,
-    transfer::{self, Received, Sent, TransferError},
+    Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters,
+    transfer::{self, Destination, Received, Sent, TransferError},
     udp::UdpPath,
     verbs::UcPath,
 };
@@ -24,6 +24,7 @@ use std::{
     io::{IsTerminal, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
     sync::atomic::Ordering,
+    time::Duration,
 };
 
 /// Peers that `serve` talks to at once.
@@ -31,6 +32,10 @@ const MOST_PEERS: u32 = 1024;
 
 /// The same over UC queue pairs, where each peer has memory of its own.
 const MOST_UC_PEERS: u32 = 16;
+
+/// Switches that are asked on the way to a peer at most, and how long an answer of one may take.
+const HOPS: u8 = 8;
+const SWITCH_PATIENCE: Duration = Duration::from_millis(300);
 
 /// What holds between the two machines.
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
@@ -193,8 +198,15 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
             }
             other => Failure::input(other.to_string()),
         })?;
-        send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?
+        send_over(
+            Driver::new(endpoint, path),
+            Destination { at: to, paths: Vec::new() },
+            scenario.seed,
+            arguments.bytes.0,
+        )?
     } else {
+        let (from, paths) = find_paths(from, to, &scenario.wire)?;
+        let to = Destination { at: to, paths };
         send_over(Driver::new(endpoint, open(from, labels)?), to, scenario.seed, arguments.bytes.0)?
     };
     say_sent(&sent, to, name, labels, options.format);
@@ -216,7 +228,45 @@ fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<Sock
     }
 }
 
-fn send_over(mut driver: Driver<impl Datapath>, to: SocketAddr, seed: u64, total: u64) -> Result<Sent, Failure> {
+/// The paths to `to` by their labels, and where to open sockets for them; none: every label is a path.
+#[cfg(target_os = "linux")]
+fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
+    use anabranch_testbed::paths::{Asked, address, discover, groups};
+    if wire.find_labels == FindLabels::All {
+        return Ok((from, Vec::new()));
+    }
+    let key =
+        |what: String| Failure::input(format!("[wire]: find_labels: found \"paths\": {what}; \"all\" does without"));
+    if !from.ip().is_unspecified() {
+        return Err(
+            key("switches are asked from the address of the route to the peer, which --from may change".into()),
+        );
+    }
+    let to = address(to).map_err(|error| key(error.to_string()))?;
+    let asked = Asked { to, first_port: 0, labels: wire.labels as u16, hops: HOPS, patience: SWITCH_PATIENCE };
+    let found = discover(&asked).map_err(|error| key(error.to_string()))?;
+    let first = found.first().map_or(0, |path| path.source);
+    let paths = groups(&found);
+    match paths.iter().map(Vec::len).sum::<usize>() {
+        0 => note(&format!("no switch on the way to {to} answers: each of {} labels counts as a path", wire.labels)),
+        labels => note(&format!("{labels} of {} labels lead over {} paths", wire.labels, paths.len())),
+    }
+    Ok((SocketAddr::new(from.ip(), first), paths))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn find_paths(
+    from: SocketAddr,
+    _to: SocketAddr,
+    wire: &WireParameters,
+) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
+    if wire.find_labels == FindLabels::All {
+        return Ok((from, Vec::new()));
+    }
+    Err(Failure::input("[wire]: find_labels: found \"paths\", which needs Linux; expected \"all\""))
+}
+
+fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, total: u64) -> Result<Sent, Failure> {
     let mut draws = Stream::keyed(seed, 0, "transfer");
     let mut fill = |bytes: &mut [u8]| {
         for word in bytes.chunks_mut(8) {
@@ -234,7 +284,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: SocketAddr, seed: u64, total
         }
         !interrupted()
     };
-    let sent = transfer::send(&mut driver, to, total, &mut fill, &mut look);
+    let sent = transfer::send_over(&mut driver, to, total, &mut fill, &mut look);
     if live {
         eprint!("\r{:60}\r", "");
     }

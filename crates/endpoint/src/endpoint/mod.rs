@@ -19,7 +19,7 @@ use crate::{
     watched::PathCounts,
 };
 use anabranch_lb::{
-    GuidedPath, GuidedPaths, Record,
+    GuidedPaths, Record,
     registry::{Host, HostParameters, TagKind},
 };
 use anabranch_transport::{Transport, uet::Network};
@@ -31,7 +31,7 @@ use peers::Newcomer;
 use slab::Slab;
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, BinaryHeap, VecDeque},
+    collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque},
     sync::Arc,
 };
 use transmit::Control;
@@ -53,6 +53,8 @@ pub struct Counters {
     pub marked: u64,
     /// Probes of schemes sent.
     pub probes: u64,
+    /// Their bytes on the wire.
+    pub probe_bytes: u64,
     /// Data packets sent over another path than the one before them of their stream.
     pub path_switches: u64,
     /// Datagrams that are none of ours, or say what cannot be.
@@ -122,7 +124,8 @@ pub struct Endpoint {
     flows: Slab<Flow<Outgoing>>,
     balancer: Balancer<Host>,
     tags: TagKind,
-    paths: Arc<GuidedPaths>,
+    /// Lists of so many paths, for schemes that choose from a list.
+    guided: BTreeMap<u32, Arc<GuidedPaths>>,
     nic: Nic,
     pacer: Pacer,
     /// Peer, label, packet.
@@ -179,16 +182,6 @@ impl Endpoint {
         let (cookies, hosts) = (Cookies::new(&settings.secret, settings.max_retries), Hosts::new(&settings));
         let balancer = Balancer::new(settings.scheme.build(settings.seed, settings.host_key));
         let tags = settings.scheme.about().tags;
-        // Every label is a path like any other.
-        let path = |label: u32| GuidedPath {
-            ev: label as u16,
-            kind: 0,
-            minimal: true,
-            latency: Time::from_us(1),
-            propagation: Time::from_us(1),
-            hops: 1,
-        };
-        let paths = Arc::new(GuidedPaths::new((0..settings.labels).map(path)));
         let pacer = Pacer::new(settings.rate, settings.overhead, settings.catch_up);
         Endpoint {
             settings,
@@ -201,7 +194,7 @@ impl Endpoint {
             flows: Slab::new(),
             balancer,
             tags,
-            paths,
+            guided: BTreeMap::new(),
             nic: Nic::default(),
             pacer,
             control: VecDeque::new(),
@@ -237,6 +230,12 @@ impl Endpoint {
     /// Bytes of the longest datagram that it sends.
     pub fn longest_datagram(&self) -> usize {
         self.settings.max_header() + self.settings.mtu() as usize
+    }
+
+    /// Bytes of the datagrams that explore paths for the scheme, where it asks for any.
+    fn probe_datagram(&self) -> Option<usize> {
+        let payload = self.settings.scheme.capabilities().probe_payload()?;
+        Some(self.settings.probe_datagram(payload))
     }
 
     /// Base round trip and noise floor of a peer whose streams are open.
@@ -311,14 +310,23 @@ impl Endpoint {
         self.connect_over(now, peer, &[]);
     }
 
-    /// Says hello to a peer, unless it is known, whose streams are to use these labels alone, as far as it has them. Tags
-    /// and [`Endpoint::paths_changed`] count them in this order.
-    pub fn connect_over(&mut self, now: Time, peer: u32, labels: &[u32]) {
-        if self.peer(peer).is_some() || !self.make_peer(peer, Phase::Greeting, None, now) {
+    /// Says hello to a peer, unless its streams are open, which are to use these paths alone, as far as it has their labels: a path is the
+    /// labels that lead over it. What a scheme remembers is of paths, which tags and [`Endpoint::paths_changed`] count in this order.
+    pub fn connect_over(&mut self, now: Time, peer: u32, paths: &[Vec<u32>]) {
+        let phase = self.peer(peer).map(|known| known.phase);
+        if phase.is_none() && !self.make_peer(peer, Phase::Greeting, None, now) {
             return;
         }
-        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-            known.wanted = labels.to_vec();
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        match phase {
+            None => known.wanted = paths.to_vec(),
+            // It has called us; whoever only listened so far measures before it speaks.
+            Some(Phase::Greeted) => {
+                known.wanted = paths.to_vec();
+                known.have_labels(known.labels);
+                known.phase = Phase::Calibrating;
+            }
+            Some(Phase::Greeting | Phase::Calibrating | Phase::Open) => return,
         }
         self.ask(peer, now);
     }
@@ -414,7 +422,7 @@ impl Endpoint {
         }
     }
 
-    /// The host has learnt which labels are dead.
+    /// The host has learnt which paths are dead.
     pub fn paths_changed(&mut self, now: Time, peer: u32, dead: &[bool]) {
         let Some(known) = self.peer(peer) else { return };
         let slots: Vec<u32> = known.streams.values().copied().collect();
@@ -542,6 +550,7 @@ impl Endpoint {
         let lost =
             flow.on_timer(transport, self.balancer.scheme_mut(), now, &mut |stream, psn| stream.note_timeout(psn));
         self.counters.timeouts += lost;
+        flow.of.turn = flow.of.turn.wrapping_add(u32::from(lost > 0));
         if lost > 0
             && let Some(Some(known)) = self.peers.get_mut(peer as usize)
         {

@@ -15,13 +15,14 @@ use crate::{
     settings::Settings,
     watched::Watched,
 };
-use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, GuidedPath, GuidedPaths, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
 use anabranch_transport::{Moved, Sender};
 use anabranch_units::Time;
 use std::{
     cmp::Reverse,
     net::{IpAddr, SocketAddr},
+    sync::Arc,
 };
 
 /// A peer that has sent nothing since its handshake makes room for others once it is so old.
@@ -40,6 +41,13 @@ pub(super) struct Newcomer {
     label: u32,
     at: Time,
     greeting: Greeting,
+}
+
+/// So many paths, every one of which is like any other.
+fn alike(paths: u32) -> GuidedPaths {
+    let us = Time::from_us(1);
+    let path = |path| GuidedPath { ev: path as u16, kind: 0, minimal: true, latency: us, propagation: us, hops: 1 };
+    GuidedPaths::new((0..paths).map(path))
 }
 
 /// Time between two refusals that the owner is told of.
@@ -159,8 +167,10 @@ impl Endpoint {
 
     /// The next hello or calibration of a peer, and a timer in case that no answer comes.
     pub(super) fn ask(&mut self, peer: u32, now: Time) {
-        let (labels, size) = (self.settings.labels, self.longest_datagram());
+        let (labels, full) = (self.settings.labels, self.longest_datagram());
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        let measures_full = known.samples.len() < self.settings.calibrations.max(1) as usize;
+        let size = if measures_full { full } else { known.probe_base.datagram };
         let question = match known.phase {
             Phase::Greeting => Control::Hello,
             Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
@@ -170,7 +180,8 @@ impl Endpoint {
         let label = if known.phase == Phase::Greeting {
             known.asked % labels
         } else {
-            known.ways[known.asked as usize % known.ways.len()]
+            let paths = known.paths.len() as u32;
+            known.label(known.asked % paths, known.asked / paths)
         };
         known.asked = known.asked.wrapping_add(1);
         // A cookie is good for the label that it came over.
@@ -415,21 +426,27 @@ impl Endpoint {
         self.ask(peer, now);
     }
 
-    /// A full packet of ours has been there and back.
+    /// A calibration has been there and back: first full packets, then probes as the scheme sends them.
     pub(super) fn on_calibration(&mut self, now: Time, peer: u32, rtt: Time) {
         let (wanted, floor) = (self.settings.calibrations.max(1) as usize, self.settings.rtt_floor);
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if known.phase != Phase::Calibrating {
+        if self.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
             return;
         }
-        known.samples.push(rtt);
+        let (full, probe) = (self.longest_datagram(), self.probe_datagram());
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         if known.samples.len() < wanted {
+            known.samples.push(rtt);
+            known.probe_base.datagram = probe.filter(|probe| *probe < full).unwrap_or(0);
+        } else {
+            known.probe_samples.push(rtt);
+        }
+        if known.samples.len() < wanted || (known.probe_base.datagram > 0 && known.probe_samples.len() < wanted) {
             return self.ask(peer, now);
         }
         known.calibrate(floor);
         known.phase = Phase::Open;
         known.timer_at = Time::MAX;
-        known.samples = Vec::new();
+        (known.samples, known.probe_samples) = (Vec::new(), Vec::new());
         let (base_rtt, noise) = (known.base_rtt, known.noise);
         self.transports[peer as usize] = Some(resolve(&self.settings, base_rtt + noise));
         self.events.push_back(Event::Open { peer, base_rtt, noise });
@@ -483,7 +500,11 @@ impl Endpoint {
         let known = self.peers.get(peer as usize).and_then(Option::as_ref);
         // Whoever opens later hears the same as the others.
         let base_rtt = known.map_or(Time::ZERO, |known| known.told);
-        let uplinks = [known.map_or(1, |known| known.ways.len() as u32)];
+        let uplinks = [known.map_or(1, |known| known.paths.len() as u32)];
+        let guided = (self.tags == TagKind::Guided).then(|| {
+            let made = self.guided.entry(uplinks[0]);
+            made.or_insert_with(|| Arc::new(alike(uplinks[0]))).clone()
+        });
         let mtu = settings.mtu();
         let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
         let info = FlowInfo {
@@ -497,11 +518,7 @@ impl Endpoint {
             rate: settings.rate,
             full_packet: full as u32,
             early_packets: transport.early_packets(),
-            paths: PathSpace {
-                uplinks: &uplinks,
-                guided: (self.tags == TagKind::Guided).then_some(&self.paths),
-                dead: &[],
-            },
+            paths: PathSpace { uplinks: &uplinks, guided: guided.as_ref(), dead: &[] },
         };
         self.balancer.open(now, &info)
     }

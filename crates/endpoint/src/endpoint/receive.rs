@@ -277,7 +277,14 @@ impl Endpoint {
                 self.on_calibration(now, peer, rtt);
             }
         } else if let Some(slot) = self.slot(peer, echo.stream) {
-            self.note_round_trip(now, peer, rtt);
+            // The scheme hears what a full packet would have measured.
+            let Some(base) = self.peer(peer).map(|known| known.probe_base) else { return };
+            let rtt = if usize::from(echo.size) == base.datagram {
+                rtt.saturating_add(base.longer)
+            } else {
+                self.note_round_trip(now, peer, rtt);
+                rtt
+            };
             let rtt = self.transports[peer as usize].as_ref().map_or(rtt, |transport| transport.moved().told(rtt));
             self.flows[slot as usize].on_probe_reply(self.balancer.scheme_mut(), now, echo.tag, rtt);
             self.offer(slot, now);

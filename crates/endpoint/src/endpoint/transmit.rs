@@ -229,19 +229,24 @@ impl Endpoint {
         }
     }
 
-    /// The label of a path tag: tags that number paths name one each, others are folded.
-    pub(super) fn label(&mut self, peer: u32, tag: Tag) -> u32 {
+    /// The label of a path tag of a stream: the one place where paths become labels. Tags that number paths name one each, others are folded
+    /// to path and label.
+    pub(super) fn label(&mut self, slot: u32, tag: Tag) -> u32 {
+        let (peer, turn) = (self.flows[slot as usize].of.peer, self.flows[slot as usize].of.turn);
         let Some(Some(known)) = self.peers.get(peer as usize) else { return 0 };
-        let ways = known.ways.len() as u32;
-        let way = match self.tags {
-            TagKind::Guided => (tag >> 16) % ways,
+        let paths = known.paths.len() as u32;
+        match self.tags {
+            TagKind::Guided => known.label((tag >> 16) % paths, turn),
             TagKind::Category => {
-                self.turn = (self.turn + 1) % ways;
-                self.turn
+                self.turn = (self.turn + 1) % paths;
+                known.label(self.turn, turn)
             }
-            TagKind::Entropy | TagKind::MultiPart => (tag ^ tag >> 16) % ways,
-        };
-        known.ways[way as usize]
+            TagKind::MultiPart => known.label((tag ^ tag >> 16) % paths, turn),
+            TagKind::Entropy => {
+                let entropy = tag ^ tag >> 16;
+                known.label(entropy % paths, entropy / paths)
+            }
+        }
     }
 
     pub(super) fn greeting(&self, connection: u32, nonces: [u64; 2], stamp: Time, held: Time) -> Greeting {
@@ -293,7 +298,7 @@ impl Endpoint {
         }
         let (slot, Sent { payload, class, peer, tag, psn, again }) = served.zip(sent)?;
         self.arm(slot, now);
-        let (label, labels) = (self.label(peer, tag), self.settings.labels);
+        let (label, labels) = (self.label(slot, tag), self.settings.labels);
         let flow = &mut self.flows[slot as usize];
         let switches = flow.path_switches();
         flow.of.note_sent(psn, now, label, labels, again, switches);
@@ -337,10 +342,13 @@ impl Endpoint {
         let flow = &self.flows[slot as usize];
         let (peer, stream) = (flow.of.peer, flow.of.stream);
         while let Some(probe) = self.flows[slot as usize].poll_probe(self.balancer.scheme_mut(), now) {
-            // A full packet, so that its round trip is one's of data.
-            let size = self.longest_datagram();
-            let label = self.label(peer, probe.tag);
+            let asked = self.settings.probe_datagram(probe.bytes);
+            // A size whose base round trip is not known would tell nothing: another scheme may have been in charge when it was measured.
+            let is_measured = self.peer(peer).is_some_and(|known| known.probe_base.datagram == asked);
+            let size = if is_measured { asked } else { self.longest_datagram() };
+            let label = self.label(slot, probe.tag);
             self.counters.probes += 1;
+            self.counters.probe_bytes += size as u64 + self.settings.overhead;
             self.say(peer, label, Control::Probe { stream, tag: probe.tag, size });
         }
     }

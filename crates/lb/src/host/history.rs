@@ -30,14 +30,19 @@ pub(crate) enum Signal {
     Mark,
     /// A trimmed or lost packet: overrides a smaller penalty.
     Loss,
+    /// A packet that timed out: the same, where its penalty is one of its own.
+    Timeout,
 }
 
 /// The penalties of all paths of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// Paths, then the heads of the two lists (marks, losses).
+    /// Paths, then the heads of the lists: of marks, losses and, where they have a penalty of their own, timeouts. The penalty of a list is
+    /// constant, so that each stays sorted.
     entries: Box<[Entry]>,
     paths: u16,
+    /// Heads of lists end here.
+    end: u16,
     /// Paths in the lists.
     listed: u16,
     /// Paths that are not dead.
@@ -55,13 +60,15 @@ fn after(a: u32, b: u32) -> bool {
 }
 
 impl History {
-    /// No penalties on any of `paths` (at most 2^16 - 4). `larger` is the signal whose penalty is not the smaller one.
+    /// No penalties on any of `paths` (at most 2^16 - 5). `larger` is the signal whose penalty is the largest; [`Signal::Timeout`] alone
+    /// makes timeouts a list of their own.
     pub(crate) fn new(paths: u16, larger: Signal) -> Self {
-        let mut entries = vec![Entry { stamp: 0, next: NONE, previous: NONE }; paths as usize + 2];
-        for head in [paths, paths + 1] {
+        let end = paths + if larger == Signal::Timeout { 3 } else { 2 };
+        let mut entries = vec![Entry { stamp: 0, next: NONE, previous: NONE }; end as usize];
+        for head in paths..end {
             entries[head as usize] = Entry { stamp: 0, next: head, previous: head };
         }
-        History { entries: entries.into(), paths, listed: 0, live: paths, clock: 0, released: None, larger }
+        History { entries: entries.into(), paths, end, listed: 0, live: paths, clock: 0, released: None, larger }
     }
 
     /// Whether a path waits for its penalty to decay. A released path does not wait.
@@ -124,9 +131,8 @@ impl History {
     /// Where every path waits: releases the least penalised ones, `free` is called for each.
     #[cold]
     pub(crate) fn release(&mut self, mut free: impl FnMut(u16)) {
-        let fronts = [self.paths, self.paths + 1].map(|head| self.entries[head as usize].next);
+        let fronts = (self.paths..self.end).map(|head| self.entries[head as usize].next);
         let least = fronts
-            .into_iter()
             .filter(|&path| path < self.paths)
             .map(|path| self.entries[path as usize].stamp)
             .reduce(|a, b| if after(a, b) { b } else { a });
@@ -179,7 +185,7 @@ impl History {
 
     /// Frees every path whose stamp is not after `stamp`.
     fn pop_until(&mut self, stamp: u32, free: &mut impl FnMut(u16)) {
-        for head in [self.paths, self.paths + 1] {
+        for head in self.paths..self.end {
             loop {
                 let front = self.entries[head as usize].next;
                 if front == head || after(self.entries[front as usize].stamp, stamp) {
@@ -192,7 +198,12 @@ impl History {
     }
 
     fn head(&self, signal: Signal) -> u16 {
-        self.paths + u16::from(signal == Signal::Loss)
+        self.paths
+            + match signal {
+                Signal::Mark => 0,
+                Signal::Loss => 1,
+                Signal::Timeout => self.end - self.paths - 1,
+            }
     }
 
     fn link(&mut self, path: u16, previous: u16, next: u16) {
@@ -278,6 +289,25 @@ mod tests {
         assert_eq!(freed, [0]);
         h.tick(2, |path| panic!("{path} is not due"));
         assert_eq!(penalties(&h), [0, 7]);
+    }
+
+    #[test]
+    fn timeouts_have_a_list_of_their_own() {
+        // Penalties 2 (mark), 4 (loss), 9 (timeout): the path that timed out first is free last.
+        let mut h = History::new(3, Signal::Timeout);
+        h.penalise(0, Signal::Timeout, 9);
+        h.penalise(1, Signal::Loss, 4);
+        h.penalise(2, Signal::Mark, 2);
+        assert!(!h.penalise(0, Signal::Loss, 4), "no smaller penalty takes its place");
+        assert_eq!(penalties(&h), [9, 4, 2]);
+        let mut freed = Vec::new();
+        h.release(|path| freed.push(path));
+        (0..9).for_each(|_| h.tick(1, |path| freed.push(path)));
+        assert_eq!(freed, [2, 1, 0]);
+        // Without it they are losses.
+        let mut h = History::new(2, Signal::Loss);
+        h.penalise(0, Signal::Timeout, 4);
+        assert_eq!((penalties(&h), h.entries.len()), (vec![4, 0], 4));
     }
 
     #[test]

@@ -104,7 +104,8 @@ parameters! {
         ports: HopperPorts = HopperPorts::Random, source "specification 2.3, point 5";
         /// Number of entropy values with `ports = "random"`.
         values: u32 = 65_536, source "UDP source ports";
-        /// Payload of a probe; auto: 64 B, or as much as a packet holds of 10 kB at chunk granularity.
+        /// Payload of a probe, a full packet's at most; auto: 64 B, or as much as a packet holds of 10 kB at chunk granularity. The header
+        /// of a data packet comes on top. Over RC queue pairs `wire.probe` says it.
         probe_size: Auto<Bytes> = Auto::Auto, source "specification 2.3, point 3; Hopper §4.2";
         /// The unit of decisions: packets, or chunks as in the testbed.
         granularity: Granularity = Granularity::Packet, source "Hopper §4.1 and §4.2";
@@ -140,6 +141,14 @@ impl Check for HopperParameters {
 
     fn keeps_path(&self) -> bool {
         true
+    }
+
+    fn probe_payload(&self) -> Option<u32> {
+        Some(match self.probe_size {
+            Auto::Value(bytes) => bytes.0.min(u64::from(u32::MAX)) as u32,
+            Auto::Auto if self.granularity == Granularity::Chunk => 10_000,
+            Auto::Auto => 64,
+        })
     }
 }
 
@@ -425,12 +434,7 @@ impl HostScheme for Hopper {
     fn poll_probe(&mut self, _now: Time, slot: u32) -> Option<Probe> {
         let flow = self.flows.get(slot)?;
         let tag = flow.wanted.pop()?;
-        let bytes = match self.parameters.probe_size {
-            Auto::Value(bytes) => bytes.0.min(u64::from(u32::MAX)) as u32,
-            Auto::Auto if flow.chunks.is_some() => 10_000,
-            Auto::Auto => 64,
-        };
-        Some(Probe { tag, bytes })
+        Some(Probe { tag, bytes: self.parameters.probe_payload()? })
     }
 
     fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {

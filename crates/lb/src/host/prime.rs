@@ -23,7 +23,7 @@ use crate::{
     registry::{About, Check, Invalid, Sees, TagKind},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{Auto, choices, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
 /// What the registry says of this scheme.
@@ -32,7 +32,7 @@ pub const ABOUT: About = About {
     summary: "pseudo-random round robin over all paths, passing over paths with recent congestion",
     source: "PRIME §III, Alg. 1 and 2",
     description: "Every packet takes the next path of a permutation of all uplinks, tier by tier, that is reshuffled \
-        after every pass. A path is penalised by an ECN mark (p_ecn) or a NACK or timeout (p_nack), and passed over \
+        after every pass. A path is penalised by an ECN mark (p_ecn), a NACK (p_nack) or a timeout (p_timeout), and passed over \
         until the penalty, which falls by `decay` per packet, is over; if all are penalised, the least penalised \
         goes. Needs a switch scheme that reads multi-part entropy values.",
     tags: TagKind::MultiPart,
@@ -66,8 +66,10 @@ parameters! {
     pub struct PrimeParameters {
         /// Penalty of a path after an ECN mark, in packets (or a share of the BDP).
         p_ecn: PacketsOrBdp = PacketsOrBdp::Bdp(250_000), source "ours (specification 5.2); PRIME asks p_nack >> p_ecn";
-        /// Penalty of a path after a NACK or a timeout, in packets (or a share of the BDP).
+        /// Penalty of a path after a NACK, in packets (or a share of the BDP).
         p_nack: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours (specification 5.2)";
+        /// Penalty of a path after a timeout, the others' at least; auto: p_nack, on the wire as many packets as leave in wire.least_timeout.
+        p_timeout: Auto<PacketsOrBdp> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a lost packet costs a timeout there";
         /// How much every penalty falls per packet.
         decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)";
         /// What counts as a packet for the decay.
@@ -94,6 +96,7 @@ struct Context {
     blind: u64,
     p_ecn: u32,
     p_nack: u32,
+    p_timeout: u32,
 }
 
 /// The key of a shared context: destination (if it matters), uplinks, dead paths (if they differ by flow).
@@ -139,13 +142,24 @@ impl Prime {
     fn context(&self, flow_key: u64, shape: Shape, bdp_packets: u64) -> Context {
         let penalty = |p: PacketsOrBdp| p.packets(bdp_packets).min(u64::from(LARGEST)) as u32;
         let (p_ecn, p_nack) = (penalty(self.parameters.p_ecn), penalty(self.parameters.p_nack));
-        let larger = if p_ecn > p_nack { Signal::Mark } else { Signal::Loss };
+        let p_timeout = match self.parameters.p_timeout {
+            Auto::Value(own) => penalty(own).max(p_nack).max(p_ecn),
+            Auto::Auto => p_nack,
+        };
+        let larger = if p_timeout > p_nack {
+            Signal::Timeout
+        } else if p_ecn > p_nack {
+            Signal::Mark
+        } else {
+            Signal::Loss
+        };
         Context {
             generator: Generator::new(shape, Stream::keyed(self.host_key, flow_key, "mp-ev")),
             history: History::new(shape.paths() as u16, larger),
             blind: self.parameters.history_after.packets(bdp_packets),
             p_ecn,
             p_nack,
+            p_timeout,
         }
     }
 
@@ -187,7 +201,11 @@ impl Prime {
         let sent = self.parameters.decay_on == DecayOn::Sent;
         let Some(context) = self.of(slot) else { return };
         let Some(path) = context.generator.shape().path(tag) else { return };
-        let penalty = if signal == Signal::Mark { context.p_ecn } else { context.p_nack };
+        let penalty = match signal {
+            Signal::Mark => context.p_ecn,
+            Signal::Loss => context.p_nack,
+            Signal::Timeout => context.p_timeout,
+        };
         if context.history.penalise(path, signal, penalty) && sent && context.blind == 0 {
             context.generator.set(path, false);
         }
@@ -297,7 +315,7 @@ impl HostScheme for Prime {
     }
 
     fn on_timeout(&mut self, _now: Time, slot: u32, tag: Tag) {
-        self.penalise(slot, tag, Signal::Loss);
+        self.penalise(slot, tag, Signal::Timeout);
     }
 
     fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {

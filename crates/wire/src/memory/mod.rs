@@ -39,6 +39,8 @@ struct World {
     /// What links are that nobody has set.
     usual: Link,
     links: BTreeMap<(u32, u32, Label), LinkState>,
+    /// Labels that lead over the link of another one.
+    shared: BTreeMap<(u32, u32, Label), Label>,
     /// Datagrams under way by arrival and order of sending, and where they are kept.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
     under_way: BTreeMap<u64, Datagram>,
@@ -67,6 +69,7 @@ impl Memory {
             labels,
             usual,
             links: BTreeMap::new(),
+            shared: BTreeMap::new(),
             arrivals: BinaryHeap::new(),
             under_way: BTreeMap::new(),
             sent: 0,
@@ -84,6 +87,14 @@ impl Memory {
     /// Makes the link that a label picks from one host to another, in the order of their making, what `link` says.
     pub fn set(&self, from: u32, to: u32, label: Label, link: Link) {
         self.0.borrow_mut().link(from, to, label).set(link);
+    }
+
+    /// Makes these labels lead over one link, that of the first of them, as switches do that hash several of them alike.
+    pub fn share(&self, from: u32, to: u32, labels: &[Label]) {
+        let mut world = self.0.borrow_mut();
+        if let Some((first, others)) = labels.split_first() {
+            world.shared.extend(others.iter().map(|other| ((from, to, *other), *first)));
+        }
     }
 
     /// What a link has counted.
@@ -115,7 +126,8 @@ impl Memory {
 
 impl World {
     fn link(&mut self, from: u32, to: u32, label: Label) -> &mut LinkState {
-        let World { seed, usual, links, .. } = self;
+        let World { seed, usual, links, shared, .. } = self;
+        let label = shared.get(&(from, to, label)).copied().unwrap_or(label);
         links.entry((from, to, label)).or_insert_with(|| {
             let key = u64::from(from) << 40 | u64::from(to) << 16 | u64::from(label);
             LinkState::new(usual.clone(), Stream::keyed(*seed, key, "memory link"))

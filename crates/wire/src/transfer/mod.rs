@@ -191,10 +191,22 @@ pub fn send<D: Datapath>(
     fill: &mut dyn FnMut(&mut [u8]),
     look: &mut dyn FnMut(Time, u64) -> bool,
 ) -> Result<Sent, TransferError> {
-    let plan = Plan {
-        destinations: vec![Destination { at, labels: Vec::new() }],
-        orders: vec![Order { to: 0, bytes, round: 0, after: Time::ZERO, stream: 0 }],
-    };
+    send_over(driver, Destination { at, paths: Vec::new() }, bytes, fill, look)
+}
+
+/// The same over the paths of a destination.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_over<D: Datapath>(
+    driver: &mut Driver<D>,
+    to: Destination,
+    bytes: u64,
+    fill: &mut dyn FnMut(&mut [u8]),
+    look: &mut dyn FnMut(Time, u64) -> bool,
+) -> Result<Sent, TransferError> {
+    let plan =
+        Plan { destinations: vec![to], orders: vec![Order { to: 0, bytes, round: 0, after: Time::ZERO, stream: 0 }] };
     let report = perform(driver, &plan, &mut Sending { fill, look })?;
     let record = report.records.into_iter().flatten().next().unwrap_or_default();
     let (base_rtt, noise) = report.round_trips[0];

@@ -30,8 +30,8 @@ const BARRIER_LOOK: Time = Time::from_us(200);
 pub struct Destination {
     /// Where it listens.
     pub at: SocketAddr,
-    /// The labels to be used towards it; empty: all that both ends have.
-    pub labels: Vec<Label>,
+    /// The paths to be used towards it, each by its labels; empty: every label that both endpoints have is one.
+    pub paths: Vec<Vec<Label>>,
 }
 
 /// Bytes to be sent.
@@ -212,9 +212,9 @@ pub fn perform<D: Datapath>(
     rounds.dedup();
     let mut peers = Vec::new();
     for destination in &plan.destinations {
-        let peer = driver.datapath().peer(destination.at, &destination.labels)?;
+        let peer = driver.datapath().peer(destination.at, &destination.paths.concat())?;
         let (endpoint, now) = driver.endpoint();
-        endpoint.connect_over(now, peer, &destination.labels);
+        endpoint.connect_over(now, peer, &destination.paths);
         peers.push(peer);
     }
     let performance = Performance {

@@ -30,6 +30,11 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(seed: u64, link: &Link, settings: [Settings; 2]) -> Self {
+        Pair::over(seed, link, settings, &[])
+    }
+
+    /// The first host uses these paths towards the second.
+    pub fn over(seed: u64, link: &Link, settings: [Settings; 2], paths: &[Vec<u32>]) -> Self {
         let labels = settings[0].labels;
         let network = Memory::new(seed, labels, link.clone());
         let hosts = settings.into_iter().zip([1, 2]);
@@ -40,7 +45,7 @@ impl Pair {
         hosts[0].datapath().peer(address(2), &labels).unwrap();
         hosts[1].datapath().peer(address(1), &labels).unwrap();
         let (endpoint, now) = hosts[0].endpoint();
-        endpoint.connect(now, 0);
+        endpoint.connect_over(now, 0, paths);
         Pair {
             network,
             hosts,

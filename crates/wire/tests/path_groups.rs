@@ -1,0 +1,103 @@
+//! Labels over the same switches are one path: what a scheme remembers is of paths, and how many labels a path has changes nothing.
+
+mod common;
+
+use anabranch_endpoint::Settings;
+use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_settings::{Parameters, Raw};
+use anabranch_transport::{TransportParameters, uet::UetTransport};
+use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
+use anabranch_wire::{WireParameters, memory::Link};
+use common::Pair;
+
+const SPINES: u32 = 6;
+/// Of them the one that is forty times slower.
+const SLOW: usize = 2;
+const MESSAGE: usize = 2_000_000;
+const MESSAGES: usize = 3;
+
+fn settings(scheme: &str, labels: u32) -> Settings {
+    let mut uet = UetTransport::default();
+    (uet.uet.mtu, uet.uet.window) = (Bytes(1000), BytesOrBdp::Bytes(131_072));
+    uet.uet.set("congestion_control", &Raw::Text("dctcp".into())).unwrap();
+    let wire = WireParameters {
+        labels,
+        rtt_floor: Time::from_us(10),
+        least_timeout: Time::from_us(1_000),
+        ..WireParameters::default()
+    };
+    let mut scheme = HostParameters::named(scheme).unwrap();
+    if scheme.name() == "prime" {
+        // What is sent while a queue at which marking begins drains at a tenth of the rate, and a full one; the slow spine has less.
+        for (key, packets) in [("p_ecn", 135), ("p_nack", 540)] {
+            scheme.parameters_mut().set(key, &Raw::Int(packets)).unwrap();
+        }
+    }
+    wire.settings(&TransportParameters::Uet(uet), scheme, Rate::gbps(10), 1).unwrap()
+}
+
+/// The labels that switches hash to each spine, as unevenly as they do; spines without any are left out.
+fn hashed(labels: u32) -> Vec<Vec<u32>> {
+    let mut spines = vec![Vec::new(); SPINES as usize];
+    for label in 0..labels {
+        // The first of each in turn, the others by a hash: with as many labels as spines each spine has one.
+        let spine = if label < SPINES { label } else { label.wrapping_mul(2_654_435_761) >> 16 & 7 };
+        spines[(spine % SPINES) as usize].push(label);
+    }
+    spines.retain(|labels| !labels.is_empty());
+    spines
+}
+
+/// Time of three messages over six spines with one slow one, each spine being a path, or each label; and datagrams over the slow one.
+fn run(scheme: &str, labels: u32, is_grouped: bool) -> (Time, u64) {
+    let spines = hashed(labels);
+    let usual = Link { queue: 60_000, mark_above: 15_000, ..Link::new(Rate::gbps(10), Time::from_us(5)) };
+    let paths = if is_grouped { &spines[..] } else { &[] };
+    let mut pair = Pair::over(1, &usual, [settings(scheme, labels), settings(scheme, labels)], paths);
+    for spine in &spines {
+        pair.network.share(0, 1, spine);
+    }
+    pair.open();
+    let slow = spines.get(SLOW).map(|labels| labels[0]);
+    if let Some(slow) = slow {
+        pair.network.set(0, 1, slow, Link { rate: Rate(250_000_000), ..usual });
+    }
+    let start = pair.network.now();
+    for _ in 0..MESSAGES {
+        pair.send(0, 0, vec![5u8; MESSAGE]);
+    }
+    let done = pair.run(start + Time::from_us(2_000_000), &mut |pair| pair.sent[0].len() == MESSAGES);
+    assert!(done, "{scheme}, {labels} labels: {:?}", pair.lost);
+    (pair.network.now() - start, slow.map_or(0, |slow| pair.network.counted(0, 1, slow).sent))
+}
+
+#[test]
+fn any_number_of_labels_is_the_same() {
+    for about in HOST_SCHEMES {
+        let (base, over_slow) = run(about.name, SPINES, true);
+        println!("{}: {base}, {over_slow} datagrams over the slow spine", about.name);
+        for labels in [18, 48, 96] {
+            let (took, over_slow) = run(about.name, labels, true);
+            let ratio = took.as_seconds() / base.as_seconds();
+            println!("{} with {labels} labels: {ratio:.3}, {over_slow} datagrams over the slow spine", about.name);
+            assert!((0.95..=1.05).contains(&ratio), "{}: {ratio:.3} with {labels} labels", about.name);
+        }
+    }
+}
+
+#[test]
+fn a_penalty_is_of_a_path() {
+    // Each label for itself: a penalty on one leaves seven others on the slow spine.
+    let [grouped, single] = [true, false].map(|is_grouped| run("prime", 48, is_grouped));
+    println!("prime, 48 labels: {grouped:?} as six paths, {single:?} as 48");
+    let ratio = single.0.as_seconds() / grouped.0.as_seconds();
+    assert!(ratio > 1.5, "{ratio:.2}");
+}
+
+#[test]
+fn fewer_labels_than_spines_are_fewer_paths() {
+    for scheme in ["prime", "reps", "hopper", "spritz-scout"] {
+        let (took, _) = run(scheme, 4, true);
+        assert!(took < Time::from_us(1_000_000), "{scheme}: {took}");
+    }
+}
