@@ -8,7 +8,7 @@ mod common;
 use common::{Folder, code, has_no_testbed, json, stderr, stdout};
 use std::{
     path::Path,
-    process::Output,
+    process::{Output, Stdio},
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -75,6 +75,37 @@ fn said(output: &Output, expected: i32, words: &[&str]) {
     assert_eq!(code(output), expected, "{}{}", stdout(output), stderr(output));
     for word in words {
         assert!(stderr(output).contains(word), "no {word:?} in {}", stderr(output));
+    }
+}
+
+/// Labels over the same spine are one path: to `send`, and to flows of both directions, of which one label is enough.
+#[test]
+fn paths_are_found_before_anything_is_sent() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let beds = Beds::new("testbed-paths");
+    if beds.up(&[]).is_none() {
+        return;
+    }
+    let anabranch = env!("CARGO_BIN_EXE_anabranch");
+    let serve = ["testbed", "exec", "host1", "--", anabranch, "serve", "small.toml", "--at", "10.2.1.2:7000", "--once"];
+    let mut serve = beds.folder.command(&serve);
+    serve.env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut serve = serve.spawn().unwrap();
+    let send = ["send", "small.toml", "--to", "10.2.1.2:7000", "--bytes", "200kB", "--set", "wire.find_labels=paths"];
+    let sent = beds.run(&[&["testbed", "exec", "host0", "--", anabranch][..], &send].concat());
+    said(&sent, 0, &["of 8 labels lead over 2 paths"]);
+    assert_eq!(serve.wait().unwrap().code(), Some(0));
+    said(&beds.run(&["testbed", "down"]), 0, &[]);
+    let both =
+        "[[workload]]\nkind = \"all-to-all\"\nsize = \"200kB\"\n[wire]\nfind_labels = \"paths\"\nrate = \"90Mbps\"\n";
+    let scenario = SMALL.split("[[workload]]").next().unwrap().to_string() + both;
+    beds.folder.file("both.toml", &scenario);
+    for labels in ["wire.labels=1", "wire.labels=16"] {
+        let words =
+            ["testbed", "run", "both.toml", "--set", labels, "--set", "load_balancer.scheme=prime", "--out", "out"];
+        said(&beds.run(&[&words[..], &["--replace", "--progress", "never"]].concat()), 0, &[]);
+        let summary = beds.folder.json_file("out/summary.json");
+        assert_eq!(summary["flows"]["finished"].as_u64(), Some(2), "{labels}");
     }
 }
 

@@ -30,11 +30,6 @@ link_rate = "200Mbps"
 PORTS
 [load_balancer]
 scheme = "reps"
-# What is sent while a queue at which marking begins (60 kB, 14 packets) drains at a tenth of the rate; a full one (300 kB). A share
-# of the BDP, which is six packets here, would be over before a marked path's turn comes again.
-[load_balancer.prime]
-p_ecn = 143
-p_nack = 715
 [wire]
 labels = 16
 find_labels = "paths"
@@ -49,6 +44,10 @@ path = "flow.csv"
 [run]
 time_limit = "60s"
 "#;
+
+/// What is sent while a queue at which marking begins (60 kB, 14 packets) drains at a tenth of the rate; a full one (300 kB). A share of the
+/// BDP, which is six packets here, is over before such a queue is empty.
+const PENALTIES: &str = "[load_balancer.prime]\np_ecn = 143\np_nack = 715\n";
 
 /// Goodput of 180 Mbit/s in packets of 4096 B and 106 B of headers, bytes a second.
 const PACED: f64 = 180e6 / 8.0 * 4096.0 / 4202.0;
@@ -160,10 +159,13 @@ fn every_byte_arrives_whatever_fails() {
         ("hopper", "far cut"),
         ("flowbender", "spine gone"),
         ("prime", "slow link"),
+        ("prime", "far cut"),
     ] {
         let Some(ran) = run(&folder, scheme, 22_500_000, Some(fault)) else { return };
         println!("{scheme}, {fault}: {:.2} s", ran.seconds());
-        assert!(ran.seconds() < 20.0, "{scheme}, {fault}: {:.2} s", ran.seconds());
+        // With a penalty of its BDP for a timeout PRIME took 11 to 30 s.
+        let most = if (scheme, fault) == ("prime", "far cut") { 5.0 } else { 20.0 };
+        assert!(ran.seconds() < most, "{scheme}, {fault}: {:.2} s", ran.seconds());
     }
 }
 
@@ -176,7 +178,11 @@ fn a_path_that_has_become_slow_is_left() {
     for scheme in ["reps", "prime", "hopper"] {
         let (mut seen, mut machine_bound) = (Vec::new(), true);
         for _ in 0..3 {
-            let Some(ran) = run(&folder, scheme, 90_000_000, Some("slow link")) else { return };
+            scenario(&folder, 90_000_000, Some("slow link"));
+            let two = std::fs::read_to_string(folder.0.join("two.toml")).unwrap();
+            folder.file("two.toml", &format!("{two}{PENALTIES}"));
+            let Some(ran) = carried(&folder, scheme) else { return };
+            let ran = ran.unwrap_or_else(|why| panic!("{scheme}: {why}"));
             machine_bound &= ran.machine_bound;
             if scheme == "prime" && !ran.marks {
                 anabranch_testkit::skip("PRIME steers by marks, and ports cannot mark here", "run as root");
@@ -224,7 +230,8 @@ fn stopped(folder: &Folder, scheme: &str, bytes: u64, stops: bool) -> f64 {
         let sent = scope.spawn(|| run(&words));
         if stops {
             let serving = std::fs::read_to_string(folder.0.join("serving")).unwrap();
-            for (wait, signal) in [(700, "-STOP"), (1000, "-CONT")] {
+            // `send` asks the switches for 0.6 s before its half second.
+            for (wait, signal) in [(1300, "-STOP"), (1000, "-CONT")] {
                 std::thread::sleep(Duration::from_millis(wait));
                 run(&["testbed", "exec", "host1", "--", "kill", signal, serving.trim()]);
             }

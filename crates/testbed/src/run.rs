@@ -33,6 +33,8 @@ const CONTENT: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often progress is told.
 const TELL: Duration = Duration::from_millis(100);
+/// How often switches are asked where labels lead.
+const ROUNDS: usize = 5;
 /// How long an answer of a switch may take.
 const ANSWER: Duration = Duration::from_millis(200);
 
@@ -446,13 +448,15 @@ fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<V
         hops: 2,
         patience: ANSWER,
     };
-    let mut found = fabric.within(from as usize, || discover(&asked))??;
-    found.retain(|path| path.hops.get(1).is_some_and(Option::is_some));
-    if found.is_empty() {
-        let (from, to) = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);
-        return Err(TestbedError::Input(format!(
-            "no spine answers when asked where the labels from {from} to {to} lead; `wire.find_labels = \"all\"` does without"
-        )));
+    // Interfaces that have just been made carry nothing until the kernel has seen their carrier, a second later at most.
+    for _ in 0..ROUNDS {
+        let found = fabric.within(from as usize, || discover(&asked))??;
+        if found.iter().all(|path| path.hops.get(1).is_some_and(Option::is_some)) {
+            return Ok(groups(&found));
+        }
     }
-    Ok(groups(&found))
+    let (from, to) = (&plan.nodes[from as usize].name, &plan.nodes[to as usize].name);
+    Err(TestbedError::Input(format!(
+        "the spine of a label from {from} to {to} does not answer; `wire.find_labels = \"all\"` does without answers"
+    )))
 }

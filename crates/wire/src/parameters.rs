@@ -33,6 +33,9 @@ const MOST_CHUNK: u64 = 30_000_000;
 /// Bytes that messages of all peers may take: four of the largest at least.
 const LEAST_BUFFERED: u64 = 64 << 20;
 const MAX_BUFFERED: u64 = 1 << 40;
+/// Timeouts that a path which timed out is left alone for. A dead path that is tried again fills the window with lost packets, and the
+/// stream stands still for a timeout: so it does for a tenth of its time at most.
+const TIMEOUTS: u64 = 10;
 /// Packets of the longest run.
 const LONGEST_RUN: u32 = 64;
 
@@ -365,8 +368,7 @@ impl WireParameters {
         }
         let transport = self.transport_with(transport, key.is_some())?;
         if is_auto(&scheme, "p_timeout") {
-            // A packet that is lost on a dead path comes a timeout later: the path is tried once per timeout at most.
-            let packets = rate.bytes_in(self.least_timeout) / (transport.mtu() + transport.header());
+            let packets = rate.bytes_in(self.least_timeout * TIMEOUTS) / (transport.mtu() + transport.header());
             let _ = scheme.parameters_mut().set("p_timeout", &Raw::Int(packets as i64));
         }
         Ok(Settings {
@@ -466,6 +468,19 @@ mod tests {
         refused("idle_timeout", Raw::Text("0s".into()), "above zero");
         refused("find_labels", Raw::Text("path".into()), "did you mean `paths`?");
         refused("lables", Raw::Int(8), "did you mean `labels`?");
+    }
+
+    #[test]
+    fn a_dead_path_is_left_alone_for_ten_timeouts() {
+        let transport = TransportParameters::named("uet").unwrap();
+        let wire = WireParameters { least_timeout: Time::from_us(10_000), ..WireParameters::default() };
+        let told = |p_timeout: Raw| {
+            let mut scheme = HostParameters::named("prime").unwrap();
+            scheme.parameters_mut().set("p_timeout", &p_timeout).unwrap();
+            entry(&wire.settings(&transport, scheme, Rate::gbps(1), 1).unwrap().scheme, "p_timeout").unwrap()
+        };
+        // 100 ms of 1 Gbit/s in packets of 4096 + 106 B.
+        assert_eq!([told(Raw::Text("auto".into())), told(Raw::Int(70))], ["2974", "70"]);
     }
 
     #[test]

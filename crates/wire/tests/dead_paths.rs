@@ -93,3 +93,22 @@ fn schemes_leave_a_dead_path() {
         assert!(after < before + most, "{}: {after} after the cut, {before} before", about.name);
     }
 }
+
+#[test]
+fn prime_spends_little_on_tries_of_a_dead_path() {
+    let link = Link::new(Rate::gbps(10), Time::from_us(5));
+    let mut pair = Pair::new(1, &link, [settings("prime"), settings("prime")]);
+    pair.open();
+    let messages = |pair: &mut Pair, count: usize| {
+        let (start, sent) = (pair.network.now(), pair.sent[0].len());
+        (0..count).for_each(|_| pair.send(0, 0, vec![9u8; MESSAGE]));
+        assert!(pair.run(start + Time::from_us(1_000_000), &mut |pair| pair.sent[0].len() == sent + count));
+        pair.network.now() - start
+    };
+    let before = messages(&mut pair, 40);
+    pair.network.set(0, 1, 3, Link { cuts: vec![(Time::ZERO, Time::MAX)], ..link });
+    let after = messages(&mut pair, 40);
+    // 20 MB are 20,000 packets: the cut itself, and one or two tries, each of which costs a timeout that is doubled at most once.
+    println!("20 MB: {before} before the cut, {after} with it");
+    assert!(after < before + LEAST_TIMEOUT * 6, "{after} with a dead path, {before} before");
+}

@@ -95,6 +95,25 @@ fn a_penalty_is_of_a_path() {
 }
 
 #[test]
+fn whoever_was_called_uses_the_paths_that_it_is_given() {
+    let usual = Link::new(Rate::gbps(10), Time::from_us(5));
+    let mut pair = Pair::new(1, &usual, [settings("ops", 8), settings("ops", 8)]);
+    pair.open();
+    let (endpoint, now) = pair.hosts[1].endpoint();
+    endpoint.connect_over(now, 0, &[vec![2, 6], vec![5]]);
+    pair.run(now + Time::from_us(10_000), &mut |_| false);
+    assert!(pair.hosts[1].endpoint().0.round_trip(0).is_some(), "its streams are open before it sends");
+    let before = [2, 5, 6].map(|label| pair.network.counted(1, 0, label).bytes);
+    let unused = [0, 1, 3, 4, 7].map(|label| pair.network.counted(1, 0, label).bytes);
+    pair.send(1, 0, vec![7u8; 100_000]);
+    assert!(pair.run(now + Time::from_us(100_000), &mut |pair| pair.sent[1].len() == 1));
+    let after = [2, 5, 6].map(|label| pair.network.counted(1, 0, label).bytes);
+    assert!(before.iter().zip(after).all(|(before, after)| after > *before + 10_000), "{before:?}, {after:?}");
+    let others = [0, 1, 3, 4, 7].map(|label| pair.network.counted(1, 0, label).bytes);
+    assert_eq!(others, unused, "labels of no path");
+}
+
+#[test]
 fn fewer_labels_than_spines_are_fewer_paths() {
     for scheme in ["prime", "reps", "hopper", "spritz-scout"] {
         let (took, _) = run(scheme, 4, true);

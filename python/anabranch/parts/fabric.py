@@ -526,8 +526,7 @@ class Wire(Part):
     max_retries: int | None = None
     """
     Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
-    Takes a whole number, zero or more. Default from: ours: 5 Mbit/s, and a hundredth of a core. Default:
-    5000.
+    Takes a whole number, zero or more. Default from: ours: 16 Mbit/s. Default: 20000.
     """
 
     on_timeout: Literal["move", "scheme"] | None = None

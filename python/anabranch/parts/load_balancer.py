@@ -821,9 +821,9 @@ class Prime(Part):
     p_timeout: int | str | None = None
     """
     Penalty of a path after a timeout, the others' at least; auto: p_nack, on the wire as many packets as
-    leave in wire.least_timeout. Takes "auto" or a number of packets such as 10, or a multiple of the BDP in
-    packets such as "0.25bdp". Default from: specification 5.4 (g); on the wire ours: a lost packet costs a
-    timeout there. Default: "auto".
+    leave in ten times wire.least_timeout. Takes "auto" or a number of packets such as 10, or a multiple of
+    the BDP in packets such as "0.25bdp". Default from: specification 5.4 (g); on the wire ours: a dead path
+    that is tried again costs a timeout there, a tenth of the time at most. Default: "auto".
     """
 
     scope: Literal["flow", "destination", "host"] | None = None

@@ -35,7 +35,7 @@ const MOST_UC_PEERS: u32 = 16;
 
 /// Switches that are asked on the way to a peer at most, and how long an answer of one may take.
 const HOPS: u8 = 8;
-const SWITCH_PATIENCE: Duration = Duration::from_millis(300);
+const SWITCH_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What holds between the two machines.
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {

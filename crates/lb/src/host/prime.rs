@@ -68,8 +68,8 @@ parameters! {
         p_ecn: PacketsOrBdp = PacketsOrBdp::Bdp(250_000), source "ours (specification 5.2); PRIME asks p_nack >> p_ecn";
         /// Penalty of a path after a NACK, in packets (or a share of the BDP).
         p_nack: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours (specification 5.2)";
-        /// Penalty of a path after a timeout, the others' at least; auto: p_nack, on the wire as many packets as leave in wire.least_timeout.
-        p_timeout: Auto<PacketsOrBdp> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a lost packet costs a timeout there";
+        /// Penalty of a path after a timeout, the others' at least; auto: p_nack, on the wire as many packets as leave in ten times wire.least_timeout.
+        p_timeout: Auto<PacketsOrBdp> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a dead path that is tried again costs a timeout there, a tenth of the time at most";
         /// How much every penalty falls per packet.
         decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)";
         /// What counts as a packet for the decay.
