@@ -9,7 +9,9 @@ use anabranch_testbed::space;
 use common::{Folder, code, json, stderr};
 use std::{
     ffi::OsString,
+    fs,
     io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
     process::{Command, Stdio},
 };
 
@@ -28,8 +30,8 @@ const NETWORK: &str = "
     ip netns exec a sh -c 'cd /proc/sys/net/ipv4/conf; echo 1 >all/arp_ignore; echo 2 >all/arp_announce; echo 0 >all/rp_filter'
 ";
 
-/// Room for IPv6's headers, too.
-const WIRE: &str = "wire.payload=1300B";
+/// Our longest header: with that and IPv6's, packets of the usual size must fit the interfaces' 1500 B.
+const WIRE: [&str; 4] = ["--set", "wire.key=key", "--set", "wire.authenticate=all"];
 
 /// Bytes that left by each interface of `a`.
 fn sent() -> [u64; 2] {
@@ -49,11 +51,11 @@ fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&st
         command
     };
     let before = sent();
-    let mut server = within(receiver, &["serve", "--at", to, "--once", "--set", WIRE]).spawn().unwrap();
+    let mut server = within(receiver, &[&["serve", "--at", to, "--once"], &WIRE[..]].concat()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("listening at "), "{line}");
-    let words = [&["send", "--to", to, "--bytes", "5MB", "--format", "json", "--set", WIRE], more].concat();
+    let words = [&["send", "--to", to, "--bytes", "5MB", "--format", "json"], &WIRE[..], more].concat();
     let output = within(sender, &words).output().unwrap();
     if code(&output) != 0 {
         // It would wait for ever.
@@ -80,6 +82,9 @@ fn the_address_decides_the_interface() {
     let built = Command::new("sh").args(["-ec", NETWORK]).output().unwrap();
     assert!(built.status.success(), "{}", stderr(&built));
     let folder = Folder::new("interfaces");
+    let key = folder.0.join("key");
+    fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     // Neighbours are asked for and answered over the other one too; that is little.
     const LITTLE: u64 = 20_000;
     for (from, interface) in [("10.9.0.1", 0), ("10.9.0.2", 1)] {

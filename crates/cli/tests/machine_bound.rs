@@ -51,7 +51,11 @@ fn run(folder: &Folder, stalls: bool) -> Option<(Value, String, String)> {
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let group = format!("-{}", child.id());
-    let signal = |name: &str| drop(Command::new("kill").args([name, "--", &group]).stderr(Stdio::null()).status());
+    let signal = |name: &str| {
+        // The shell's own: a bare machine has no program of that name.
+        let kill = format!("kill {name} {group}");
+        drop(Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status())
+    };
     while stalls && child.try_wait().unwrap().is_none() {
         signal("-STOP");
         std::thread::sleep(Duration::from_millis(30));

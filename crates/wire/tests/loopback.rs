@@ -102,6 +102,19 @@ fn every_scheme_brings_every_byte() {
     }
 }
 
+/// What an end says in answer to what has come leaves at once, and not when it looks next, after 100 ms.
+#[test]
+fn a_small_transfer_waits_for_nothing() {
+    let took = (0..5).map(|_| {
+        let (sent, _, served) = transfer(settings("reps", 1400), settings("reps", 1400), 10_000);
+        served.unwrap();
+        let record = sent.unwrap().record;
+        record.confirmed.saturating_sub(record.due)
+    });
+    let shortest = took.min().unwrap();
+    assert!(shortest < Time::from_us(50_000), "{shortest:?}");
+}
+
 #[test]
 fn ends_of_different_sizes_are_told_apart() {
     let (sent, received, served) = transfer(settings("ecmp", 1400), settings("ecmp", 1000), 10);
