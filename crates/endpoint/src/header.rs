@@ -19,7 +19,7 @@ pub(crate) const GREETING: usize = 64;
 /// Bytes of a cookie, which a HELLO carries behind its greeting: zero where it has none.
 pub const COOKIE: usize = 32;
 /// Bytes of a HELLO before its padding.
-const HELLO_BYTES: usize = GREETING + COOKIE;
+pub(crate) const HELLO_BYTES: usize = GREETING + COOKIE;
 /// Bytes of a RETRY.
 const RETRY: usize = 24 + COOKIE;
 /// Bytes of a probe before its padding: as many as its echo has.

@@ -80,6 +80,7 @@ pub(crate) struct Peer {
     pub(crate) labels: u32,
     /// Questions asked so far, hellos or calibrations, of which one is open.
     pub(crate) asked: u32,
+    pub(crate) hellos: Hellos,
     pub(crate) samples: Vec<Time>,
     /// Round trips of the scheme's probes, where they are shorter than full packets.
     pub(crate) probe_samples: Vec<Time>,
@@ -140,6 +141,7 @@ impl Peer {
             paths: vec![vec![0]],
             labels: 1,
             asked: 0,
+            hellos: Hellos::default(),
             samples: Vec::new(),
             probe_samples: Vec::new(),
             probe_base: ProbeBase::default(),
@@ -341,6 +343,24 @@ pub enum Why {
         /// Of ours.
         ours: u16,
     },
+    /// Its full HELLOs were not answered, and a short one was: the path drops large packets.
+    LargePackets {
+        /// Bytes of a full datagram.
+        full: u32,
+        /// Bytes of the datagram that was answered.
+        short: u32,
+    },
+}
+
+/// Which HELLOs to a peer were answered. One of several is short, to tell a path that drops large packets from one that drops all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hellos {
+    /// The last one was short.
+    pub(crate) is_short: bool,
+    /// A full one was answered.
+    pub(crate) full_answered: bool,
+    /// When the first short one was.
+    pub(crate) short_answered_at: Option<Time>,
 }
 
 /// What a message is besides its bytes.

@@ -3,7 +3,7 @@
 use crate::{TestbedError, fabric::enter, programs};
 use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError, Settings};
 use anabranch_units::Time;
-use anabranch_wire::{Datapath, Driver, Label, Lateness, udp::UdpPath};
+use anabranch_wire::{Datapath, Driver, Label, Lateness, transfer::reason, udp::UdpPath};
 use std::{
     collections::{BTreeMap, VecDeque},
     net::SocketAddr,
@@ -256,7 +256,7 @@ impl Work<'_> {
             Event::Refused { .. } => {}
             Event::Lost { peer, why } => {
                 let at = self.driver.datapath().peer_at(peer).map_or_else(String::new, |at| at.to_string());
-                return Err(format!("{at} is lost: {why:?}"));
+                return Err(format!("{at} {}", reason(why)));
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ pub use receive::{Arrival, Nowhere, Place};
 pub use transmit::{To, Transmit};
 
 use crate::{
-    Balancer, Entropy, Flow, Nic,
+    Balancer, Entropy, Flow, Nic, header,
     pacer::Pacer,
     peer::{Event, Peer, Phase, SendError, SendOptions, Why},
     settings::Settings,
@@ -236,6 +236,11 @@ impl Endpoint {
     fn probe_datagram(&self) -> Option<usize> {
         let payload = self.settings.scheme.capabilities().probe_payload()?;
         Some(self.settings.probe_datagram(payload))
+    }
+
+    /// Bytes of a HELLO that is not padded. Replies to it are no longer: a RETRY has 56 bytes, a WELCOME 64.
+    fn short_hello(&self) -> usize {
+        header::HELLO_BYTES + if self.settings.key.is_some() { header::SEAL } else { 0 }
     }
 
     /// Base round trip and noise floor of a peer whose streams are open.

@@ -11,7 +11,7 @@ use crate::{
     Flow,
     auth::Side,
     header::{self, Cookie, Greeting, Protection},
-    peer::{Candidate, Event, Peer, Phase, Why},
+    peer::{Candidate, Event, Hellos, Peer, Phase, Why},
     settings::Settings,
     watched::Watched,
 };
@@ -33,6 +33,11 @@ const HANDSHAKE_TIMEOUT: Time = Time::from_us(10_000_000);
 /// looked for.
 const STALLED: Time = Time::from_us(2_000_000);
 const RELIEF_EVERY: Time = Time::from_us(100_000);
+
+/// Of so many HELLOs without a reply one is short.
+const SHORT_EVERY: u32 = 8;
+/// How long full HELLOs may get no reply once a short one has got one.
+const FULL_TIMEOUT: Time = Time::from_us(1_000_000);
 
 /// Whoever has brought back a cookie from an address that the datapath knows no peer of.
 #[derive(Clone, Copy, Debug)]
@@ -171,14 +176,15 @@ impl Endpoint {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let measures_full = known.samples.len() < self.settings.calibrations.max(1) as usize;
         let size = if measures_full { full } else { known.probe_base.datagram };
+        known.hellos.is_short = known.phase == Phase::Greeting && known.asked % SHORT_EVERY == SHORT_EVERY - 1;
         let question = match known.phase {
-            Phase::Greeting => Control::Hello,
+            Phase::Greeting => Control::Hello { is_short: known.hellos.is_short },
             Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
             Phase::Greeted | Phase::Open => return,
         };
         // Before the other has said how many labels it has, all are tried.
         let label = if known.phase == Phase::Greeting {
-            known.asked % labels
+            if known.hellos.is_short { known.asked / SHORT_EVERY % labels } else { known.asked % labels }
         } else {
             let paths = known.paths.len() as u32;
             known.label(known.asked % paths, known.asked / paths)
@@ -195,6 +201,12 @@ impl Endpoint {
     /// A question of ours was not answered in time.
     pub(super) fn peer_timer(&mut self, peer: u32, at: Time, now: Time) {
         let Some(known) = self.peer(peer).filter(|known| known.timer_at == at) else { return };
+        let Hellos { full_answered, short_answered_at, .. } = known.hellos;
+        let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(self.settings.give_up);
+        if known.phase == Phase::Greeting && !full_answered && short_answered_at.is_some_and(drops_full) {
+            let (full, short) = (self.longest_datagram() as u32, self.short_hello() as u32);
+            return self.lose(peer, Why::LargePackets { full, short });
+        }
         if known.quiet_since.is_some_and(|since| now.saturating_sub(since) > self.settings.give_up) {
             return self.lose(peer, Why::Silent);
         }
@@ -350,8 +362,14 @@ impl Endpoint {
         };
         if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
             known.cookie = Some((*cookie, arrival.label));
+            let hellos = &mut known.hellos;
+            if hellos.is_short {
+                hellos.short_answered_at.get_or_insert(arrival.at);
+            } else {
+                hellos.full_answered = true;
+            }
         }
-        self.say(peer, arrival.label, Control::Hello);
+        self.say(peer, arrival.label, Control::Hello { is_short: false });
     }
 
     /// A HELLO that our key does not fit, or of whoever has one where we have none: its sender is told so.

@@ -48,7 +48,7 @@ pub struct Transmit {
 /// A packet that goes before all data.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
-    Hello,
+    Hello { is_short: bool },
     Retry { connection: u32, nonce: u64, cookie: Cookie },
     Welcome(Welcome),
     Answer { stream: u32, answer: Answer, stamp: Option<Time>, arrived: Time },
@@ -311,12 +311,13 @@ impl Endpoint {
     pub(super) fn write(&self, peer: u32, control: &Control, now: Time, out: &mut Vec<u8>) {
         let connection = self.peer(peer).map_or(0, |known| known.theirs);
         match *control {
-            Control::Hello => {
+            Control::Hello { is_short } => {
                 let known = self.peer(peer);
                 let (ours, nonce) = known.map_or((0, 0), |known| (known.ours, known.nonce));
                 let cookie = known.and_then(|known| known.cookie).map_or(Cookie::default(), |(cookie, _)| cookie);
                 let greeting = self.greeting(ours, [nonce; 2], now, Time::ZERO);
-                header::hello(out, &greeting, &cookie, self.longest_datagram());
+                let size = if is_short { 0 } else { self.longest_datagram() };
+                header::hello(out, &greeting, &cookie, size);
             }
             Control::Retry { connection, nonce, cookie } => header::retry(out, connection, nonce, &cookie),
             Control::Welcome(Welcome { to, ours, nonce, own_nonce, stamp, arrived, .. }) => {

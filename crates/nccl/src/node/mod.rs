@@ -531,6 +531,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             Why::Mtu { theirs, ours } => {
                 format!("{name} sends packets of {theirs} B and we of {ours} B: give both the same ANABRANCH_MTU")
             }
+            Why::LargePackets { full, short } => format!(
+                "{name} answers datagrams of {short} B and none of {full} B: the path drops large packets; give all ranks a \
+                 smaller ANABRANCH_MTU, or raise the MTU of the path"
+            ),
         }
     }
 

@@ -136,8 +136,11 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
     TransferError::Lost { at, why: reason(why) }
 }
 
+/// Bytes of the headers of IPv4 and UDP, which an MTU counts.
+const IP_AND_UDP: u32 = 28;
+
 /// What a peer did that is gone or refused.
-fn reason(why: Why) -> String {
+pub fn reason(why: Why) -> String {
     match why {
         Why::Silent => "has not answered".to_string(),
         Why::Idle => "has said nothing for too long".to_string(),
@@ -153,6 +156,11 @@ fn reason(why: Why) -> String {
         Why::Mtu { theirs, ours } => {
             format!("takes packets of {theirs} B of payload, and we send {ours} B: both ends must be told the same")
         }
+        Why::LargePackets { full, short } => format!(
+            "answers datagrams of {short} B and none of {full} B: the path drops large packets; give both ends a smaller \
+             wire.payload, or raise the MTU of the path to {} B",
+            full + IP_AND_UDP
+        ),
     }
 }
 

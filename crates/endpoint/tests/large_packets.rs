@@ -1,0 +1,110 @@
+//! A path that drops large packets is told from one that drops all, and no reply is longer than what it answers.
+
+use anabranch_endpoint::{Arrival, Endpoint, Event, Settings, Why, header};
+use anabranch_transport::TransportParameters;
+use anabranch_units::Time;
+use std::net::SocketAddr;
+
+const MTU: u16 = 1000;
+/// A full datagram without a key.
+const FULL: u32 = MTU as u32 + header::DATA_HEADER as u32;
+/// A greeting of 64 B and a cookie of 32 B.
+const SHORT: u32 = 96;
+
+fn settings() -> Settings {
+    let mut transport = TransportParameters::named("uet").unwrap();
+    transport.parameters_mut().set("mtu", &anabranch_settings::Raw::Text("1000B".into())).unwrap();
+    Settings { transport, calibrations: 1, labels: 4, ..Settings::default() }
+}
+
+fn at(ms: u64) -> Time {
+    Time::from_us(ms * 1000)
+}
+
+/// A client that calls a server, for so long; `passes` says what the path does to a datagram of so many bytes sent at a time
+/// over a label, and `admits` whether the server has a number for the client. Returns what the client is told, and when.
+fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) -> Vec<(Time, Event)> {
+    let (mut client, mut server) = (Endpoint::new(settings()), Endpoint::new(settings()));
+    let (mut now, mut out, mut events) = (at(1), Vec::new(), Vec::new());
+    let from = SocketAddr::from(([10, 0, 0, 1], 7000));
+    client.connect(now, 0);
+    // One for each that has a reply, at least as long as that.
+    let (mut asked, mut is_known) = (Vec::<usize>::new(), false);
+    while now < until {
+        now += Time::from_us(500);
+        client.handle_timeout(now);
+        let mut there = Vec::new();
+        while let Some(sent) = client.poll_transmit(now, &mut out) {
+            if passes(now, sent.label, out.len()) {
+                there.push((sent.label, out.clone()));
+            }
+            now += Time::from_us(20);
+        }
+        for (label, bytes) in there {
+            asked.push(bytes.len());
+            let peer = is_known.then_some(0);
+            server.handle(now, &Arrival { peer, from: Some(from), label, at: now, ecn: false, bytes: &bytes });
+            server.admit(now, &mut |_| {
+                is_known |= admits;
+                admits.then_some(0)
+            });
+        }
+        server.handle_timeout(now);
+        while let Some(sent) = server.poll_transmit(now, &mut out) {
+            assert!(asked.iter().any(|asked| *asked >= out.len()), "{} B answer {asked:?}", out.len());
+            let bytes = out.clone();
+            client.handle(
+                now,
+                &Arrival { peer: Some(0), from: None, label: sent.label, at: now, ecn: false, bytes: &bytes },
+            );
+            now += Time::from_us(20);
+        }
+        asked.clear();
+        events.extend(std::iter::from_fn(|| client.poll_event()).map(|event| (now, event)));
+    }
+    events
+}
+
+fn lost(events: &[(Time, Event)]) -> Option<(Time, Why)> {
+    events.iter().find_map(|(at, event)| match event {
+        Event::Lost { why, .. } => Some((*at, *why)),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_path_that_drops_large_packets_is_named() {
+    let (when, why) = lost(&call(at(5_000), true, &|_, _, bytes| bytes < 600)).expect("lost");
+    assert_eq!(why, Why::LargePackets { full: FULL, short: SHORT });
+    // Seven full HELLOs of 50 ms each, a short one that is answered, and a second.
+    assert!(when > at(1_350) && when < at(1_600), "{when}");
+}
+
+#[test]
+fn a_path_that_drops_all_is_not() {
+    let (when, why) = lost(&call(at(12_000), true, &|_, _, _| false)).expect("lost");
+    assert_eq!(why, Why::Silent);
+    assert!(when > at(10_000), "{when}");
+}
+
+#[test]
+fn a_server_that_comes_late_is_met() {
+    for began in [300, 340, 345, 350, 355, 360, 400, 740, 3_000] {
+        let events = call(at(5_000), true, &|now, _, _| now >= at(began));
+        assert_eq!(lost(&events), None, "from {began} ms on");
+        assert!(events.iter().any(|(_, event)| matches!(event, Event::Open { .. })), "{events:?}");
+    }
+}
+
+#[test]
+fn labels_that_drop_all_do_not_count() {
+    // Of four labels one passes everything: full HELLOs are answered there.
+    let events = call(at(5_000), true, &|_, label, _| label == 2);
+    assert!(lost(&events).is_none_or(|(_, why)| !matches!(why, Why::LargePackets { .. })), "{events:?}");
+}
+
+#[test]
+fn a_server_without_a_place_is_not_blamed_on_the_path() {
+    let (_, why) = lost(&call(at(12_000), false, &|_, _, _| true)).expect("lost");
+    assert_eq!(why, Why::Silent);
+}
