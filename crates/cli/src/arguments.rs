@@ -80,6 +80,17 @@ pub(crate) enum Command {
     Man(Man),
 }
 
+impl Command {
+    /// Returns `true` where signals are for what the command runs, and not for itself.
+    pub(crate) fn passes_signals_on(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Command::Testbed(testbed) = self {
+            return testbed.passes_signals_on();
+        }
+        false
+    }
+}
+
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {

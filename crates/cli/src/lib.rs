@@ -49,7 +49,9 @@ pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static B
     if arguments.quiet {
         printing::be_quiet();
     }
-    progress::listen_for_interruption();
+    if !arguments.command.passes_signals_on() {
+        progress::listen_for_interruption();
+    }
     match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments, backends))) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => {

@@ -343,8 +343,7 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
     said(&beds.run(&["testbed", "down"]), 0, &[]);
     let rounds = "[[workload]]\nkind = \"training-rounds\"\nrounds = 3\nranks = 2\nsizes = \"500kB\"\n\
                   [wire]\nlabels = 16\nfind_labels = \"paths\"\nrate = \"90Mbps\"\n";
-    let scenario = SMALL.split("[[workload]]").next().unwrap().to_string() + rounds;
-    beds.folder.file("rounds.toml", &scenario);
+    beds.folder.file("rounds.toml", &(SMALL.split("[[workload]]").next().unwrap().to_string() + rounds));
     let words =
         ["testbed", "compare", "rounds.toml", "--schemes", "ops,ecmp,spritz-scout", "--seeds", "1", "--out", "out"];
     let compared = beds.run(&[&words[..], &["--format", "json", "--progress", "never"]].concat());
@@ -418,7 +417,4 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
     // No simulation takes their place, nor can they be done again to the bit.
     said(&beds.run(&["rerun", "out"]), 2, &["real"]);
     said(&beds.run(&["testbed", "run", "rounds.toml", "--pcap", "leaf0->spine0=x.pcapng"]), 2, &["--pcap", "capture"]);
-    let lossy = scenario + "[[fault]]\nat = \"1ms\"\nkind = \"packet-loss\"\nloss = 0.1\nlinks = [\"leaf0-spine0\"]\n";
-    beds.folder.file("lossy.toml", &lossy);
-    said(&beds.run(&["testbed", "run", "lossy.toml", "--progress", "never"]), 2, &["link-degrade"]);
 }

@@ -3,6 +3,8 @@
 pub use anabranch_fabric::{How, Split, Timing};
 
 use anabranch_backend::{Backend, Measures, Progress, Refusal, RunError, RunOptions, RunResult, RunRows, Setup};
+use anabranch_settings::Setting;
+use anabranch_topology::Fault;
 
 /// The simulator. It measures all there is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +42,18 @@ impl Backend for Simulator {
 
 /// Refuses what no simulation can do.
 fn refuse(setup: &Setup) -> Result<(), RunError> {
+    let real = |fault: &Fault| Some((fault.key("kind"), fault.action.real_only()?));
+    if let Some((key, kind)) = setup.faults.iter().find_map(real) {
+        return Err(RunError::Refused(Refusal::new(
+            key,
+            format!(
+                "found {}, which real packets alone can meet: simulated ones have neither bits nor copies, and links fixed delays",
+                kind.write()
+            ),
+            "`anabranch run --backend testbed` does it on network namespaces; in a simulation \"packet-loss\" loses packets, and \
+             `topology.link_delay` sets delays",
+        )));
+    }
     let Some(job) = setup.flows.jobs.first() else { return Ok(()) };
     Err(RunError::Refused(Refusal::new(
         format!("workload[{}].kind", job.workload),

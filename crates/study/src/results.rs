@@ -358,6 +358,9 @@ fn faults(setup: &Setup) -> Vec<LinkFault> {
             FaultAction::Up => "up".to_string(),
             FaultAction::Degrade(rate) => rate.to_string(),
             FaultAction::Loss { per_billion } => format!("loses {} % of packets", per_billion as f64 / 1e7),
+            FaultAction::Corrupt { per_billion } => format!("changes {} % of packets", per_billion as f64 / 1e7),
+            FaultAction::Duplicate { per_billion } => format!("repeats {} % of packets", per_billion as f64 / 1e7),
+            FaultAction::Delay { delay, jitter } => format!("delays packets by {delay} ± {jitter}"),
         };
         for link in &fault.links {
             let link = &setup.topology.links[link.0 as usize];

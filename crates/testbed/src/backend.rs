@@ -1,9 +1,11 @@
 //! The testbed as a backend of runs.
 
-use crate::{Launch, Plan, TestbedError, run::run};
+use crate::{
+    Launch, Plan, TestbedError,
+    run::{harm, run},
+};
 use anabranch_backend::{Backend, Clock, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
-use anabranch_topology::FaultAction;
 use anabranch_wire::WireParameters;
 use std::fmt;
 
@@ -108,10 +110,12 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
             "`fabric.pfc = false`, or a lossy profile such as \"uet-lossy\" or \"roce-irn\"",
         );
     }
-    if setup.faults.iter().any(|fault| matches!(fault.action, FaultAction::Loss { .. })) {
-        let message =
-            "on a testbed links do not lose some of their packets; `link-down`, `link-up` and `link-degrade` work";
-        return Err(RunError::Setup(message.into()));
+    if let Some(fault) = setup.faults.iter().find(|fault| fault.data_only && harm(fault.action).is_some()) {
+        return refused(
+            fault.key("affects"),
+            "found \"data\": links of a testbed cannot tell data from answers, and harm all packets alike",
+            "`affects = \"all\"`",
+        );
     }
     if setup.flows.triggers.iter().any(|trigger| trigger.cpu.is_some()) {
         let message = "a schedule computes on processors of hosts, and hosts of a testbed do not compute".to_string();

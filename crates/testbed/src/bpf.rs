@@ -1,4 +1,4 @@
-//! Reads the maps of loaded BPF programs by the system call bpf(2), so that no command but `tc` is needed.
+//! Reads and writes the maps of loaded BPF programs by the system call bpf(2), so that no command but `tc` is needed.
 //!
 //! Layouts are those of `union bpf_attr`, `struct bpf_prog_info` and `struct bpf_map_info` of the kernel's `linux/bpf.h`, which
 //! only ever grow at their ends.
@@ -10,6 +10,7 @@ use std::{
 };
 
 const MAP_LOOKUP_ELEM: libc::c_long = 1;
+const MAP_UPDATE_ELEM: libc::c_long = 2;
 const PROG_GET_FD_BY_ID: libc::c_long = 13;
 const MAP_GET_FD_BY_ID: libc::c_long = 14;
 const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
@@ -66,9 +67,9 @@ struct InfoByFd {
     info: u64,
 }
 
-/// Attributes of `BPF_MAP_LOOKUP_ELEM`.
+/// Attributes of `BPF_MAP_LOOKUP_ELEM` and `BPF_MAP_UPDATE_ELEM`.
 #[repr(C)]
-struct Lookup {
+struct Element {
     map: u32,
     pad: u32,
     key: u64,
@@ -121,11 +122,8 @@ fn maps(program: u32) -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// The first value of a program's map of that name, an array.
-///
-/// # Errors
-/// Where the system does not let this process read it, or the program has no such array.
-pub(crate) fn first_value(program: u32, name: &str) -> io::Result<Vec<u8>> {
+/// A program's map of that name, an array, with the bytes of a value.
+fn array(program: u32, name: &str) -> io::Result<(OwnedFd, usize)> {
     for id in maps(program)? {
         let map = open(MAP_GET_FD_BY_ID, id)?;
         let mut info = MapInfo::default();
@@ -137,14 +135,39 @@ pub(crate) fn first_value(program: u32, name: &str) -> io::Result<Vec<u8>> {
         if (info.kind, info.key_bytes) != (ARRAY, 4) {
             return Err(io::Error::other(format!("the map `{name}` is no array")));
         }
-        let (first, mut value) = (0u32, vec![0u8; info.value_bytes as usize]);
-        let (key, at) = (&raw const first as u64, value.as_mut_ptr() as u64);
-        // SAFETY: the kernel reads a key of four bytes and writes `value_bytes` bytes, the sizes of both buffers, which outlive
-        // the call.
-        unsafe { bpf(MAP_LOOKUP_ELEM, &mut Lookup { map: map.as_raw_fd() as u32, pad: 0, key, value: at, flags: 0 }) }?;
-        return Ok(value);
+        return Ok((map, info.value_bytes as usize));
     }
     Err(io::Error::other(format!("the program has no map `{name}`")))
+}
+
+/// The first value of a program's map of that name, an array.
+///
+/// # Errors
+/// Where the system does not let this process read it, or the program has no such array.
+pub(crate) fn first_value(program: u32, name: &str) -> io::Result<Vec<u8>> {
+    let (map, bytes) = array(program, name)?;
+    let (first, mut value) = (0u32, vec![0u8; bytes]);
+    let (key, at) = (&raw const first as u64, value.as_mut_ptr() as u64);
+    // SAFETY: the kernel reads a key of four bytes and writes `value_bytes` bytes, the sizes of both buffers, which outlive
+    // the call.
+    unsafe { bpf(MAP_LOOKUP_ELEM, &mut Element { map: map.as_raw_fd() as u32, pad: 0, key, value: at, flags: 0 }) }?;
+    Ok(value)
+}
+
+/// Sets the first value of a program's map of that name, an array of such values.
+///
+/// # Errors
+/// As [`first_value`], and where values have another size.
+pub(crate) fn set_first_value(program: u32, name: &str, value: &[u8]) -> io::Result<()> {
+    let (map, bytes) = array(program, name)?;
+    if bytes != value.len() {
+        return Err(io::Error::other(format!("values of the map `{name}` have {bytes} B, not {}", value.len())));
+    }
+    let first = 0u32;
+    let (key, at) = (&raw const first as u64, value.as_ptr() as u64);
+    // SAFETY: the kernel reads a key of four bytes and `value_bytes` bytes, the sizes of both buffers, which outlive the call.
+    unsafe { bpf(MAP_UPDATE_ELEM, &mut Element { map: map.as_raw_fd() as u32, pad: 0, key, value: at, flags: 0 }) }
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -160,7 +183,7 @@ mod tests {
             (52, 56, 64)
         );
         assert_eq!((offset_of!(MapInfo, value_bytes), offset_of!(MapInfo, name), size_of::<MapInfo>()), (12, 24, 40));
-        assert_eq!((size_of::<ById>(), size_of::<InfoByFd>(), size_of::<Lookup>()), (12, 16, 32));
+        assert_eq!((size_of::<ById>(), size_of::<InfoByFd>(), size_of::<Element>()), (12, 16, 32));
     }
 
     #[test]

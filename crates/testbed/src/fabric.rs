@@ -2,6 +2,8 @@
 
 use crate::{
     Plan, Role, TestbedError,
+    harm::Delays,
+    link_program::Harmed,
     plan::{Cable, End},
     port_program::{self, Counted},
     programs::{run, set},
@@ -9,6 +11,7 @@ use crate::{
 use nix::sched::{CloneFlags, setns};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeSet,
     fmt::Write,
     fs::File,
     path::Path,
@@ -44,6 +47,12 @@ pub struct PortCount {
     pub marks: u64,
     /// Packets cut to their headers.
     pub trims: u64,
+    /// Packets that left and that the link lost, changed, or delivered twice.
+    pub lost: u64,
+    /// See `lost`.
+    pub corrupted: u64,
+    /// See `lost`.
+    pub duplicated: u64,
     /// Longest queue that an arriving packet found, bytes; `None` where the port neither marks nor trims.
     pub deepest: Option<u64>,
     /// Bytes that wait now.
@@ -62,6 +71,8 @@ pub struct Fabric {
     missing: Missing,
     /// Whether it goes with this value.
     owned: bool,
+    /// What delays packets in this process; `None`: processes of their own do.
+    pub(crate) delays: Option<Delays>,
 }
 
 /// Networks that this process has made.
@@ -85,7 +96,7 @@ impl Fabric {
     pub fn build(plan: Plan) -> Result<Self, TestbedError> {
         let prefix = format!("f{}-", MADE.fetch_add(1, Ordering::Relaxed));
         // Dropped on an early return, it takes down what there is.
-        let mut fabric = Fabric { plan, prefix, missing: Missing::new(), owned: true };
+        let mut fabric = Fabric { plan, prefix, missing: Missing::new(), owned: true, delays: Some(Delays::default()) };
         fabric.join()?;
         // First, since it decides whether ports need queues for trimmed packets.
         fabric.equip()?;
@@ -97,7 +108,7 @@ impl Fabric {
 
     /// A network that another process has built and keeps, seen from its namespaces.
     pub(crate) fn of_another(plan: Plan, prefix: String) -> Self {
-        Fabric { plan, prefix, missing: Missing::new(), owned: false }
+        Fabric { plan, prefix, missing: Missing::new(), owned: false, delays: None }
     }
 
     /// What begins the names of its namespaces.
@@ -120,7 +131,7 @@ impl Fabric {
         format!("{}{}", self.prefix, self.plan.nodes[node].name)
     }
 
-    fn name(&self, node: usize) -> &str {
+    pub(crate) fn name(&self, node: usize) -> &str {
         &self.plan.nodes[node].name
     }
 
@@ -339,8 +350,10 @@ impl Fabric {
     /// Where a program fails.
     pub fn counters(&self) -> Result<Vec<PortCount>, TestbedError> {
         let mut per_node: Vec<Vec<(String, PortCount)>> = Vec::with_capacity(self.plan.nodes.len());
+        let mut with_programs: Vec<BTreeSet<String>> = Vec::with_capacity(self.plan.nodes.len());
         for node in 0..self.plan.nodes.len() {
-            let mut ports = self.qdiscs(node)?;
+            let (mut ports, places) = self.qdiscs(node)?;
+            with_programs.push(places);
             let rates = self.rates(node)?;
             let table = self.within(node, || std::fs::read_to_string("/proc/thread-self/net/dev"))?;
             let table = table.map_err(|error| TestbedError::system("reading /proc/thread-self/net/dev", error))?;
@@ -364,6 +377,10 @@ impl Fabric {
             {
                 (count.marks, count.trims, count.deepest) = (marked, trimmed, Some(deepest));
             }
+            if with_programs[other].contains(self.name(end.node)) {
+                let Harmed { lost, damaged, repeated } = self.harmed(end.node, other)?;
+                (count.lost, count.corrupted, count.duplicated) = (lost, damaged, repeated);
+            }
             counts.push(count);
         }
         Ok(counts)
@@ -386,19 +403,26 @@ impl Fabric {
         Ok(links.iter().filter_map(|link| Some((link["ifname"].as_str()?.to_string(), rate(link)))).collect())
     }
 
-    /// Drops and backlog of a node's ports, of all its queues together.
-    fn qdiscs(&self, node: usize) -> Result<Vec<(String, PortCount)>, TestbedError> {
+    /// Whether the port of `node` that leads to `other` has a place for programs.
+    pub(crate) fn has_programs(&self, node: usize, other: usize) -> Result<bool, TestbedError> {
+        Ok(self.qdiscs(node)?.1.contains(self.name(other)))
+    }
+
+    /// Drops and backlog of a node's ports, of all its queues together, and the ports that have a place for programs.
+    fn qdiscs(&self, node: usize) -> Result<(Vec<(String, PortCount)>, BTreeSet<String>), TestbedError> {
         let namespace = self.namespace(node);
         let text = run("tc", &["-n", &namespace, "-s", "-j", "qdisc", "show"], "")?;
         let qdiscs: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
         let mut ports: Vec<(String, PortCount)> = Vec::new();
+        let with_programs = qdiscs.iter().filter(|qdisc| qdisc["kind"].as_str() == Some("clsact"));
+        let with_programs = with_programs.filter_map(|qdisc| Some(qdisc["dev"].as_str()?.to_string())).collect();
         for qdisc in &qdiscs {
             let Some(port) = qdisc["dev"].as_str().filter(|_| qdisc["root"].as_bool() == Some(true)) else { continue };
             let number = |key: &str| qdisc[key].as_u64().unwrap_or(0);
             let count = PortCount { drops: number("drops"), backlog: number("backlog"), ..PortCount::default() };
             ports.push((port.to_string(), count));
         }
-        Ok(ports)
+        Ok((ports, with_programs))
     }
 
     /// Cuts a cable. The switches at its ends take it out of their routes at once; others do not notice, and what they send
@@ -421,6 +445,15 @@ impl Fabric {
     /// # Errors
     /// Where a program fails.
     pub fn mend(&self, cable: usize) -> Result<(), TestbedError> {
+        self.restore(cable)?;
+        self.slow(cable, None)
+    }
+
+    /// Mends a cable, which keeps the rate that it was given last.
+    ///
+    /// # Errors
+    /// Where a program fails.
+    pub fn restore(&self, cable: usize) -> Result<(), TestbedError> {
         let Cable { lower, upper } = &self.plan.cables[cable];
         for (end, other) in [(lower, upper), (upper, lower)] {
             let change = format!("link set {} up\n", self.name(other.node));
@@ -430,7 +463,7 @@ impl Fabric {
         for node in [lower.node, upper.node] {
             run("ip", &["-n", &self.namespace(node), "-batch", "-"], &self.routes(node, &self.ports_up(node)?))?;
         }
-        self.slow(cable, None)
+        self.heal(cable)
     }
 
     /// The ports of a node that are up, by the nodes they lead to.
@@ -493,6 +526,7 @@ impl Drop for Fabric {
         if !self.owned {
             return;
         }
+        self.end_delays();
         let mut batch = String::new();
         for node in 0..self.plan.nodes.len() {
             if Path::new(NAMESPACES).join(self.namespace(node)).exists() {

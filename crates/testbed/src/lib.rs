@@ -12,11 +12,16 @@
 
 mod backend;
 mod bpf;
+mod delay;
 mod error;
 mod fabric;
+mod foreground;
+mod harm;
 mod host;
 mod inherited;
 mod jobs;
+#[doc(hidden)]
+pub mod link_program;
 pub mod paths;
 mod plan;
 #[doc(hidden)]
@@ -26,11 +31,13 @@ mod programs;
 mod run;
 pub mod space;
 pub mod standing;
+mod tap;
 mod triggers;
 
 pub use backend::Testbed;
 pub use error::TestbedError;
 pub use fabric::{Fabric, Missing, PortCount};
+pub use harm::{Harm, forward};
 pub use jobs::Launch;
 pub use plan::{Cable, End, LEAST_RATE, MOST_HOSTS, MOST_RATE, MOST_SWITCHES, Marking, Node, Plan, Queue, Role};
 pub use programs::{command, find};

@@ -1,7 +1,7 @@
 //! A scenario's flows on a network of namespaces: one process, a thread per host, the clock of the machine.
 
 use crate::{
-    Fabric, Plan, PortCount, TestbedError,
+    Fabric, Harm, Plan, PortCount, TestbedError,
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
     paths::{Asked, discover, groups},
@@ -55,6 +55,7 @@ pub(crate) fn run(
     let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
     let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
     let mut run = Run::new(setup, wire, &fabric)?;
+    run.prepare_faults()?;
     let ways = run.ways(wire)?;
     let ranks = jobs::settings(&setup.flows, &fabric, launch)?;
     let stop = AtomicBool::new(false);
@@ -91,6 +92,17 @@ struct Stops<'a>(&'a AtomicBool);
 impl Drop for Stops<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a fault does to packets that pass; `None`: it does something to the link.
+pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
+    match action {
+        FaultAction::Down | FaultAction::Up | FaultAction::Degrade(_) => None,
+        FaultAction::Loss { per_billion } => Some(Harm::Lose(per_billion)),
+        FaultAction::Corrupt { per_billion } => Some(Harm::Corrupt(per_billion)),
+        FaultAction::Duplicate { per_billion } => Some(Harm::Duplicate(per_billion)),
+        FaultAction::Delay { delay, jitter } => Some(Harm::Delay(delay.ps(), jitter.ps())),
     }
 }
 
@@ -341,17 +353,36 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Ends of the directed links of a fault.
+    fn ends(&self, fault: &Fault) -> Vec<(usize, usize)> {
+        let link = |link: &anabranch_topology::LinkId| self.setup.topology.link(*link);
+        fault.links.iter().map(link).map(|link| (link.from.0 as usize, link.to.0 as usize)).collect()
+    }
+
+    /// Loads the programs of links that are to harm packets, or says that they cannot be loaded.
+    fn prepare_faults(&self) -> Result<(), RunError> {
+        let harms = self.faults.iter().filter(|fault| harm(fault.action).is_some());
+        let links: BTreeSet<(usize, usize)> = harms.flat_map(|fault| self.ends(fault)).collect();
+        links.into_iter().try_for_each(|(from, to)| self.fabric.prepare_harm(from, to)).map_err(|error| wrong(&error))
+    }
+
     /// The faults of the scenario whose time has come.
     fn break_what_is_due(&mut self, now: Time) -> Result<(), RunError> {
         while self.faults.last().is_some_and(|fault| fault.at <= now) {
             let Some(fault) = self.faults.pop() else { break };
+            if let Some(harm) = harm(fault.action) {
+                for (from, to) in self.ends(&fault) {
+                    self.fabric.harm(from, to, harm).map_err(|error| wrong(&error))?;
+                }
+                continue;
+            }
             let cables: BTreeSet<usize> = fault.links.iter().map(|link| link.0 as usize / 2).collect();
             for cable in cables {
                 match fault.action {
                     FaultAction::Down => self.fabric.cut(cable),
-                    FaultAction::Up => self.fabric.mend(cable),
+                    FaultAction::Up => self.fabric.restore(cable),
                     FaultAction::Degrade(rate) => self.fabric.slow(cable, Some(rate.0)),
-                    FaultAction::Loss { .. } => Ok(()),
+                    _ => Ok(()),
                 }
                 .map_err(|error| wrong(&error))?;
             }
@@ -376,7 +407,7 @@ impl<'a> Run<'a> {
                 queue: QueueStats { max_bytes: after.deepest, ..QueueStats::default() },
                 ecn_marks: Some(after.marks - before.marks),
                 trims: Some(after.trims - before.trims),
-                drops: Some(after.drops - before.drops),
+                drops: Some(after.drops + after.lost - before.drops - before.lost),
                 pauses: None,
             }
         };

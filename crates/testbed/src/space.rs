@@ -2,9 +2,13 @@
 //! holds them, however it ends.
 
 use crate::{TestbedError, programs};
-use nix::mount::{MsFlags, mount};
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, setns},
+};
 use std::{
     ffi::OsString,
+    fs::File,
     os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio},
@@ -14,7 +18,7 @@ use std::{
 pub const PRIVATE: &str = "/run/netns";
 
 /// Says to a process that it lives in namespaces of its own.
-const INSIDE: &str = "ANABRANCH_TESTBED_INSIDE";
+pub(crate) const INSIDE: &str = "ANABRANCH_TESTBED_INSIDE";
 
 /// Mounts, networks and processes apart from the others'; whoever kills `unshare` kills what it has started.
 const APART: &[&str] = &["--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private"];
@@ -113,4 +117,19 @@ pub(crate) fn beside(holder: i32, privileges: Privileges) -> Result<Command, Tes
     }
     command.arg("--").env(INSIDE, "1");
     Ok(command)
+}
+
+/// Enters the mounts and processes of the process `holder`: what this process starts from now on lives there. The
+/// process must have no other threads, and its working directory is `/` then.
+///
+/// # Errors
+/// Where they cannot be entered.
+pub(crate) fn join(holder: i32, privileges: Privileges) -> Result<(), TestbedError> {
+    let failed = |error| TestbedError::system(format!("entering the namespaces of process {holder}"), error);
+    let user = (privileges == Privileges::UserNamespace).then_some(("user", CloneFlags::CLONE_NEWUSER));
+    // Whoever has joined the user namespace is root of the others, and the mounts may hide /proc.
+    let kinds = user.into_iter().chain([("pid", CloneFlags::CLONE_NEWPID), ("mnt", CloneFlags::CLONE_NEWNS)]);
+    let open = |(name, flag)| Ok((File::open(format!("/proc/{holder}/ns/{name}")).map_err(failed)?, flag));
+    let opened: Vec<(File, CloneFlags)> = kinds.map(open).collect::<Result<_, TestbedError>>()?;
+    opened.into_iter().try_for_each(|(file, flag)| setns(file, flag).map_err(|error| failed(error.into())))
 }

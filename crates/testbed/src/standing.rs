@@ -1,7 +1,7 @@
 //! Testbeds that stand by name: a process holds each, and what is known of it lies in a file beside its lock.
 
 use crate::{
-    Fabric, Plan, PortCount, TestbedError, programs,
+    Fabric, Harm, Plan, PortCount, TestbedError, foreground, programs,
     space::{self, Privileges},
 };
 use fs4::FileExt;
@@ -60,6 +60,8 @@ pub enum Action {
     Mend(Vec<usize>),
     /// Give these cables another rate, bits per second.
     Slow(Vec<usize>, u64),
+    /// Make these links, from one node to another, do that to packets.
+    Harm(Vec<(usize, usize)>, Harm),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -403,6 +405,23 @@ impl Standing {
         Ok(command)
     }
 
+    /// Runs a command in the namespace of a node, in the folder where we are, and passes signals on to it. Returns its exit
+    /// code, or 128 and the number of the signal that ended it. This process stays in the testbed's namespaces of mounts.
+    ///
+    /// # Errors
+    /// Where there is no such node, or the command cannot be started.
+    pub fn run(&self, node: &str, words: &[OsString]) -> Result<i32, TestbedError> {
+        self.plan.node(node)?;
+        let mut command = programs::command("ip")?;
+        command.args(["netns", "exec", &format!("{}{node}", self.prefix)]).env(space::INSIDE, "1");
+        if let Ok(here) = std::env::current_dir() {
+            command.arg("env").arg("-C").arg(here);
+        }
+        command.args(words);
+        space::join(self.holder, self.privileges)?;
+        foreground::run(&mut command).map_err(|error| TestbedError::system("running `ip`", error))
+    }
+
     /// Does something with its network; the counters of all ports where those are asked for, in the order of the scenario's
     /// directed links.
     ///
@@ -446,6 +465,7 @@ impl Fabric {
             Action::Cut(cables) => cables.iter().try_for_each(|cable| self.cut(*cable))?,
             Action::Mend(cables) => cables.iter().try_for_each(|cable| self.mend(*cable))?,
             Action::Slow(cables, rate) => cables.iter().try_for_each(|cable| self.slow(*cable, Some(*rate)))?,
+            Action::Harm(links, harm) => links.iter().try_for_each(|(from, to)| self.harm(*from, *to, *harm))?,
         }
         Ok(Vec::new())
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use anabranch_testbed::{Queue, port_program};
+use anabranch_testbed::{Queue, link_program, port_program};
 use anabranch_testkit::skip;
 use common::{apart, build, plan};
 use std::{
@@ -18,8 +18,8 @@ use std::{
 const CLANG: &str = "clang version 14.";
 
 /// Compiles the source; `None` with a word where that cannot be done here.
-fn compile(name: &str, more: &[&str]) -> Option<Vec<u8>> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/port.bpf.c");
+fn compile(source: &str, name: &str, more: &[&str]) -> Option<Vec<u8>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(source);
     let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let headers = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
     let mut command = Command::new("clang");
@@ -55,23 +55,29 @@ fn section<'a>(object: &'a [u8], name: &str) -> &'a [u8] {
 }
 
 #[test]
-fn the_shipped_object_is_what_clang_makes_of_its_source() {
+fn shipped_objects_are_what_clang_makes_of_their_sources() {
     let version =
         Command::new("clang").arg("--version").output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
-    let Some(compiled) = compile("port.bpf.o", &[]) else { return };
-    if !version.as_ref().is_ok_and(|version| version.contains(CLANG)) {
-        return skip(format!("the shipped bytes are those of {CLANG}x, this is {version:?}"), "install clang-14");
-    }
     // Instructions, settings, maps and licence; what is stripped are names for debuggers.
-    for name in ["classifier", ".rodata", ".maps", "license"] {
-        assert_eq!(section(port_program::OBJECT, name), section(&compiled, name), "section {name}: compile it anew");
+    let programs: [(&str, &[u8], &[&str]); 2] = [
+        ("port.bpf", port_program::OBJECT, &["classifier", ".rodata", ".maps", "license"]),
+        ("link.bpf", link_program::OBJECT, &["classifier", ".maps", "license"]),
+    ];
+    for (name, shipped, sections) in programs {
+        let Some(compiled) = compile(&format!("{name}.c"), &format!("{name}.o"), &[]) else { return };
+        if !version.as_ref().is_ok_and(|version| version.contains(CLANG)) {
+            return skip(format!("the shipped bytes are those of {CLANG}x, this is {version:?}"), "install clang-14");
+        }
+        for part in sections {
+            assert_eq!(section(shipped, part), section(&compiled, part), "section {part} of {name}: compile it anew");
+        }
     }
 }
 
 #[test]
 fn the_virtual_queue_is_the_real_one() {
     apart("the_virtual_queue_is_the_real_one", || {
-        let Some(object) = compile("port-compare.bpf.o", &["-DCOMPARE"]) else { return };
+        let Some(object) = compile("port.bpf.c", "port-compare.bpf.o", &["-DCOMPARE"]) else { return };
         let queue = Queue { limit: 200_000, marking: None, trimming: false };
         let fabric = build(plan(1, 1, "100Mbps", 1500, queue));
         let plan = fabric.plan().clone();

@@ -1,4 +1,4 @@
-//! `[[fault]]`: links and switches that fail, recover, slow down or lose packets, at any time.
+//! `[[fault]]`: links and switches that fail, recover, flap, slow down, or harm packets, at any time.
 
 use crate::{LinkId, NodeId, Topology, TopologyError, kinds::moving};
 use anabranch_random::{Stream, name_key};
@@ -18,6 +18,14 @@ choices! {
         SwitchDown = "switch-down",
         /// Links lose packets at random.
         PacketLoss = "packet-loss",
+        /// Links go down and come back, again and again.
+        LinkFlap = "link-flap",
+        /// Links change a bit of packets at random. On a testbed.
+        PacketCorruption = "packet-corruption",
+        /// Links deliver packets twice at random. On a testbed.
+        PacketDuplication = "packet-duplication",
+        /// Links deliver packets later. On a testbed.
+        PacketDelay = "packet-delay",
     }
 }
 
@@ -50,7 +58,7 @@ parameters! {
         directed: bool = false, source "specification 12.6";
         /// Which packets are affected.
         affects: Affects = Affects::All, source "specification 12.6";
-        /// Time until the forwarding tables know (link-down, link-up, switch-down).
+        /// Time until the forwarding tables know (link-down, link-up, link-flap, switch-down).
         detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
         /// New rate, for link-degrade.
         rate: Option<Rate> = None, source "PRIME §IV-A2";
@@ -58,6 +66,20 @@ parameters! {
         factor: f64 = 0.0, source "PRIME §IV-A2";
         /// Share of packets lost, for packet-loss.
         loss: f64 = 0.0, source "ours";
+        /// Time from one failure to the next, for link-flap.
+        period: Time = Time::ZERO, source "ours";
+        /// How long links stay down each time, for link-flap: less than the period.
+        down_for: Time = Time::ZERO, source "ours";
+        /// How often links go down, for link-flap.
+        flaps: u64 = 0, source "ours";
+        /// Share of packets of which a bit changes, for packet-corruption.
+        corruption: f64 = 0.0, source "ours";
+        /// Share of packets that arrive twice, for packet-duplication.
+        duplication: f64 = 0.0, source "ours";
+        /// How much later packets arrive, for packet-delay.
+        delay: Time = Time::ZERO, source "ours";
+        /// How far single packets deviate from the delay at most, evenly spread, for packet-delay; they may overtake each other.
+        jitter: Time = Time::ZERO, source "ours";
     }
 }
 
@@ -75,7 +97,51 @@ pub enum FaultAction {
         /// Packets lost out of 10^9.
         per_billion: u64,
     },
+    /// They change a bit of packets at random.
+    Corrupt {
+        /// Packets changed out of 10^9.
+        per_billion: u64,
+    },
+    /// They deliver packets twice at random.
+    Duplicate {
+        /// Packets repeated out of 10^9.
+        per_billion: u64,
+    },
+    /// They deliver packets later.
+    Delay {
+        /// By so much,
+        delay: Time,
+        /// more or less by up to so much.
+        jitter: Time,
+    },
 }
+
+impl FaultAction {
+    /// The kind of what only real packets can meet; `None`: simulated ones can too.
+    pub fn real_only(&self) -> Option<FaultKind> {
+        match self {
+            FaultAction::Corrupt { .. } => Some(FaultKind::PacketCorruption),
+            FaultAction::Duplicate { .. } => Some(FaultKind::PacketDuplication),
+            FaultAction::Delay { .. } => Some(FaultKind::PacketDelay),
+            FaultAction::Down | FaultAction::Up | FaultAction::Degrade(_) | FaultAction::Loss { .. } => None,
+        }
+    }
+}
+
+impl Fault {
+    /// The dotted key of the scenario that says something of it.
+    pub fn key(&self, key: &str) -> String {
+        match self.number {
+            Some(number) => format!("fault[{number}].{key}"),
+            None => format!("fault.{key}"),
+        }
+    }
+}
+
+/// Failures of one `link-flap` at most.
+const MAX_FLAPS: u64 = 10_000;
+/// Longest delay and jitter of a link.
+const MAX_DELAY: Time = Time::from_us(10_000_000);
 
 /// A fault resolved to links.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +152,8 @@ pub struct Fault {
     pub action: FaultAction,
     /// Directed links, ascending.
     pub links: Vec<LinkId>,
+    /// Its number in the scenario; `None`: a flow file has it.
+    pub number: Option<usize>,
     /// Whether only data packets are affected.
     pub data_only: bool,
     /// When the forwarding tables know; `None`: never.
@@ -103,9 +171,10 @@ impl FaultParameters {
         links.sort_unstable();
         links.dedup();
         self.check_keys()?;
-        let noticed = matches!(self.kind, FaultKind::LinkDown | FaultKind::LinkUp | FaultKind::SwitchDown);
+        let noticed =
+            matches!(self.kind, FaultKind::LinkDown | FaultKind::LinkUp | FaultKind::LinkFlap | FaultKind::SwitchDown);
         if self.detect_after != Never::Never && !noticed {
-            let message = "`detect_after` goes with link-down, link-up and switch-down; other faults leave the tables as they are";
+            let message = "`detect_after` goes with link-down, link-up, link-flap and switch-down; other faults leave the tables as they are";
             return Err(TopologyError::at("detect_after", message));
         }
         let at = |after: Never<Time>| match after {
@@ -116,6 +185,7 @@ impl FaultParameters {
             at: self.at,
             action,
             links,
+            number: Some(index),
             data_only: self.affects == Affects::Data,
             detect_at: at(self.detect_after),
         };
@@ -123,17 +193,22 @@ impl FaultParameters {
             FaultKind::LinkDown | FaultKind::SwitchDown => Ok(vec![fault(FaultAction::Down, links)]),
             FaultKind::LinkUp => Ok(vec![fault(FaultAction::Up, links)]),
             FaultKind::PacketLoss => {
-                if !(self.loss > 0.0 && self.loss <= 1.0) {
-                    let message = format!("`loss` is {}; packet-loss needs a share above 0, at most 1", self.loss);
-                    return Err(TopologyError::at("loss", message));
-                }
-                let per_billion = (self.loss * 1e9).round() as u64;
-                if per_billion == 0 {
-                    let message = format!("`loss` is {}; at least 1e-9 is needed", self.loss);
-                    return Err(TopologyError::at("loss", message));
-                }
+                let per_billion = per_billion("loss", self.loss, "packet-loss")?;
                 Ok(vec![fault(FaultAction::Loss { per_billion }, links)])
             }
+            FaultKind::PacketCorruption => {
+                let per_billion = per_billion("corruption", self.corruption, "packet-corruption")?;
+                Ok(vec![fault(FaultAction::Corrupt { per_billion }, links)])
+            }
+            FaultKind::PacketDuplication => {
+                let per_billion = per_billion("duplication", self.duplication, "packet-duplication")?;
+                Ok(vec![fault(FaultAction::Duplicate { per_billion }, links)])
+            }
+            FaultKind::PacketDelay => {
+                let (delay, jitter) = self.delay()?;
+                Ok(vec![fault(FaultAction::Delay { delay, jitter }, links)])
+            }
+            FaultKind::LinkFlap => self.flap(&links, index),
             FaultKind::LinkDegrade => self.degrade(topology, links, &fault),
         }
     }
@@ -144,11 +219,73 @@ impl FaultParameters {
             ("rate", self.rate.is_some(), FaultKind::LinkDegrade, "link-degrade"),
             ("factor", self.factor != 0.0, FaultKind::LinkDegrade, "link-degrade"),
             ("loss", self.loss != 0.0, FaultKind::PacketLoss, "packet-loss"),
+            ("period", self.period != Time::ZERO, FaultKind::LinkFlap, "link-flap"),
+            ("down_for", self.down_for != Time::ZERO, FaultKind::LinkFlap, "link-flap"),
+            ("flaps", self.flaps != 0, FaultKind::LinkFlap, "link-flap"),
+            ("corruption", self.corruption != 0.0, FaultKind::PacketCorruption, "packet-corruption"),
+            ("duplication", self.duplication != 0.0, FaultKind::PacketDuplication, "packet-duplication"),
+            ("delay", self.delay != Time::ZERO, FaultKind::PacketDelay, "packet-delay"),
+            ("jitter", self.jitter != Time::ZERO, FaultKind::PacketDelay, "packet-delay"),
         ];
         match keys.into_iter().find(|(_, given, kind, _)| *given && *kind != self.kind) {
             Some((key, .., word)) => Err(TopologyError::at(key, format!("`{key}` goes with kind = \"{word}\" only"))),
             None => Ok(()),
         }
+    }
+
+    /// How often the forwarding tables change.
+    pub fn table_changes(&self) -> u64 {
+        match self.detect_after {
+            Never::Never => 0,
+            Never::Value(_) if self.kind == FaultKind::LinkFlap => 2 * self.flaps.min(MAX_FLAPS),
+            Never::Value(_) => 1,
+        }
+    }
+
+    /// Failures and recoveries in turn.
+    fn flap(&self, links: &[LinkId], index: usize) -> Result<Vec<Fault>, TopologyError> {
+        if !(1..=MAX_FLAPS).contains(&self.flaps) {
+            let message = format!("`flaps` is {}; link-flap needs from 1 to {MAX_FLAPS}", self.flaps);
+            return Err(TopologyError::at("flaps", message));
+        }
+        if self.period == Time::ZERO {
+            return Err(TopologyError::at("period", "link-flap needs `period`, the time from one failure to the next"));
+        }
+        if self.down_for == Time::ZERO || self.down_for >= self.period {
+            let (found, period) = (self.down_for, self.period);
+            let message = format!("`down_for` is {found}; link-flap needs a time above 0 and below `period`, {period}");
+            return Err(TopologyError::at("down_for", message));
+        }
+        let last = self.period.ps().checked_mul(self.flaps).and_then(|all| all.checked_add(self.at.ps()));
+        if last.is_none() {
+            return Err(TopologyError::at("period", "the last failure is later than any run can last"));
+        }
+        let detect_after = match self.detect_after {
+            Never::Never => None,
+            Never::Value(after) => Some(after),
+        };
+        let fault = |at: Time, action| Fault {
+            at,
+            action,
+            links: links.to_vec(),
+            number: Some(index),
+            data_only: self.affects == Affects::Data,
+            detect_at: detect_after.map(|after| at.saturating_add(after)),
+        };
+        let begins = (0..self.flaps).map(|flap| self.at + Time::from_ps(self.period.ps() * flap));
+        Ok(begins.flat_map(|at| [fault(at, FaultAction::Down), fault(at + self.down_for, FaultAction::Up)]).collect())
+    }
+
+    fn delay(&self) -> Result<(Time, Time), TopologyError> {
+        if self.delay == Time::ZERO || self.delay > MAX_DELAY {
+            let message = format!("`delay` is {}; packet-delay needs a time above 0, at most {MAX_DELAY}", self.delay);
+            return Err(TopologyError::at("delay", message));
+        }
+        if self.jitter > self.delay {
+            let message = format!("`jitter` is {}; it is `delay`, {}, at most", self.jitter, self.delay);
+            return Err(TopologyError::at("jitter", message));
+        }
+        Ok((self.delay, self.jitter))
     }
 
     fn degrade(
@@ -239,5 +376,16 @@ impl FaultParameters {
             links.extend(topology.out_links(node).iter().flat_map(|l| [*l, l.reverse()]));
         }
         Ok(links)
+    }
+}
+
+/// A share above 0 in 10^-9.
+fn per_billion(key: &'static str, share: f64, kind: &str) -> Result<u64, TopologyError> {
+    if !(share > 0.0 && share <= 1.0) {
+        return Err(TopologyError::at(key, format!("`{key}` is {share}; {kind} needs a share above 0, at most 1")));
+    }
+    match (share * 1e9).round() as u64 {
+        0 => Err(TopologyError::at(key, format!("`{key}` is {share}; at least 1e-9 is needed"))),
+        per_billion => Ok(per_billion),
     }
 }

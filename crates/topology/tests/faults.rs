@@ -168,6 +168,66 @@ fn lossy_links() {
 }
 
 #[test]
+fn flapping_links_go_down_and_come_back() {
+    let fabric = leaf_spine(2, 2, 2, 1);
+    let us = Time::from_us;
+    let flap = FaultParameters {
+        at: us(10),
+        period: us(100),
+        down_for: us(30),
+        flaps: 3,
+        detect_after: Never::Value(us(5)),
+        links: names(&["leaf0-spine1"]),
+        ..fault(FaultKind::LinkFlap)
+    };
+    let found = flap.resolve(&fabric, 0, 1).unwrap();
+    let times: Vec<_> = found.iter().map(|f| (f.at, f.action, f.detect_at)).collect();
+    let expected = [10, 110, 210].into_iter().flat_map(|at| {
+        [(us(at), FaultAction::Down, Some(us(at + 5))), (us(at + 30), FaultAction::Up, Some(us(at + 35)))]
+    });
+    assert_eq!(times, expected.collect::<Vec<_>>());
+    assert!(found.iter().all(|f| link_names(&fabric, &f.links) == ["leaf0->spine1", "spine1->leaf0"]));
+    assert_eq!(
+        (flap.table_changes(), FaultParameters { detect_after: Never::Never, ..flap.clone() }.table_changes()),
+        (6, 0)
+    );
+    for (wrong, key) in [
+        (FaultParameters { flaps: 0, ..flap.clone() }, "flaps"),
+        (FaultParameters { flaps: 10_001, ..flap.clone() }, "flaps"),
+        (FaultParameters { period: Time::ZERO, ..flap.clone() }, "period"),
+        (FaultParameters { down_for: us(100), ..flap.clone() }, "down_for"),
+        (FaultParameters { down_for: Time::ZERO, ..flap.clone() }, "down_for"),
+        (FaultParameters { period: Time::from_ps(u64::MAX / 2), ..flap.clone() }, "period"),
+        (FaultParameters { kind: FaultKind::LinkDown, ..flap.clone() }, "period"),
+    ] {
+        assert_eq!(wrong.resolve(&fabric, 0, 1).unwrap_err().key.as_deref(), Some(key));
+    }
+}
+
+#[test]
+fn what_only_real_links_do() {
+    let fabric = leaf_spine(2, 2, 2, 1);
+    let with = |kind| FaultParameters { links: names(&["leaf0->spine1"]), ..fault(kind) };
+    let corrupt = FaultParameters { corruption: 0.25, ..with(FaultKind::PacketCorruption) };
+    assert_eq!(one(&corrupt, &fabric).action, FaultAction::Corrupt { per_billion: 250_000_000 });
+    let twice = FaultParameters { duplication: 1.0, ..with(FaultKind::PacketDuplication) };
+    assert_eq!(one(&twice, &fabric).action, FaultAction::Duplicate { per_billion: 1_000_000_000 });
+    let (delay, jitter) = (Time::from_us(5_000), Time::from_us(1_000));
+    let late = FaultParameters { delay, jitter, ..with(FaultKind::PacketDelay) };
+    assert_eq!(one(&late, &fabric).action, FaultAction::Delay { delay, jitter });
+    for (wrong, key) in [
+        (FaultParameters { corruption: 0.0, ..corrupt.clone() }, "corruption"),
+        (FaultParameters { loss: 0.5, ..corrupt }, "loss"),
+        (FaultParameters { duplication: 1.5, ..twice }, "duplication"),
+        (FaultParameters { jitter: delay + Time::from_ps(1), ..late.clone() }, "jitter"),
+        (FaultParameters { delay: Time::ZERO, ..late.clone() }, "delay"),
+        (FaultParameters { detect_after: Never::Value(delay), ..late }, "detect_after"),
+    ] {
+        assert_eq!(wrong.resolve(&fabric, 0, 1).unwrap_err().key.as_deref(), Some(key));
+    }
+}
+
+#[test]
 fn mistakes() {
     let tree = fat_tree(2, 4);
     let by = |name: &str| FaultParameters { links: names(&[name]), ..fault(FaultKind::LinkDown) };

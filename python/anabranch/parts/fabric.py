@@ -602,14 +602,21 @@ class Fault(Part):
     _keys: ClassVar[dict[str, str]] = {
         "affects": "affects",
         "at": "at",
+        "corruption": "corruption",
         "count": "count",
+        "delay": "delay",
         "detect_after": "detect_after",
         "directed": "directed",
+        "down_for": "down_for",
+        "duplication": "duplication",
         "factor": "factor",
+        "flaps": "flaps",
         "fraction": "fraction",
+        "jitter": "jitter",
         "kind": "kind",
         "links": "links",
         "loss": "loss",
+        "period": "period",
         "rate": "rate",
         "switches": "switches",
     }
@@ -625,16 +632,29 @@ class Fault(Part):
     start. Default: "0us".
     """
 
+    corruption: float | None = None
+    """
+    Share of packets of which a bit changes, for packet-corruption. Takes a number. Default from: ours.
+    Default: 0.0.
+    """
+
     count: int | None = None
     """
     Their number, instead of a share. Takes a whole number, zero or more. Default from: PRIME §IV-A2: 2.
     Default: 0.
     """
 
+    delay: str | None = None
+    """
+    How much later packets arrive, for packet-delay. Takes a time such as "1us" (ps, ns, us, ms, s). Default
+    from: ours. Default: "0us".
+    """
+
     detect_after: str | None = None
     """
-    Time until the forwarding tables know (link-down, link-up, switch-down). Takes "never" or a time such as
-    "1us" (ps, ns, us, ms, s). Default from: PRIME §IV-A2: transient and steady phase. Default: "never".
+    Time until the forwarding tables know (link-down, link-up, link-flap, switch-down). Takes "never" or a
+    time such as "1us" (ps, ns, us, ms, s). Default from: PRIME §IV-A2: transient and steady phase. Default:
+    "never".
     """
 
     directed: bool | None = None
@@ -643,10 +663,28 @@ class Fault(Part):
     from: specification 12.6. Default: false.
     """
 
+    down_for: str | None = None
+    """
+    How long links stay down each time, for link-flap: less than the period. Takes a time such as "1us" (ps,
+    ns, us, ms, s). Default from: ours. Default: "0us".
+    """
+
+    duplication: float | None = None
+    """
+    Share of packets that arrive twice, for packet-duplication. Takes a number. Default from: ours. Default:
+    0.0.
+    """
+
     factor: float | None = None
     """
     New rate as a share of the old one, for link-degrade. Takes a number. Default from: PRIME §IV-A2. Default:
     0.0.
+    """
+
+    flaps: int | None = None
+    """
+    How often links go down, for link-flap. Takes a whole number, zero or more. Default from: ours. Default:
+    0.
     """
 
     fraction: float | None = None
@@ -655,10 +693,27 @@ class Fault(Part):
     number. Default from: Spritz §V-D: 0.02. Default: 0.0.
     """
 
-    kind: Literal["link-down", "link-up", "link-degrade", "switch-down", "packet-loss"] | None = None
+    jitter: str | None = None
     """
-    What happens. Takes one of "link-down" "link-up" "link-degrade" "switch-down" "packet-loss". Default from:
-    specification 12.6. Default: "link-down".
+    How far single packets deviate from the delay at most, evenly spread, for packet-delay; they may overtake
+    each other. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "0us".
+    """
+
+    kind: Literal[
+        "link-down",
+        "link-up",
+        "link-degrade",
+        "switch-down",
+        "packet-loss",
+        "link-flap",
+        "packet-corruption",
+        "packet-duplication",
+        "packet-delay",
+    ] | None = None
+    """
+    What happens. Takes one of "link-down" "link-up" "link-degrade" "switch-down" "packet-loss" "link-flap"
+    "packet-corruption" "packet-duplication" "packet-delay". Default from: specification 12.6. Default: "link-
+    down".
     """
 
     links: Sequence[str] | None = None
@@ -669,6 +724,12 @@ class Fault(Part):
 
     loss: float | None = None
     """Share of packets lost, for packet-loss. Takes a number. Default from: ours. Default: 0.0."""
+
+    period: str | None = None
+    """
+    Time from one failure to the next, for link-flap. Takes a time such as "1us" (ps, ns, us, ms, s). Default
+    from: ours. Default: "0us".
+    """
 
     rate: str | None = None
     """

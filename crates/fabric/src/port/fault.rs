@@ -23,7 +23,11 @@ impl LinkFault {
             FaultAction::Down => (self.down, self.data_only) = (true, data_only),
             FaultAction::Up => (self.down, self.loss_per_billion, self.data_only) = (false, 0, false),
             FaultAction::Loss { per_billion } => (self.loss_per_billion, self.data_only) = (per_billion, data_only),
-            FaultAction::Degrade(_) => {}
+            // Simulations refuse the others (`check_simulated`).
+            FaultAction::Degrade(_)
+            | FaultAction::Corrupt { .. }
+            | FaultAction::Duplicate { .. }
+            | FaultAction::Delay { .. } => {}
         }
     }
 

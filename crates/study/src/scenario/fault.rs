@@ -112,5 +112,12 @@ fn of_file(failure: &FileFailure, topology: &Topology) -> Result<Fault, Scenario
     };
     let mut links = vec![*link, link.reverse()];
     links.sort_unstable();
-    Ok(Fault { at: Time::ZERO, action: FaultAction::Down, links, data_only: false, detect_at: Some(Time::ZERO) })
+    Ok(Fault {
+        at: Time::ZERO,
+        action: FaultAction::Down,
+        links,
+        number: None,
+        data_only: false,
+        detect_at: Some(Time::ZERO),
+    })
 }

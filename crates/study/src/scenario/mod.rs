@@ -36,7 +36,7 @@ use anabranch_input::wrong_name;
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
 use anabranch_report::{Inputs, run_key};
-use anabranch_settings::{Never, Raw, Seed, Setting, nearest};
+use anabranch_settings::{Raw, Seed, Setting, nearest};
 use anabranch_topology::FaultParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
@@ -426,7 +426,7 @@ impl Scenario {
     }
 
     fn topology_within(&self, budget: &mut Budget) -> Result<anabranch_topology::Topology, ScenarioError> {
-        let changes = self.faults.iter().filter(|fault| fault.detect_after != Never::Never).count() as u64;
+        let changes = self.faults.iter().map(anabranch_topology::FaultParameters::table_changes).sum();
         let at = || self.tree.find("topology").map(|node| node.key.clone());
         let foreseen = self.topology.parameters.scale();
         if let Some(scale) = foreseen {

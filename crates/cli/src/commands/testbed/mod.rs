@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch_study::backend::BackendEntry;
 use anabranch_testbed::{TestbedError, standing};
-use anabranch_units::Rate;
+use anabranch_units::Time;
 use clap::{Args, Subcommand, ValueEnum};
 use std::{ffi::OsString, path::PathBuf};
 
@@ -28,9 +28,9 @@ enum Command {
     Down(Name),
     /// Shows a testbed: hosts, ports, counters
     Status(Status),
-    /// Runs a command at a host or switch
+    /// Runs a command at a host or switch and passes signals on to it
     Exec(Exec),
-    /// Slows, cuts or mends cables while traffic runs
+    /// Slows, cuts or mends links, or makes them harm packets, while traffic runs
     Fault(Fault),
     /// Captures what leaves by a port, as pcapng
     Capture(Capture),
@@ -44,6 +44,16 @@ enum Command {
     /// Does something inside a testbed
     #[command(hide = true)]
     Act,
+    /// Delays packets inside a testbed
+    #[command(hide = true)]
+    Forward,
+}
+
+impl Testbed {
+    /// Returns `true` for a command that hands signals to what it runs, in a process without other threads.
+    pub(crate) fn passes_signals_on(&self) -> bool {
+        matches!(self.command, Command::Exec(_))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -103,18 +113,31 @@ enum Kind {
     Cut,
     /// As it was
     Mend,
+    /// Lose packets at random
+    Loss,
+    /// Change a bit of packets at random
+    Corrupt,
+    /// Deliver packets twice at random
+    Duplicate,
+    /// Deliver packets later
+    Delay,
 }
 
 #[derive(Debug, Args)]
 struct Fault {
     /// What is done
     kind: Kind,
-    /// A cable by its ends, for example leaf0-spine1, or a switch, which stands for all its cables
+    /// A cable by its ends, for example leaf0-spine1, or a switch, which stands for all its cables; for loss, corrupt,
+    /// duplicate and delay also one direction, for example 'leaf0->spine1'
     #[arg(value_name = "CABLE|SWITCH")]
     place: String,
-    /// The rate, where it is slowed
-    #[arg(value_name = "RATE", required_if_eq("kind", "slow"))]
-    rate: Option<Rate>,
+    /// The rate of slow (20Mbps), the share of packets of loss, corrupt and duplicate (0.01 or 1%), the time of delay (5ms); 0
+    /// ends the latter four
+    #[arg(value_name = "VALUE")]
+    value: Option<String>,
+    /// How far packets deviate from the delay at most; they may overtake each other
+    #[arg(long, value_name = "TIME")]
+    jitter: Option<Time>,
     #[command(flatten)]
     name: Name,
 }
@@ -174,6 +197,10 @@ pub(crate) fn testbed(arguments: Testbed, backends: &[&'static BackendEntry]) ->
         }
         Command::Act => {
             standing::act();
+            Ok(())
+        }
+        Command::Forward => {
+            anabranch_testbed::forward();
             Ok(())
         }
     }

@@ -10,11 +10,11 @@ use crate::{
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_testbed::{
-    Plan, PortCount, Role,
+    Harm, Plan, PortCount, Role,
     space::Privileges,
     standing::{self, Action, Standing},
 };
-use anabranch_units::Rate;
+use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
 use std::process::ExitStatus;
 
@@ -118,7 +118,8 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = switch_ports
         .map(|((end, other), c)| {
             let port = format!("{}->{}", plan.nodes[end.node].name, plan.nodes[other].name);
-            let numbers = [c.bytes, c.packets, c.drops, c.marks, c.trims, c.backlog].map(count);
+            let numbers = [c.bytes, c.packets, c.drops, c.marks, c.trims, c.backlog, c.lost, c.corrupted, c.duplicated];
+            let numbers = numbers.map(count);
             let rate = if c.rate == 0 { "down".into() } else { Rate(c.rate).to_string() };
             [vec![port, rate], numbers.to_vec()].concat()
         })
@@ -128,8 +129,10 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
         Privileges::UserNamespace => "in a user namespace",
     };
     print(&format!("`{}`, process {}, made {how}\n\n", standing.name, standing.holder));
-    let header = ["port", "rate", "bytes", "packets", "drops", "marks", "trims", "waiting"];
-    print(&Table::new(&header, rows).least(&["packets", "waiting", "trims"]).draw());
+    let header =
+        ["port", "rate", "bytes", "packets", "drops", "marks", "trims", "waiting", "lost", "corrupted", "duplicated"];
+    let least = ["duplicated", "corrupted", "packets", "waiting", "trims", "lost"];
+    print(&Table::new(&header, rows).least(&least).draw());
     Ok(())
 }
 
@@ -146,8 +149,10 @@ fn pass_on(status: std::io::Result<ExitStatus>, what: &str) -> Result<(), Failur
 /// `anabranch testbed exec`.
 pub(super) fn exec(arguments: &Exec) -> Result<(), Failure> {
     let standing = standing::find(&arguments.name.name)?;
-    let status = standing.exec(&arguments.host, &arguments.words)?.status();
-    pass_on(status, &arguments.words[0].to_string_lossy())
+    match standing.run(&arguments.host, &arguments.words)? {
+        0 => Ok(()),
+        code => std::process::exit(code),
+    }
 }
 
 /// `anabranch testbed fault`.
@@ -155,25 +160,79 @@ pub(super) fn fault(arguments: &Fault) -> Result<(), Failure> {
     let standing = standing::find(&arguments.name.name)?;
     let plan = &standing.plan;
     let switch = plan.nodes.iter().position(|node| node.role != Role::Host && node.name == arguments.place);
-    let cables = match switch {
+    let cables = || match switch {
         Some(switch) => {
             let ends = |n: &usize| [plan.cables[*n].lower.node, plan.cables[*n].upper.node];
             let between = |n: &usize| ends(n).iter().all(|node| plan.nodes[*node].role != Role::Host);
-            (0..plan.cables.len()).filter(between).filter(|n| ends(n).contains(&switch)).collect()
+            Ok((0..plan.cables.len()).filter(between).filter(|n| ends(n).contains(&switch)).collect())
         }
-        None => vec![plan.cable_named(&arguments.place)?],
+        None => Ok::<Vec<usize>, Failure>(vec![plan.cable_named(&arguments.place)?]),
     };
-    let action = match (arguments.kind, arguments.rate) {
-        (Kind::Slow, Some(rate)) if rate.0 >= 8_000 => Action::Slow(cables, rate.0),
-        (Kind::Slow, _) => {
-            return Err(Failure::input("`fault slow` takes a rate of at least 8kbps, for example 20Mbps"));
+    let links = || {
+        if arguments.place.contains("->") {
+            return Ok(vec![plan.port(&arguments.place)?]);
         }
-        (_, Some(rate)) => return Err(Failure::input(format!("found the rate {rate}, which only `fault slow` takes"))),
-        (Kind::Cut, None) => Action::Cut(cables),
-        (Kind::Mend, None) => Action::Mend(cables),
+        let both = |n: usize| {
+            let (lower, upper) = (plan.cables[n].lower.node, plan.cables[n].upper.node);
+            [(lower, upper), (upper, lower)]
+        };
+        Ok::<Vec<(usize, usize)>, Failure>(cables()?.into_iter().flat_map(both).collect())
     };
+    let action = match (arguments.kind, arguments.value.as_deref()) {
+        (Kind::Slow, value) => Action::Slow(cables()?, rate(value)?),
+        (Kind::Cut | Kind::Mend, Some(value)) => {
+            return Err(Failure::input(format!("found `{value}`, but `fault cut` and `fault mend` take no value")));
+        }
+        (Kind::Cut, None) => Action::Cut(cables()?),
+        (Kind::Mend, None) => Action::Mend(cables()?),
+        (Kind::Loss, value) => Action::Harm(links()?, Harm::Lose(share(value)?)),
+        (Kind::Corrupt, value) => Action::Harm(links()?, Harm::Corrupt(share(value)?)),
+        (Kind::Duplicate, value) => Action::Harm(links()?, Harm::Duplicate(share(value)?)),
+        (Kind::Delay, value) => Action::Harm(links()?, delay(value, arguments.jitter)?),
+    };
+    if let Some(jitter) = arguments.jitter.filter(|_| arguments.kind != Kind::Delay) {
+        return Err(Failure::input(format!("found --jitter {jitter}, which only `fault delay` takes")));
+    }
     standing.act(action)?;
     Ok(())
+}
+
+/// The rate of `fault slow`, bits per second.
+fn rate(value: Option<&str>) -> Result<u64, Failure> {
+    let rate = value.and_then(|value| value.parse::<Rate>().ok()).filter(|rate| rate.0 >= 8_000);
+    let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
+    let wrong = || Failure::input(format!("found {found}, expected a rate of at least 8kbps, for example 20Mbps"));
+    rate.map(|rate| rate.0).ok_or_else(wrong)
+}
+
+/// A share of packets as 0.01 or 1%, out of 10^9.
+fn share(value: Option<&str>) -> Result<u64, Failure> {
+    let number = |value: &str| match value.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
+        None => value.parse().ok(),
+    };
+    let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
+    let share = value.and_then(number).filter(|share| (0.0..=1.0).contains(share));
+    let wrong =
+        || Failure::input(format!("found {found}, expected a share of packets from 0 to 1, for example 0.01 or 1%"));
+    share.map(|share| (share * 1e9).round() as u64).ok_or_else(wrong)
+}
+
+/// Longest delay of a link.
+const MAX_DELAY: Time = Time::from_us(10_000_000);
+
+/// What `fault delay` takes.
+fn delay(value: Option<&str>, jitter: Option<Time>) -> Result<Harm, Failure> {
+    let zero = |value: &str| (value == "0").then_some(Time::ZERO);
+    let time = value.and_then(|value| zero(value).or_else(|| value.parse().ok())).filter(|time| *time <= MAX_DELAY);
+    let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
+    let delay = time
+        .ok_or_else(|| Failure::input(format!("found {found}, expected a time up to {MAX_DELAY}, for example 5ms")))?;
+    let jitter = jitter.unwrap_or(Time::ZERO);
+    if jitter > delay {
+        return Err(Failure::input(format!("found --jitter {jitter}, expected a time up to the delay, {delay}")));
+    }
+    Ok(Harm::Delay(delay.ps(), jitter.ps()))
 }
 
 /// `anabranch testbed capture`.

@@ -1,0 +1,304 @@
+//! Links that lose, damage, repeat and delay packets, flap, and signals to what runs on a testbed.
+
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code)]
+mod common;
+
+use common::{Folder, code, has_no_testbed, json, stderr, stdout};
+use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader},
+    process::{Output, Stdio},
+    sync::Mutex,
+};
+
+/// One at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Two hosts, SPINES spines, and a flow of 10 MB: 2442 packets of 4096 B.
+const SCENARIO: &str = r#"
+name = "harm"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = SPINES
+hosts_per_leaf = 1
+link_rate = "200Mbps"
+[fabric]
+queue_limit = "300kB"
+trimming = false
+[transport]
+kind = "uet"
+mtu = "4096B"
+window = "131072B"
+ack_every = 1
+[load_balancer]
+scheme = "reps"
+[wire]
+labels = 8
+rate = "180Mbps"
+rtt_floor = "1ms"
+least_timeout = "20ms"
+[[workload]]
+kind = "file"
+path = "flow.csv"
+[run]
+time_limit = "60s"
+"#;
+
+struct Bed(Folder);
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // Where a test has failed.
+        let _ = self.run(&["testbed", "down"]);
+    }
+}
+
+impl Bed {
+    fn new(name: &str, spines: u32, faults: &str) -> Self {
+        let folder = Folder::new(name);
+        folder.file("flow.csv", "src,dst,size_bytes,start_ps\n0,1,10000000,0\n");
+        folder.file("harm.toml", &(SCENARIO.replace("SPINES", &spines.to_string()) + faults));
+        Bed(folder)
+    }
+
+    fn command(&self, words: &[&str]) -> std::process::Command {
+        let mut command = self.0.command(words);
+        command.env("TMPDIR", &self.0.0).env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    fn done(&self, words: &[&str]) -> Output {
+        let output = self.run(words);
+        assert_eq!(code(&output), 0, "{words:?}: {}", stderr(&output));
+        output
+    }
+
+    /// False where there can be no testbed here, or links cannot harm packets; both are skips.
+    fn up(&self, harms: bool) -> bool {
+        let up = self.run(&["testbed", "up", "--fabric", "harm.toml", "--format", "json"]);
+        if has_no_testbed(&up) {
+            return false;
+        }
+        assert_eq!(code(&up), 0, "{}", stderr(&up));
+        !harms || can_harm(&self.run(&["testbed", "fault", "loss", "leaf0-spine0", "0"]))
+    }
+
+    /// The summary of a run and, by port, packets and drops; `None` where it cannot be here, which is a skip.
+    fn carried(&self) -> Option<(Value, Vec<(String, f64, f64)>)> {
+        let output = self.run(&["testbed", "run", "harm.toml", "--out", "out", "--replace", "--progress", "never"]);
+        if has_no_testbed(&output) || !can_harm(&output) {
+            return None;
+        }
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let links = std::fs::read_to_string(self.0.0.join("out/links.csv")).unwrap();
+        let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let header = rows.next().unwrap();
+        let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
+        let (from, to, packets, drops) = (column("from"), column("to"), column("packets"), column("drops"));
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let ports = rows.map(|row| (format!("{}->{}", row[from], row[to]), number(row[packets]), number(row[drops])));
+        Some((self.0.json_file("out/summary.json"), ports.collect()))
+    }
+}
+
+/// Whether links could be made to harm packets; else it is a skip.
+fn can_harm(output: &Output) -> bool {
+    if stderr(output).contains("only root may load those") {
+        anabranch_testkit::skip("links harm packets by a BPF program", "run as root");
+        return false;
+    }
+    true
+}
+
+fn refused(output: &Output, words: &[&str]) {
+    assert_eq!(code(output), 2, "{}{}", stdout(output), stderr(output));
+    let said = stderr(output).split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in words {
+        assert!(said.contains(word), "no {word:?} in {said}");
+    }
+}
+
+#[test]
+fn signals_reach_what_exec_runs_and_its_end_is_ours() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let bed = Bed::new("exec-signals", 1, "");
+    if !bed.up(false) {
+        return;
+    }
+    let ends = |script: &str, signal: Option<&str>| {
+        // Whoever runs the tests may ignore signals (nohup), and a shell cannot trap those.
+        let words = ["testbed", "exec", "host0", "--", "env", "--default-signal", "sh", "-c", script];
+        let mut command = bed.command(&words);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        if let Some(signal) = signal {
+            anabranch_testkit::send_signal(child.id(), signal);
+        }
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        (child.wait().unwrap().code(), rest.join(" "))
+    };
+    let waits = "while :; do sleep 0.02; done";
+    for signal in ["TERM", "HUP", "INT", "USR1"] {
+        let traps = format!("trap 'echo got; exit 7' {signal}; echo ready; {waits}");
+        assert_eq!(ends(&traps, Some(signal)), (Some(7), "got".into()), "{signal}");
+    }
+    // 128 and the signal, for what does not take it: 15, 1, 2, 3.
+    for (signal, number) in [("TERM", 15), ("HUP", 1), ("INT", 2), ("QUIT", 3)] {
+        let sleeps = "echo ready; exec sleep 600";
+        assert_eq!(ends(sleeps, Some(signal)).0, Some(128 + number), "{signal}");
+    }
+    // The whole group ends, or the pipe would stay open.
+    assert_eq!(ends("sleep 600 & echo ready; wait", Some("TERM")).0, Some(143));
+    assert_eq!(ends("echo ready; exit 3", None).0, Some(3));
+    assert_eq!(ends("echo ready; kill -9 $$", None).0, Some(137));
+    let here = bed.done(&["testbed", "exec", "host0", "--", "pwd"]);
+    assert_eq!(stdout(&here).trim(), bed.0.0.to_str().unwrap());
+    let fails = bed.run(&["testbed", "exec", "host0", "--", "no-such-program"]);
+    assert_eq!(code(&fails), 127, "{}", stderr(&fails));
+    refused(&bed.run(&["testbed", "exec", "host9", "--", "true"]), &["no `host9`", "host1"]);
+}
+
+/// Round trips of labels to the other host, in microseconds, and how many labels got no answer from it.
+fn paths(bed: &Bed) -> (Vec<f64>, usize) {
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let words = ["testbed", "exec", "host0", "--", program, "paths", "--to", "10.2.1.2:7000", "--format", "json"];
+    let found = json(&bed.done(&words));
+    let labels = found["labels"].as_array().unwrap();
+    let last = |label: &Value| {
+        let hops = label["hops"].as_array().unwrap();
+        hops.iter().find(|hop| hop["is_end"] == true).map(|hop| hop["round_trip_us"].as_f64().unwrap())
+    };
+    let times: Vec<f64> = labels.iter().filter_map(last).collect();
+    let silent = labels.len() - times.len();
+    (times, silent)
+}
+
+#[test]
+fn a_testbed_that_stands_loses_and_delays_as_it_is_told() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let bed = Bed::new("harm-stands", 1, "");
+    if !bed.up(true) {
+        return;
+    }
+    let port = |name: &str| {
+        let status = json(&bed.done(&["testbed", "status", "--format", "json"]));
+        let ports = status["ports"].as_array().unwrap().clone();
+        ports.into_iter().find(|port| port["port"] == name).unwrap()["counters"].clone()
+    };
+    let fault = |words: &[&str]| bed.done(&[&["testbed", "fault"], words].concat());
+    // A process of its own delays packets, there and back, and goes with its interface.
+    fault(&["delay", "leaf0-spine0", "20ms", "--jitter", "1ms"]);
+    let (times, silent) = paths(&bed);
+    assert!(silent == 0 && times.iter().all(|time| *time >= 38_000.0), "{times:?}");
+    fault(&["delay", "leaf0->spine0", "0"]);
+    let (times, _) = paths(&bed);
+    assert!(times.iter().all(|time| *time >= 19_000.0), "one direction still is: {times:?}");
+    assert!(times.iter().any(|time| *time < 38_000.0), "{times:?}");
+    fault(&["mend", "leaf0-spine0"]);
+    assert!(paths(&bed).0.iter().any(|time| *time < 19_000.0));
+    // All is lost one way, and counted there.
+    fault(&["loss", "leaf0->spine0", "100%"]);
+    let (times, silent) = paths(&bed);
+    assert!(times.is_empty() && silent > 0, "{times:?}");
+    assert!(port("leaf0->spine0")["lost"].as_u64().unwrap() >= silent as u64);
+    assert_eq!(port("spine0->leaf0")["lost"].as_u64(), Some(0));
+    fault(&["mend", "spine0"]);
+    assert_eq!(paths(&bed).1, 0);
+    fault(&["duplicate", "leaf0-spine0", "1"]);
+    paths(&bed);
+    assert!(port("leaf0->spine0")["duplicated"].as_u64().unwrap() > 0);
+    let wrong = |words: &[&str], said: &[&str]| refused(&bed.run(&[&["testbed", "fault"], words].concat()), said);
+    wrong(&["loss", "leaf0-spine0", "150%"], &["`150%`", "0.01 or 1%"]);
+    wrong(&["corrupt", "leaf0-spine0"], &["found nothing", "share"]);
+    wrong(&["delay", "leaf0-spine0", "20 apples"], &["`20 apples`", "5ms"]);
+    wrong(&["delay", "leaf0-spine0", "5ms", "--jitter", "6ms"], &["--jitter", "up to the delay"]);
+    wrong(&["loss", "leaf0-spine0", "0.1", "--jitter", "6ms"], &["--jitter", "fault delay"]);
+    wrong(&["cut", "leaf0-spine0", "0.1"], &["`0.1`", "take no value"]);
+    wrong(&["slow", "leaf0-spine0"], &["found nothing", "20Mbps"]);
+    wrong(&["loss", "leaf0->host1", "0.1"], &["no cable"]);
+}
+
+/// Whether a count is within five standard deviations of a share of so many.
+fn is_share(count: f64, of: f64, share: f64) -> bool {
+    (count - of * share).abs() <= 5.0 * (of * share * (1.0 - share)).sqrt()
+}
+
+#[test]
+fn what_links_do_to_packets_is_repaired_and_counted() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let fault = |keys: &str| format!("[[fault]]\nlinks = [\"leaf0-spine0\"]\n{keys}\n");
+    let lossy = fault("kind = \"packet-loss\"\nloss = 0.03");
+    let all = [
+        fault("kind = \"packet-corruption\"\ncorruption = 0.03"),
+        fault("kind = \"packet-duplication\"\nduplication = 0.2"),
+        fault("kind = \"packet-delay\"\ndelay = \"2ms\"\njitter = \"500us\""),
+    ];
+    for (name, faults, share) in [("loss", lossy, 0.03), ("damage, copies, delay", all.concat(), 0.0)] {
+        let bed = Bed::new("harm-run", 1, &faults);
+        let Some((summary, ports)) = bed.carried() else { return };
+        // The receiver compares every byte, and refuses those that come twice.
+        assert_eq!(summary["flows"]["finished"].as_u64(), Some(1), "{name}");
+        for (port, packets, drops) in &ports {
+            let struck = port == "leaf0->spine0" || port == "spine0->leaf0";
+            assert!(
+                is_share(*drops, *packets, if struck { share } else { 0.0 }),
+                "{name}: {port}: {drops} of {packets}"
+            );
+        }
+        // Of 2442 packets 73 meet with it, give or take five deviations of 8.4; answers that are lost may add timeouts.
+        let again = summary["counters"]["retransmitted"].as_f64().unwrap();
+        println!("{name}: {again} retransmitted, {} s", summary["fct_us"]["max"]);
+        assert!((31.0..400.0).contains(&again), "{name}: {again}");
+    }
+}
+
+#[test]
+fn a_link_that_flaps_costs_the_time_that_it_is_down() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let flaps = "[[fault]]\nkind = \"link-flap\"\nat = \"100ms\"\nperiod = \"300ms\"\ndown_for = \"150ms\"\nflaps = 2\n\
+                 links = [\"leaf0-spine0\"]\n";
+    let bed = Bed::new("harm-flaps", 1, flaps);
+    let Some((summary, _)) = bed.carried() else { return };
+    assert_eq!(summary["flows"]["finished"].as_u64(), Some(1));
+    // 10 MB at 180 Mbit/s take 0.456 s with headers, and the only path is down for 0.3 s meanwhile.
+    let seconds = summary["fct_us"]["max"].as_f64().unwrap() / 1e6;
+    assert!((0.74..20.0).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn simulations_flap_and_refuse_what_only_real_packets_meet() {
+    let flap =
+        ["fault.0.kind=link-flap", "fault.0.period=10us", "fault.0.down_for=3us", "fault.0.flaps=4", "fault.0.count=1"];
+    let run = |sets: &[&str]| {
+        let folder = Folder::new("harm-simulated");
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let words: Vec<&str> = ["run", "tiny", "--out", "out", "--progress", "never"].into_iter().chain(sets).collect();
+        folder.run(&words)
+    };
+    assert_eq!(code(&run(&flap)), 0, "{}", stderr(&run(&flap)));
+    for (kind, more) in [
+        ("packet-corruption", "fault.0.corruption=0.1"),
+        ("packet-duplication", "fault.0.duplication=0.1"),
+        ("packet-delay", "fault.0.delay=1ms"),
+    ] {
+        let kind_is = format!("fault.0.kind={kind}");
+        let said = run(&[&kind_is, more, "fault.0.count=1"]);
+        refused(&said, &["[[fault]] 1: `kind`", kind, "real packets", "--backend testbed"]);
+    }
+    refused(&run(&["fault.0.kind=link-flap", "fault.0.count=1", "fault.0.flaps=1"]), &["period"]);
+    // On a testbed, links cannot tell data from answers.
+    let data = "[[fault]]\nkind = \"packet-loss\"\nloss = 0.1\naffects = \"data\"\nlinks = [\"leaf0-spine0\"]\n";
+    let bed = Bed::new("harm-data", 1, data);
+    let output = bed.run(&["testbed", "run", "harm.toml", "--progress", "never"]);
+    if !has_no_testbed(&output) {
+        refused(&output, &["`affects`", "\"data\"", "\"all\""]);
+    }
+}

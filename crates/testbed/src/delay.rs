@@ -1,0 +1,145 @@
+//! Delays packets: a forwarder in user space, since not every kernel has netem.
+//!
+//! The program at the arriving end of a link sends packets out by a TAP interface beside the port; they are read there, kept for
+//! their time and written back; the program at that interface hands them to the port, as if they had just arrived.
+
+use crate::{TestbedError, fabric::enter, link_program, programs::run};
+use anabranch_units::Time;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fs::{Mode, OFlags},
+    io::Errno,
+    time::Timespec,
+};
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    io,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+/// Bytes of the largest frame.
+const FRAME: usize = 1 << 16;
+/// Bytes that wait at most; what comes then is lost.
+const MAX_WAITING: usize = 512 << 20;
+/// Packets that wait for the forwarder to be scheduled.
+const QUEUE: &str = "10000";
+
+/// The interface that delays what arrives at a port, by the number of the node that it comes from: names of nodes may leave no
+/// room for more.
+pub(crate) fn interface(from: usize) -> String {
+    format!("delay{from}")
+}
+
+/// What delays the packets that arrive at a port, ready to run.
+#[derive(Debug)]
+pub(crate) struct Delay {
+    tap: OwnedFd,
+    delay: Duration,
+    jitter: Duration,
+}
+
+impl Delay {
+    /// Makes the interface `name` beside `port` of `namespace`, and sends there what arrives. The calling thread enters the
+    /// namespace.
+    ///
+    /// # Errors
+    /// Where that cannot be done; nothing is left then.
+    pub(crate) fn open(
+        namespace: &str,
+        port: &str,
+        name: &str,
+        [delay, jitter]: [Time; 2],
+    ) -> Result<Self, TestbedError> {
+        enter(namespace)?;
+        let tap = open_tap(name).map_err(|error| TestbedError::system("opening /dev/net/tun", error))?;
+        let up = format!("link set {name} txqueuelen {QUEUE} mtu 65000 up\n");
+        run("ip", &["-n", namespace, "-batch", "-"], &up)?;
+        let (own, other) = (index(namespace, name)?, index(namespace, port)?);
+        link_program::change(namespace, name, |chances| chances.back = other)?;
+        link_program::change(namespace, port, |chances| chances.detour = own)?;
+        let time = |time: Time| Duration::from_nanos(time.ps() / 1000);
+        Ok(Delay { tap, delay: time(delay), jitter: time(jitter) })
+    }
+
+    /// Keeps packets for their time until the interface is gone.
+    pub(crate) fn run(self) {
+        // Nobody waits for an answer: with the interface the detour has ended.
+        let _ = self.forward();
+    }
+
+    fn forward(&self) -> io::Result<()> {
+        let mut waiting: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>> = BinaryHeap::new();
+        let (mut bytes, mut number) = (0, 0u64);
+        let (mut frame, mut word) = (vec![0; FRAME], 0x9e37_79b9_7f4a_7c15u64);
+        loop {
+            let now = Instant::now();
+            while let Some(Reverse((due, _, _))) = waiting.peek()
+                && *due <= now
+            {
+                let Some(Reverse((_, _, frame))) = waiting.pop() else { break };
+                bytes -= frame.len();
+                match rustix::io::write(&self.tap, &frame) {
+                    // A full queue loses packets, as others do.
+                    Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INVAL) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let timeout = waiting.peek().map(|Reverse((due, _, _))| due.saturating_duration_since(Instant::now()));
+            let timeout =
+                timeout.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) });
+            let mut fds = [PollFd::new(&self.tap, PollFlags::IN)];
+            match poll(&mut fds, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) {
+                return Ok(());
+            }
+            loop {
+                match rustix::io::read(&self.tap, &mut frame[..]) {
+                    Ok(length) if bytes + length <= MAX_WAITING => {
+                        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                        // Evenly from 0 to twice the jitter.
+                        let spread = (u128::from(word >> 32) * (2 * self.jitter.as_nanos() + 1)) >> 32;
+                        let due = Instant::now() + self.delay + Duration::from_nanos(spread as u64) - self.jitter;
+                        waiting.push(Reverse((due, number, frame[..length].to_vec())));
+                        (bytes, number) = (bytes + length, number + 1);
+                    }
+                    Ok(_) => {}
+                    Err(Errno::AGAIN) => break,
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+    }
+}
+
+/// Delays packets no more: those that wait are lost.
+///
+/// # Errors
+/// Where a program fails.
+pub(crate) fn end(namespace: &str, port: &str, name: &str) -> Result<(), TestbedError> {
+    let before = link_program::change(namespace, port, |chances| chances.detour = 0)?;
+    if before.detour != 0 {
+        run("ip", &["-n", namespace, "link", "del", name], "")?;
+    }
+    Ok(())
+}
+
+/// The number of an interface.
+fn index(namespace: &str, name: &str) -> Result<u32, TestbedError> {
+    let text = run("ip", &["-n", namespace, "-j", "link", "show", "dev", name], "")?;
+    let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    let index = links.first().and_then(|link| link["ifindex"].as_u64()).and_then(|index| u32::try_from(index).ok());
+    index.ok_or_else(|| TestbedError::Input(format!("{namespace} has no interface {name}")))
+}
+
+/// A TAP interface in the namespace of the calling thread; it goes with its file.
+fn open_tap(name: &str) -> io::Result<OwnedFd> {
+    let file = rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    crate::tap::set_interface(&file, name)?;
+    Ok(file)
+}

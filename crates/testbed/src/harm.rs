@@ -1,0 +1,181 @@
+//! What links do to packets besides carrying them: losses, damage, copies, delays.
+
+use crate::{
+    Fabric, TestbedError,
+    delay::{self, Delay},
+    link_program::{self, Harmed},
+};
+use anabranch_units::Time;
+use serde::{Deserialize, Serialize};
+use std::{
+    process::{Command, Stdio},
+    thread::JoinHandle,
+};
+
+/// What a directed link does to packets; shares are out of 10^9, and zero ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Harm {
+    /// Loses some.
+    Lose(u64),
+    /// Changes a bit of some.
+    Corrupt(u64),
+    /// Delivers some twice.
+    Duplicate(u64),
+    /// Delivers all later, by a delay, picoseconds, more or less by up to a jitter.
+    Delay(u64, u64),
+}
+
+/// The delays of a network that this process has built: where they stand, and the threads that make them.
+pub(crate) type Delays = std::sync::Mutex<Vec<((usize, usize), JoinHandle<()>)>>;
+
+impl Fabric {
+    /// Makes the link from one node to another do so from now on.
+    ///
+    /// # Errors
+    /// Where no BPF program can be loaded, or a program fails.
+    pub fn harm(&self, from: usize, to: usize, harm: Harm) -> Result<(), TestbedError> {
+        let (namespace, port) = (self.namespace(to), self.name(from));
+        let change = |change: &dyn Fn(&mut link_program::Chances)| {
+            link_program::change(&namespace, port, change).map(drop).map_err(only_root)
+        };
+        match harm {
+            Harm::Lose(share) => change(&|chances| chances.loses = share),
+            Harm::Corrupt(share) => change(&|chances| chances.damages = share),
+            Harm::Duplicate(share) => change(&|chances| chances.repeats = share),
+            Harm::Delay(delay, jitter) => self.delay(from, to, Time::from_ps(delay), Time::from_ps(jitter)),
+        }
+    }
+
+    /// Makes ready for harm at a link, so that it strikes at once later.
+    ///
+    /// # Errors
+    /// As [`Fabric::harm`].
+    pub(crate) fn prepare_harm(&self, from: usize, to: usize) -> Result<(), TestbedError> {
+        link_program::change(&self.namespace(to), self.name(from), |_| ()).map(drop).map_err(only_root)
+    }
+
+    /// Makes the links of a cable carry packets as they are.
+    ///
+    /// # Errors
+    /// Where a program fails.
+    pub(crate) fn heal(&self, cable: usize) -> Result<(), TestbedError> {
+        let cable = &self.plan().cables[cable];
+        for (from, to) in [(cable.lower.node, cable.upper.node), (cable.upper.node, cable.lower.node)] {
+            // Where no program can be, none is.
+            if !self.has_programs(to, from)? {
+                continue;
+            }
+            if link_program::is_there(&self.namespace(to), self.name(from))? {
+                self.end_delay(from, to)?;
+                let none = link_program::Chances::default();
+                link_program::change(&self.namespace(to), self.name(from), |chances| *chances = none)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn delay(&self, from: usize, to: usize, delay: Time, jitter: Time) -> Result<(), TestbedError> {
+        self.end_delay(from, to).map_err(only_root)?;
+        if delay == Time::ZERO {
+            return Ok(());
+        }
+        let (namespace, port, name) = (self.namespace(to), self.name(from).to_string(), delay::interface(from));
+        let Some(delays) = &self.delays else {
+            return forward_apart(&ForwardOrder { namespace, port, name, times: [delay, jitter].map(Time::ps) });
+        };
+        let (ready, opened) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || match Delay::open(&namespace, &port, &name, [delay, jitter]) {
+            Ok(delay) => {
+                let _ = ready.send(Ok(()));
+                // A delay that is not scheduled adds to itself.
+                let _ = crate::host::be_real_time();
+                delay.run();
+            }
+            Err(error) => drop(ready.send(Err(error))),
+        });
+        let ended = || TestbedError::Input("the thread that delays packets has ended".into());
+        opened.recv().map_err(|_| ended())?.map_err(only_root)?;
+        delays.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(((from, to), thread));
+        Ok(())
+    }
+
+    fn end_delay(&self, from: usize, to: usize) -> Result<(), TestbedError> {
+        delay::end(&self.namespace(to), self.name(from), &delay::interface(from))?;
+        if let Some(delays) = &self.delays {
+            let mut delays = delays.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let ended = delays.extract_if(.., |(at, _)| *at == (from, to)).collect::<Vec<_>>();
+            ended.into_iter().for_each(|(_, thread)| drop(thread.join()));
+        }
+        Ok(())
+    }
+
+    /// Ends all delays that this process makes: their threads live in the namespaces.
+    pub(crate) fn end_delays(&self) {
+        let places: Vec<(usize, usize)> = self.delays.as_ref().map_or_else(Vec::new, |delays| {
+            delays.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().map(|(at, _)| *at).collect()
+        });
+        places.into_iter().for_each(|(from, to)| drop(self.end_delay(from, to)));
+    }
+
+    /// What the link from one node to another has done to packets.
+    pub(crate) fn harmed(&self, from: usize, to: usize) -> Result<Harmed, TestbedError> {
+        link_program::harmed(&self.namespace(to), self.name(from))
+    }
+}
+
+/// Says who may, where the system says no.
+fn only_root(error: TestbedError) -> TestbedError {
+    match &error {
+        TestbedError::Program { said, .. } if said.contains("not permitted") => TestbedError::Input(
+            "links lose, corrupt, duplicate and delay packets by a BPF program, and only root may load those".into(),
+        ),
+        _ => error,
+    }
+}
+
+/// What a process that delays packets is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct ForwardOrder {
+    namespace: String,
+    port: String,
+    name: String,
+    times: [u64; 2],
+}
+
+/// Starts a process that delays packets until its interface is gone, and stays when this one ends.
+fn forward_apart(order: &ForwardOrder) -> Result<(), TestbedError> {
+    let failed = |error| TestbedError::system("starting the process that delays packets", error);
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(program);
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.args(["testbed", "forward"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(stdin) = child.stdin.take() {
+        serde_json::to_writer(stdin, order).map_err(|error| failed(error.into()))?;
+    }
+    let mut said = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        // It closes its output when it is ready.
+        std::io::Read::read_to_string(&mut stdout, &mut said).map_err(failed)?;
+    }
+    if said.is_empty() { Ok(()) } else { Err(only_root(TestbedError::Input(said))) }
+}
+
+/// What such a process does: delays packets as standard input says. Nothing is said where it could begin, and else why not.
+pub fn forward() {
+    let order = serde_json::from_reader(std::io::stdin()).map_err(|error| error.to_string());
+    let opened = order.and_then(|ForwardOrder { namespace, port, name, times }| {
+        Delay::open(&namespace, &port, &name, times.map(Time::from_ps)).map_err(|error| only_root(error).to_string())
+    });
+    match opened {
+        Ok(delay) => {
+            // Whoever waits for the end of our output goes on.
+            let null = std::fs::OpenOptions::new().write(true).open("/dev/null");
+            if null.is_ok_and(|null| rustix::stdio::dup2_stdout(null).is_ok()) {
+                delay.run();
+            }
+        }
+        Err(why) => print!("{why}"),
+    }
+}
