@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Runs a scenario with several load balancers on the same flows and compares them
     Compare(Compare),
+    /// Run a scenario in the simulator and on a testbed, and judge per load balancer whether the two agree
+    Agree(Agree),
     /// Runs a scenario over the values of some of its keys, every load balancer and seed at each point
     Sweep(Sweep),
     /// Runs what the claims of a paper need, and says which of them come out
@@ -194,6 +196,27 @@ pub(crate) struct Compare {
     pub(crate) on: BackendArguments,
     #[command(flatten)]
     pub(crate) entries: EntryArguments,
+    /// Runs everything again, finished or not
+    #[arg(long)]
+    pub(crate) again: bool,
+    /// Moves the runs of another comparison in the directory aside, to `earlier-runs`
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Agree {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    #[command(flatten)]
+    pub(crate) on: BackendArguments,
+    #[command(flatten)]
+    pub(crate) entries: EntryArguments,
+    /// The metric whose ratio is judged, for example slowdown_p99 [default: completion where flows wait for each other, else fct_mean]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metric: Option<String>,
     /// Runs everything again, finished or not
     #[arg(long)]
     pub(crate) again: bool,

@@ -269,6 +269,15 @@ fn described_by(runs: &[Summary]) -> Manifest {
 
 /// Every directory at or below `dir` with a run's summary, in order of their paths, and those under `runs` that have none
 /// although they should.
+/// The summaries of the runs in a run's or comparison's directory, each with its own directory.
+pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
+    let mut runs = vec![];
+    for path in run_directories(dir)?.0 {
+        runs.extend(read_summary(&path)?.map(|summary| (summary, path)));
+    }
+    Ok(runs)
+}
+
 fn run_directories(dir: &Path) -> Result<(Vec<PathBuf>, Vec<String>), ReportError> {
     if dir.join("summary.json").exists() {
         return Ok((vec![dir.to_path_buf()], vec![]));

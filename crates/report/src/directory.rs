@@ -5,6 +5,7 @@
 //! adds `figures/` and `report.html` to either.
 
 use crate::{
+    agreement::report_agreement,
     comparison::Comparison,
     dataset::Dataset,
     error::ReportError,
@@ -382,6 +383,9 @@ pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
 }
 
 fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
+    if let Some(page) = report_agreement(dir)? {
+        return Ok(page);
+    }
     if dir.join(SWEEP).exists() {
         return report_sweep(dir, true, "").map(|(_, page)| page);
     }

@@ -3,6 +3,7 @@
 //! [`write_run`] keeps a run's rows, [`write_comparison`] what several runs say together, and [`report`] draws figures
 //! and a page from the rows of a directory, at once or years later. Nothing here reads a clock or the machine.
 
+mod agreement;
 mod claims;
 mod comparison;
 mod comparison_text;
@@ -29,6 +30,7 @@ mod tables;
 mod verify;
 mod view;
 
+pub use agreement::{AGREEMENT_FILES, Agreement, AgreementRow, Explanation, Side, Verdict, write_agreement};
 pub use claims::{ClaimFigure, ClaimLine, ClaimMark, ClaimPage, ClaimPanel, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
 pub use directory::{

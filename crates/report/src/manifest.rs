@@ -188,6 +188,8 @@ pub enum ResultKind {
     Comparison,
     /// A sweep, or another store of runs.
     Store,
+    /// The same flows on several backends.
+    Agreement,
     /// Something else, such as figures of claims.
     Other,
 }
@@ -198,6 +200,7 @@ impl std::fmt::Display for ResultKind {
             ResultKind::Run => "a single run",
             ResultKind::Comparison => "a comparison",
             ResultKind::Store => "a sweep",
+            ResultKind::Agreement => "results of several backends",
             ResultKind::Other => "results of another kind",
         })
     }
@@ -265,6 +268,7 @@ impl Manifest {
         let lists = |names: &[&str]| names.iter().any(|name| self.file(name).is_some());
         match () {
             () if lists(&["summary.json"]) => ResultKind::Run,
+            () if lists(&["agreement.csv"]) => ResultKind::Agreement,
             () if lists(&[".claims", "sweep.json"]) => ResultKind::Store,
             () if lists(&["comparison.csv"]) || self.baseline.is_some() => ResultKind::Comparison,
             () => ResultKind::Other,

@@ -168,6 +168,10 @@ pub fn is_intact(dir: &Path) -> bool {
 /// # Errors
 /// [`ReportError`] that names the first file that is not as it was written, and what to do.
 pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
+    if let Some(several) = Manifest::read(dir)?.filter(|manifest| manifest.kind() == ResultKind::Agreement) {
+        let sides = several.files.iter().filter(|file| file.open).map(|file| check_results(&dir.join(&file.name)));
+        return Ok(sides.collect::<Result<Vec<_>, _>>()?.concat());
+    }
     let mut findings = vec![];
     for run in runs_in(dir)? {
         findings.extend(check_files(&run, is_data)?);
@@ -319,8 +323,11 @@ impl Verified {
         self.unlisted(dir, dir, &manifest)?;
         for file in manifest.files.iter().filter(|file| is_open(&file.name) && !is_hidden(Path::new(&file.name))) {
             // Failures and the log of starts have no digests; whoever looks for damage finds them by eye.
-            if file.name != "failed" && dir.join(&file.name).is_dir() {
-                self.below(&dir.join(&file.name), inputs, Some((dir, &manifest)))?;
+            let path = dir.join(&file.name);
+            if path.join(MANIFEST).exists() {
+                self.directory(&path, inputs)?;
+            } else if file.name != "failed" && path.is_dir() {
+                self.below(&path, inputs, Some((dir, &manifest)))?;
             }
         }
         for (name, _) in manifest.runs.iter().filter(|(name, _)| !dir.join("runs").join(name).is_dir()) {

@@ -15,8 +15,8 @@ use crate::{
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
-    COMPARISON_FILES, Comparison, Kind, Label, Manifest, Member, OutputDir, ResultKind, Summary, begin_comparison,
-    comparison_output, disk, gather_runs, run_directory, write_partial_comparison,
+    COMPARISON_FILES, Comparison, Kind, Label, Manifest, Member, OutputDir, ResultKind, Side, Summary,
+    begin_comparison, comparison_output, disk, gather_runs, run_directory, write_partial_comparison,
 };
 use std::{
     path::{Path, PathBuf},
@@ -181,6 +181,28 @@ struct Execution<'p> {
 }
 
 impl Plan {
+    /// Checks whatever can be wrong with the graph, the traffic or a load balancer, before anything is written.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] that names the run.
+    pub fn check(&self, observer: &dyn Observer) -> Result<(), ScenarioError> {
+        let mut first = None;
+        let jobs = &self.jobs[..self.schemes.len().min(self.jobs.len())];
+        jobs.iter().try_for_each(|job| {
+            check(&job.scenario, self.backend, &job.name, &mut first, observer).map_err(|error| match jobs.len() {
+                1 => error,
+                _ => error.of(&job.name),
+            })
+        })
+    }
+
+    /// Returns the finished runs in `directory` as one side of an agreement.
+    pub fn side(&self, directory: &Path, compared: &Compared) -> Side {
+        let place = |run: &Summary| run_directory(directory, &run.scheme, run.seed);
+        let runs = compared.summaries.iter().map(|run| (run.clone(), place(run))).collect();
+        Side { backend: self.backend.name.to_string(), runs }
+    }
+
     /// Runs what is not finished in `directory` yet on `threads` threads, and writes each run there as soon as it is
     /// known and the comparison over them every now and then. A run that fails does not stop the others.
     ///
@@ -195,11 +217,7 @@ impl Plan {
         permission: Permission,
         observer: &dyn Observer,
     ) -> Result<Compared, RunError> {
-        // Whatever is wrong with the graph, the traffic or a load balancer shows before anything is written.
-        let mut first = None;
-        for job in &self.jobs[..self.schemes.len().min(self.jobs.len())] {
-            check(&job.scenario, self.backend, &job.name, &mut first, observer)?;
-        }
+        self.check(observer)?;
         let output = comparison_output(directory, scenario.input_files())?;
         self.ask(&output, permission, observer)?;
         let threads = self.backend.threads(scenario, threads);

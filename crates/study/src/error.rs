@@ -28,7 +28,7 @@ impl ScenarioError {
 
     /// The same, said of something: its name goes before the message.
     #[must_use]
-    pub(crate) fn of(mut self, name: &str) -> Self {
+    pub fn of(mut self, name: &str) -> Self {
         self.0.message = format!("{}: {}", escaped(name), self.0.message);
         self
     }

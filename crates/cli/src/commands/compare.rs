@@ -1,8 +1,13 @@
 //! `compare`.
 
-use super::{directory, request, run::where_it_lies, some_failed, stem, threads};
+use super::{
+    agree::{Asked, side_by_side},
+    directory, request,
+    run::where_it_lies,
+    some_failed, stem, threads,
+};
 use crate::{
-    arguments::{Compare, Format},
+    arguments::{Compare, Format, RunOptions},
     backends::{chosen, scenario_on},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
@@ -15,12 +20,28 @@ use anabranch_study::{
     scenario::Scenario,
 };
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// `anabranch compare`.
 pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let chosen = chosen(&arguments.on, backends)?;
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen)?;
-    compare_on(arguments, &scenario, chosen[0])
+    match chosen.as_slice() {
+        [backend] => compare_on(arguments, &scenario, backend),
+        several => {
+            let asked = Asked {
+                request: request(&arguments.entries),
+                metric: None,
+                permission: permission(arguments),
+                options: &arguments.options,
+            };
+            side_by_side(&scenario, several, &asked).map(drop)
+        }
+    }
+}
+
+fn permission(arguments: &Compare) -> Permission {
+    Permission { again: arguments.again, replace: arguments.replace }
 }
 
 /// The same on one backend.
@@ -28,28 +49,14 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     let plan = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
-    let threads = threads(&arguments.options);
-    let watch = Watch::new(arguments.options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
-    let permission = Permission { again: arguments.again, replace: arguments.replace };
-    let compared = plan.execute(scenario, &directory, threads, permission, &watch);
-    watch.close();
-    let compared = compared?;
+    let compared = run_plan(&plan, scenario, &directory, permission(arguments), &arguments.options)?;
     let runs = plan.jobs.len();
-    if compared.reused > 0 {
-        note(&format!("{} of {runs} runs were finished before and not repeated", compared.reused));
-    }
     let _hold = Hold::take();
-    let failed: Vec<(String, String)> =
-        compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect();
+    let failed = failed(&compared);
     let Some(comparison) = &compared.comparison else {
         return Err(if compared.interrupted { Failure::Interrupted } else { some_failed(&failed, runs) });
     };
     let page = anabranch_report::report(&directory)?;
-    for summary in &compared.summaries {
-        for warning in summary.warnings() {
-            note(&format!("warning: {}, seed {}: {warning}", summary.scheme, summary.seed));
-        }
-    }
     match arguments.options.format {
         Format::Json => {
             let broken = |e: serde_json::Error| Failure::Broken(e.to_string());
@@ -62,12 +69,45 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         Format::Table => print(&format!("{}\n{}", scenario.name, wrapped(&comparison.to_text(width()), width()))),
     }
     where_it_lies(&directory, &page);
+    ended(&compared, &failed, runs)
+}
+
+/// Runs what is missing of `plan` in `directory`; what is to be said of the runs goes to people.
+pub(super) fn run_plan(
+    plan: &Plan,
+    scenario: &Scenario,
+    directory: &Path,
+    permission: Permission,
+    options: &RunOptions,
+) -> Result<Compared, Failure> {
+    let watch = Watch::new(options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
+    let compared = plan.execute(scenario, directory, threads(options), permission, &watch);
+    watch.close();
+    let compared = compared?;
+    if compared.reused > 0 {
+        note(&format!("{} of {} runs were finished before and not repeated", compared.reused, plan.jobs.len()));
+    }
+    for summary in &compared.summaries {
+        for warning in summary.warnings() {
+            note(&format!("warning: {}, seed {}: {warning}", summary.scheme, summary.seed));
+        }
+    }
+    Ok(compared)
+}
+
+/// Names and errors of the runs that failed.
+pub(super) fn failed(compared: &Compared) -> Vec<(String, String)> {
+    compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect()
+}
+
+/// How a comparison of so many runs ended.
+pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usize) -> Result<(), Failure> {
     if compared.interrupted {
         note(&format!("partial: {} of {runs} runs are finished; the same command goes on", compared.summaries.len()));
         return Err(Failure::Interrupted);
     }
     if !failed.is_empty() {
-        return Err(some_failed(&failed, runs));
+        return Err(some_failed(failed, runs));
     }
     Ok(())
 }

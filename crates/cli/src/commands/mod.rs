@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod agree;
 mod bench;
 pub(crate) mod bench_nccl;
 mod bench_wire;
@@ -52,6 +53,7 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments, backends),
         Command::Compare(arguments) => compare::compare(&arguments, backends),
+        Command::Agree(arguments) => agree::agree(&arguments, backends),
         Command::Sweep(arguments) => sweep::sweep(&arguments, backends),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),

@@ -1,6 +1,9 @@
 //! `run`.
 
-use super::{directory, stem, threads_of_run};
+use super::{
+    agree::{Asked, side_by_side},
+    directory, stem, threads_of_run,
+};
 use crate::{
     arguments::{Format, Run},
     backends::{chosen, scenario_on},
@@ -13,7 +16,7 @@ use anabranch_report::{CollectiveSummary, FlowSummary, OutputDir, Summary};
 use anabranch_study::{
     Observer,
     backend::{BackendEntry, SIMULATOR},
-    compare::take_directory,
+    compare::{Permission, Request, take_directory},
     hold::Hold,
     pcap::{Captured, Captures},
     results::{free_for_a_run, run_into},
@@ -33,7 +36,21 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
         return Err(Failure::input(message));
     }
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen)?;
-    run_on(arguments, &scenario, chosen[0])
+    match chosen.as_slice() {
+        [backend] => run_on(arguments, &scenario, backend),
+        several => {
+            if !arguments.pcap.is_empty() {
+                return Err(Failure::input(
+                    "--pcap: found it beside several backends; run the simulator alone to capture",
+                ));
+            }
+            let request =
+                Request { schemes: vec![scenario.scheme().to_string()], seeds: Some(1), ..Request::default() };
+            let permission = Permission { replace: arguments.replace, ..Permission::default() };
+            let asked = Asked { request, metric: None, permission, options: &arguments.options };
+            side_by_side(&scenario, several, &asked).map(drop)
+        }
+    }
 }
 
 /// The same on one backend.

@@ -1,0 +1,167 @@
+//! `agree`, and what `run` and `compare` do on several backends.
+
+use super::{
+    compare::{ended, failed, run_plan},
+    directory, request,
+    run::where_it_lies,
+    some_failed,
+};
+use crate::{
+    arguments::{Agree, Format, RunOptions},
+    backends::{chosen, scenario_on},
+    failure::Failure,
+    printing::{note, print, print_json, width, wrapped},
+    progress::Watch,
+    table::Table,
+};
+use anabranch_report::{
+    AGREEMENT_FILES, Agreement, METRICS, Manifest, Metric, OutputDir, ResultKind, Side, significant_digits,
+    write_agreement,
+};
+use anabranch_settings::nearest;
+use anabranch_study::{
+    ScenarioError,
+    backend::BackendEntry,
+    compare::{Permission, Plan, Request},
+    hold::Hold,
+    scenario::Scenario,
+};
+use serde_json::json;
+use std::path::Path;
+
+/// What is asked of several backends.
+pub(super) struct Asked<'a> {
+    /// Load balancers, variants and seeds.
+    pub(super) request: Request,
+    /// The metric compared; `None`: completion time where flows wait for each other, else mean FCT.
+    pub(super) metric: Option<&'static Metric>,
+    /// What may be done to results that are there.
+    pub(super) permission: Permission,
+    /// Threads, directory, format.
+    pub(super) options: &'a RunOptions,
+}
+
+/// `anabranch agree`.
+pub(crate) fn agree(arguments: &Agree, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
+    let mut on = arguments.on.clone();
+    if on.backend.is_empty() {
+        on.backend = backends.iter().take(2).map(|backend| backend.name.to_string()).collect();
+    }
+    let chosen = chosen(&on, backends)?;
+    if chosen.len() < 2 {
+        let known: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
+        let message =
+            format!("--backend: found `{}` alone, expected two or more of {}", chosen[0].name, known.join(", "));
+        return Err(Failure::input(message));
+    }
+    let metric = arguments.metric.as_deref().map(metric).transpose()?;
+    let scenario = scenario_on(&arguments.scenario, &on, &chosen)?;
+    let permission = Permission { again: arguments.again, replace: arguments.replace };
+    let asked = Asked { request: request(&arguments.entries), metric, permission, options: &arguments.options };
+    let agreement = side_by_side(&scenario, &chosen, &asked)?;
+    match agreement.is_apart() {
+        true => {
+            let apart = agreement.rows.iter().filter(|row| row.verdict == anabranch_report::Verdict::Apart);
+            let names: Vec<&str> = apart.map(|row| row.scheme.as_str()).collect();
+            Err(Failure::Check(format!("the backends are apart for {}", names.join(", "))))
+        }
+        false => Ok(()),
+    }
+}
+
+fn metric(name: &str) -> Result<&'static Metric, ScenarioError> {
+    Metric::named(name).ok_or_else(|| {
+        let names = || METRICS.iter().map(|metric| metric.name);
+        let error = ScenarioError::new(format!(
+            "--metric: unknown metric `{name}`; there are {}",
+            names().collect::<Vec<_>>().join(", ")
+        ));
+        nearest(name, names()).map_or(error.clone(), |near| error.help(format!("did you mean `{near}`?")))
+    })
+}
+
+/// Runs the same flows on every backend, each into a directory of its own, and compares them.
+pub(super) fn side_by_side(
+    scenario: &Scenario,
+    backends: &[&'static BackendEntry],
+    asked: &Asked<'_>,
+) -> Result<Agreement, Failure> {
+    let plans = backends.iter().map(|backend| Plan::new(scenario, &Request { backend, ..asked.request.clone() }));
+    let plans: Vec<Plan> = plans.collect::<Result<_, _>>()?;
+    let names: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
+    let stem = format!("{}-{}", scenario.stem, names.join("-"));
+    let directory = directory(asked.options, &stem, scenario.hash())?;
+    free(&directory)?;
+    // A scheme that one of them cannot run is told before the first run.
+    for plan in &plans {
+        let watch = Watch::new(asked.options.progress, vec![]);
+        let checked = plan.check(&watch);
+        watch.close();
+        checked.map_err(|error| error.of(&format!("backend `{}`", plan.backend.name)))?;
+    }
+    let mut sides: Vec<Side> = Vec::new();
+    for plan in &plans {
+        note(&format!("on `{}`:", plan.backend.name));
+        let own = directory.join(plan.backend.name);
+        let compared = run_plan(plan, scenario, &own, asked.permission, asked.options)?;
+        let failed = failed(&compared);
+        if compared.comparison.is_none() {
+            let runs = plan.jobs.len();
+            return Err(if compared.interrupted { Failure::Interrupted } else { some_failed(&failed, runs) });
+        }
+        {
+            let _hold = Hold::take();
+            anabranch_report::report(&own)?;
+        }
+        sides.push(plan.side(&own, &compared));
+        ended(&compared, &failed, plan.jobs.len())?;
+    }
+    let _hold = Hold::take();
+    let agreement = Agreement::new(&sides, &plans[0].schemes, asked.metric)?;
+    let page = write_agreement(&directory, &agreement, &sides, scenario.input_files())?;
+    match asked.options.format {
+        Format::Json => print_json(&json!({ "agreement": agreement, "directory": directory.to_string_lossy() })),
+        Format::Table => print(&format!("{}\n{}", scenario.name, text(&agreement))),
+    }
+    where_it_lies(&directory, &page);
+    Ok(agreement)
+}
+
+/// Refuses a directory of other results.
+fn free(directory: &Path) -> Result<(), Failure> {
+    let output = OutputDir::open(directory)?;
+    if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Agreement) {
+        let message = format!("{} holds {kind}; several backends need a directory of their own", directory.display());
+        return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
+    }
+    Ok(output.admit(AGREEMENT_FILES.iter().copied())?)
+}
+
+/// The table for people, and what it is about.
+fn text(agreement: &Agreement) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| significant_digits(value, 4));
+    let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| significant_digits(value, 3));
+    let row = |row: &anabranch_report::AgreementRow| {
+        let interval = match (row.ratio_ci95_low, row.ratio_ci95_high) {
+            (Some(low), Some(high)) => format!("{} to {}", ratio(Some(low)), ratio(Some(high))),
+            _ => "-".to_string(),
+        };
+        vec![
+            row.scheme.clone(),
+            row.backend.clone(),
+            number(row.reference),
+            number(row.value),
+            ratio(row.ratio),
+            interval,
+            row.seeds.to_string(),
+            row.verdict.word().to_string(),
+        ]
+    };
+    let header = ["scheme", "backend", &agreement.backends[0], "value", "ratio", "95 % interval", "seeds", "verdict"];
+    let unit = if agreement.unit.is_empty() { String::new() } else { format!(" ({})", agreement.unit) };
+    let head = format!("{}{unit}, ratio to `{}`\n\n", agreement.title, agreement.backends[0]);
+    let table = Table::new(&header, agreement.rows.iter().map(row).collect()).in_full_in("agreement.csv").draw();
+    let notes: Vec<String> = agreement.notes.iter().map(|note| wrapped(note, width())).collect();
+    let notes = if notes.is_empty() { String::new() } else { format!("\n{}\n", notes.join("\n")) };
+    head + &table + &notes
+}

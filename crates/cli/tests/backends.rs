@@ -1,0 +1,124 @@
+//! Backends: chosen, compared, refused; what one does not measure is unknown everywhere.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::{Folder, code, has_no_testbed, json, stderr, stdout};
+use serde_json::Value;
+use std::{path::Path, process::Command, process::Output, process::Stdio};
+
+/// The command with the backends `sim` and `sleep` (examples/sleep_backend.rs).
+fn with_sleep(folder: &Folder, arguments: &[&str]) -> Output {
+    let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
+    let mut command = Command::new(beside.join("examples/sleep_backend"));
+    command.args(arguments).current_dir(&folder.0).stdin(Stdio::null()).output().unwrap()
+}
+
+fn said(output: &Output, exit: i32, words: &[&str]) {
+    let text = stderr(output);
+    assert_eq!(code(output), exit, "{text}");
+    let joined = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    for word in words {
+        assert!(joined.contains(word), "no {word:?} in {text}");
+    }
+}
+
+#[test]
+fn a_backend_of_one_file_is_compared_with_the_simulator() {
+    let folder = Folder::new("backends-sleep");
+    let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--backend", "sim,sleep", "--out", "out"];
+    let answer = json(&with_sleep(&folder, &[&words[..], &["--format", "json", "--progress", "never"]].concat()));
+    let agreement = &answer["agreement"];
+    assert_eq!(agreement["backends"], serde_json::json!(["sim", "sleep"]));
+    assert_eq!(agreement["metric"], "fct_mean");
+    let rows = agreement["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect::<Vec<_>>(), ["ecmp", "ops"]);
+    for row in rows {
+        assert_eq!((row["backend"].as_str(), row["seeds"].as_u64()), (Some("sleep"), Some(2)));
+        // A nap of some microseconds takes a thread longer than that.
+        assert!(row["ratio"].as_f64().unwrap() > 1.0 && row["ratio_ci95_low"].as_f64().is_some(), "{row}");
+    }
+    // What sleeps sends nothing that could be counted: unknown, not 0.
+    for explanation in agreement["explanations"].as_array().unwrap() {
+        assert!(explanation["values"][0].is_number() || explanation["quantity"] == "probe bytes", "{explanation}");
+        assert_eq!(explanation["values"][1], Value::Null, "{explanation}");
+    }
+    let run = "out/sleep/runs/ecmp/seed1";
+    let read = |name: &str| std::fs::read_to_string(folder.0.join(name)).unwrap();
+    assert_eq!(read(&format!("{run}/links.csv")).lines().count(), 1, "no rows of links");
+    let summary = folder.json_file(&format!("{run}/summary.json"));
+    for unknown in ["/fingerprint", "/packet_hops", "/conservation", "/counters/dropped", "/queues/max_bytes"] {
+        assert_eq!(summary.pointer(unknown), Some(&Value::Null), "{unknown}");
+    }
+    assert_eq!((summary["backend"].as_str(), summary["flows"]["finished"].as_u64()), (Some("sleep"), Some(8)));
+    let page = read("out/report.html");
+    for word in ["sim and sleep side by side", "What explains it", "sleep/report.html"] {
+        assert!(page.contains(word), "{word}");
+    }
+    assert!(read("out/agreement.csv").starts_with("scheme,reference_backend,backend,metric"));
+    // It is a result like others: sealed, drawn again, and not done again.
+    json(&folder.run(&["verify", "out", "--format", "json"]));
+    std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
+    assert_eq!(code(&folder.run(&["report", "out"])), 0);
+    assert!(folder.0.join("out/report.html").exists());
+    let again = with_sleep(&folder, &words);
+    assert_eq!(stderr(&again).matches("4 of 4 runs were finished before").count(), 2, "{}", stderr(&again));
+    assert!(stdout(&again).contains("verdict"));
+}
+
+#[test]
+fn agree_fails_where_backends_are_apart() {
+    let folder = Folder::new("backends-agree");
+    let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "3", "--out", "out", "--progress", "never"];
+    // Seven microseconds on the simulator; no thread wakes up so early.
+    said(&with_sleep(&folder, &words), 1, &["apart", "ecmp"]);
+    let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
+    assert!(table.lines().nth(1).unwrap().ends_with(",apart"), "{table}");
+    said(&with_sleep(&folder, &["agree", "tiny", "--backend", "sim"]), 2, &["--backend", "two or more"]);
+    let words = ["agree", "tiny", "--metric", "fct_means", "--out", "other"];
+    said(&with_sleep(&folder, &words), 2, &["--metric", "did you mean `fct_mean`?"]);
+}
+
+#[test]
+fn wrong_backends_are_named() {
+    let folder = Folder::new("backends-wrong");
+    said(
+        &folder.run(&["run", "tiny", "--backend", "testbet"]),
+        2,
+        &["--backend", "`testbet`", "did you mean `testbed`?"],
+    );
+    said(&folder.run(&["compare", "tiny", "--backend", "sim,sim"]), 2, &["--backend", "`sim` twice"]);
+    said(&folder.run(&["testbed", "run", "tiny", "--backend", "sim"]), 2, &["--backend", "testbed run"]);
+    assert!(folder.entries(".").is_empty());
+}
+
+#[test]
+fn a_backend_refuses_what_it_cannot_do_by_its_key() {
+    let folder = Folder::new("backends-refused");
+    let check = |backend: &str, scenario: &str, set: &[&str]| {
+        let mut words = vec!["check", scenario, "--backend", backend];
+        set.iter().for_each(|change| words.extend(["--set", change]));
+        folder.run(&words)
+    };
+    let dragonfly = "name = \"d\"\n[topology]\nkind = \"dragonfly\"\np = 1\na = 2\nh = 1\n[[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+    folder.file("dragonfly.toml", dragonfly);
+    said(&check("testbed", "dragonfly.toml", &[]), 2, &["[topology]", "`kind`", "groups of switches", "leaf-spine"]);
+    let small = "hopper-testbed-small";
+    said(
+        &check("testbed", small, &["fabric.pfc=true", "fabric.shared_buffer=9MiB"]),
+        2,
+        &["[fabric]", "`pfc`", "pause frames", "lossy"],
+    );
+    let nccl = "name = \"n\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nlink_rate = \"100Mbps\"\n[[workload]]\nkind = \"nccl\"\nranks = 4\nsize = \"1MB\"\n";
+    folder.file("nccl.toml", nccl);
+    said(&check("sim", "nccl.toml", &[]), 2, &["[[workload]] 1", "`kind`", "\"nccl\"", "--backend testbed"]);
+    assert_eq!(code(&check("sim", small, &[])), 0);
+    assert_eq!(code(&check("sim,testbed", small, &[])), 0, "both can");
+    // The simulator has no guided paths on a leaf-spine: told before the first run of either.
+    let words = ["compare", small, "--schemes", "ecmp,spritz-scout", "--backend", "sim,testbed", "--out", "out"];
+    let refused = folder.run(&words);
+    if !has_no_testbed(&refused) {
+        said(&refused, 2, &["spritz-scout"]);
+        assert!(!folder.0.join("out/sim/runs").exists() && !folder.0.join("out/testbed").exists());
+    }
+}

@@ -1,0 +1,137 @@
+//! What explains why two backends are apart: probes, retransmissions, path changes, where bytes went, where packets were marked
+//! and dropped.
+
+use super::{Agreement, Side};
+use crate::{error::ReportError, manifest::ColumnEntry, statistics::mean, summary::Summary, tables::Frame};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A quantity on every backend, a mean over its runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The load balancer or variant.
+    pub scheme: String,
+    /// What it is.
+    pub quantity: &'static str,
+    /// The spine or the port; empty: the whole run.
+    pub place: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Its mean per backend, in their order; `None`: not measured.
+    pub values: Vec<Option<f64>>,
+}
+
+type OfRun = fn(&Summary) -> Option<u64>;
+/// Totals of a run.
+const TOTALS: [(&str, &str, OfRun); 8] = [
+    ("data packets", "packets", |run| run.counters.data_packets),
+    ("retransmissions", "packets", |run| run.counters.retransmitted),
+    ("timeouts", "packets", |run| run.counters.timeouts),
+    ("path changes", "packets", |run| run.counters.path_switches),
+    ("probe bytes", "bytes", |run| run.counters.probe_bytes),
+    ("probes", "packets", |run| run.counters.probes),
+    ("marks", "packets", |run| run.counters.ecn_marked),
+    ("drops", "packets", |run| run.counters.dropped),
+];
+
+/// Per quantity and place the values of several runs.
+type Found = BTreeMap<(&'static str, String), Vec<f64>>;
+
+/// Returns what the runs of each scheme did, per backend.
+///
+/// # Errors
+/// [`ReportError`] where rows of links cannot be read.
+pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Explanation>, ReportError> {
+    let mut all = vec![];
+    for scheme in schemes {
+        let mut ports: Vec<Option<Found>> = vec![];
+        for (quantity, unit, of) in TOTALS {
+            let value = |side: &Side| {
+                let runs = side.summaries().filter(|run| run.scheme == *scheme);
+                let known: Option<Vec<f64>> = runs.map(|run| of(run).map(|count| count as f64)).collect();
+                known.and_then(|known| mean(&known))
+            };
+            let values = sides.iter().map(value).collect();
+            all.push(Explanation { scheme: scheme.clone(), quantity, place: String::new(), unit, values });
+        }
+        for side in sides {
+            ports.push(of_links(side, scheme)?);
+        }
+        let mut places: Vec<&(&str, String)> = ports.iter().flatten().flat_map(BTreeMap::keys).collect();
+        places.sort();
+        places.dedup();
+        for place in places {
+            // A port that was read and is not listed had none.
+            let value = |found: &Option<Found>| {
+                found.as_ref().map(|found| found.get(place).and_then(|values| mean(values)).unwrap_or(0.0))
+            };
+            let unit = if place.0 == "share of bytes" { "" } else { "packets" };
+            let values = ports.iter().map(value).collect();
+            all.push(Explanation { scheme: scheme.clone(), quantity: place.0, place: place.1.clone(), unit, values });
+        }
+    }
+    Ok(all)
+}
+
+/// The share of bytes that each switch above the leaves received, and the ports that marked or dropped; `None`: the backend has
+/// no rows of links.
+fn of_links(side: &Side, scheme: &str) -> Result<Option<Found>, ReportError> {
+    const COLUMNS: &[&str] = &["from", "to", "tier", "direction", "bytes", "ecn_marks", "drops"];
+    let mut found = Found::new();
+    let mut runs = 0;
+    for (_, place) in side.runs.iter().filter(|(run, _)| run.scheme == scheme) {
+        let Some(frame) = Frame::read(place, "links", COLUMNS)? else { return Ok(None) };
+        if frame.rows() == 0 {
+            return Ok(None);
+        }
+        runs += 1;
+        let mut bytes: BTreeMap<String, f64> = BTreeMap::new();
+        let text = |name: &str, row: usize| frame.texts(name).get(row).cloned().unwrap_or_default();
+        let count = |name: &str, row: usize| frame.integers(name).get(row).copied().flatten();
+        for row in 0..frame.rows() {
+            let (from, to) = (text("from", row), text("to", row));
+            if text("tier", row) != "host" && text("direction", row) == "up" {
+                *bytes.entry(to.clone()).or_default() += count("bytes", row).unwrap_or_default() as f64;
+            }
+            for (quantity, column) in [("marks at a port", "ecn_marks"), ("drops at a port", "drops")] {
+                if let Some(packets) = count(column, row).filter(|packets| *packets > 0) {
+                    found.entry((quantity, format!("{from}->{to}"))).or_default().push(packets as f64);
+                }
+            }
+        }
+        let total: f64 = bytes.values().sum();
+        for (switch, bytes) in bytes.into_iter().filter(|_| total > 0.0) {
+            found.entry(("share of bytes", switch)).or_default().push(bytes / total);
+        }
+    }
+    // A run in which a port did nothing counts too.
+    found.values_mut().for_each(|values| values.resize(runs, 0.0));
+    Ok((runs > 0).then_some(found))
+}
+
+/// `explanations.csv`.
+pub(super) fn to_csv(agreement: &Agreement) -> String {
+    let mut writer = csv::Writer::from_writer(vec![]);
+    let _ = writer.write_record(columns(agreement).iter().map(|column| column.name.as_str()));
+    for row in &agreement.explanations {
+        let head = [row.scheme.clone(), row.quantity.to_string(), row.place.clone(), row.unit.to_string()];
+        let values = row.values.iter().map(|value| value.map_or_else(String::new, |value| value.to_string()));
+        let _ = writer.write_record(head.into_iter().chain(values));
+    }
+    writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+/// What its columns mean.
+pub(super) fn columns(agreement: &Agreement) -> Vec<ColumnEntry> {
+    let head = [
+        ("scheme", "load balancer or variant"),
+        ("quantity", "what was counted"),
+        ("place", "the switch or port it is of; empty: the whole run"),
+        ("unit", "its unit; empty: a share"),
+    ];
+    let head = head.map(|(name, meaning)| ColumnEntry::new(name, "text", "", meaning));
+    let values = agreement.backends.iter().map(|backend| {
+        ColumnEntry::new(backend, "real", "", "mean over the runs of this backend; empty where it does not measure it")
+    });
+    head.into_iter().chain(values).collect()
+}
