@@ -122,3 +122,22 @@ fn a_backend_refuses_what_it_cannot_do_by_its_key() {
         assert!(!folder.0.join("out/sim/runs").exists() && !folder.0.join("out/testbed").exists());
     }
 }
+
+#[test]
+fn a_sweep_on_two_backends_compares_them_at_every_point() {
+    let folder = Folder::new("backends-sweep");
+    let words = ["sweep", "tiny", "--over", "transport.ack_every=1,4", "--schemes", "ecmp", "--backend", "sim,sleep"];
+    let answer = json(&with_sleep(&folder, &[&words[..], &["--out", "out", "--format", "json"]].concat()));
+    let rows = answer["agreement"]["rows"].as_array().unwrap();
+    let schemes: Vec<&str> = rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect();
+    assert_eq!(schemes, ["ack_every = 1, ecmp", "ack_every = 4, ecmp"]);
+    assert!(rows.iter().all(|row| row["seeds"] == 2 && row["ratio"].as_f64().unwrap() > 1.0), "{rows:?}");
+    assert_eq!(folder.entries("out/sim/runs").len(), 4);
+    let both = [folder.entries("out/sim/runs"), folder.entries("out/sleep/runs")].concat();
+    assert_eq!(both.iter().collect::<std::collections::BTreeSet<_>>().len(), 8, "a run's name says its backend");
+    json(&folder.run(&["verify", "out", "--format", "json"]));
+    std::fs::remove_file(folder.0.join("out/agreement.csv")).unwrap();
+    assert_eq!(code(&folder.run(&["report", "out"])), 0);
+    let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
+    assert!(table.contains("\"ack_every = 4, ecmp\",sim,sleep"), "{table}");
+}

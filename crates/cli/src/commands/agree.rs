@@ -15,7 +15,7 @@ use crate::{
     table::Table,
 };
 use anabranch_report::{
-    AGREEMENT_FILES, Agreement, METRICS, Manifest, Metric, OutputDir, ResultKind, Side, significant_digits,
+    AGREEMENT_FILES, Agreement, Inputs, METRICS, Manifest, Metric, OutputDir, ResultKind, Side, significant_digits,
     write_agreement,
 };
 use anabranch_settings::nearest;
@@ -116,19 +116,31 @@ pub(super) fn side_by_side(
         sides.push(plan.side(&own, &compared));
         ended(&compared, &failed, plan.jobs.len())?;
     }
+    tell_agreement(&sides, &plans[0].schemes, asked.metric, &directory, scenario.input_files(), asked.options)
+}
+
+/// Writes and prints what `sides` say of each other.
+pub(super) fn tell_agreement(
+    sides: &[Side],
+    schemes: &[String],
+    metric: Option<&'static Metric>,
+    directory: &Path,
+    inputs: Inputs,
+    options: &RunOptions,
+) -> Result<Agreement, Failure> {
     let _hold = Hold::take();
-    let agreement = Agreement::new(&sides, &plans[0].schemes, asked.metric)?;
-    let page = write_agreement(&directory, &agreement, &sides, scenario.input_files())?;
-    match asked.options.format {
+    let agreement = Agreement::new(sides, schemes, metric)?;
+    let page = write_agreement(directory, &agreement, sides, inputs)?;
+    match options.format {
         Format::Json => print_json(&json!({ "agreement": agreement, "directory": directory.to_string_lossy() })),
-        Format::Table => print(&format!("{}\n{}", scenario.name, text(&agreement))),
+        Format::Table => print(&format!("{}\n{}", agreement.scenario, text(&agreement))),
     }
-    where_it_lies(&directory, &page);
+    where_it_lies(directory, &page);
     Ok(agreement)
 }
 
 /// Refuses a directory of other results.
-fn free(directory: &Path) -> Result<(), Failure> {
+pub(super) fn free(directory: &Path) -> Result<(), Failure> {
     let output = OutputDir::open(directory)?;
     if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Agreement) {
         let message = format!("{} holds {kind}; several backends need a directory of their own", directory.display());

@@ -1,6 +1,11 @@
 //! `sweep`.
 
-use super::{directory, request, run::where_it_lies, some_failed, threads};
+use super::{
+    agree::{free, tell_agreement},
+    directory, request,
+    run::where_it_lies,
+    some_failed, threads,
+};
 use crate::{
     arguments::{self, Format, Sweep},
     backends::chosen,
@@ -9,10 +14,10 @@ use crate::{
     progress::{INTERRUPTED, Numbered},
     table::Table as Drawn,
 };
-use anabranch_report::Sweep as Table;
+use anabranch_report::{Inputs, Side, Sweep as Table};
 use anabranch_study::{
     ScenarioError,
-    backend::BackendEntry,
+    backend::{BackendEntry, SIMULATOR},
     compare::Request,
     library,
     sweep::{self, Again, DryRun, Options, SweepFile, Swept, over},
@@ -34,10 +39,49 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
             .help("pip install 'anabranch[dask]', and give the same command again; or use --task K/N")
             .into());
     }
-    let (sweep, stem) = plan(arguments, chosen[0])?;
-    let directory = directory(&arguments.options, &format!("{stem}-sweep"), sweep.identity())?;
+    let sweeps = chosen.iter().map(|backend| plan(arguments, backend)).collect::<Result<Vec<_>, _>>()?;
+    // What cannot be run is told before the process begins anew elsewhere.
+    if chosen.iter().any(|backend| backend.enter.is_some()) {
+        let (first, _) = &sweeps[0];
+        for number in first.order() {
+            let scenario = first.scenario(*number)?;
+            let setup = scenario.setup(scenario.seed)?;
+            chosen.iter().try_for_each(|backend| scenario.check(&setup, backend))?;
+        }
+        chosen.iter().filter_map(|backend| backend.enter).try_for_each(|enter| enter())?;
+    }
+    let (first, name) = &sweeps[0];
+    let name = match chosen.as_slice() {
+        [backend] if *backend == &SIMULATOR => name.clone(),
+        several => format!("{name}-{}", several.iter().map(|backend| backend.name).collect::<Vec<_>>().join("-")),
+    };
+    let directory = directory(&arguments.options, &format!("{name}-sweep"), first.identity())?;
+    if let [(sweep, _)] = sweeps.as_slice() {
+        return match sweep_on(arguments, sweep, &directory)? {
+            Some(swept) => answer(sweep, &swept, &directory, arguments.options.format),
+            None => Ok(()),
+        };
+    }
+    free(&directory)?;
+    let mut sides = Vec::new();
+    for ((sweep, _), backend) in sweeps.iter().zip(&chosen) {
+        note(&format!("on `{}`:", backend.name));
+        let own = directory.join(backend.name);
+        let Some(swept) = sweep_on(arguments, sweep, &own)? else { continue };
+        ended(&swept)?;
+        sides.push(Side::read(backend.name, &directory)?);
+    }
+    if sides.len() < chosen.len() || sides.iter().any(|side| side.runs.is_empty()) {
+        return Ok(());
+    }
+    let inputs = Inputs::of(first.inputs());
+    tell_agreement(&sides, &sides[0].schemes(), None, &directory, inputs, &arguments.options).map(drop)
+}
+
+/// Runs what is missing of `sweep` in `directory`; `None`: the command line asks for what it would run alone.
+fn sweep_on(arguments: &Sweep, sweep: &sweep::Sweep, directory: &Path) -> Result<Option<Swept>, Failure> {
     if arguments.list {
-        return list(&sweep, &directory, arguments.options.format);
+        return list(sweep, directory, arguments.options.format).map(|()| None);
     }
     for warning in sweep.warnings() {
         note(&format!("warning: {warning}"));
@@ -45,12 +89,12 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
     let threads = threads(&arguments.options);
     if arguments.dry_run {
         let interrupted = || INTERRUPTED.load(Ordering::Relaxed);
-        let dry = sweep.dry_run(&directory, threads, PATIENCE, &interrupted)?;
+        let dry = sweep.dry_run(directory, threads, PATIENCE, &interrupted)?;
         if interrupted() {
             return Err(Failure::Interrupted);
         }
-        tell(&sweep, &dry, &directory, arguments.options.format);
-        return Ok(());
+        tell(sweep, &dry, directory, arguments.options.format);
+        return Ok(None);
     }
     let again = match arguments.again {
         None => Again::No,
@@ -59,11 +103,11 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
     };
     let task = arguments.task.as_deref().map(share).transpose()?;
     let options = Options { threads, again, replace: arguments.replace, task };
-    let due = sweep.due(&directory, &options).into_iter().map(|number| (number, sweep.name(number))).collect();
+    let due = sweep.due(directory, &options).into_iter().map(|number| (number, sweep.name(number))).collect();
     let watch = Numbered::new(arguments.options.progress, due, sweep.plan.runs.len());
-    let swept = sweep.execute(&directory, options, &watch);
+    let swept = sweep.execute(directory, options, &watch);
     watch.watch.close();
-    answer(&sweep, &swept?, &directory, arguments.options.format)
+    Ok(Some(swept?))
 }
 
 /// The sweep of the flags, or of a file with a `[sweep]` table.
@@ -236,6 +280,11 @@ fn answer(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format)
             swept.missing
         )),
     }
+    ended(swept)
+}
+
+/// How a sweep ended.
+fn ended(swept: &Swept) -> Result<(), Failure> {
     if swept.interrupted {
         note("partial: the same command goes on");
         return Err(Failure::Interrupted);

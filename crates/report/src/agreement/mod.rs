@@ -11,12 +11,14 @@ use explain::explanations;
 use crate::{
     comparison::{ALL, Metric},
     dataset::read_runs,
+    directory::read_summary,
     error::ReportError,
     manifest::{ColumnEntry, FileEntry, Manifest, read_json, to_json},
     output::{Inputs, OutputDir},
     staging::Staging,
     statistics::Estimate,
     summary::Summary,
+    sweep::{SweepPlan, is_whole, store_directory},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -126,12 +128,38 @@ pub struct Side {
 }
 
 impl Side {
-    /// Reads the comparison of `backend` in the directory of its name below `directory`.
+    /// Reads the comparison or sweep of `backend` in the directory of its name below `directory`. In a sweep, a load balancer at each
+    /// point is a scheme of its own: `load = 0.3, ecmp`.
     ///
     /// # Errors
     /// [`ReportError`] where it cannot be read.
     pub fn read(backend: &str, directory: &Path) -> Result<Self, ReportError> {
-        Ok(Side { backend: backend.into(), runs: read_runs(&directory.join(backend))? })
+        let directory = directory.join(backend);
+        let runs = match SweepPlan::read(&directory)? {
+            None => read_runs(&directory)?,
+            Some(plan) => {
+                let mut runs = vec![];
+                for run in &plan.runs {
+                    let place = store_directory(&directory, &run.run);
+                    let scheme = plan.scheme_at(run);
+                    let summary = if is_whole(&place) { read_summary(&place)? } else { None };
+                    runs.extend(summary.map(|summary| (Summary { scheme, ..summary }, place)));
+                }
+                runs
+            }
+        };
+        Ok(Side { backend: backend.into(), runs })
+    }
+
+    /// Returns the schemes of its runs, each once, in their order.
+    pub fn schemes(&self) -> Vec<String> {
+        let mut schemes: Vec<String> = vec![];
+        for run in self.summaries().filter(|run| run.seed == self.runs[0].0.seed) {
+            if !schemes.contains(&run.scheme) {
+                schemes.push(run.scheme.clone());
+            }
+        }
+        schemes
     }
 
     fn run(&self, scheme: &str, seed: u64) -> Option<&Summary> {
@@ -328,7 +356,7 @@ pub fn write_agreement(
     Ok(directory.join("report.html"))
 }
 
-/// What `agreement.json` says of how it was made.
+/// What `agreement.json` records of its making.
 #[derive(Deserialize)]
 struct Recorded {
     backends: Vec<String>,
@@ -341,8 +369,7 @@ struct RecordedRow {
     scheme: String,
 }
 
-/// Writes tables and page of the agreement in `directory` again, from the runs of its backends; `None`: it holds none, or one of a
-/// sweep.
+/// Writes tables and page of the agreement in `directory` again, from the runs of its backends; `None`: it holds none.
 ///
 /// # Errors
 /// As [`write_agreement`].

@@ -86,6 +86,13 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
+    /// A run's point and load balancer, as one name: `load = 0.3, ecmp`.
+    pub fn scheme_at(&self, run: &SweepRun) -> String {
+        let keys = self.axes.iter().map(|axis| axis.key.rsplit('.').next().unwrap_or(&axis.key));
+        let values = keys.zip(self.values(run.point)).map(|(key, value)| format!("{key} = {value}"));
+        values.chain([self.entries[run.entry].clone()]).collect::<Vec<_>>().join(", ")
+    }
+
     /// Number of points.
     pub fn points(&self) -> usize {
         match self.zip {

@@ -167,10 +167,7 @@ impl Sweep {
     /// A run for people: `load = 0.3, prime, seed 1`.
     pub fn name(&self, number: usize) -> String {
         let run = &self.plan.runs[number];
-        let keys = self.plan.axes.iter().map(|axis| axis.key.rsplit('.').next().unwrap_or(&axis.key));
-        let values = keys.zip(self.plan.values(run.point)).map(|(key, value)| format!("{key} = {value}"));
-        let rest = [self.plan.entries[run.entry].clone(), format!("seed {}", run.seed)];
-        values.chain(rest).collect::<Vec<_>>().join(", ")
+        format!("{}, seed {}", self.plan.scheme_at(run), run.seed)
     }
 
     /// The files that its scenarios read.
