@@ -231,6 +231,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
             ("Wire formats", "wire.md"),
             ("In a collective library", "nccl.md"),
             ("Chunks over verbs", "verbs.md"),
+            ("Backends", "backends.md"),
             ("Testbed", "testbed.md"),
             ("Specification", "specification.md"),
             ("Performance", "performance.md"),

@@ -296,7 +296,7 @@ impl Manifest {
     pub(crate) fn is_of_run(&self, dir: &Path) -> bool {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let is_key = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        !is_key || *name == run_key(&self.scenario_hash, &self.commit)
+        !is_key || *name == run_key(&self.scenario_hash, self.backend(), &self.commit)
     }
 
     /// Adds the entries of `other` that it lacks.
@@ -306,9 +306,11 @@ impl Manifest {
     }
 }
 
-/// The name of a run in a store: 16 hex digits over the hash of its scenario and the commit of the build.
-pub fn run_key(scenario_hash: &str, commit: &str) -> String {
-    format!("{:016x}", name_key(&format!("{scenario_hash} {commit}")))
+/// The name of a run in a store: 16 hex digits over the hash of its scenario, its backend and the commit of the build.
+pub fn run_key(scenario_hash: &str, backend: &str, commit: &str) -> String {
+    // Stores had simulations alone before there were backends.
+    let backend = if backend == "sim" { String::new() } else { format!(" {backend}") };
+    format!("{:016x}", name_key(&format!("{scenario_hash}{backend} {commit}")))
 }
 
 const REMEDY: &str = "restore it, or move it away and run the scenario again; nothing was written";

@@ -49,6 +49,7 @@ const MEASURES: Measures = Measures {
         timeouts: true,
         path_switches: true,
         probes: true,
+        probe_bytes: true,
         ..CounterMeasures::NONE
     },
     conservation: false,

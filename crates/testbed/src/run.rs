@@ -427,6 +427,7 @@ impl<'a> Run<'a> {
             path_switches: Some(counted.path_switches),
             // Ranks of collectives do not say what they probe.
             probes: self.of_ranks.is_empty().then_some(counted.probes),
+            probe_bytes: self.of_ranks.is_empty().then_some(counted.probe_bytes),
             ..RunMetrics::default()
         };
         RunRows {
@@ -458,6 +459,7 @@ fn add(all: &mut Counters, one: &Counters) {
     all.trimmed += one.trimmed;
     all.marked += one.marked;
     all.probes += one.probes;
+    all.probe_bytes += one.probe_bytes;
     all.path_switches += one.path_switches;
 }
 

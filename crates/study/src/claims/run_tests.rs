@@ -127,7 +127,7 @@ fn runs_of_another_commit_count_where_that_is_asked() {
             std::fs::write(&path, format!("{json:#}")).unwrap();
         }
         let hash = anabranch_report::Manifest::read(&entry.path()).unwrap().unwrap().scenario_hash;
-        let name = anabranch_report::run_key(&hash, "0123456789ab");
+        let name = anabranch_report::run_key(&hash, "sim", "0123456789ab");
         std::fs::rename(entry.path(), folder.0.join("runs").join(name)).unwrap();
     }
     let none = Settings { only_finished: true, ..settings(1) };

@@ -275,11 +275,7 @@ impl Scenario {
     /// 16 hex digits over all that a run depends on: its [`Scenario::hash`], the backend and the commit of this build. The name
     /// of a run in a store.
     pub fn run_key(&self, backend: &BackendEntry) -> String {
-        let hash = format!("{:016x}", self.hash());
-        match *backend == SIMULATOR {
-            true => run_key(&hash, COMMIT),
-            false => run_key(&format!("{hash} {}", backend.name), COMMIT),
-        }
+        run_key(&format!("{:016x}", self.hash()), backend.name, COMMIT)
     }
 
     /// Name of its load balancer.
