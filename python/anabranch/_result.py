@@ -32,7 +32,7 @@ class Run:
         return self._summary
 
     @property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str | None:
         """16 hexadecimal digits over its results: equal for any number of threads, on any machine."""
         return self.summary.fingerprint
 

@@ -45,6 +45,8 @@ def _hints(cls: type) -> dict[str, Any]:
 def _value(hint: Any, given: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, _Read):
         return hint.read(given)
+    if isinstance(given, dict) and (reads := [arm for arm in get_args(hint) if isinstance(arm, type) and issubclass(arm, _Read)]):
+        return reads[0].read(given)
     if get_origin(hint) is Mapping and isinstance(given, dict):
         inner = get_args(hint)[1]
         return {key: _value(inner, value) for key, value in given.items()}
@@ -80,6 +82,16 @@ class SizeRange(_Read):
     max: int | None = None
 
 
+class FlowTotals(_Read):
+    """Counts of the finished flows that count, added up or the largest; None where not measured."""
+
+    retransmitted_packets: int | None = None
+    out_of_order_packets: int | None = None
+    max_reorder_bytes: int | None = None
+    path_switches: int | None = None
+    out_of_sequence_packets: int | None = None
+
+
 class FlowSummary(_Read):
     """The statistics of a set of flows, over the finished ones that count."""
 
@@ -93,33 +105,34 @@ class FlowSummary(_Read):
     completion_us: float | None = None
     """From the first start to the last acknowledgement; None where a flow did not finish."""
     size_bytes: SizeRange = SizeRange()
+    metrics: FlowTotals = FlowTotals()
     measured: bool = True
 
 
 class Counters(_Read):
-    """Totals of a run."""
+    """Totals of a run; None where not measured."""
 
-    data_packets: int = 0
-    acks: int = 0
-    ecn_marked: int = 0
-    trimmed: int = 0
-    dropped: int = 0
-    retransmitted: int = 0
-    timeouts: int = 0
-    out_of_order: int = 0
-    pfc_pauses: int = 0
-    flowlets: int = 0
-    path_switches: int = 0
-    probes: int = 0
-    probe_bytes: int = 0
-    created_flowlets: int = 0
-    added_delay_ns: int = 0
-    reroutes: int = 0
-    reordered_packets: int = 0
-    gaps: int = 0
-    gaps_1_rtt: int = 0
-    gaps_2_rtt: int = 0
-    gaps_3_rtt: int = 0
+    data_packets: int | None = None
+    acks: int | None = None
+    ecn_marked: int | None = None
+    trimmed: int | None = None
+    dropped: int | None = None
+    retransmitted: int | None = None
+    timeouts: int | None = None
+    out_of_order: int | None = None
+    pfc_pauses: int | None = None
+    flowlets: int | None = None
+    path_switches: int | None = None
+    probes: int | None = None
+    probe_bytes: int | None = None
+    created_flowlets: int | None = None
+    added_delay_ns: int | None = None
+    reroutes: int | None = None
+    reordered_packets: int | None = None
+    gaps: int | None = None
+    gaps_1_rtt: int | None = None
+    gaps_2_rtt: int | None = None
+    gaps_3_rtt: int | None = None
     packets_per_ack: float | None = None
 
 
@@ -149,11 +162,11 @@ class Conservation(_Read):
 
 
 class Queues(_Read):
-    """Waiting data at the switches' ports."""
+    """Waiting data at the switches' ports; None where not measured."""
 
-    max_bytes: int = 0
-    p99_bytes: int = 0
-    mean_bytes: float = 0.0
+    max_bytes: int | None = None
+    p99_bytes: int | None = None
+    mean_bytes: float | None = None
 
 
 class OfferedLoad(_Read):
@@ -170,17 +183,20 @@ class Summary(FlowSummary):
     scheme: str = ""
     seed: int = 0
     threads: int = 0
-    fingerprint: str = ""
-    """16 hexadecimal digits over the integers of flows and links."""
+    backend: str = "sim"
+    """What ran it: `sim`, `testbed`."""
+    fingerprint: str | None = None
+    """16 hexadecimal digits over the integers of flows and links; None on the clock of a machine."""
     simulated_s: float = 0.0
     wall_s: float = 0.0
-    events: int = 0
-    packet_hops: int = 0
-    packet_hops_per_s: float = 0.0
+    events: int | None = None
+    packet_hops: int | None = None
+    packet_hops_per_s: float | None = None
     peak_rss_bytes: int | None = None
     workloads: Mapping[str, FlowSummary] = MappingProxyType({})
     counters: Counters = Counters()
-    conservation: Conservation = Conservation()
+    conservation: Conservation | None = None
+    """None where it was not checked."""
     queues: Queues = Queues()
     version: str = ""
     commit: str = ""
@@ -193,7 +209,7 @@ class Summary(FlowSummary):
     unfinished_named: Sequence[str] = ()
     warmup_s: float = 0.0
     flows_wait: bool = False
-    bytes_per_host: int = 0
+    bytes_per_host: int | None = None
     arrivals_from_s: float | None = None
     arrivals_to_s: float | None = None
     window_from_s: float | None = None

@@ -1,6 +1,6 @@
 //! Backends: chosen, compared, refused; what one does not measure is unknown everywhere.
 
-#[path = "common/mod.rs"]
+#[allow(dead_code)]
 mod common;
 
 use common::{Folder, code, has_no_testbed, json, stderr, stdout};

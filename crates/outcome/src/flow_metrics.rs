@@ -20,6 +20,16 @@ macro_rules! flow_metrics {
     };
 }
 
+/// How two counts become one.
+mod together {
+    pub(super) fn sum(a: u64, b: u64) -> u64 {
+        a + b
+    }
+    pub(super) fn max(a: u64, b: u64) -> u64 {
+        a.max(b)
+    }
+}
+
 macro_rules! declare {
     ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
         metrics! {
@@ -36,7 +46,7 @@ macro_rules! declare {
         impl FlowCounters {
             /// Puts together what sender and receiver of a flow have counted.
             pub fn merge(&mut self, other: &Self) {
-                $(self.$name = declare!($how self.$name, other.$name);)*
+                $(self.$name = together::$how(self.$name, other.$name);)*
             }
         }
 
@@ -58,7 +68,7 @@ macro_rules! declare {
                     all = Some(match all {
                         None => *flow,
                         Some(all) => FlowMetrics {
-                            $($name: all.$name.zip(flow.$name).map(|(a, b)| declare!($how a, b)),)*
+                            $($name: all.$name.zip(flow.$name).map(|(a, b)| together::$how(a, b)),)*
                         },
                     });
                 }
@@ -66,8 +76,6 @@ macro_rules! declare {
             }
         }
     };
-    (sum $a:expr, $b:expr) => { $a + $b };
-    (max $a:expr, $b:expr) => { $a.max($b) };
 }
 
 flow_metrics!(declare);

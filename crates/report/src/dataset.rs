@@ -418,7 +418,8 @@ impl Reader {
         };
         let links: Vec<LinkPoint> = (0..frame.rows()).map(link).collect();
         // A column that the backend does not measure is as good as none.
-        let known: [(&str, fn(&LinkPoint) -> bool); 4] = [
+        type IsKnown = fn(&LinkPoint) -> bool;
+        let known: [(&str, IsKnown); 4] = [
             ("queue_mean_bytes", |link| link.queue_mean_bytes.is_some()),
             ("queue_p99_bytes", |link| link.queue_p99_bytes.is_some()),
             ("queue_max_bytes", |link| link.queue_max_bytes.is_some()),

@@ -34,7 +34,7 @@ pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
         unit => agreement.unit,
         headline => headline(agreement),
         notes => &agreement.notes,
-        rows => agreement.rows.iter().map(|row| verdict(row)).collect::<Vec<_>>(),
+        rows => agreement.rows.iter().map(verdict).collect::<Vec<_>>(),
         band => [at(ALIKE.0), at(ALIKE.1) - at(ALIKE.0), at(1.0), WIDTH],
         reasons => reasons,
     };
