@@ -201,7 +201,7 @@ pub(super) fn fault(arguments: &Fault) -> Result<(), Failure> {
 fn rate(value: Option<&str>) -> Result<u64, Failure> {
     let rate = value.and_then(|value| value.parse::<Rate>().ok()).filter(|rate| rate.0 >= 8_000);
     let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
-    let wrong = || Failure::input(format!("found {found}, expected a rate of at least 8kbps, for example 20Mbps"));
+    let wrong = || Failure::input(format!("RATE: found {found}, expected at least 8kbps, for example 20Mbps"));
     rate.map(|rate| rate.0).ok_or_else(wrong)
 }
 
@@ -213,8 +213,9 @@ fn share(value: Option<&str>) -> Result<u64, Failure> {
     };
     let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
     let share = value.and_then(number).filter(|share| (0.0..=1.0).contains(share));
-    let wrong =
-        || Failure::input(format!("found {found}, expected a share of packets from 0 to 1, for example 0.01 or 1%"));
+    let wrong = || {
+        Failure::input(format!("SHARE: found {found}, expected a share of packets from 0 to 1, for example 0.01 or 1%"))
+    };
     share.map(|share| (share * 1e9).round() as u64).ok_or_else(wrong)
 }
 
@@ -226,8 +227,9 @@ fn delay(value: Option<&str>, jitter: Option<Time>) -> Result<Harm, Failure> {
     let zero = |value: &str| (value == "0").then_some(Time::ZERO);
     let time = value.and_then(|value| zero(value).or_else(|| value.parse().ok())).filter(|time| *time <= MAX_DELAY);
     let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
-    let delay = time
-        .ok_or_else(|| Failure::input(format!("found {found}, expected a time up to {MAX_DELAY}, for example 5ms")))?;
+    let delay = time.ok_or_else(|| {
+        Failure::input(format!("TIME: found {found}, expected a time up to {MAX_DELAY}, for example 5ms"))
+    })?;
     let jitter = jitter.unwrap_or(Time::ZERO);
     if jitter > delay {
         return Err(Failure::input(format!("found --jitter {jitter}, expected a time up to the delay, {delay}")));
