@@ -335,8 +335,12 @@ impl Spares {
 pub(crate) enum Cost {
     /// Its peer has no place for the message now.
     Full,
-    /// So many bytes of memory.
-    Bytes(u64),
+    /// So many bytes of memory, for a message of a sender that has delivered as much before, or not.
+    Bytes { bytes: u64, is_earned: bool },
+}
+
+impl Cost {
+    const NONE: Cost = Cost::Bytes { bytes: 0, is_earned: true };
 }
 
 /// A stream that is received.
@@ -424,10 +428,13 @@ impl Incoming {
         spares: &mut Spares,
         head: impl FnOnce() -> Option<usize>,
     ) -> Cost {
-        let Some(ahead) = data.message.checked_sub(self.next) else { return Cost::Bytes(0) };
+        let Some(ahead) = data.message.checked_sub(self.next) else { return Cost::NONE };
         let from = data.index as usize * limits.mtu as usize;
         let at = match self.find(data.message) {
-            Ok(at) => return Cost::Bytes(self.messages[at].1.needs(from, payload)),
+            Ok(at) => {
+                let known = &self.messages[at].1;
+                return Cost::Bytes { bytes: known.needs(from, payload), is_earned: known.is_earned };
+            }
             Err(at) => at,
         };
         // The message that others wait for always finds room.
@@ -455,10 +462,11 @@ impl Incoming {
         if assembly.is_earned && head.is_none() {
             assembly.bytes = spares.take(length as usize);
         }
-        let cost = MESSAGE_OVERHEAD + assembly.bytes.capacity() as u64 + assembly.needs(from, payload);
+        let bytes = MESSAGE_OVERHEAD + assembly.bytes.capacity() as u64 + assembly.needs(from, payload);
+        let cost = Cost::Bytes { bytes, is_earned: assembly.is_earned };
         *reserved += more;
         self.messages.insert(at, (data.message, Box::new(assembly)));
-        Cost::Bytes(cost)
+        cost
     }
 
     /// Forgets a message that was prepared for in vain: there was no memory for its first packet.

@@ -345,6 +345,42 @@ fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
     assert_eq!(begins(&mut server, 4, 4 * packets, 200_000), 65_536 + 16_000 + 256);
 }
 
+/// However much memory senders hold that never end a message, one that has delivered goes on without a packet dropped.
+#[test]
+fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
+    let limit = 4 << 20;
+    let narrow = Settings { max_buffered_bytes: limit, most_message: 1 << 19, most_held: 1 << 20, ..settings() };
+    let mut server = Server::new(narrow);
+    let deliver = |server: &mut Server, from: SocketAddr, ours: u32, message: u32| {
+        for packet in 0..200u32 {
+            let psn = 200 * u64::from(message) + u64::from(packet);
+            server.hear(from, &data(ours, message, (psn, packet), 200_000));
+        }
+        let received = server.events().iter().filter(|event| matches!(event, Event::Received { .. })).count();
+        assert_eq!(received, 1, "message {message}");
+    };
+    let honest = address(200, 7000);
+    let ours = server.accept(honest, &greeting(5, 6));
+    deliver(&mut server, honest, ours, 0);
+    let others: Vec<(SocketAddr, u32)> = (0..40u8)
+        .map(|host| {
+            let from = address(host, 7000);
+            (from, server.accept(from, &greeting(u32::from(host) + 5, 6)))
+        })
+        .collect();
+    for round in 0..400u64 {
+        for &(from, ours) in &others {
+            server.hear(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
+        }
+    }
+    let (held, dropped) = (server.endpoint.held().0, server.endpoint.counters().no_room);
+    assert!(dropped > 0 && (limit / 4..=limit / 2).contains(&held), "{held} B, {dropped}");
+    for message in 1..5 {
+        deliver(&mut server, honest, ours, message);
+    }
+    assert_eq!(server.endpoint.counters().no_room, dropped);
+}
+
 /// Memory that the owner of a message gives back holds another message, whatever it held before and in whatever order packets come; it counts
 /// like any other.
 #[test]

@@ -94,9 +94,11 @@ impl Hosts {
         }
     }
 
-    /// Returns `true` where so many bytes more are within the limit over all peers.
-    pub(super) fn has_memory(&self, bytes: u64) -> bool {
-        self.stored + bytes <= self.max_stored
+    /// Returns `true` where so many bytes more are within the limit over all peers. Senders that have not delivered as much before share half
+    /// of it, so that they leave room for those that have.
+    pub(super) fn has_memory(&self, bytes: u64, is_earned: bool) -> bool {
+        let most = if is_earned { self.max_stored } else { self.max_stored / 2 };
+        self.stored + bytes <= most
     }
 
     /// Returns `true` where so many bytes more are within what one host may take.

@@ -173,9 +173,9 @@ impl Endpoint {
                 let (steering, length) = (data.steering, data.length);
                 let head = || places.head(peer, steering, length);
                 match incoming.prepare(data, payload.len(), &limits, &mut known.reserved, &mut self.spares, head) {
-                    Cost::Bytes(0) => {}
-                    Cost::Bytes(bytes) => {
-                        let is_crowded = !self.hosts.has_memory(bytes);
+                    Cost::Bytes { bytes: 0, .. } => {}
+                    Cost::Bytes { bytes, is_earned } => {
+                        let is_crowded = !self.hosts.has_memory(bytes, is_earned);
                         if is_crowded || !self.hosts.may_store(known.host, bytes) {
                             incoming.abandon(data.message, &mut known.reserved);
                             self.counters.no_room += 1;

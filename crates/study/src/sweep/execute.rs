@@ -163,11 +163,7 @@ impl Sweep {
             let message = format!("{name} holds {kind}; a sweep needs a directory of its own");
             return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
         }
-        let output = OutputDir::keeping(directory, Inputs::of(self.inputs()))?;
-        let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
-            && SweepPlan::read(directory).is_ok_and(|plan| plan.is_some());
-        let output = if planned { output.with(SWEEP_FILES) } else { output };
-        output.admit_results(SWEEP_FILES)?;
+        self.admit(directory)?;
         let there = match SweepPlan::read(directory) {
             Ok(Some(there)) => there,
             Ok(None) => return Ok(()),
@@ -199,6 +195,21 @@ impl Sweep {
         Err(ScenarioError::new(message)
             .help("give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs")
             .into())
+    }
+
+    /// Refuses what is in the way of the sweep's files. Another process may begin the same sweep meanwhile: its files are listed by a newer
+    /// manifest than the one that was read.
+    fn admit(&self, directory: &Path) -> Result<(), RunError> {
+        loop {
+            let output = OutputDir::keeping(directory, Inputs::of(self.inputs()))?;
+            let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
+                && SweepPlan::read(directory).is_ok_and(|plan| plan.is_some());
+            let output = if planned { output.with(SWEEP_FILES) } else { output };
+            let Err(error) = output.admit_results(SWEEP_FILES) else { return Ok(()) };
+            if OutputDir::open(directory)?.manifest() == output.manifest() {
+                return Err(error.into());
+            }
+        }
     }
 
     /// Whatever is wrong with a graph, the traffic or a load balancer shows before anything runs: the first run of
