@@ -360,6 +360,8 @@ mod pages {
     struct Contributing;
     #[doc = include_str!("../../../SECURITY.md")]
     struct Security;
+    #[doc = include_str!("../../../docs/backends.md")]
+    struct Backends;
     #[doc = include_str!("../../../docs/soak.md")]
     struct Soak;
     #[doc = include_str!("../../../docs/engine.md")]
