@@ -45,11 +45,12 @@ def _hints(cls: type) -> dict[str, Any]:
 def _value(hint: Any, given: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, _Read):
         return hint.read(given)
-    if isinstance(given, dict) and (reads := [arm for arm in get_args(hint) if isinstance(arm, type) and issubclass(arm, _Read)]):
-        return reads[0].read(given)
     if get_origin(hint) is Mapping and isinstance(given, dict):
         inner = get_args(hint)[1]
         return {key: _value(inner, value) for key, value in given.items()}
+    reads = [arm for arm in get_args(hint) if isinstance(arm, type) and issubclass(arm, _Read)]
+    if reads and isinstance(given, dict):  # `Conservation | None`
+        return reads[0].read(given)
     if get_origin(hint) is Sequence and isinstance(given, list):
         return [_value(get_args(hint)[0], value) for value in given]
     return given
