@@ -11,11 +11,14 @@ use crate::{
 use nix::sched::{CloneFlags, setns};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
     fs::File,
     path::Path,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 /// Where `ip netns` keeps its namespaces.
@@ -73,6 +76,8 @@ pub struct Fabric {
     owned: bool,
     /// What delays packets in this process; `None`: processes of their own do.
     pub(crate) delays: Option<Delays>,
+    /// What programs counted that others took the place of, by node and neighbour.
+    replaced: Mutex<BTreeMap<(usize, usize), Counted>>,
 }
 
 /// Networks that this process has made.
@@ -96,7 +101,14 @@ impl Fabric {
     pub fn build(plan: Plan) -> Result<Self, TestbedError> {
         let prefix = format!("f{}-", MADE.fetch_add(1, Ordering::Relaxed));
         // Dropped on an early return, it takes down what there is.
-        let mut fabric = Fabric { plan, prefix, missing: Missing::new(), owned: true, delays: Some(Delays::default()) };
+        let mut fabric = Fabric {
+            plan,
+            prefix,
+            missing: Missing::new(),
+            owned: true,
+            delays: Some(Delays::default()),
+            replaced: Mutex::default(),
+        };
         fabric.join()?;
         // First, since it decides whether ports need queues for trimmed packets.
         fabric.equip()?;
@@ -108,7 +120,7 @@ impl Fabric {
 
     /// A network that another process has built and keeps, seen from its namespaces.
     pub(crate) fn of_another(plan: Plan, prefix: String) -> Self {
-        Fabric { plan, prefix, missing: Missing::new(), owned: false, delays: None }
+        Fabric { plan, prefix, missing: Missing::new(), owned: false, delays: None, replaced: Mutex::default() }
     }
 
     /// What begins the names of its namespaces.
@@ -320,7 +332,15 @@ impl Fabric {
         change: &str,
     ) -> Result<(), TestbedError> {
         let (namespace, port, plan) = (self.namespace(node), self.name(other), &self.plan);
-        port_program::attach(object, &namespace, port, rate, plan.mtu, &plan.queue, change)
+        // A program that takes the place of another begins to count at zero.
+        let before = port_program::counted(&namespace, port).ok();
+        port_program::attach(object, &namespace, port, rate, plan.mtu, &plan.queue, change)?;
+        if let Some(before) = before {
+            let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+            let sum = replaced.get(&(node, other)).map_or(before, |sum| sum.and(&before));
+            replaced.insert((node, other), sum);
+        }
+        Ok(())
     }
 
     /// Puts another build of the port program at a port: for tests.
@@ -392,7 +412,9 @@ impl Fabric {
         if queue.marking.is_none() && !queue.trimming {
             return Ok(None);
         }
-        port_program::counted(&self.namespace(node), self.name(other)).map(Some)
+        let counted = port_program::counted(&self.namespace(node), self.name(other))?;
+        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Some(replaced.get(&(node, other)).map_or(counted, |before| before.and(&counted))))
     }
 
     /// The ports of a node that are up, and the rate that each was given last, where it is not its own.

@@ -25,6 +25,17 @@ pub(crate) struct Counted {
     pub(crate) deepest: u64,
 }
 
+impl Counted {
+    /// Returns what this program and one that took its place have counted together.
+    pub(crate) fn and(&self, next: &Self) -> Self {
+        Counted {
+            marked: self.marked + next.marked,
+            trimmed: self.trimmed + next.trimmed,
+            deepest: self.deepest.max(next.deepest),
+        }
+    }
+}
+
 /// The object with the settings of a port.
 fn object(template: &[u8], rate: u64, mtu: u32, queue: &Queue) -> Result<Vec<u8>, TestbedError> {
     let marking = queue.marking.map_or([u64::MAX, u64::MAX, 0], |marking| {

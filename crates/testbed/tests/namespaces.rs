@@ -263,6 +263,10 @@ fn a_port_marks_only_above_its_threshold() {
         assert!(busy.marks > 0 && busy.deepest > Some(80_000), "{busy:?}");
         assert!(busy.marks <= arrived && arrived < sent, "{busy:?}, {arrived} of {sent}");
         assert_eq!(busy.drops, sent - arrived);
+        // The program that comes with another rate begins at zero; the port's counts do not.
+        fabric.slow(cable, Some(30_000_000)).unwrap();
+        let after = packets(&fabric)["leaf0->spine0"];
+        assert_eq!((after.marks, after.deepest), (busy.marks, busy.deepest));
     });
 }
 
