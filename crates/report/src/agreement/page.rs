@@ -3,7 +3,7 @@
 use super::{ALIKE, Agreement, AgreementRow, Explanation, Verdict};
 use crate::{
     error::ReportError,
-    numbers::{significant_digits, thousands},
+    numbers::{significant_digits, significant_digits_trimmed, thousands},
     page::{FIGURES, SORT, STYLE, fonts},
 };
 use minijinja::{AutoEscape, Environment, Value, context};
@@ -13,8 +13,10 @@ const TEMPLATE: &str = include_str!("../page/agreement.html.jinja");
 const MAX_PORTS: usize = 6;
 /// Ratios beyond this or below its inverse are drawn at the edge.
 const EDGE: f64 = 4.0;
-/// Width of a drawn interval in pixels.
+/// Width of the axis in pixels.
 const WIDTH: f64 = 180.0;
+/// Radius of a mark in pixels.
+const MARK: f64 = 4.0;
 
 pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
     let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
@@ -43,11 +45,12 @@ pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
 
 /// Place of a ratio on a logarithmic axis.
 fn at(ratio: f64) -> f64 {
-    (0.5 + 0.5 * ratio.clamp(1.0 / EDGE, EDGE).ln() / EDGE.ln()) * WIDTH
+    // Marks at the ends are drawn whole.
+    MARK + (0.5 + 0.5 * ratio.clamp(1.0 / EDGE, EDGE).ln() / EDGE.ln()) * (WIDTH - 2.0 * MARK)
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_string(), |value| thousands(&significant_digits(value, 4)))
+    value.map_or_else(|| "-".to_string(), |value| thousands(&significant_digits_trimmed(value, 4)))
 }
 
 fn headline(agreement: &Agreement) -> Vec<String> {
