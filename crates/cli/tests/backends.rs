@@ -69,7 +69,7 @@ fn a_backend_of_one_file_is_compared_with_the_simulator() {
 #[test]
 fn agree_fails_where_backends_are_apart() {
     let folder = Folder::new("backends-agree");
-    let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "3", "--out", "out", "--progress", "never"];
+    let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "8", "--out", "out", "--progress", "never"];
     // Seven microseconds on the simulator; no thread wakes up so early.
     said(&with_sleep(&folder, &words), 1, &["apart", "ecmp"]);
     let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
@@ -140,4 +140,31 @@ fn a_sweep_on_two_backends_compares_them_at_every_point() {
     assert_eq!(code(&folder.run(&["report", "out"])), 0);
     let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
     assert!(table.contains("\"ack_every = 4, ecmp\",sim,sleep"), "{table}");
+}
+
+#[test]
+fn a_directory_of_others_stays_as_it_is() {
+    let folder = Folder::new("backends-foreign");
+    let words = ["compare", "tiny", "--schemes", "ecmp", "--backend", "sim,sleep", "--progress", "never", "--out"];
+    for name in ["agreement.csv", "explanations.csv", "agreement.json", "report.html", "sim", "sleep"] {
+        let out = format!("{name}-there");
+        std::fs::create_dir(folder.0.join(&out)).unwrap();
+        folder.file(&format!("{out}/{name}"), "mine");
+        let refused = with_sleep(&folder, &[&words[..], &[&out]].concat());
+        assert_eq!(code(&refused), 2, "{name}: {}", stderr(&refused));
+        assert_eq!(folder.entries(&out), [name], "{name}");
+        assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
+    }
+    // Neither a run nor a comparison makes room for it.
+    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
+    said(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["holds a single run", "--out DIR"]);
+    // What lies beside its files stays.
+    std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
+    folder.file("both/notes.txt", "mine");
+    folder.file("both/sim/notes.txt", "mine");
+    let again = [&words[..], &["both"]].concat();
+    assert_eq!([code(&with_sleep(&folder, &again)), code(&with_sleep(&folder, &again))], [0, 0]);
+    for name in ["both/notes.txt", "both/sim/notes.txt"] {
+        assert_eq!(std::fs::read_to_string(folder.0.join(name)).unwrap(), "mine");
+    }
 }

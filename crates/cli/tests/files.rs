@@ -59,6 +59,8 @@ const WRITING: &[(&str, &str)] = &[
     ("run", "directories"),
     ("compare", "directories"),
     ("sweep", "directories"),
+    // With several backends each has a directory as `compare` has; what lies above them: tests/backends.rs.
+    ("agree", "directories"),
     ("reproduce", "directories"),
     ("report", "reports"),
     ("view", "reports"),

@@ -58,7 +58,7 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
     Err(RunError::Refused(Refusal::new(
         format!("workload[{}].kind", job.workload),
         "found \"nccl\", whose ranks are processes that load a plugin: a simulation has no hosts that could run them",
-        "`anabranch run --backend testbed` runs it on network namespaces; the kinds \"collective\" and \"all-to-all\" send the \
+        "`anabranch testbed run` (`--backend testbed`) runs it on network namespaces; the kinds \"collective\" and \"all-to-all\" send the \
          same shapes in a simulation",
     )))
 }

@@ -80,6 +80,9 @@ pub struct Fabric {
     replaced: Mutex<BTreeMap<(usize, usize), Counted>>,
 }
 
+/// Ports by name, and what they have counted.
+type PortCounts = Vec<(String, PortCount)>;
+
 /// Networks that this process has made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
@@ -431,11 +434,11 @@ impl Fabric {
     }
 
     /// Drops and backlog of a node's ports, of all its queues together, and the ports that have a place for programs.
-    fn qdiscs(&self, node: usize) -> Result<(Vec<(String, PortCount)>, BTreeSet<String>), TestbedError> {
+    fn qdiscs(&self, node: usize) -> Result<(PortCounts, BTreeSet<String>), TestbedError> {
         let namespace = self.namespace(node);
         let text = run("tc", &["-n", &namespace, "-s", "-j", "qdisc", "show"], "")?;
         let qdiscs: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
-        let mut ports: Vec<(String, PortCount)> = Vec::new();
+        let mut ports = PortCounts::new();
         let with_programs = qdiscs.iter().filter(|qdisc| qdisc["kind"].as_str() == Some("clsact"));
         let with_programs = with_programs.filter_map(|qdisc| Some(qdisc["dev"].as_str()?.to_string())).collect();
         for qdisc in &qdiscs {

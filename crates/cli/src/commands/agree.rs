@@ -91,7 +91,7 @@ pub(super) fn side_by_side(
     let names: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
     let stem = format!("{}-{}", scenario.stem, names.join("-"));
     let directory = directory(asked.options, &stem, scenario.hash())?;
-    free(&directory)?;
+    free(&directory, backends)?;
     // A scheme that one of them cannot run is told before the first run.
     for plan in &plans {
         let watch = Watch::new(asked.options.progress, vec![]);
@@ -139,8 +139,12 @@ pub(super) fn tell_agreement(
     Ok(agreement)
 }
 
-/// Refuses a directory of other results.
-pub(super) fn free(directory: &Path) -> Result<(), Failure> {
+/// Refuses a directory of other results, and one where a file has the name of a backend.
+pub(super) fn free(directory: &Path, backends: &[&BackendEntry]) -> Result<(), Failure> {
+    for own in backends.iter().map(|backend| directory.join(backend.name)).filter(|own| own.exists() && !own.is_dir()) {
+        let message = format!("{} is a file; the results of a backend need a directory of that name", own.display());
+        return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
+    }
     let output = OutputDir::open(directory)?;
     if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Agreement) {
         let message = format!("{} holds {kind}; several backends need a directory of their own", directory.display());

@@ -62,7 +62,7 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
             None => Ok(()),
         };
     }
-    free(&directory)?;
+    free(&directory, &chosen)?;
     let mut sides = Vec::new();
     for ((sweep, _), backend) in sweeps.iter().zip(&chosen) {
         note(&format!("on `{}`:", backend.name));
