@@ -254,7 +254,7 @@ fn the_background_of_a_collective_uses_none_of_its_hosts() {
 
 #[test]
 fn where_nobody_is_left_it_says_so() {
-    let list = [(permutation(1), sent_as("all")), (rest(Scope::Any), sent_as("rest"))];
+    let list = [(permutation(1), sent_as("everybody")), (rest(Scope::Any), sent_as("rest"))];
     let error = generate(&list, &view(16, 4, 2), 1, &files).unwrap_err();
     assert_eq!((error.workload, error.key.as_deref()), (Some(1), Some("hosts")));
     assert!(error.message.contains("leave 0 of 16 hosts free"), "{error}");
