@@ -418,3 +418,52 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
     said(&beds.run(&["rerun", "out"]), 2, &["real"]);
     said(&beds.run(&["testbed", "run", "rounds.toml", "--pcap", "leaf0->spine0=x.pcapng"]), 2, &["--pcap", "capture"]);
 }
+
+/// Two schemes, a second of traffic in each world.
+#[test]
+fn agree_sets_a_simulation_beside_real_packets() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let beds = Beds::new("testbed-agree");
+    // Four flows of 1 MB over two cables of 100 Mbit/s, one after the other at each host.
+    let more = "[transport]\nmtu = \"4096B\"\nheader = \"98B\"\ncongestion_control = \"dctcp\"\nwindow = \"131072B\"\n\
+                [wire]\nlabels = 16\nfind_labels = \"paths\"\nreal_time = true\n";
+    beds.folder.file("both.toml", &(SMALL.replace("hosts_per_leaf = 1", "hosts_per_leaf = 2") + more));
+    let words = ["agree", "both.toml", "--schemes", "ecmp,reps", "--seeds", "2", "--out", "out", "--progress", "never"];
+    let agreed = beds.run(&[&words[..], &["--format", "json"]].concat());
+    if has_no_testbed(&agreed) {
+        return;
+    }
+    assert!([0, 1].contains(&code(&agreed)), "{}", stderr(&agreed));
+    let answer: serde_json::Value = serde_json::from_str(&stdout(&agreed)).unwrap();
+    let agreement = &answer["agreement"];
+    assert_eq!(agreement["backends"], serde_json::json!(["sim", "testbed"]));
+    let rows = agreement["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect::<Vec<_>>(), ["ecmp", "reps"]);
+    let is_apart = rows.iter().any(|row| row["verdict"] == "apart");
+    assert_eq!(code(&agreed), i32::from(is_apart), "{}", stderr(&agreed));
+    for row in rows {
+        let bound = row["machine_bound_seeds"].as_array().unwrap().len();
+        assert_eq!(row["seeds"].as_u64().unwrap() as usize + bound, 2, "{row}");
+        // The machine decides how near they are; a ratio beyond these is another scenario.
+        if let Some(ratio) = row["ratio"].as_f64() {
+            assert!((0.3..5.0).contains(&ratio), "{row}");
+        }
+    }
+    let explanations = agreement["explanations"].as_array().unwrap();
+    let values = |scheme: &str, quantity: &str| -> Vec<[f64; 2]> {
+        let of = explanations.iter().filter(|row| row["scheme"] == scheme && row["quantity"] == quantity);
+        of.map(|row| [0, 1].map(|side| row["values"][side].as_f64().unwrap_or_else(|| panic!("{row}")))).collect()
+    };
+    for scheme in ["ecmp", "reps"] {
+        // 245 packets of 4096 B carry 1 MB; each world sends four of these.
+        assert!(values(scheme, "data packets")[0].iter().all(|packets| (980.0..1500.0).contains(packets)));
+        assert_eq!(values(scheme, "probe bytes"), [[0.0, 0.0]]);
+        let shares = values(scheme, "share of bytes");
+        assert_eq!(shares.len(), 2, "two spines");
+        for side in [0, 1] {
+            assert!((shares.iter().map(|share| share[side]).sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+        }
+    }
+    assert!(values("reps", "path changes")[0].iter().all(|changes| *changes > 0.0));
+    assert!(beds.folder.0.join("out/report.html").is_file() && beds.folder.0.join("out/testbed/report.html").is_file());
+}
