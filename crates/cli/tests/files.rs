@@ -52,6 +52,7 @@ const READING: &[&str] = &[
     "testbed hold",
     "testbed act",
     "testbed fault",
+    "testbed forward",
 ];
 
 /// Commands that write, and the test below that covers each.
