@@ -141,7 +141,8 @@ pub(super) fn tell_agreement(
 
 /// Refuses a directory of other results, and one where a file has the name of a backend.
 pub(super) fn free(directory: &Path, backends: &[&BackendEntry]) -> Result<(), Failure> {
-    for own in backends.iter().map(|backend| directory.join(backend.name)).filter(|own| own.exists() && !own.is_dir()) {
+    let mut names = backends.iter().map(|backend| directory.join(backend.name));
+    if let Some(own) = names.find(|own| own.exists() && !own.is_dir()) {
         let message = format!("{} is a file; the results of a backend need a directory of that name", own.display());
         return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
     }
