@@ -56,6 +56,9 @@ impl Drop for Bed {
     }
 }
 
+/// Ports by name, with packets and drops.
+type PortRows = Vec<(String, f64, f64)>;
+
 impl Bed {
     fn new(name: &str, spines: u32, faults: &str) -> Self {
         let folder = Folder::new(name);
@@ -91,7 +94,7 @@ impl Bed {
     }
 
     /// The summary of a run and, by port, packets and drops; `None` where it cannot be here, which is a skip.
-    fn carried(&self) -> Option<(Value, Vec<(String, f64, f64)>)> {
+    fn carried(&self) -> Option<(Value, PortRows)> {
         let output = self.run(&["testbed", "run", "harm.toml", "--out", "out", "--replace", "--progress", "never"]);
         if has_no_testbed(&output) || !can_harm(&output) {
             return None;
