@@ -32,8 +32,10 @@ pub(crate) fn chosen(
     let mut chosen: Vec<&'static BackendEntry> = Vec::new();
     for name in &arguments.backend {
         let Some(backend) = known.iter().find(|backend| backend.name == name) else {
+            let all: Vec<String> =
+                known.iter().map(|backend| format!("{} ({})", backend.name, backend.about)).collect();
             let error =
-                ScenarioError::new(format!("--backend: unknown backend `{name}`; there are {}", names.join(", ")));
+                ScenarioError::new(format!("--backend: unknown backend `{name}`; there are {}", all.join(", ")));
             let near = nearest(name, names.iter().copied());
             return Err(near.map_or(error.clone(), |near| error.help(format!("did you mean `{near}`?"))));
         };
@@ -63,7 +65,8 @@ pub(crate) fn scenario_on(
         // What cannot be run is told before the process begins anew elsewhere.
         let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
         let setup = scenario.setup(scenario.seed)?;
-        backends.iter().try_for_each(|backend| scenario.check(&setup, backend))?;
+        let mut entered = backends.iter().filter(|backend| backend.enter.is_some());
+        entered.try_for_each(|backend| scenario.check(&setup, backend))?;
         entering.iter().try_for_each(|enter| enter())?;
     }
     Ok(load(arguments)?.with_plugin(plugin))

@@ -64,16 +64,6 @@ pub enum Clock {
     Machine,
 }
 
-impl Clock {
-    /// Its word in results.
-    pub fn word(self) -> &'static str {
-        match self {
-            Clock::Simulated => "simulated",
-            Clock::Machine => "machine",
-        }
-    }
-}
-
 /// What a backend fills in of a result beyond the times of its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measures {

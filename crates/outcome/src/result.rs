@@ -73,15 +73,12 @@ impl RunRows {
 /// result.counters.dropped = Some(0);
 /// ```
 #[derive(Clone, Debug)]
-pub struct RunResult {
-    rows: RunRows,
-    measures: Measures,
-}
+pub struct RunResult(RunRows);
 
 impl Deref for RunResult {
     type Target = RunRows;
     fn deref(&self) -> &RunRows {
-        &self.rows
+        &self.0
     }
 }
 
@@ -109,11 +106,6 @@ impl RunResult {
             rows.uplink_counts.clear();
             rows.watched = Watched::default();
         }
-        RunResult { rows, measures: *measures }
-    }
-
-    /// What the backend measures.
-    pub fn measures(&self) -> &Measures {
-        &self.measures
+        RunResult(rows)
     }
 }

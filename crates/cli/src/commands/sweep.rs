@@ -33,6 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// `anabranch sweep`.
 pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let chosen = chosen(&arguments.on, backends)?;
+    if chosen.len() > 1 && (arguments.list || arguments.dry_run) {
+        return Err(ScenarioError::new("--list and --dry-run: found several backends, expected one")
+            .help("name one with --backend, for example --backend sim")
+            .into());
+    }
     if let Some(address) = &arguments.dask {
         let message = format!("--dask {address}: this command knows no Dask; that of the Python package does");
         return Err(ScenarioError::new(message)
@@ -43,10 +48,12 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
     // What cannot be run is told before the process begins anew elsewhere.
     if chosen.iter().any(|backend| backend.enter.is_some()) {
         let (first, _) = &sweeps[0];
-        for number in first.order() {
+        let first_seed = |number: &&usize| first.plan.seeds.first() == Some(&first.plan.runs[**number].seed);
+        for number in first.order().iter().filter(first_seed) {
             let scenario = first.scenario(*number)?;
             let setup = scenario.setup(scenario.seed)?;
-            chosen.iter().try_for_each(|backend| scenario.check(&setup, backend))?;
+            let mut entered = chosen.iter().filter(|backend| backend.enter.is_some());
+            entered.try_for_each(|backend| scenario.check(&setup, backend))?;
         }
         chosen.iter().filter_map(|backend| backend.enter).try_for_each(|enter| enter())?;
     }

@@ -23,7 +23,7 @@ impl LinkFault {
             FaultAction::Down => (self.down, self.data_only) = (true, data_only),
             FaultAction::Up => (self.down, self.loss_per_billion, self.data_only) = (false, 0, false),
             FaultAction::Loss { per_billion } => (self.loss_per_billion, self.data_only) = (per_billion, data_only),
-            // Simulations refuse the others (`check_simulated`).
+            // The simulator refuses the others before a run.
             FaultAction::Degrade(_)
             | FaultAction::Corrupt { .. }
             | FaultAction::Duplicate { .. }

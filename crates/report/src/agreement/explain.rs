@@ -1,10 +1,10 @@
 //! What explains why two backends are apart: probes, retransmissions, path changes, where bytes went, where packets were marked
 //! and dropped.
 
-use super::{Agreement, Side};
+use super::{Agreement, Side, compared_seeds};
 use crate::{error::ReportError, manifest::ColumnEntry, statistics::mean, summary::Summary, tables::Frame};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A quantity on every backend, a mean over its runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,7 +35,15 @@ const TOTALS: [(&str, &str, OfRun); 8] = [
 ];
 
 /// Per quantity and place the values of several runs.
-type Found = BTreeMap<(&'static str, String), Vec<f64>>;
+type Places = BTreeMap<(&'static str, String), Vec<f64>>;
+
+/// What rows of links say.
+#[derive(Default)]
+struct Found {
+    places: Places,
+    /// Quantities that some row lacks.
+    unknown: BTreeSet<&'static str>,
+}
 
 /// Returns what the runs of each scheme did, per backend.
 ///
@@ -45,9 +53,11 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
     let mut all = vec![];
     for scheme in schemes {
         let mut ports: Vec<Option<Found>> = vec![];
+        let seeds = compared_seeds(sides, scheme);
+        let counts = |run: &Summary| run.scheme == *scheme && seeds.contains(&run.seed);
         for (quantity, unit, of) in TOTALS {
             let value = |side: &Side| {
-                let runs = side.summaries().filter(|run| run.scheme == *scheme);
+                let runs = side.summaries().filter(|run| counts(run));
                 let known: Option<Vec<f64>> = runs.map(|run| of(run).map(|count| count as f64)).collect();
                 known.and_then(|known| mean(&known))
             };
@@ -55,15 +65,16 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
             all.push(Explanation { scheme: scheme.clone(), quantity, place: String::new(), unit, values });
         }
         for side in sides {
-            ports.push(of_links(side, scheme)?);
+            ports.push(of_links(side, &counts)?);
         }
-        let mut places: Vec<&(&str, String)> = ports.iter().flatten().flat_map(BTreeMap::keys).collect();
+        let mut places: Vec<&(&str, String)> = ports.iter().flatten().flat_map(|found| found.places.keys()).collect();
         places.sort();
         places.dedup();
         for place in places {
             // A port that was read and is not listed had none.
             let value = |found: &Option<Found>| {
-                found.as_ref().map(|found| found.get(place).and_then(|values| mean(values)).unwrap_or(0.0))
+                let known = found.as_ref().filter(|found| !found.unknown.contains(place.0))?;
+                Some(known.places.get(place).and_then(|values| mean(values)).unwrap_or(0.0))
             };
             let unit = if place.0 == "share of bytes" { "" } else { "packets" };
             let values = ports.iter().map(value).collect();
@@ -75,11 +86,11 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
 
 /// The share of bytes that each switch above the leaves received, and the ports that marked or dropped; `None`: the backend has
 /// no rows of links.
-fn of_links(side: &Side, scheme: &str) -> Result<Option<Found>, ReportError> {
+fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Found>, ReportError> {
     const COLUMNS: &[&str] = &["from", "to", "tier", "direction", "bytes", "ecn_marks", "drops"];
-    let mut found = Found::new();
+    let mut found = Found::default();
     let mut runs = 0;
-    for (_, place) in side.runs.iter().filter(|(run, _)| run.scheme == scheme) {
+    for (_, place) in side.runs.iter().filter(|(run, _)| counts(run)) {
         let Some(frame) = Frame::read(place, "links", COLUMNS)? else { return Ok(None) };
         if frame.rows() == 0 {
             return Ok(None);
@@ -94,18 +105,23 @@ fn of_links(side: &Side, scheme: &str) -> Result<Option<Found>, ReportError> {
                 *bytes.entry(to.clone()).or_default() += count("bytes", row).unwrap_or_default() as f64;
             }
             for (quantity, column) in [("marks at a port", "ecn_marks"), ("drops at a port", "drops")] {
-                if let Some(packets) = count(column, row).filter(|packets| *packets > 0) {
-                    found.entry((quantity, format!("{from}->{to}"))).or_default().push(packets as f64);
+                match count(column, row) {
+                    None => drop(found.unknown.insert(quantity)),
+                    Some(0) => {}
+                    Some(packets) => {
+                        let port = (quantity, format!("{from}->{to}"));
+                        found.places.entry(port).or_default().push(packets as f64);
+                    }
                 }
             }
         }
         let total: f64 = bytes.values().sum();
         for (switch, bytes) in bytes.into_iter().filter(|_| total > 0.0) {
-            found.entry(("share of bytes", switch)).or_default().push(bytes / total);
+            found.places.entry(("share of bytes", switch)).or_default().push(bytes / total);
         }
     }
     // A run in which a port did nothing counts too.
-    found.values_mut().for_each(|values| values.resize(runs, 0.0));
+    found.places.values_mut().for_each(|values| values.resize(runs, 0.0));
     Ok((runs > 0).then_some(found))
 }
 

@@ -65,8 +65,9 @@ struct FlowRow {
     status: String,
     workload: String,
     scheme: String,
-    retransmitted: u64,
-    path_switches: u64,
+    /// `None`: not measured.
+    retransmitted: Option<u64>,
+    path_switches: Option<u64>,
 }
 
 /// A table of samples.
@@ -200,7 +201,7 @@ impl Rows {
                     }
                 };
                 let name = format!("flow {} to host {}, {}", flow.flow_id, flow.dst, bytes(flow.size_bytes as f64));
-                let details = [
+                let details = vec![
                     ("size_bytes", Detail::Number(flow.size_bytes)),
                     ("start_ps", Detail::Number(flow.start_ps)),
                     ("end_ps", Detail::Number(flow.end_ps)),
@@ -208,9 +209,10 @@ impl Rows {
                     ("status", Detail::Text(flow.status.clone())),
                     ("workload", Detail::Text(flow.workload.clone())),
                     ("scheme", Detail::Text(flow.scheme.clone())),
-                    ("retransmitted_packets", Detail::Number(flow.retransmitted)),
-                    ("path_switches", Detail::Number(flow.path_switches)),
                 ];
+                let counts = [("retransmitted_packets", flow.retransmitted), ("path_switches", flow.path_switches)];
+                let counts = counts.into_iter().filter_map(|(name, count)| Some((name, Detail::Number(count?))));
+                let details = details.into_iter().chain(counts);
                 writer.slice(track, (flow.start_ps, flow.end_ps), &name, details)?;
             }
         }
@@ -309,8 +311,8 @@ fn flows(dir: &Path, end_ps: u64) -> Result<Vec<FlowRow>, ReportError> {
             status: text(&frame, "status", row),
             workload: text(&frame, "workload", row),
             scheme: text(&frame, "scheme", row),
-            retransmitted: number("retransmitted_packets").unwrap_or_default(),
-            path_switches: number("path_switches").unwrap_or_default(),
+            retransmitted: number("retransmitted_packets"),
+            path_switches: number("path_switches"),
         })
     };
     Ok((0..frame.rows()).filter_map(row).collect())

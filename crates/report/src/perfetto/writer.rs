@@ -138,19 +138,19 @@ impl<W: Write> Writer<W> {
     }
 
     /// Something lasts from one time to another. Slices of a track must nest or follow each other.
-    pub(super) fn slice<const N: usize>(
+    pub(super) fn slice<'d>(
         &mut self,
         track: Track,
         (from, to): (u64, u64),
         name: &str,
-        details: [(&str, Detail); N],
+        details: impl IntoIterator<Item = (&'d str, Detail)>,
     ) -> io::Result<()> {
         self.counts.slices += 1;
         let begin = TrackEvent {
             r#type: Some(SLICE_BEGIN),
             track_uuid: Some(track.0),
             name: Some(name.to_string()),
-            debug_annotations: details.map(annotation).to_vec(),
+            debug_annotations: details.into_iter().map(annotation).collect(),
             ..TrackEvent::default()
         };
         self.event(from, begin)?;
