@@ -5,13 +5,13 @@ use crate::{
     commands::{load, nccl},
     failure::Failure,
 };
-use anabranch_settings::nearest;
-use anabranch_study::{
+use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
     library,
     scenario::Scenario,
 };
+use anabranch_settings::nearest;
 
 /// The backends of the program `anabranch`, the default first.
 pub static BACKENDS: &[&BackendEntry] = &[
@@ -76,8 +76,8 @@ pub(crate) fn scenario_on(
 pub(crate) mod testbed {
     use crate::commands::nccl;
     use anabranch_collective::{rank::Element, run::Settings};
+    use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
     use anabranch_settings::Auto;
-    use anabranch_study::{ScenarioError, backend::BackendEntry, scenario::Scenario};
     use anabranch_testbed::{Testbed, TestbedError, space};
     use anabranch_workload::{self as workload, NcclJob};
     use nccl_net_anabranch::VARIABLES;

@@ -1,7 +1,8 @@
 //! How the command ends when it does not end well.
 
 use anabranch_report::ReportError;
-use anabranch_study::{ScenarioError, results::RunError};
+use anabranch_scenario::ScenarioError;
+use anabranch_study::results::RunError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::io::IsTerminal;
 

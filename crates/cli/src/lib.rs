@@ -12,7 +12,7 @@ mod table;
 pub use backends::BACKENDS;
 pub use commands::topology_of;
 
-use anabranch_study::backend::BackendEntry;
+use anabranch_scenario::backend::BackendEntry;
 use arguments::Arguments;
 use clap::{
     CommandFactory, FromArgMatches,
@@ -30,7 +30,7 @@ const MOST_COLUMNS: usize = 100;
 /// code.
 pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static BackendEntry]) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
-    anabranch_study::machine::note_command(&words);
+    anabranch_scenario::machine::note_command(&words);
     let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {

@@ -1,7 +1,7 @@
 //! What there is, and what each thing does; the command.
 
 use crate::{error, scenario::Scenario, wait};
-use anabranch_study::{explain as study, library};
+use anabranch_scenario::{explain as study, library};
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
@@ -19,7 +19,7 @@ pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, Strin
     let Some((_, kind)) = kinds.into_iter().find(|(name, _)| *name == kind) else {
         let message = format!("nothing to list by `{kind}`; there are {}", names.join(", "));
         let near = anabranch_settings::nearest(kind, names);
-        let error = anabranch_study::ScenarioError::new(message);
+        let error = anabranch_scenario::ScenarioError::new(message);
         return Err(error::scenario(&match near {
             Some(near) => error.help(format!("did you mean `{near}`?")),
             None => error,
@@ -38,7 +38,7 @@ pub(crate) fn explain(name: &str, columns: usize) -> PyResult<(String, String)> 
 /// The JSON Schema of scenario files.
 #[pyfunction]
 pub(crate) fn schema() -> String {
-    anabranch_study::schema::schema().to_string()
+    anabranch_scenario::schema::schema().to_string()
 }
 
 /// The ready-made scenarios: name and text.

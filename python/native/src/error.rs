@@ -1,7 +1,8 @@
 //! Errors of the study as exceptions of the package.
 
 use anabranch_report::ReportError;
-use anabranch_study::{ScenarioError, results::RunError};
+use anabranch_scenario::ScenarioError;
+use anabranch_study::results::RunError;
 use pyo3::{
     exceptions::{PyKeyboardInterrupt, PyRuntimeError},
     prelude::*,

@@ -32,7 +32,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", anabranch_study::machine::VERSION)?;
-        module.add("COMMIT", anabranch_study::machine::COMMIT)
+        module.add("__version__", anabranch_scenario::machine::VERSION)?;
+        module.add("COMMIT", anabranch_scenario::machine::COMMIT)
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::{error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Context, TABLES};
+use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
     Observer,
-    backend::SIMULATOR,
     compare::take_directory,
     results::{self, Ran, free_for_a_run},
 };

@@ -1,7 +1,8 @@
 //! Scenarios.
 
 use crate::error;
-use anabranch_study::{backend::SIMULATOR, library, scenario::Scenario as Checked, tree::Tree};
+use anabranch_scenario::{backend::SIMULATOR, library, scenario::Scenario as Checked, tree::Tree};
+use anabranch_study::run_key;
 use pyo3::prelude::*;
 use std::{path::PathBuf, sync::Arc};
 
@@ -56,7 +57,7 @@ impl Scenario {
             scenario.check(&setup, &SIMULATOR)?;
             Ok(scenario.warnings().into_iter().chain(scenario.foresight(&setup, &SIMULATOR)).collect())
         })?
-        .map_err(|e: anabranch_study::ScenarioError| error::scenario(&e))
+        .map_err(|e: anabranch_scenario::ScenarioError| error::scenario(&e))
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -87,6 +88,6 @@ impl Scenario {
     /// The same with the commit: the name of a run in a store.
     #[getter]
     fn run_key(&self, py: Python<'_>) -> String {
-        py.detach(|| self.checked.run_key(&SIMULATOR))
+        py.detach(|| run_key(&self.checked, &SIMULATOR))
     }
 }

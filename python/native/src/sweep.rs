@@ -2,8 +2,8 @@
 
 use crate::{compare::request, error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Sweep as Report, store_directory};
+use anabranch_scenario::{ScenarioError, library};
 use anabranch_study::{
-    ScenarioError, library,
     runs::{self, Standing, Task},
     sweep::{Again, Options, Sweep, SweepFile, over},
 };

@@ -18,13 +18,11 @@ use anabranch_report::{
     AGREEMENT_FILES, Agreement, Inputs, METRICS, Manifest, Metric, OutputDir, ResultKind, Side, significant_digits,
     write_agreement,
 };
+use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_settings::nearest;
 use anabranch_study::{
-    ScenarioError,
-    backend::BackendEntry,
     compare::{Permission, Plan, Request},
     hold::Hold,
-    scenario::Scenario,
 };
 use serde_json::json;
 use std::path::Path;
@@ -116,7 +114,7 @@ pub(super) fn side_by_side(
         sides.push(plan.side(&own, &compared));
         ended(&compared, &failed, plan.jobs.len())?;
     }
-    tell_agreement(&sides, &plans[0].schemes, asked.metric, &directory, scenario.input_files(), asked.options)
+    tell_agreement(&sides, &plans[0].schemes, asked.metric, &directory, Inputs::of(scenario.inputs()), asked.options)
 }
 
 /// Writes and prints what `sides` say of each other.

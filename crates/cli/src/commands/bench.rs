@@ -7,10 +7,9 @@ use crate::{
     table::Table,
 };
 use anabranch_backend::RunError;
-use anabranch_study::{
-    bench::{BenchError, CASES, Case, LARGE, Measured, SMALL, Timed, measure, median},
-    machine::{COMMIT, OPT_LEVEL, VERSION, machine},
-};
+use anabranch_bench::OPT_LEVEL;
+use anabranch_bench::simulator::{BenchError, CASES, Case, LARGE, Measured, SMALL, Timed, measure, median};
+use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
 
 /// `anabranch bench`.

@@ -6,9 +6,9 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json, table, width, wrapped},
 };
-use anabranch_collective::bench::{self, Numbers, Part};
-use anabranch_study::machine::{COMMIT, VERSION, machine};
-use anabranch_wire::bench::{Way, carry};
+use anabranch_bench::messages::{self as bench, Numbers, Part};
+use anabranch_bench::wire::{Way, carry};
+use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use clap::Args;
 use serde_json::json;
 use std::{

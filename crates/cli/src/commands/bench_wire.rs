@@ -5,8 +5,8 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json, table, width, wrapped},
 };
-use anabranch_study::machine::{COMMIT, VERSION, machine};
-use anabranch_wire::bench::{Carried, Measured, Way, measure};
+use anabranch_bench::wire::{Carried, Measured, Way, measure};
+use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
 
 /// Bytes of each measurement.

@@ -6,7 +6,7 @@ use crate::{
     printing::{print, print_json, width},
     table::Table,
 };
-use anabranch_study::explain::{self, Entry};
+use anabranch_scenario::explain::{self, Entry};
 use nccl_net_anabranch::{VARIABLES, Variable};
 use serde_json::json;
 

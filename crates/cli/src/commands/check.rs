@@ -7,7 +7,7 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json},
 };
-use anabranch_study::backend::BackendEntry;
+use anabranch_scenario::backend::BackendEntry;
 use serde_json::json;
 
 /// `anabranch check`: everything that `run` would refuse is refused here, without running.

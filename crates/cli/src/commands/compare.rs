@@ -13,11 +13,10 @@ use crate::{
     printing::{note, print, print_json, width, wrapped},
     progress::Watch,
 };
+use anabranch_scenario::{backend::BackendEntry, scenario::Scenario};
 use anabranch_study::{
-    backend::BackendEntry,
     compare::{Compared, Permission, Plan, Request},
     hold::Hold,
-    scenario::Scenario,
 };
 use serde_json::{Value, json};
 use std::path::Path;

@@ -6,7 +6,7 @@ use crate::{
     printing::{note, print},
 };
 use anabranch_report::{Inputs, OutputFile};
-use anabranch_study::init::scenario_to_start_from;
+use anabranch_scenario::init::scenario_to_start_from;
 use std::path::Path;
 
 /// `anabranch init`.

@@ -38,14 +38,14 @@ use crate::{
     failure::Failure,
     printing::{note, print_json},
 };
-use anabranch_study::{
+use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
-    compare::Request,
     library,
     scenario::Scenario,
     schema,
 };
+use anabranch_study::compare::Request;
 use std::path::PathBuf;
 
 /// Does what the command line says.

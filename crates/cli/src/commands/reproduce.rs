@@ -7,11 +7,9 @@ use crate::{
     printing::{note, print, print_json, table, width},
     progress::Numbered,
 };
-use anabranch_study::{
-    ScenarioError,
-    claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, Shelf, books, pages, told},
-    sweep::Again,
-};
+use anabranch_claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, Shelf, books, pages, told};
+use anabranch_scenario::ScenarioError;
+use anabranch_study::sweep::Again;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
 
@@ -210,7 +208,7 @@ fn list(books: Vec<Book>, arguments: &Reproduce) -> Result<(), Failure> {
             })
             .collect();
         let of = |shelf: &Shelf| -> Vec<Value> {
-            let claim = |claim: &anabranch_study::claims::Claim| {
+            let claim = |claim: &anabranch_claims::Claim| {
                 json!({ "paper": shelf.book.paper.name, "claim": claim.id, "figure": claim.figure, "section": claim.section,
                         "says": claim.says, "studies": claim.studies, "metric": claim.metric.name(), "ours": claim.ours })
             };

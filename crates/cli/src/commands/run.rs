@@ -12,15 +12,17 @@ use crate::{
     progress::Watch,
     table::Table,
 };
-use anabranch_report::{CollectiveSummary, FlowSummary, OutputDir, Summary};
+use anabranch_report::{CollectiveSummary, FlowSummary, Inputs, OutputDir, Summary};
+use anabranch_scenario::{
+    backend::{BackendEntry, SIMULATOR},
+    scenario::Scenario,
+};
 use anabranch_study::{
     Observer,
-    backend::{BackendEntry, SIMULATOR},
     compare::{Permission, Request, take_directory},
     hold::Hold,
     pcap::{Captured, Captures},
     results::{free_for_a_run, run_into},
-    scenario::Scenario,
 };
 use std::path::Path;
 
@@ -58,8 +60,12 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
     let directory = directory(&arguments.options, &stem(scenario, backend), scenario.hash())?;
     let removed = free_for_a_run(&directory, scenario, backend, arguments.replace)?;
     let taken = take_directory(&directory)?;
-    let captures =
-        Captures::read(&arguments.pcap, arguments.replace, &scenario.input_files(), &OutputDir::open(&directory)?)?;
+    let captures = Captures::read(
+        &arguments.pcap,
+        arguments.replace,
+        &Inputs::of(scenario.inputs()),
+        &OutputDir::open(&directory)?,
+    )?;
     if !removed.is_empty() {
         note(&format!("--replace removes from {}: {}", directory.display(), removed.join(", ")));
     }

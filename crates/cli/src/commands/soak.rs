@@ -6,12 +6,12 @@ use crate::{
     printing::{count, is_quiet, note, print, print_json, table, width_of_notes},
     progress::INTERRUPTED,
 };
-use anabranch_study::{
+use anabranch_scenario::{
     ScenarioError,
-    hold::Hold,
     machine::{COMMIT, VERSION},
-    soak::{Failed, Kind, Only, Outcome, Request, Standing, again, soak as draw},
 };
+use anabranch_soak::{Failed, Kind, Only, Outcome, Request, Standing, again, soak as draw};
+use anabranch_study::hold::Hold;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::{

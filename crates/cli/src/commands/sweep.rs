@@ -15,11 +15,13 @@ use crate::{
     table::Table as Drawn,
 };
 use anabranch_report::{Inputs, Side, Sweep as Table};
-use anabranch_study::{
+use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
-    compare::Request,
     library,
+};
+use anabranch_study::{
+    compare::Request,
     sweep::{self, Again, DryRun, Options, SweepFile, Swept, over},
 };
 use serde_json::{Value, json};

@@ -7,8 +7,9 @@ use crate::{
     printing::{count, print, print_json, table, width, wrapped},
     table::Table,
 };
-use anabranch_report::OutputFile;
-use anabranch_study::{ScenarioError, hold::Hold, scenario::Scenario};
+use anabranch_report::{Inputs, OutputFile};
+use anabranch_scenario::{ScenarioError, scenario::Scenario};
+use anabranch_study::{hold::Hold, mistake};
 use anabranch_topology::{
     GuidedPath, GuidedSummary, LinkId, PathCount, Summary, TierCount, Topology as Graph, TypeCount,
 };
@@ -37,7 +38,7 @@ pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
     let graph = scenario.topology()?;
     if let Some(file) = &arguments.export {
-        export(&graph, &OutputFile::new(file, arguments.replace, &scenario.input_files())?)?;
+        export(&graph, &OutputFile::new(file, arguments.replace, &Inputs::of(scenario.inputs()))?)?;
     }
     let packets = &scenario.transport;
     let summary = graph.summary(packets.mtu() + packets.header(), packets.ack_size());
@@ -255,5 +256,5 @@ fn export(graph: &Graph, file: &OutputFile) -> Result<(), ScenarioError> {
         text += &format!("{} {} {}bps {}ps 0\n", link.from.0, link.to.0, link.rate.0, link.delay.ps());
     }
     let _hold = Hold::take();
-    Ok(file.write_all(text.as_bytes())?)
+    file.write_all(text.as_bytes()).map_err(mistake)
 }

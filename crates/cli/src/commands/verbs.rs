@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_endpoint::Settings;
 use anabranch_random::Stream;
-use anabranch_study::scenario::Scenario;
+use anabranch_scenario::scenario::Scenario;
 use anabranch_units::Time;
 use anabranch_wire::{
     transfer::TransferError,

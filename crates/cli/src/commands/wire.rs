@@ -9,7 +9,7 @@ use crate::{
 };
 use anabranch_endpoint::{Endpoint, header};
 use anabranch_random::Stream;
-use anabranch_study::{library, scenario::Scenario};
+use anabranch_scenario::{library, scenario::Scenario};
 use anabranch_units::Time;
 use anabranch_wire::{
     Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters,

@@ -8,7 +8,7 @@ use crate::{
     commands,
     failure::Failure,
 };
-use anabranch_study::backend::BackendEntry;
+use anabranch_scenario::backend::BackendEntry;
 use anabranch_testbed::{TestbedError, standing};
 use anabranch_units::Time;
 use clap::{Args, Subcommand, ValueEnum};

@@ -1,0 +1,285 @@
+//! The pages: schemes, their list, the reference, and the table of contents.
+
+use crate::pictures::{Side, picture};
+use anabranch_lb::registry::{ALIASES, About, Alias, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
+use anabranch_scenario::explain;
+use anabranch_settings::{Parameter, Raw};
+use std::fmt::Write;
+
+/// A file of the book.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Its path below `docs/`.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Stands at the head of every page that is written here.
+const WRITTEN: &str =
+    "<!-- Written by `cargo run --profile fast -p anabranch-book` from the registry; not to be edited. -->\n\n";
+
+/// All of them.
+pub fn pages() -> Vec<Page> {
+    let names = names();
+    let mut pages: Vec<Page> =
+        names.iter().map(|name| Page { path: format!("schemes/{name}.md"), text: scheme_page(name) }).collect();
+    for (side, abouts) in [(Side::Host, HOST_SCHEMES), (Side::Switch, SWITCH_SCHEMES)] {
+        let drawn = abouts.iter().filter_map(|about| Some((about, picture(side, about.name)?.1)));
+        pages.extend(drawn.map(|(about, text)| Page { path: format!("schemes/{}", file(side, about.name)), text }));
+    }
+    pages.push(Page { path: "schemes/README.md".into(), text: list_page(&names) });
+    pages.push(Page { path: "reference.md".into(), text: reference_page() });
+    pages.push(Page { path: "SUMMARY.md".into(), text: summary(&names) });
+    pages
+}
+
+/// Every name that `anabranch list schemes` shows, once, the pairs first.
+fn names() -> Vec<&'static str> {
+    let sides = HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).map(|about| about.name);
+    let mut names: Vec<&str> = Vec::new();
+    for name in ALIASES.iter().map(|alias| alias.name).chain(sides) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The picture's file.
+fn file(side: Side, name: &str) -> String {
+    format!("{}-{name}.svg", side.word())
+}
+
+/// Where the code of a scheme is.
+pub(crate) fn code(side: Side, name: &str) -> String {
+    let file = if name == "rr" { "round_robin".to_string() } else { name.replace('-', "_") };
+    format!("crates/core/lb/src/{}/{file}.rs", side.word())
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().collect::<String>()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+fn scheme_page(name: &str) -> String {
+    let alias = ALIASES.iter().find(|alias| alias.name == name);
+    let host = HOST_SCHEMES.iter().find(|about| about.name == name);
+    let switch = SWITCH_SCHEMES.iter().find(|about| about.name == name);
+    let mut text = format!("{WRITTEN}# {name}\n\n");
+    let mut sides: Vec<(Side, &About)> = Vec::new();
+    if let Some(alias) = alias {
+        text += &pair_text(alias);
+        sides.extend(HOST_SCHEMES.iter().find(|about| about.name == alias.host).map(|about| (Side::Host, about)));
+        sides.extend(SWITCH_SCHEMES.iter().find(|about| about.name == alias.switch).map(|about| (Side::Switch, about)));
+    }
+    for (side, about) in [(Side::Host, host), (Side::Switch, switch)] {
+        if let Some(about) = about.filter(|about| !sides.contains(&(side, about))) {
+            sides.push((side, about));
+        }
+    }
+    // What distinguishes a pair comes first: `ecmp` is what stands beside others.
+    sides.sort_by_key(|(_, about)| about.name == "ecmp" && name != "ecmp");
+    for (side, about) in sides {
+        side_text(&mut text, side, about);
+    }
+    text += "All schemes: [the list](README.md); how they differ: [schemes.md](../schemes.md).\n";
+    text
+}
+
+fn pair_text(alias: &Alias) -> String {
+    let mut text =
+        format!("{} A pair: host side `{}`, switch side `{}`.", sentence(alias.summary), alias.host, alias.switch);
+    for (key, word) in alias.fixed {
+        let _ = write!(text, " The name sets `{key} = \"{word}\"`.");
+    }
+    let others: Vec<String> = ALIASES
+        .iter()
+        .filter(|other| {
+            other.name != alias.name
+                && (other.host, other.switch, other.fixed) == (alias.host, alias.switch, alias.fixed)
+        })
+        .map(|other| format!("[{0}]({0}.md)", other.name))
+        .collect();
+    if !others.is_empty() {
+        let _ = write!(text, " The same pair goes by the name of {} too.", others.join(", "));
+    }
+    let _ = write!(text, "\n\n```toml\n[load_balancer]\nscheme = \"{}\"\n```\n\n", alias.name);
+    text
+}
+
+fn side_text(text: &mut String, side: Side, about: &About) {
+    let name = about.name;
+    let _ = write!(text, "## {} side: {name}\n\n", if side == Side::Host { "Host" } else { "Switch" });
+    let does = if about.description.is_empty() { sentence(about.summary) } else { about.description.to_string() };
+    let _ = write!(text, "{does}\n\n");
+    if let Some((says, _)) = picture(side, name) {
+        let _ = write!(text, "![{says}]({})\n\n*{says}*\n\n", file(side, name));
+    }
+    let _ = write!(text, "Source: {}. Code: `{}`.\n\n", about.source, code(side, name));
+    let parameters = match side {
+        Side::Host => HostParameters::named(name).ok().map(|scheme| scheme.parameters().documentation()),
+        Side::Switch => SwitchParameters::named(name).ok().map(|scheme| scheme.parameters().documentation()),
+    };
+    match parameters.filter(|all| !all.is_empty()) {
+        Some(all) => {
+            let _ = write!(text, "Parameters, in `[load_balancer.{name}]`:\n\n");
+            parameter_table(text, &all);
+        }
+        None => *text += "It has no parameters.\n\n",
+    }
+}
+
+/// A cell of a table in Markdown.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn parameter_table(text: &mut String, parameters: &[Parameter]) {
+    *text += "| key | default | takes | meaning | default from |\n|---|---|---|---|---|\n";
+    for p in parameters {
+        let default = match &p.default {
+            Raw::Text(word) if word.is_empty() => "none".to_string(),
+            raw => format!("`{raw}`"),
+        };
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} | {} |",
+            p.name,
+            cell(&default),
+            cell(&p.expected),
+            cell(p.meaning),
+            cell(p.source)
+        );
+    }
+    text.push('\n');
+}
+
+fn list_page(names: &[&str]) -> String {
+    let mut text = format!(
+        "{WRITTEN}# Every scheme\n\nA load balancer is a pair: hosts write a tag into every packet, switches choose next hops by it or \
+         without it ([schemes.md](../schemes.md)). A page for every name that `anabranch list schemes` shows, with a picture of the \
+         mechanism. In the pictures, packets are numbered per flow in the order of sending, what was sent last is on the left, and a \
+         packet framed in red was marked on its way.\n\n| name | pair | what it does |\n|---|---|---|\n"
+    );
+    for name in names {
+        let alias = ALIASES.iter().find(|alias| alias.name == *name);
+        let side = HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).find(|about| about.name == *name);
+        let pair = alias.map_or("one side".to_string(), |alias| format!("`{}+{}`", alias.host, alias.switch));
+        let summary = alias.map(|alias| alias.summary).or(side.map(|about| about.summary)).unwrap_or_default();
+        let _ = writeln!(text, "| [{name}]({name}.md) | {pair} | {} |", cell(summary));
+    }
+    text
+}
+
+fn reference_page() -> String {
+    let mut text = format!(
+        "{WRITTEN}# Reference\n\nEvery key that a scenario may have, from the declarations that read it; [scenarios.md](scenarios.md) \
+         tells how they go together. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
+         editors. Parameters of schemes stand on [their pages](schemes/README.md) too.\n\n"
+    );
+    // Schemes have pages of their own: theirs come last.
+    let (schemes, sections): (Vec<_>, Vec<_>) =
+        explain::reference().into_iter().partition(|part| part.table.starts_with("[load_balancer."));
+    for part in sections.into_iter().chain(schemes) {
+        let _ = write!(text, "## {}\n\n", part.table.replace('<', "&lt;"));
+        let meaning: Vec<&str> = part.meaning.lines().take_while(|line| !line.starts_with("  ")).collect();
+        if !meaning.is_empty() {
+            let _ = write!(text, "{}\n\n", meaning.join(" ").replace('<', "&lt;"));
+        }
+        parameter_table(&mut text, &part.parameters);
+    }
+    text
+}
+
+/// Chapters written by hand, with their titles.
+const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "Use",
+        &[
+            ("First run", "first-run.md"),
+            ("Scenarios", "scenarios.md"),
+            ("Topologies", "topologies.md"),
+            ("Workloads", "workloads.md"),
+            ("Results", "results.md"),
+            ("Looking inside", "looking-inside.md"),
+            ("Random scenarios", "soak.md"),
+            ("The fabric view", "fabric-view.md"),
+            ("Sweeps", "sweeps.md"),
+            ("Python", "python.md"),
+            ("Python, name by name", "python-reference.md"),
+            ("Tuning", "tuning.md"),
+            ("Reference", "reference.md"),
+        ],
+    ),
+    (
+        "Papers",
+        &[
+            ("Claims reproduced", "reproduce.md"),
+            ("Hopper", "hopper.md"),
+            ("HF2T", "hf2t.md"),
+            ("PRIME", "prime.md"),
+            ("Spritz", "spritz.md"),
+            ("RoCE", "roce.md"),
+        ],
+    ),
+    (
+        "Inside",
+        &[
+            ("Engine", "engine.md"),
+            ("Wire formats", "wire.md"),
+            ("In a collective library", "nccl.md"),
+            ("Chunks over verbs", "verbs.md"),
+            ("Backends", "backends.md"),
+            ("Testbed", "testbed.md"),
+            ("Specification", "specification.md"),
+            ("Performance", "performance.md"),
+            ("Validation", "validation.md"),
+            ("Limits", "limits.md"),
+        ],
+    ),
+];
+
+/// The pages of the specification.
+const SPECIFICATION: &[(&str, &str)] = &[
+    ("Definitions", "definitions"),
+    ("Hopper", "hopper"),
+    ("Host schemes", "host-schemes"),
+    ("Switch schemes", "switch-schemes"),
+    ("PRIME", "prime"),
+    ("REPS, bitmap, mixed", "reps"),
+    ("Transports", "transports"),
+    ("Spritz", "spritz"),
+    ("Dragonfly", "dragonfly"),
+    ("Slim Fly", "slim-fly"),
+    ("HF2T", "hf2t"),
+    ("Traffic", "traffic"),
+    ("Reference numbers of Spritz", "reference-numbers"),
+    ("File formats", "formats"),
+    ("Open points", "open-points"),
+    ("The recorded model", "recorded-model"),
+];
+
+fn summary(names: &[&str]) -> String {
+    let mut text = format!("{WRITTEN}# Anabranch\n\n");
+    for (part, chapters) in CHAPTERS {
+        let _ = write!(text, "# {part}\n\n");
+        for (title, path) in *chapters {
+            let _ = writeln!(text, "- [{title}]({path})");
+            if *path == "specification.md" {
+                for (title, file) in SPECIFICATION {
+                    let _ = writeln!(text, "  - [{title}](specification/{file}.md)");
+                }
+            }
+            if *path == "reference.md" {
+                text += "- [Schemes](schemes.md)\n  - [Every scheme](schemes/README.md)\n";
+                for name in names {
+                    let _ = writeln!(text, "    - [{name}](schemes/{name}.md)");
+                }
+            }
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,76 @@
+//! The pages in `docs/` are those that the registry gives, every scheme has a picture and code, and the table of contents
+//! leaves no page out.
+
+use anabranch_book::{Side, pages, picture};
+use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, SWITCH_SCHEMES};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs")
+}
+
+#[test]
+fn the_pages_are_up_to_date() {
+    let pages = pages();
+    for page in &pages {
+        let there = fs::read_to_string(docs().join(&page.path)).unwrap_or_default();
+        assert!(there == page.text, "docs/{}: run `cargo run --profile fast -p anabranch-book`", page.path);
+    }
+    // Nothing is left of schemes that are gone.
+    let written: BTreeSet<&str> = pages.iter().filter_map(|page| page.path.strip_prefix("schemes/")).collect();
+    for entry in fs::read_dir(docs().join("schemes")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(written.contains(name.as_str()), "docs/schemes/{name} is written by nobody: remove it");
+    }
+}
+
+#[test]
+fn every_scheme_has_a_page_a_picture_of_its_own_and_code() {
+    let pages = pages();
+    let text = |name: &str| {
+        let path = format!("schemes/{name}.md");
+        &pages.iter().find(|page| page.path == path).unwrap_or_else(|| panic!("no {path}")).text
+    };
+    let mut drawings = HashSet::new();
+    for (side, abouts) in [(Side::Host, HOST_SCHEMES), (Side::Switch, SWITCH_SCHEMES)] {
+        for about in abouts {
+            let page = text(about.name);
+            let (says, drawing) = picture(side, about.name).unwrap_or_else(|| {
+                panic!("nobody has drawn {}: add it to crates/dev/book/src/{}_pictures.rs", about.name, side.word())
+            });
+            assert!(page.contains(says) && page.contains(&format!("({}-{}.svg)", side.word(), about.name)));
+            assert!(drawings.insert(drawing), "{}: the same drawing as another", about.name);
+            let code = page.split("Code: `").skip(1).map(|rest| rest.split('`').next().unwrap());
+            for file in code {
+                assert!(docs().join("..").join(file).is_file(), "{}: no {file}", about.name);
+            }
+        }
+    }
+    for alias in ALIASES {
+        let page = text(alias.name);
+        assert!(page.contains(&format!("scheme = \"{}\"", alias.name)), "{}", alias.name);
+        for (key, word) in alias.fixed {
+            assert!(page.contains(&format!("`{key} = \"{word}\"`")), "{}", alias.name);
+        }
+    }
+}
+
+#[test]
+fn the_table_of_contents_leaves_no_page_out() {
+    let summary = fs::read_to_string(docs().join("SUMMARY.md")).unwrap();
+    for folder in ["", "specification/", "schemes/"] {
+        for entry in fs::read_dir(docs().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") && name != "SUMMARY.md" {
+                assert!(
+                    summary.contains(&format!("({folder}{name})")),
+                    "{folder}{name}: add it to crates/dev/book/src/pages.rs"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What people and other programs write: scenarios, flow and topology files, tables of sizes.
+
+use anabranch_claims as claims;
+use anabranch_report::{Inputs, OutputDir};
+use anabranch_scenario::{scenario::Scenario, tree::Tree};
+use anabranch_settings::Auto;
+use anabranch_study::{pcap, sweep::over};
+use anabranch_topology::{FileFormat as TopologyFormat, FileParameters as TopologyFile, TopologyParameters};
+use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, Rate, Time};
+use anabranch_workload::{
+    FileFormat, FileParameters, GeneratedAs, HostView, SizeDistribution, WorkloadParameters, generate_all,
+};
+use std::{io::ErrorKind, path::Path};
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+/// A scenario, and what it says read back.
+pub(crate) fn scenario(bytes: &[u8]) {
+    let read = |text: &str| Scenario::read(Tree::parse("fuzz.toml", text)?, "fuzz", Path::new("/nonexistent"));
+    match read(text(bytes)) {
+        Ok(scenario) => {
+            let written = scenario.to_toml();
+            match read(&written) {
+                Ok(again) => assert_eq!(again.hash(), scenario.hash(), "{written}"),
+                Err(error) => panic!("does not read back: {error}\n{written}"),
+            }
+        }
+        Err(error) => drop((error.line_column(), error.to_string(), error.remedy())),
+    }
+}
+
+/// `--set`, `--over` and `--pcap`.
+pub(crate) fn assignment(bytes: &[u8]) {
+    let text = text(bytes);
+    if let Ok(mut tree) =
+        Tree::parse("fuzz.toml", "[topology]\nkind = \"leaf-spine\"\n[[workload]]\nkind = \"incast\"\n")
+        && tree.set(text).is_ok()
+    {
+        let _ = Scenario::read(tree, "fuzz", Path::new("/nonexistent")).map(|scenario| scenario.to_toml());
+    }
+    let _ = over::axis(text);
+    if let Ok(nowhere) = OutputDir::open(Path::new("/nonexistent")) {
+        let _ = pcap::Captures::read(&[text.to_string()], false, &Inputs::default(), &nowhere);
+    }
+}
+
+/// Sizes, rates, times: what is read is written so that it reads as the same.
+pub(crate) fn units(bytes: &[u8]) {
+    fn both<T: std::str::FromStr + ToString + PartialEq + std::fmt::Debug>(text: &str) {
+        if let Ok(value) = text.parse::<T>() {
+            let written = value.to_string();
+            assert_eq!(written.parse::<T>().ok(), Some(value), "{text:?} is written {written:?}");
+        }
+    }
+    let text = text(bytes);
+    both::<Bytes>(text);
+    both::<BytesOrBdp>(text);
+    both::<PacketsOrBdp>(text);
+    both::<Rate>(text);
+    both::<Time>(text);
+}
+
+/// A file of a paper's claims.
+pub(crate) fn claims(bytes: &[u8]) {
+    let file = claims::SourceFile { name: "fuzz.toml".into(), text: text(bytes).into() };
+    let _ = claims::Book::read(claims::PAPERS[0], &[file]);
+    let _ = claims::Metric::read(text(bytes));
+}
+
+/// A table of flow sizes.
+pub(crate) fn size_distribution(bytes: &[u8]) {
+    let _ = SizeDistribution::parse(text(bytes), "fuzz");
+}
+
+fn flows(format: FileFormat, bytes: &[u8]) {
+    const HOSTS: u32 = 16;
+    let each = || 0..HOSTS;
+    let view = HostView {
+        hosts: HOSTS,
+        leaf_of: each().map(|host| host / 4).collect(),
+        group_of: each().map(|host| host / 8).collect(),
+        host_key: each().map(u64::from).collect(),
+        nic_rate: vec![Rate::gbps(100); HOSTS as usize],
+        oversubscription: 1.0,
+        classes: vec!["data".into(), "bulk".into()],
+        flow_memory: 64 << 20,
+        low_diameter: None,
+    };
+    let file = FileParameters { path: "fuzz".into(), format: Auto::Value(format), ..FileParameters::default() };
+    let sent_as = GeneratedAs { name: "fuzz".into(), class: 0, load_balancer: 0, measured: true, split: None };
+    let read = |_: &str| Ok(bytes.to_vec());
+    if let Ok(made) = generate_all(&[(WorkloadParameters::File(file), sent_as)], &view, 1, &read) {
+        for flow in &made.flows.flows {
+            assert!(flow.src < HOSTS && flow.dst < HOSTS && flow.src != flow.dst && flow.size > 0, "{flow:?}");
+        }
+    }
+}
+
+/// Flows as CSV.
+pub(crate) fn flow_csv(bytes: &[u8]) {
+    flows(FileFormat::Csv, bytes);
+}
+
+/// ConWeave's flow file.
+pub(crate) fn flow_conweave(bytes: &[u8]) {
+    flows(FileFormat::Conweave, bytes);
+}
+
+/// htsim's connection matrix.
+pub(crate) fn flow_htsim_cm(bytes: &[u8]) {
+    flows(FileFormat::HtsimCm, bytes);
+}
+
+/// GOAL schedules, as text and in binary.
+pub(crate) fn flow_goal(bytes: &[u8]) {
+    flows(FileFormat::Goal, bytes);
+}
+
+/// ConWeave's, htsim's and adjacency files of topologies.
+pub(crate) fn topology(bytes: &[u8]) {
+    let text = text(bytes);
+    let formats = [TopologyFormat::Conweave, TopologyFormat::HtsimTopo, TopologyFormat::Adjacency].map(Auto::Value);
+    for format in formats.into_iter().chain([Auto::Auto]) {
+        let file = TopologyFile { path: "fuzz".into(), format, ..TopologyFile::default() };
+        let read = |_: &str| if text.is_empty() { Err(ErrorKind::NotFound.into()) } else { Ok(text.to_string()) };
+        if let Ok(topology) = TopologyParameters::File(file).build(&read) {
+            assert!(topology.links.iter().all(|link| link.from != link.to), "a link from a node to itself");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Verified collectives over unreliable queue pairs of a libibverbs of our own (crates/network/wire/tests/fake_verbs.c), and what goes wrong there.
+//! Each rank is a process: this one, started again with `rank`. What needs the library (a C compiler and libibverbs-dev) runs
+//! with `--ignored`.
+
+#[path = "../../wire/tests/fake/mod.rs"]
+mod fake;
+
+use anabranch_collective::{
+    plan::{KINDS, Kind},
+    plugin::{Plugin, VERSIONS},
+    rank::{self, Element},
+    run::{self, JobError, Mishap, Outcome, Settings},
+};
+use fake::Machine;
+use nccl_net_anabranch::handle::{Authentication, Carrier, Handle};
+use std::{
+    net::TcpListener,
+    path::PathBuf,
+    process::{Command, Output},
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
+
+/// Nobody stops these jobs.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// The shared object, which cargo builds beside the tests.
+fn plugin() -> PathBuf {
+    let exe = std::env::current_exe().expect("a path");
+    exe.parent().expect("a folder").join("libnccl_net_anabranch.so")
+}
+
+fn own_name() -> String {
+    std::env::current_exe().expect("a path").display().to_string()
+}
+
+fn settings(machine: &Machine, kind: Kind, ranks: usize) -> Settings {
+    let mut variables = machine.variables();
+    for (name, value) in [("ANABRANCH_RATE", "200Mbps"), ("ANABRANCH_GIVE_UP", "3s")] {
+        variables.push((name.into(), value.into()));
+    }
+    Settings {
+        command: vec![own_name(), "rank".into()],
+        places: Vec::new(),
+        variables,
+        without: Vec::new(),
+        plugin: plugin(),
+        abi: None,
+        kind,
+        ranks,
+        bytes: 1 << 20,
+        channels: 2,
+        rounds: 1,
+        element: Element::Float,
+        rows: false,
+        mishap: None,
+    }
+}
+
+fn fine(settings: &Settings) -> Outcome {
+    let what = format!("{} of {} ranks, abi {:?}", settings.kind.name(), settings.ranks, settings.abi);
+    let outcome = run::run(settings, &NEVER, &mut |_| ()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!((outcome.closed, outcome.failures.len()), (settings.ranks, 0), "{what}");
+    // 25 Gbit/s is what the device says, and its interface nothing.
+    assert_eq!((outcome.device.0.as_str(), outcome.device.1), ("fake0", 25_000), "{what}");
+    outcome
+}
+
+/// Every collective and every version of the interface, 2, 3 and 4 ranks: correct to the element.
+fn every_collective() {
+    let machine = Machine::with_library("collectives");
+    let ranks = [2, 3, 4];
+    for (number, (_, kind)) in KINDS.iter().enumerate() {
+        let at = number % VERSIONS.len();
+        let element = if number.is_multiple_of(2) { Element::Float } else { Element::Int };
+        let of = Settings { abi: Some(VERSIONS[at]), element, ..settings(&machine, *kind, ranks[number % 3]) };
+        assert_eq!(fine(&of).abi, VERSIONS[at]);
+    }
+}
+
+/// One of 53 messages is lost, answers among them, and what asks and answers when ranks meet.
+fn messages_are_lost() {
+    let machine = Machine::with_library("lossy");
+    let mut of = settings(&machine, Kind::Ring, 3);
+    of.variables.push(("FAKE_FAULT".into(), "lossy".into()));
+    let outcome = fine(&Settings { rows: true, ..of });
+    let went = outcome.rounds[0].rows.iter().filter_map(|row| row.went);
+    // Each rank sends 1 MiB times two times two thirds: 1,444 packets of 968 B, of which a part comes again.
+    let (packets, again) = went.fold((0, 0), |sum, went| (sum.0 + went.packets, sum.1 + went.retransmitted));
+    assert!(packets > 3 * 1444 && again > packets / 200, "{again} of {packets}");
+}
+
+/// A rank that is killed in the midst of a round, which takes a second at 200 Mbit/s at least: the others are told within the stated
+/// time, say so, and close.
+fn a_rank_is_killed() {
+    let machine = Machine::with_library("killed");
+    let mishap = Mishap { rank: 1, after: Duration::from_millis(200), pause: None };
+    let of = Settings { mishap: Some(mishap), bytes: 24 << 20, ..settings(&machine, Kind::Ring, 3) };
+    let outcome = run::run(&of, &NEVER, &mut |_| ()).expect("an outcome");
+    let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
+    ranks.sort_unstable();
+    assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
+    for (_, why, nanoseconds) in &outcome.failures {
+        assert!(why.contains("ncclRemoteError"), "{why}");
+        // Three seconds to give up, one until the ping that asks, and what the timeouts take to count it.
+        assert!(*nanoseconds < 15_000_000_000, "{nanoseconds}");
+    }
+}
+
+/// A rank that stands still for a second, in the midst of a round that takes 200 ms at least: the job goes on.
+fn a_rank_stands_still() {
+    let machine = Machine::with_library("still");
+    let pause = Some(Duration::from_secs(1));
+    let mishap = Mishap { rank: 1, after: Duration::from_millis(20), pause };
+    let outcome = fine(&Settings { mishap: Some(mishap), bytes: 4 << 20, ..settings(&machine, Kind::Ring, 3) });
+    let slowest = outcome.rounds.iter().map(|round| round.nanoseconds).max();
+    assert!(slowest >= Some(900_000_000), "it did stand still: {slowest:?}");
+}
+
+/// A rank of UDP and one of queue pairs: each says what the other has.
+fn ranks_of_two_datapaths() {
+    let machine = Machine::with_library("two");
+    let place = |datapath: &str| ["env".into(), format!("ANABRANCH_DATAPATH={datapath}").into()].to_vec();
+    let mut of = settings(&machine, Kind::Pairs, 2);
+    of.variables.retain(|(name, _)| name != "ANABRANCH_DATAPATH");
+    of.variables.push(("ANABRANCH_MTU".into(), "968B".into()));
+    of.places = vec![place("udp"), place("verbs")];
+    match run::run(&of, &NEVER, &mut |_| ()) {
+        Err(JobError::Failed { why, .. }) => assert!(why.contains("ncclInvalidUsage"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    // `auto` is verbs where there is a device, and both agree.
+    of.places = vec![place("auto"), place("verbs")];
+    fine(&of);
+}
+
+/// This program again, for one of the tasks below.
+fn again(task: &str, variables: &[(String, String)], arguments: &[&str]) -> Output {
+    let variables = variables.iter().map(|(name, value)| (name, value));
+    Command::new(own_name()).arg(task).args(arguments).envs(variables).output().expect("a process")
+}
+
+/// Whom one connects to takes the call and says nothing, or has another datapath: no call waits, and each is told within the stated
+/// time.
+fn who_does_not_answer_keeps_nobody_waiting() {
+    let machine = Machine::with_library("silent");
+    let mut variables = machine.variables();
+    variables.push(("ANABRANCH_GIVE_UP".into(), "1s".into()));
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut handle = Handle {
+        carrier: Carrier::Verbs,
+        at: silent.local_addr().expect("it"),
+        labels: 4,
+        payload: 960,
+        key: 7,
+        authentication: Authentication::Off,
+    };
+    let said = |output: &Output| {
+        let (said, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (said.into_owned(), log.into_owned())
+    };
+    let connect = |handle: &Handle| {
+        let hex: String = handle.write().iter().map(|byte| format!("{byte:02x}")).collect();
+        said(&again("connect", &variables, &[&hex]))
+    };
+    let (code, log) = connect(&handle);
+    let fields: Vec<&str> = code.split_whitespace().collect();
+    let [code, calls, longest, all, closing] = fields[..] else { panic!("{code}, {log}") };
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    assert_eq!(code, "ncclRemoteError", "{log}");
+    // The longest opens a device and makes memory.
+    assert!(number(calls) > 10_000 && number(longest) < 100_000, "{calls} calls, the longest took {longest} us");
+    assert!((1_000_000..4_000_000).contains(&number(all)), "{all} us");
+    // The last listener waits 100 ms for whom it owes something, and no longer for one who does not answer.
+    assert!(number(closing) < 250_000, "{closing} us");
+    assert_eq!(log.matches("does not answer").count(), 1, "{log}");
+    assert!(log.contains("has not answered for 1 s"), "{log}");
+    handle.carrier = Carrier::Udp;
+    let (code, log) = connect(&handle);
+    assert!(code.starts_with("ncclInvalidUsage"), "{code}");
+    assert!(log.contains("sends with udp and we with verbs") && log.contains("ANABRANCH_DATAPATH"), "{log}");
+}
+
+/// Loads the plugin and connects to a handle until that fails; says with what, after how many calls, how long the longest took,
+/// all of them, and the closing of a listener meanwhile, in microseconds.
+fn connect(hex: &str) {
+    let plugin = Plugin::load(&plugin(), None).expect("a plugin");
+    let mut handle = [0; 128];
+    for (byte, at) in handle.iter_mut().zip(0..) {
+        *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("a byte");
+    }
+    let (_, listener) = plugin.listen(0).expect("a listener");
+    let (began, mut calls, mut longest, mut closing) = (Instant::now(), 0u64, Duration::ZERO, Duration::ZERO);
+    loop {
+        if calls == 1 {
+            let called = Instant::now();
+            plugin.close_listener(listener).expect("closed");
+            closing = called.elapsed();
+        }
+        let called = Instant::now();
+        let answer = plugin.connect(0, &mut handle);
+        (calls, longest) = (calls + 1, longest.max(called.elapsed()));
+        match answer {
+            Ok(None) => {}
+            Ok(Some(_)) => panic!("connected"),
+            Err(error) => {
+                let code = error.to_string().rsplit(' ').next().expect("a code").to_string();
+                let all = [longest, began.elapsed(), closing].map(|time| time.as_micros().to_string());
+                println!("{code} {calls} {}", all.join(" "));
+                return;
+            }
+        }
+    }
+}
+
+/// Without a device, without a library, with one that cannot be loaded: `init` says so in one line, and `auto` takes UDP.
+fn without_a_device() {
+    let machine = Machine::new("without");
+    let load = |change: &[(&str, &str)]| {
+        let mut variables = machine.variables();
+        for (name, value) in change {
+            variables.retain(|(known, _)| known != name);
+            variables.push(((*name).into(), (*value).into()));
+        }
+        let output = again("load", &variables, &[]);
+        (
+            String::from_utf8_lossy(&output.stdout).trim().to_string(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let refused = |change: &[(&str, &str)], words: &[&str]| {
+        let (code, log) = load(change);
+        assert_eq!(code, "init: ncclInvalidUsage", "{log}");
+        assert_eq!(log.lines().count(), 1, "{log}");
+        let expected = ["ANABRANCH_DATAPATH=verbs", "allowed are udp, verbs and auto"];
+        assert!(words.iter().chain(&expected).all(|word| log.contains(word)), "{log}");
+    };
+    refused(&[("SYSFS_PATH", "/no/such/folder")], &["lo has no RDMA device"]);
+    refused(&[("SYSFS_PATH", "/no/such/folder"), ("ANABRANCH_IFNAME", "^docker,virbr")], &["none of the interfaces"]);
+    // The kernel has one, and libibverbs is a file that is none.
+    std::fs::write(machine.folder.join("libibverbs.so.1"), "nothing").expect("a file");
+    refused(&[], &["lo: ", "libibverbs1", "ibverbs-providers"]);
+    let (device, log) = load(&[("ANABRANCH_DATAPATH", "auto"), ("NCCL_DEBUG", "INFO")]);
+    assert_eq!(device, "lo", "{log}");
+    assert!(log.contains("lo is used with UDP, since its RDMA device cannot be"), "{log}");
+    let (device, _) = load(&[("ANABRANCH_DATAPATH", "auto"), ("SYSFS_PATH", "/no/such/folder")]);
+    assert_eq!(device, "lo");
+    let (code, log) = load(&[("ANABRANCH_DATAPATH", "verb")]);
+    assert_eq!(code, "init: ncclInvalidUsage");
+    assert!(log.contains("did you mean `verbs`?") && log.contains("udp, verbs or auto"), "{log}");
+}
+
+/// A library that knows no device although the kernel does, and one that may not lock the memory of a peer: of four labels' 256 receives
+/// each and 128 sends, 1,024 B each, 1.2 MB.
+fn devices_that_cannot_be_used() {
+    let machine = Machine::with_library("no-device");
+    for (name, value, word) in
+        [("FAKE_DEVICES", "0", "there is no RDMA device"), ("FAKE_LOCKED", "1100000", "ulimit -l")]
+    {
+        let mut variables = machine.variables();
+        variables.push((name.into(), value.into()));
+        let output = again("load", &variables, &[]);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("init: ncclInvalidUsage"), "{log}");
+        assert!(log.contains(word) && log.contains("allowed are udp, verbs and auto"), "{log}");
+        variables.push(("ANABRANCH_DATAPATH".into(), "auto".into()));
+        let output = again("load", &variables, &[]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "lo", "{name}");
+    }
+    let mut variables = machine.variables();
+    variables.push(("FAKE_LOCKED".into(), "1200000".into()));
+    assert_eq!(String::from_utf8_lossy(&again("load", &variables, &[]).stdout).trim(), "fake0");
+}
+
+fn load() {
+    match Plugin::load(&plugin(), None) {
+        Ok(plugin) => println!("{}", plugin.properties(0).expect("a device").0),
+        Err(error) => println!("{error}"),
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("rank") => {
+            return rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout()).expect("a parent");
+        }
+        Some("connect") => return connect(&arguments[1]),
+        Some("load") => return load(),
+        _ => {}
+    }
+    // Name, whether it needs the library, what it does.
+    let tests: &[(&str, bool, fn())] = &[
+        ("without_a_device", false, without_a_device),
+        ("every_collective", true, every_collective),
+        ("messages_are_lost", true, messages_are_lost),
+        ("a_rank_is_killed", true, a_rank_is_killed),
+        ("a_rank_stands_still", true, a_rank_stands_still),
+        ("ranks_of_two_datapaths", true, ranks_of_two_datapaths),
+        ("who_does_not_answer_keeps_nobody_waiting", true, who_does_not_answer_keeps_nobody_waiting),
+        ("devices_that_cannot_be_used", true, devices_that_cannot_be_used),
+    ];
+    // As the usual harness: a word picks tests by their names, options are not ours but for this one.
+    let word = arguments.iter().find(|argument| !argument.starts_with('-'));
+    let chosen = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
+    let is_asked = |option: &str| arguments.iter().any(|argument| argument == option);
+    if is_asked("--list") {
+        return;
+    }
+    let (mut passed, mut ignored) = (0, 0);
+    for (name, needs_library, test) in tests.iter().filter(|(name, ..)| chosen(name)) {
+        if !is_asked("--include-ignored") && *needs_library != is_asked("--ignored") {
+            ignored += usize::from(*needs_library);
+            continue;
+        }
+        let began = Instant::now();
+        test();
+        println!("test {name} ... ok ({:.1} s)", began.elapsed().as_secs_f64());
+        passed += 1;
+    }
+    println!("test result: ok. {passed} passed; 0 failed; {ignored} ignored");
+}

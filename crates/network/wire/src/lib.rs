@@ -1,0 +1,31 @@
+//! Carries the packets of an [`anabranch_endpoint::Endpoint`]. A [`Datapath`] takes and gives datagrams over paths that a
+//! label picks; a [`Driver`] stands between it and the endpoint.
+//!
+//! - [`memory`]: a virtual clock and links with rate, delay, queue, marking, trimming and faults by a seed, the test bench of
+//!   everything above;
+//! - [`udp`]: sockets, one per label.
+//!
+//! [`WireParameters`] is the section `[wire]` of a scenario.
+//!
+//! [`chunks`] are whole pieces of a message that hardware delivers and acknowledges by itself: queue pairs of RDMA NICs ([`verbs`]).
+//!
+//! [`transfer`] sends bytes from one endpoint to another and compares checksums.
+
+pub mod chunks;
+mod datapath;
+mod driver;
+mod key;
+mod lateness;
+pub mod memory;
+mod parameters;
+pub mod transfer;
+pub mod udp;
+pub mod verbs;
+
+pub use datapath::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
+pub use driver::Driver;
+pub use key::{KeyError, read_key};
+pub use lateness::Lateness;
+pub use parameters::{
+    Authenticate, DatapathKind, FindLabels, MOST_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
+};

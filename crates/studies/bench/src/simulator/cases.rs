@@ -1,0 +1,53 @@
+//! What is measured.
+
+use anabranch_scenario::{error::ScenarioError, library, scenario::Scenario};
+
+/// A standard case: a ready-made scenario and what is changed in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Its name in tables and in JSON.
+    pub name: &'static str,
+    /// The ready-made scenario.
+    pub scenario: &'static str,
+    /// `KEY=VALUE`, as with `--set`.
+    pub changes: &'static [&'static str],
+    /// Too large to be run more than once.
+    pub once: bool,
+}
+
+const fn case(name: &'static str, scenario: &'static str, changes: &'static [&'static str]) -> Case {
+    Case { name, scenario, changes, once: false }
+}
+
+/// The standard cases, the small ones first: a process keeps memory that it once had.
+pub const CASES: &[Case] = &[
+    case("permutation-128", "permutation-128", &[]),
+    case("leaf-spine-roce-pfc", "permutation-roce", &[]),
+    case("leaf-spine-roce-irn", "permutation-roce", &["fabric.profile=roce-irn", "fabric.shared_buffer=1MB"]),
+    case("dragonfly-minimal", "spritz-permutation-dragonfly", &["load_balancer.scheme=minimal"]),
+    case("dragonfly-spritz-spray", "spritz-permutation-dragonfly", &[]),
+    case("permutation-1024", "permutation-1024", &[]),
+    case("permutation-8192", "permutation-8192", &[]),
+];
+
+/// The first case alone: what `--small` measures.
+pub const SMALL: &[Case] = CASES.split_at(1).0;
+
+/// 65,536 hosts in three tiers, on request.
+pub const LARGE: Case = Case {
+    name: "permutation-65536",
+    scenario: "permutation-1024",
+    changes: &["topology.radix=64", "workload.0.size=64KiB"],
+    once: true,
+};
+
+impl Case {
+    /// Its scenario.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where it is wrong.
+    pub fn load(&self) -> Result<Scenario, ScenarioError> {
+        let changes: Vec<String> = self.changes.iter().map(|change| (*change).to_string()).collect();
+        library::load(self.scenario, &changes, None)
+    }
+}

@@ -1,0 +1,123 @@
+//! From a scenario to a case of the stripped loop.
+
+use super::{Case, Delays, Shape};
+use anabranch_backend::Setup;
+use anabranch_topology::{Guidance, LinkClass, NodeId, Topology};
+use anabranch_units::BytesOrBdp;
+use anabranch_workload::Start;
+
+/// The fastest on trees of 128 and of 8,192 hosts.
+const BUCKET_BITS: u32 = 12;
+
+impl Case {
+    /// The same graph, flows, packets, window and acknowledgements as in `setup`: a permutation at time zero with one
+    /// size, over links of one rate. `None` where it is something else.
+    pub fn of(setup: &Setup) -> Option<Self> {
+        let topology = &setup.topology;
+        let hosts = topology.hosts as usize;
+        let flows = &setup.flows.flows;
+        let mut to = vec![u32::MAX; hosts];
+        flows.iter().for_each(|flow| to[flow.src as usize] = flow.dst);
+        let bytes_per_flow = flows.first()?.size;
+        let alike = |flow: &anabranch_workload::Flow| {
+            flow.size == bytes_per_flow && flow.start == Start::At(anabranch_units::Time::ZERO)
+        };
+        if flows.len() != hosts || to.contains(&u32::MAX) || !flows.iter().all(alike) {
+            return None;
+        }
+        let rate = topology.links.first()?.rate;
+        if topology.links.iter().any(|link| link.rate != rate) {
+            return None;
+        }
+        let transport = &setup.transport;
+        let data = transport.mtu() + transport.header();
+        let bdp = topology.window_bdp(data, transport.ack_size());
+        // Line rate without a limit has at least a BDP under way.
+        let window = transport.window().map_or(BytesOrBdp::Bdp(1_000_000), |(window, _)| window);
+        let packets_per_ack = transport.packets_per_ack();
+        Some(Case {
+            shape: shape(topology)?,
+            delays: delays(topology),
+            to,
+            bytes_per_flow,
+            payload: transport.mtu(),
+            data: u16::try_from(data).ok()?,
+            ack: u16::try_from(transport.ack_size()).ok()?,
+            ps_per_byte: rate.wire_time(1).ps(),
+            window: window.bytes(bdp).div_ceil(data).max(packets_per_ack),
+            packets_per_ack,
+            bucket_bits: BUCKET_BITS,
+        })
+    }
+}
+
+fn shape(topology: &Topology) -> Option<Shape> {
+    let hosts = topology.hosts as usize;
+    let per_leaf = topology.links.iter().filter(|l| l.to == topology.edge_switch(0) && l.from.0 < topology.hosts);
+    let per_leaf = per_leaf.count();
+    let shape = match topology.uplinks[..] {
+        [spines] => Shape::LeafSpine { leaves: hosts / per_leaf, hosts_per_leaf: per_leaf, spines: spines as usize },
+        [half, other] if half == other && half as usize == per_leaf => Shape::FatTree { half: per_leaf },
+        [] if topology.guidance == Some(Guidance::Dragonfly) => {
+            let a = topology.groups.iter().filter(|group| **group == 0).count();
+            let global = topology.out_links(NodeId(topology.hosts)).iter();
+            let h = global.filter(|link| topology.link(**link).class == LinkClass::Global).count();
+            Shape::Dragonfly { p: per_leaf, a, h }
+        }
+        _ => return None,
+    };
+    (shape.hosts() == hosts).then_some(shape)
+}
+
+fn delays(topology: &Topology) -> Delays {
+    let of = |class: &dyn Fn(LinkClass) -> bool| {
+        topology.links.iter().find(|link| class(link.class)).map_or(0, |link| link.delay.ps())
+    };
+    let latency = topology.switch_latency.ps();
+    let host = of(&|class| class == LinkClass::Host);
+    Delays {
+        up: host + latency,
+        down: host,
+        near: of(&|class| matches!(class, LinkClass::Tier { .. } | LinkClass::Local)) + latency,
+        far: of(&|class| class == LinkClass::Global) + latency,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{simulator::CASES, stripped};
+    use anabranch_scenario::library;
+
+    /// A single packet from each host and its acknowledgement take as many hops as in the simulator.
+    #[test]
+    fn ways_are_as_long_as_in_the_simulator() {
+        let cases = [
+            ("permutation-128", "topology.radix=4", "ecmp"),
+            ("permutation-1024", "topology.radix=4", "ecmp"),
+            ("permutation-roce", "topology.leaves=4", "ecmp"),
+            ("spritz-permutation-dragonfly", "topology.a=4", "minimal"),
+        ];
+        for (scenario, change, scheme) in cases {
+            let changes = [change, "workload.0.size=1B", &format!("load_balancer.scheme={scheme}")];
+            let changes = changes.map(str::to_string);
+            let setup = library::load(scenario, &changes, None).and_then(|s| s.setup(1)).unwrap();
+            let expected = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap().packet_hops.unwrap();
+            let case = Case { packets_per_ack: 1, ..Case::of(&setup).unwrap() };
+            assert_eq!(stripped::run(&case).packet_hops, expected, "{scenario}");
+        }
+    }
+
+    #[test]
+    fn every_case_of_the_bench_has_its_loop() {
+        for case in CASES {
+            let setup = case.load().and_then(|scenario| scenario.setup(scenario.seed)).unwrap();
+            let stripped = Case::of(&setup).unwrap_or_else(|| panic!("{}: no loop of this shape", case.name));
+            assert_eq!(stripped.shape.hosts(), setup.topology.hosts as usize);
+            let delays: u64 = setup.topology.links.iter().map(|link| link.delay.ps()).max().unwrap();
+            let far = setup.topology.guidance.is_some();
+            let longest = if far { stripped.delays.far } else { stripped.delays.near };
+            assert_eq!(longest, delays + setup.topology.switch_latency.ps(), "{}", case.name);
+        }
+    }
+}

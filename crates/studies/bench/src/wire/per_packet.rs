@@ -1,0 +1,262 @@
+//! What a packet costs without sockets: the scheme alone, with the transport of both ends, and two whole endpoints.
+
+use super::{PAYLOAD, cpu_seconds};
+use anabranch_endpoint::{Arrival, Departure, Endpoint, Event, Flow, Key, Line, Nic, Settings, header::Protection};
+use anabranch_lb::{
+    Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace,
+    registry::{Host, HostParameters},
+};
+use anabranch_settings::Raw;
+use anabranch_transport::{
+    Receiver, Sender, Transport, TransportParameters,
+    uet::{DataArrival, Network},
+};
+use anabranch_units::{Rate, Time};
+use anabranch_wire::WireParameters;
+use slab::Slab;
+
+/// Which part of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The scheme: a choice and an acknowledgement.
+    Scheme,
+    /// Scheme, NIC, and the transport of both ends.
+    Transport,
+    /// An endpoint, header, payload's CRC32C and copy included: the mean of sender and receiver.
+    Endpoint,
+    /// The same with this check of packets.
+    Checked(Check),
+}
+
+/// What is checked of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// A CRC32C of the header.
+    Header,
+    /// And of the payload.
+    Crc,
+    /// A MAC of the header, a CRC32C of the payload.
+    Control,
+    /// MACs of both.
+    All,
+}
+
+impl Check {
+    /// Makes endpoints check this.
+    pub(super) fn set(self, settings: &mut Settings) {
+        settings.checksum = self != Check::Header;
+        settings.key = matches!(self, Check::Control | Check::All).then(|| Key::of(b"a key for measuring"));
+        settings.protection = if self == Check::All { Protection::All } else { Protection::Control };
+    }
+}
+
+impl Part {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Scheme => "scheme",
+            Part::Transport => "scheme and transport",
+            Part::Endpoint => "endpoint, 4 KiB, copy included",
+            Part::Checked(Check::Header) => "the same, payloads unchecked",
+            Part::Checked(Check::Crc) => "the same, CRC32C",
+            Part::Checked(Check::Control) => "the same, MAC of headers and control",
+            Part::Checked(Check::All) => "the same, MAC of all",
+        }
+    }
+
+    /// Nanoseconds that it should cost at most.
+    pub fn target(self) -> f64 {
+        match self {
+            Part::Scheme => 40.0,
+            Part::Transport => 130.0,
+            Part::Endpoint | Part::Checked(Check::Header | Check::Crc) => 1000.0,
+            Part::Checked(Check::Control) => 1200.0,
+            Part::Checked(Check::All) => 3000.0,
+        }
+    }
+}
+
+/// What a packet costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerPacket {
+    /// Under which scheme.
+    pub scheme: &'static str,
+    /// In which part.
+    pub part: Part,
+    /// Nanoseconds of CPU time.
+    pub nanoseconds: f64,
+}
+
+const SCHEMES: [&str; 5] = ["ecmp", "ops", "reps", "prime", "hopper"];
+const PACKETS: u64 = 1_000_000;
+const STEP: Time = Time::from_ns(100);
+
+pub(super) fn measure() -> Vec<PerPacket> {
+    let all = SCHEMES.iter().flat_map(|scheme| {
+        let cost = |part, nanoseconds| PerPacket { scheme, part, nanoseconds };
+        [
+            cost(Part::Scheme, scheme_alone(scheme)),
+            cost(Part::Transport, with_transport(scheme)),
+            cost(Part::Endpoint, endpoints(scheme, Check::Crc)),
+        ]
+    });
+    let checks = [Check::Header, Check::Crc, Check::Control, Check::All];
+    let checked = checks.map(|check| PerPacket {
+        scheme: "ecmp",
+        part: Part::Checked(check),
+        nanoseconds: endpoints("ecmp", check),
+    });
+    all.chain(checked).collect()
+}
+
+fn scheme_of(name: &str) -> Host {
+    HostParameters::named(name).expect("a scheme").build(1, 1)
+}
+
+fn flow(base_rtt: Time) -> FlowInfo<'static> {
+    FlowInfo {
+        key: 1,
+        src: 0,
+        dst: 1,
+        size: 1 << 40,
+        packets: 1 << 28,
+        bdp_packets: 64,
+        base_rtt,
+        rate: Rate::gbps(100),
+        full_packet: PAYLOAD as u32 + 106,
+        early_packets: u64::MAX,
+        paths: PathSpace { uplinks: &[8], guided: None, dead: &[] },
+    }
+}
+
+/// Nanoseconds a packet of what took `seconds` for `packets`.
+fn each(seconds: f64, packets: u64) -> f64 {
+    seconds * 1e9 / packets as f64
+}
+
+fn scheme_alone(name: &str) -> f64 {
+    let mut scheme = scheme_of(name);
+    let base_rtt = Time::from_us(10);
+    scheme.open(Time::ZERO, 0, &flow(base_rtt));
+    let (mut now, mut tags) = (Time::ZERO, [0; 64]);
+    let cpu = cpu_seconds();
+    for psn in 0..PACKETS {
+        now += STEP;
+        let packet = Outgoing { psn, bytes: PAYLOAD as u32, retransmission: false, eligible_at: now };
+        let tag = match scheme.select(now, 0, &packet) {
+            Decision::Send(tag) | Decision::SendAsking(tag) => tag,
+            _ => 0,
+        };
+        // The acknowledgement of the packet that left 64 packets ago.
+        let of = std::mem::replace(&mut tags[(psn % 64) as usize], tag);
+        let feedback = Feedback {
+            tag: of,
+            ecn: false,
+            rtt: Some(base_rtt),
+            packets: 1,
+            bytes: PAYLOAD,
+            cumulative: psn.saturating_sub(63),
+            next_psn: psn + 1,
+        };
+        scheme.on_ack(now, 0, &feedback);
+        while scheme.poll_probe(now, 0).is_some() {}
+    }
+    each(cpu_seconds() - cpu, PACKETS)
+}
+
+/// Takes packets and does nothing with them.
+struct Nowhere {
+    scheme: Host,
+    left: Option<Departure>,
+}
+
+impl Line<()> for Nowhere {
+    type Scheme = Host;
+    fn scheme(&mut self, (): &()) -> &mut Host {
+        &mut self.scheme
+    }
+    fn start(&mut self, (): &mut (), packet: &Departure, start: Time) -> Time {
+        self.left = Some(*packet);
+        start + STEP
+    }
+    fn has_urgent(&self) -> bool {
+        false
+    }
+}
+
+fn transport() -> TransportParameters {
+    let mut transport = TransportParameters::named("uet").expect("a transport");
+    transport.parameters_mut().set("mtu", &Raw::Text(format!("{PAYLOAD}B"))).expect("a key");
+    transport
+}
+
+fn with_transport(name: &str) -> f64 {
+    let base_rtt = Time::from_us(10);
+    let (rate, bdp) = (Rate::gbps(100), 125_000);
+    let network = Network { base_rtt, bdp, queue_drain: Time::ZERO, trimming: true, nic_rate: rate };
+    let transport = Transport::new(&transport(), &network);
+    let mut line = Nowhere { scheme: scheme_of(name), left: None };
+    line.scheme.open(Time::ZERO, 0, &flow(base_rtt));
+    let mut sender = Sender::of_stream(&transport, rate, base_rtt, Time::ZERO);
+    sender.append(&transport, PACKETS);
+    let mut receiver = Receiver::of_stream(&transport);
+    let (mut nic, mut flows, mut now) = (Nic::default(), Slab::new(), Time::ZERO);
+    let slot = flows.insert(Flow::new(sender, 0, 0, now, ()));
+    nic.enter(slot as u32, &mut flows[slot], &transport, now);
+    let cpu = cpu_seconds();
+    let mut sent = 0;
+    while sent < PACKETS {
+        now += STEP;
+        nic.promote(&mut flows, &transport, now);
+        nic.serve(&mut flows, &transport, &mut line, now, now);
+        let Some(packet) = line.left.take() else { continue };
+        sent += 1;
+        let arrival = DataArrival {
+            psn: packet.segment.psn,
+            payload: packet.segment.payload,
+            tag: packet.tag,
+            ecn: false,
+            ack_request: packet.ack_request,
+        };
+        if let (Some(answer), _) = receiver.on_data(&transport, now, &arrival) {
+            let flow = &mut flows[slot];
+            flow.on_answer(&transport, &mut line.scheme, now, &answer, None, Some(base_rtt), true);
+            while flow.poll_probe(&mut line.scheme, now).is_some() {}
+            flow.arm(&transport, now);
+            nic.enter(slot as u32, flow, &transport, now);
+        }
+    }
+    each(cpu_seconds() - cpu, PACKETS)
+}
+
+fn endpoints(name: &str, check: Check) -> f64 {
+    let wire = WireParameters::default();
+    let scheme = HostParameters::named(name).expect("a scheme");
+    let mut settings = wire.settings(&transport(), scheme, Rate::gbps(100), 1).expect("settings that can be");
+    check.set(&mut settings);
+    let mut ends = [Endpoint::new(settings.clone()), Endpoint::new(Settings { host_key: 1, ..settings })];
+    let (mut now, mut out) = (Time::ZERO, Vec::new());
+    ends[0].connect(now, 0);
+    let message: anabranch_endpoint::Bytes = vec![7u8; 1 << 20].into();
+    let (wanted, mut queued, mut sent) = (PACKETS / 10 / 256, 0, 0);
+    let cpu = cpu_seconds();
+    while sent < wanted {
+        now += STEP;
+        for from in 0..2 {
+            ends[from].handle_timeout(now);
+            while let Some(transmit) = ends[from].poll_transmit(now, &mut out) {
+                out.extend_from_slice(&transmit.payload);
+                let arrival =
+                    Arrival { peer: Some(0), from: None, label: transmit.label, at: now, ecn: false, bytes: &out };
+                ends[1 - from].handle(now, &arrival);
+            }
+            while let Some(event) = ends[from].poll_event() {
+                sent += u64::from(matches!(event, Event::Sent { .. }));
+            }
+        }
+        if queued < wanted && queued < sent + 4 && ends[0].round_trip(0).is_some() {
+            queued += u64::from(ends[0].send(now, 0, 0, message.clone()).is_ok());
+        }
+    }
+    each(cpu_seconds() - cpu, ends[0].counters().packets) / 2.0
+}

@@ -1,0 +1,232 @@
+//! Marked blocks of the docs, written from kept rows: `<!-- reproduce: hopper fig3 -->` to `<!-- end -->`.
+
+use super::{Book, PAPERS, Paper, PaperResult, Scale, Shelf, kept::Kept, text};
+use anabranch_report::{Inputs, OutputFile};
+use anabranch_scenario::{error::ScenarioError, section::did_you_mean};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+const BEGIN: &str = "<!-- reproduce:";
+const END: &str = "<!-- end -->";
+
+/// A page with its blocks written anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub wanted: String,
+}
+
+impl Page {
+    /// Whether what stands there matches the kept rows.
+    pub fn matches(&self) -> bool {
+        self.found == self.wanted
+    }
+
+    /// Writes what should stand there.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write(&self) -> io::Result<()> {
+        let file = OutputFile::new(&self.path, true, &Inputs::default()).map_err(io::Error::other)?;
+        file.write_all(self.wanted.as_bytes()).map_err(io::Error::other)
+    }
+}
+
+/// Every page of the docs in the repository at `root` that has such blocks, README included.
+///
+/// # Errors
+/// Where a block names what is not there, has no end, or kept rows cannot be read.
+pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
+    let mut paths = vec![root.join("README.md")];
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(root.join("docs")).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    paths.extend(entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    let mut results = Results { root, found: BTreeMap::new(), books: BTreeMap::new() };
+    let mut pages = vec![];
+    for path in paths {
+        let Ok(found) = fs::read_to_string(&path) else { continue };
+        if !found.contains(BEGIN) {
+            continue;
+        }
+        let wanted =
+            fill(&found, &mut |words| results.block(words)).map_err(|(line, error)| placed(&path, line, &error))?;
+        pages.push(Page { path, found, wanted });
+    }
+    Ok(pages)
+}
+
+fn placed(path: &Path, line: usize, error: &ScenarioError) -> ScenarioError {
+    let remedy = error.remedy().map(str::to_string);
+    let placed = ScenarioError::new(format!("{}, line {line}: {error}", path.display()));
+    remedy.into_iter().fold(placed, ScenarioError::help)
+}
+
+/// The text with every block written by `block`, which is given its words. Fences of code are left alone.
+fn fill(
+    text: &str,
+    block: &mut dyn FnMut(&[&str]) -> Result<String, ScenarioError>,
+) -> Result<String, (usize, ScenarioError)> {
+    let mut out = String::with_capacity(text.len());
+    let (mut lines, mut fenced) = (text.split_inclusive('\n').zip(1..), false);
+    while let Some((line, number)) = lines.next() {
+        out += line;
+        fenced ^= line.trim_start().starts_with("```");
+        let Some(words) = line.trim().strip_prefix(BEGIN).filter(|_| !fenced) else { continue };
+        let Some(words) = words.strip_suffix("-->") else {
+            return Err((number, ScenarioError::new("the mark of a block is not closed: `-->` is missing")));
+        };
+        let words: Vec<&str> = words.split_whitespace().collect();
+        out += "\n";
+        out += block(&words).map_err(|error| (number, error))?.trim_end();
+        out += "\n\n";
+        let Some((end, _)) = lines.find(|(line, _)| line.trim() == END || line.trim().starts_with(BEGIN)) else {
+            return Err((number, ScenarioError::new(format!("the block has no end: `{END}` is missing"))));
+        };
+        if end.trim() != END {
+            return Err((
+                number,
+                ScenarioError::new(format!("the block has no end before the next: `{END}` is missing")),
+            ));
+        }
+        out += end;
+    }
+    Ok(out)
+}
+
+/// What comes out of the kept rows of a paper at a scale, what else is kept, and the studies.
+type FromKept = (PaperResult, Kept, BTreeMap<String, super::Plan>);
+
+/// What comes out of the kept rows, per paper and scale.
+struct Results<'r> {
+    root: &'r Path,
+    found: BTreeMap<(&'static str, &'static str), FromKept>,
+    books: BTreeMap<&'static str, Book>,
+}
+
+impl Results<'_> {
+    /// Judges the kept rows of a paper, once.
+    fn fetch(&mut self, paper: Paper, scale: Scale) -> Result<(), ScenarioError> {
+        if !self.books.contains_key(paper.name) {
+            self.books.insert(paper.name, Book::in_folder(paper, &self.root.join("claims"))?);
+        }
+        let book = &self.books[paper.name];
+        let key = (paper.name, scale.word());
+        if !self.found.contains_key(&key) {
+            let kept = Kept::read(self.root, paper.name)?;
+            let result = Shelf::of_kept(book, scale, &kept)?;
+            self.found.insert(key, (result, kept, book.plans(scale)?));
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, words: &[&str]) -> Result<String, ScenarioError> {
+        let (scale, words) = match words {
+            [rest @ .., "quick"] => (Scale::Quick, rest),
+            [rest @ .., "full"] => (Scale::Full, rest),
+            all => (Scale::Full, all),
+        };
+        let [name, what, rest @ ..] = words else {
+            return Err(ScenarioError::new(
+                "write `reproduce: PAPER FIGURE`, `reproduce: PAPER claims [FIGURE]` or `reproduce: all totals`",
+            ));
+        };
+        if (*name, *what) == ("all", "totals") {
+            for paper in PAPERS {
+                self.fetch(*paper, scale)?;
+            }
+            let of = |paper: &Paper| {
+                let (result, _, plans) = &self.found[&(paper.name, scale.word())];
+                (*paper, result, plans)
+            };
+            return Ok(text::totals_table(&PAPERS.iter().map(of).collect::<Vec<_>>(), scale));
+        }
+        let Some(paper) = PAPERS.iter().find(|paper| paper.name == *name) else {
+            let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+            let error = ScenarioError::new(format!("no paper `{name}`"));
+            return Err(did_you_mean(error, anabranch_settings::nearest(name, names)));
+        };
+        self.fetch(*paper, scale)?;
+        let book = &self.books[paper.name];
+        let (result, kept, plans) = &self.found[&(paper.name, scale.word())];
+        if *what == "claims" {
+            let wanted = rest.first();
+            let claims: Vec<_> = result
+                .claims
+                .iter()
+                .filter(|(claim, _)| {
+                    wanted.is_none_or(|figure| claim.figure.as_deref() == Some(*figure) || claim.id == *figure)
+                })
+                .collect();
+            if claims.is_empty() && wanted.is_some() {
+                return Err(ScenarioError::new(format!("no claim of {name} is about `{}`", wanted.unwrap_or(&""))));
+            }
+            return Ok(text::verdicts(book, &claims, plans, result, kept, scale));
+        }
+        let Some((figure, shown)) = result.figures.iter().find(|(figure, _)| figure.id == *what) else {
+            let names: Vec<&str> = book.figures.iter().map(|figure| figure.id.as_str()).chain(["claims"]).collect();
+            let error = ScenarioError::new(format!("{name} has no figure `{what}`"));
+            return Err(did_you_mean(error, anabranch_settings::nearest(what, names)));
+        };
+        Ok(match shown {
+            Some(shown) => shown.tables.clone(),
+            None => format!(
+                "{}: {} at {} scale.\n",
+                figure.title,
+                text::not_run(&figure.studies, kept, scale),
+                scale.word()
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_replaced_and_the_rest_stays() {
+        let text = "a\n<!-- reproduce: x y -->\nold\n<!-- end -->\nb\n```text\n<!-- reproduce: z -->\n```\n";
+        let once = fill(text, &mut |words| Ok(format!("{}!\n", words.join("+")))).unwrap();
+        assert_eq!(
+            once,
+            "a\n<!-- reproduce: x y -->\n\nx+y!\n\n<!-- end -->\nb\n```text\n<!-- reproduce: z -->\n```\n"
+        );
+        let twice = fill(&once, &mut |words| Ok(format!("{}!\n", words.join("+")))).unwrap();
+        assert_eq!(once, twice);
+    }
+
+    #[test]
+    fn a_block_without_an_end_is_named() {
+        let (line, error) = fill("a\n<!-- reproduce: x -->\nb\n", &mut |_| Ok(String::new())).unwrap_err();
+        assert_eq!(line, 2);
+        assert!(error.to_string().contains("<!-- end -->"));
+        let two = "<!-- reproduce: x -->\n<!-- reproduce: y -->\n<!-- end -->\n";
+        assert!(fill(two, &mut |_| Ok(String::new())).is_err());
+    }
+
+    /// Every table in the docs is what the rows kept in the repository give.
+    #[test]
+    fn the_tables_of_the_docs_match_the_kept_rows() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let pages = pages(&root).unwrap_or_else(|error| panic!("{error}"));
+        let wrong: Vec<_> =
+            pages.iter().filter(|page| !page.matches()).map(|page| page.path.display().to_string()).collect();
+        assert!(wrong.is_empty(), "write them again with `anabranch reproduce PAPER --no-run --write-docs`: {wrong:?}");
+        let rows = root.join("claims/rows");
+        let bytes: u64 = walk(&rows).iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
+        assert!(bytes < 5_000_000, "the kept rows take {bytes} B");
+    }
+
+    fn walk(path: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+    }
+}

@@ -1,0 +1,119 @@
+//! Rows kept in the repository, from which the tables of the docs are written.
+
+use super::{Scale, rows::Rows, run::Cost};
+use anabranch_report::{Inputs, OutputFile};
+use anabranch_scenario::error::ScenarioError;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// What is kept of one paper: `claims/rows/PAPER/STUDY.SCALE.csv`, and what studies without runs would take.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    rows: BTreeMap<(String, &'static str), Rows>,
+    /// Study and scale: missing runs and their CPU hours.
+    costs: BTreeMap<(String, &'static str), (usize, f64)>,
+}
+
+const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];
+const COSTS: &str = "not-run.csv";
+
+/// The folder of a paper's rows in the repository at `root`.
+fn folder(root: &Path, paper: &str) -> PathBuf {
+    root.join("claims").join("rows").join(paper)
+}
+
+impl Kept {
+    /// Reads what the repository at `root` keeps of `paper`.
+    ///
+    /// # Errors
+    /// Where a file there is not one of rows.
+    pub fn read(root: &Path, paper: &str) -> Result<Self, ScenarioError> {
+        let folder = folder(root, paper);
+        let mut kept = Kept::default();
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let unreadable = |error: io::Error| ScenarioError::new(format!("{}: {error}", path.display()));
+            let text = || anabranch_input::read_text(&path, anabranch_input::MAX_TEXT).map_err(unreadable);
+            if name == COSTS {
+                for line in text()?.lines().skip(1) {
+                    let cells: Vec<&str> = line.split(',').collect();
+                    let scale = SCALES.into_iter().find(|scale| Some(&scale.word()) == cells.get(1));
+                    let numbers = cells
+                        .get(2)
+                        .zip(cells.get(3))
+                        .and_then(|(runs, hours)| Some((runs.parse::<usize>().ok()?, hours.parse::<f64>().ok()?)));
+                    if let (Some(study), Some(scale), Some(numbers)) = (cells.first(), scale, numbers) {
+                        kept.costs.insert(((*study).to_string(), scale.word()), numbers);
+                    }
+                }
+                continue;
+            }
+            for scale in SCALES {
+                if let Some(study) = name.strip_suffix(&format!(".{}.csv", scale.word())) {
+                    let rows = Rows::from_csv(&path.display().to_string(), &text()?)?;
+                    kept.rows.insert((study.to_string(), scale.word()), rows);
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The rows of a study at a scale.
+    pub fn rows(&self, study: &str, scale: Scale) -> Option<&Rows> {
+        self.rows.get(&(study.to_string(), scale.word()))
+    }
+
+    /// Missing runs of a study, and the CPU hours they take.
+    pub fn cost(&self, study: &str, scale: Scale) -> Option<(usize, f64)> {
+        self.costs.get(&(study.to_string(), scale.word())).copied()
+    }
+
+    /// Keeps the rows of a study, unless more are kept already; says whether it does.
+    pub fn put(&mut self, study: &str, scale: Scale, rows: Rows) -> bool {
+        let key = (study.to_string(), scale.word());
+        if self.rows.get(&key).is_some_and(|there| there.runs() > rows.runs()) {
+            return false;
+        }
+        self.rows.insert(key, rows);
+        true
+    }
+
+    /// Keeps what a study would take; one that misses nothing is forgotten.
+    pub fn put_cost(&mut self, scale: Scale, cost: &Cost) {
+        let key = (cost.study.clone(), scale.word());
+        if cost.missing == 0 {
+            self.costs.remove(&key);
+        } else {
+            let hours = cost.seconds / 3600.0;
+            let hours = format!("{hours:.2}").parse().unwrap_or(hours);
+            self.costs.insert(key, (cost.missing, hours));
+        }
+    }
+
+    /// Writes it into the repository at `root`; files of studies that are no more are removed.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn write(&self, root: &Path, paper: &str) -> io::Result<()> {
+        let folder = folder(root, paper);
+        fs::create_dir_all(&folder)?;
+        let put = |name: &str, text: &str| {
+            let file = OutputFile::new(&folder.join(name), true, &Inputs::default()).map_err(io::Error::other)?;
+            file.write_all(text.as_bytes()).map_err(io::Error::other)
+        };
+        for ((study, scale), rows) in &self.rows {
+            put(&format!("{study}.{scale}.csv"), &rows.to_csv())?;
+        }
+        let mut text = String::from("study,scale,runs,cpu_hours\n");
+        for ((study, scale), (runs, hours)) in &self.costs {
+            text += &format!("{study},{scale},{runs},{hours}\n");
+        }
+        put(COSTS, &text)
+    }
+}

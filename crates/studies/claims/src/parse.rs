@@ -1,0 +1,523 @@
+//! Claim files read: every key known, every value typed, every mistake with its place.
+
+use super::{
+    Book, Paper,
+    metric::Metric,
+    model::{
+        Across, Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take,
+        Target,
+    },
+};
+use anabranch_report::SweepAxis;
+use anabranch_scenario::{
+    document,
+    error::ScenarioError,
+    section::{Section, did_you_mean},
+    tree::{Node, Place, Source, Tree, Value},
+};
+use anabranch_settings::Raw;
+use anabranch_study::sweep::{flatten, variants};
+use anabranch_units::Bytes;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A claim file.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Its name for messages.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+}
+
+const STUDY: &[&str] =
+    &["id", "label", "scenario", "set", "over", "mode", "schemes", "variants", "seeds", "bins", "quick"];
+const QUICK: &[&str] = &["set", "over", "schemes", "seeds"];
+const FIGURE: &[&str] = &[
+    "id",
+    "title",
+    "study",
+    "kind",
+    "metrics",
+    "metric",
+    "x",
+    "series",
+    "panel",
+    "where",
+    "x_title",
+    "y_title",
+    "log",
+    "relative_to",
+    "across",
+    "table_rows",
+    "digits",
+    "published",
+    "note",
+];
+const CLAIM: &[&str] = &[
+    "id",
+    "figure",
+    "section",
+    "says",
+    "study",
+    "quick_study",
+    "metric",
+    "kind",
+    "a",
+    "b",
+    "where",
+    "a_where",
+    "b_where",
+    "each",
+    "take",
+    "across",
+    "published",
+    "tolerance",
+    "ours",
+    "note",
+    "better",
+    "reduce",
+    "along",
+    "order",
+    "strict",
+];
+const KINDS: &[&str] = &["change", "factor", "value", "equal", "order", "trend", "shown"];
+
+impl Book {
+    /// Reads the files of a paper. What they say of each other is checked too: studies, figures, dimensions.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of the first mistake.
+    pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
+        let mut book = Book { paper, names: BTreeMap::new(), studies: vec![], figures: vec![], claims: vec![] };
+        for file in files {
+            let tree = Tree::parse(&file.name, &file.text)?;
+            let mut root = Section::of(tree.root(), "the claim file")?;
+            if let Some(names) = root.table("names")? {
+                for (key, node) in names.rest() {
+                    book.names.insert(key.clone(), text_of(node, "[names]", key)?);
+                }
+            }
+            for section in root.tables("study", "study")? {
+                book.studies.push(study(section)?);
+            }
+            for section in root.tables("figure", "figure")? {
+                book.figures.push(figure(section)?);
+            }
+            for section in root.tables("claim", "claim")? {
+                book.claims.push(claim(section)?);
+            }
+            root.finish(&["names", "study", "figure", "claim"])?;
+        }
+        book.check()?;
+        Ok(book)
+    }
+}
+
+/// A table being read, with what it is called.
+struct Table<'t> {
+    section: Section<'t>,
+    place: Place,
+}
+
+impl<'t> Table<'t> {
+    fn new(section: Section<'t>) -> Self {
+        let nowhere =
+            || Place { source: Arc::new(Source { name: String::new(), text: String::new(), rank: 0 }), span: 0..0 };
+        let place = section.place().unwrap_or_else(nowhere);
+        Table { section, place }
+    }
+
+    fn error(&self, message: impl std::fmt::Display) -> ScenarioError {
+        self.section.error(message)
+    }
+
+    fn need(&mut self, key: &str) -> Result<String, ScenarioError> {
+        let missing = self.error(format!("`{key}` is missing"));
+        self.section.read::<String>(key)?.ok_or(missing)
+    }
+
+    /// Text, or a list of texts.
+    fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, ScenarioError> {
+        let Some(node) = self.section.take(key) else { return Ok(None) };
+        values(node).map(Some).ok_or_else(|| self.unfit(key, node, "a text or a list of texts"))
+    }
+
+    fn unfit(&self, key: &str, node: &Node, expected: &str) -> ScenarioError {
+        self.error(format!("`{key}`: found {}, expected {expected}", node.describe())).at(node.place.clone())
+    }
+
+    fn metric(&mut self, key: &str) -> Result<Option<Metric>, ScenarioError> {
+        let Some(node) = self.section.take(key) else { return Ok(None) };
+        let Some(Raw::Text(text)) = node.raw() else { return Err(self.unfit(key, node, "the name of a metric")) };
+        self.metric_of(key, &text, node).map(Some)
+    }
+
+    fn metric_of(&self, key: &str, text: &str, node: &Node) -> Result<Metric, ScenarioError> {
+        Metric::read(text).map_err(|error| {
+            let placed = self.error(format!("`{key}`: {}", error.message)).at(node.place.clone());
+            did_you_mean(placed, error.nearest)
+        })
+    }
+
+    fn filter(&mut self, key: &str) -> Result<Filter, ScenarioError> {
+        let Some(node) = self.section.take(key) else { return Ok(Filter::default()) };
+        self.filter_of(key, node)
+    }
+
+    fn filter_of(&self, key: &str, node: &Node) -> Result<Filter, ScenarioError> {
+        let Value::Table(entries) = &node.value else {
+            return Err(self.unfit(key, node, "a table of dimensions and their values"));
+        };
+        let one = |(name, node): &(String, Node)| match values(node) {
+            Some(values) if !values.is_empty() => Ok((name.clone(), values)),
+            _ => {
+                let error = self.unfit(key, node, "a value or a list of values");
+                Err(error.help(format!("keys with dots stand in quotes: {key} = {{ \"workload.0.load\" = 0.5 }}")))
+            }
+        };
+        entries.iter().map(one).collect::<Result<_, _>>().map(Filter)
+    }
+
+    fn id(&mut self) -> Result<String, ScenarioError> {
+        let id = self.need("id")?;
+        let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        if id.is_empty() || !id.chars().all(fit) || id.starts_with(['-', '.']) {
+            return Err(self.error(format!("`id`: found \"{id}\", expected lower case letters, digits, `-` and `.`")));
+        }
+        Ok(id)
+    }
+}
+
+/// A value as it stands on a command line.
+fn text(raw: &Raw) -> String {
+    match raw {
+        Raw::Text(text) => text.clone(),
+        other => document::value(other).to_string(),
+    }
+}
+
+/// A value, or a list of values.
+fn values(node: &Node) -> Option<Vec<String>> {
+    match node.raw()? {
+        Raw::List(items) => Some(items.iter().map(text).collect()),
+        raw => Some(vec![text(&raw)]),
+    }
+}
+
+fn text_of(node: &Node, title: &str, key: &str) -> Result<String, ScenarioError> {
+    match node.raw() {
+        Some(Raw::Text(text)) => Ok(text),
+        _ => {
+            let message = format!("{title}: `{key}`: found {}, expected text", node.describe());
+            Err(ScenarioError::new(message).at(node.place.clone()))
+        }
+    }
+}
+
+fn axes(table: &mut Section<'_>) -> Result<Option<Vec<SweepAxis>>, ScenarioError> {
+    let Some(node) = table.take("over") else { return Ok(None) };
+    let mut axes = vec![];
+    flatten("", node, &mut axes)?;
+    Ok(Some(axes))
+}
+
+fn study(section: Section<'_>) -> Result<Study, ScenarioError> {
+    let mut table = Table::new(section);
+    let id = table.id()?;
+    let label = table.section.read("label")?.unwrap_or_else(|| id.clone());
+    let scenario = table.need("scenario")?;
+    let set = table.section.read("set")?.unwrap_or_default();
+    let over = axes(&mut table.section)?.unwrap_or_default();
+    let zip = table.section.word("mode", &["grid", "zip"])? == Some("zip");
+    let schemes = table.section.read::<Vec<String>>("schemes")?.unwrap_or_default();
+    let variants = variants(&mut table.section)?;
+    let seeds = table.section.read("seeds")?;
+    let mut edges: Vec<(u64, String)> = vec![];
+    if let Some(node) = table.section.take("bins") {
+        let unfit = || table.unfit("bins", node, "sizes in ascending order, such as [\"2kB\", \"49kB\"]");
+        for name in values(node).ok_or_else(unfit)? {
+            let bytes = name.parse::<Bytes>().map_err(|_| unfit())?.0;
+            if edges.last().is_some_and(|(last, _)| *last >= bytes) {
+                return Err(unfit());
+            }
+            edges.push((bytes, name));
+        }
+    }
+    let quick = match table.section.peek("quick").map(Node::raw) {
+        Some(Some(Raw::Bool(false))) => {
+            table.section.take("quick");
+            None
+        }
+        _ => match table.section.table("quick")? {
+            None => Some(Quick::default()),
+            Some(mut quick) => {
+                let read = Quick {
+                    set: quick.read("set")?.unwrap_or_default(),
+                    over: axes(&mut quick)?,
+                    schemes: quick.read("schemes")?,
+                    seeds: quick.read("seeds")?,
+                };
+                quick.finish(QUICK)?;
+                Some(read)
+            }
+        },
+    };
+    table.section.finish(STUDY)?;
+    let place = table.place;
+    Ok(Study { id, label, scenario, set, over, zip, schemes, variants, seeds, edges, quick, place })
+}
+
+fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
+    let mut table = Table::new(section);
+    let id = table.id()?;
+    let title = table.need("title")?;
+    let missing = table.error("`study` is missing");
+    let studies = table.texts("study")?.ok_or(missing)?;
+    let kind = match table.section.word("kind", &["bars", "lines", "cdf"])? {
+        Some("lines") => FigureKind::Lines,
+        Some("cdf") => FigureKind::Cdf,
+        _ => FigureKind::Bars,
+    };
+    let metrics = if kind == FigureKind::Cdf {
+        let word = table.section.word("metric", &["slowdown", "fct"])?.unwrap_or("slowdown");
+        Metric::distribution(word).into_iter().map(|(_, metric)| metric).collect()
+    } else {
+        let one = table.metric("metric")?;
+        let several = match table.section.take("metrics") {
+            None => vec![],
+            Some(node) => {
+                let names = values(node).ok_or_else(|| table.unfit("metrics", node, "names of metrics"))?;
+                names.iter().map(|name| table.metric_of("metrics", name, node)).collect::<Result<_, _>>()?
+            }
+        };
+        let all: Vec<Metric> = one.into_iter().chain(several).collect();
+        if all.is_empty() {
+            return Err(table.error("`metrics` is missing"));
+        }
+        all
+    };
+    let x = match kind {
+        FigureKind::Cdf => {
+            table.section.word("x", &["metric"])?;
+            "metric".to_string()
+        }
+        _ => table.need("x")?,
+    };
+    let figure = Figure {
+        id,
+        title,
+        studies,
+        kind,
+        metrics,
+        x,
+        series: table.section.read("series")?.unwrap_or_else(|| "scheme".into()),
+        panel: table.section.read("panel")?,
+        filter: table.filter("where")?,
+        x_title: table.section.read("x_title")?,
+        y_title: table.section.read("y_title")?,
+        log: table.section.read("log")?.unwrap_or(false),
+        across: across(&mut table)?,
+        relative_to: table.section.read("relative_to")?,
+        rows_are_x: table.section.word("table_rows", &["series", "x"])? == Some("x"),
+        digits: table.section.read::<u64>("digits")?.unwrap_or(3).clamp(1, 9) as usize,
+        published: targets(&mut table)?,
+        note: table.section.read("note")?,
+        place: table.place.clone(),
+    };
+    table.section.finish(FIGURE)?;
+    Ok(figure)
+}
+
+fn targets(table: &mut Table<'_>) -> Result<Vec<Target>, ScenarioError> {
+    let mut targets = vec![];
+    for mut entry in table.section.tables("published", "figure.published")?.into_iter().map(Table::new) {
+        let at = entry.filter("where")?;
+        let missing = entry.error("`value` is missing");
+        let value = entry.section.read("value")?.ok_or(missing)?;
+        entry.section.finish(&["where", "value"])?;
+        targets.push(Target { at, value });
+    }
+    Ok(targets)
+}
+
+fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
+    let mut table = Table::new(section);
+    let id = table.id()?;
+    let (figure, section) = (table.section.read("figure")?, table.section.read("section")?);
+    if figure.is_none() && section.is_none() {
+        return Err(table.error("neither `figure` nor `section` says where the paper has it"));
+    }
+    let says = table.need("says")?;
+    let missing = table.error("`study` is missing");
+    let studies = table.texts("study")?.ok_or(missing)?;
+    let quick_studies = table.texts("quick_study")?.unwrap_or_else(|| studies.clone());
+    let missing = table.error("`metric` is missing");
+    let metric = table.metric("metric")?.ok_or(missing)?;
+    let missing = table.error(format!("`kind` is missing; allowed are {}", KINDS.join(", ")));
+    let kind_word = table.section.word("kind", KINDS)?.ok_or(missing)?;
+    let along: Option<String> = table.section.read("along")?;
+    let kind = kind(&mut table, kind_word, along.as_ref())?;
+    let reduce = table.section.word("reduce", &["max", "min", "mean", "spread"])?.map(|word| match word {
+        "max" => Reduce::Max,
+        "min" => Reduce::Min,
+        "mean" => Reduce::Mean,
+        _ => Reduce::Spread,
+    });
+    if kind_word != "trend" && along.is_some() != reduce.is_some() {
+        return Err(table.error("`along` and `reduce` go together: a key of `over`, and max, min, mean or spread"));
+    }
+    let take = match table.section.word("take", &["every", "most", "mean"])? {
+        Some("most") => Take::Most,
+        Some("mean") => Take::Mean,
+        _ => Take::Every,
+    };
+    let usual = if matches!(kind_word, "equal" | "order" | "trend") { 0.02 } else { 0.25 };
+    let claim = Claim {
+        id,
+        figure,
+        section,
+        says,
+        studies,
+        quick_studies,
+        metric,
+        kind,
+        filter: table.filter("where")?,
+        a_filter: table.filter("a_where")?,
+        b_filter: table.filter("b_where")?,
+        each: table.texts("each")?.unwrap_or_default(),
+        take,
+        across: across(&mut table)?,
+        tolerance: table.section.read("tolerance")?.unwrap_or(usual),
+        better: match table.section.word("better", &["lower", "higher"])? {
+            Some("higher") => Best::Higher,
+            _ => Best::Lower,
+        },
+        along,
+        reduce,
+        ours: table.texts("ours")?.unwrap_or_default(),
+        note: table.section.read("note")?,
+        place: table.place.clone(),
+    };
+    table.section.finish(CLAIM)?;
+    if !(claim.tolerance.is_finite() && claim.tolerance >= 0.0) {
+        return Err(ScenarioError::new(format!("claim `{}`: `tolerance` is a share, zero or more", claim.id))
+            .at(claim.place.clone()));
+    }
+    Ok(claim)
+}
+
+fn across(table: &mut Table<'_>) -> Result<Across, ScenarioError> {
+    Ok(match table.section.word("across", &["mean", "median"])? {
+        Some("median") => Across::Median,
+        _ => Across::Mean,
+    })
+}
+
+fn kind(table: &mut Table<'_>, word: &str, along: Option<&String>) -> Result<ClaimKind, ScenarioError> {
+    let uses: &[&str] = match word {
+        "change" | "factor" => &["a", "b", "published"],
+        "value" => &["a", "published"],
+        "equal" => &["a", "b"],
+        "order" => &["order", "strict"],
+        "trend" => &["a", "published", "strict"],
+        _ => &["a"],
+    };
+    for key in ["a", "b", "published", "order", "strict"] {
+        if !uses.contains(&key)
+            && let Some(node) = table.section.peek(key)
+        {
+            let message = format!("`{key}` has no meaning with kind = \"{word}\", which takes {}", uses.join(", "));
+            return Err(table.error(message).at(node.key.clone()));
+        }
+    }
+    let needed = |table: &Table<'_>, key: &str| table.error(format!("kind = \"{word}\" needs `{key}`"));
+    let operand = |table: &mut Table<'_>, key: &str| -> Result<Operand, ScenarioError> {
+        let schemes = table.texts(key)?.ok_or_else(|| needed(table, key))?;
+        Ok(if schemes == ["others"] { Operand::Others } else { Operand::Schemes(schemes) })
+    };
+    Ok(match word {
+        "change" | "factor" => {
+            let (a, b) = (operand(table, "a")?, operand(table, "b")?);
+            if a == Operand::Others && b == Operand::Others {
+                return Err(table.error("`a` and `b` cannot both be the others"));
+            }
+            let found = published(table, true)?.ok_or_else(|| needed(table, "published"))?;
+            if word == "change" { ClaimKind::Change(a, b, found) } else { ClaimKind::Factor(a, b, found) }
+        }
+        "value" => {
+            let a = operand(table, "a")?;
+            ClaimKind::Value(a, published(table, false)?.ok_or_else(|| needed(table, "published"))?)
+        }
+        "equal" => ClaimKind::Equal(operand(table, "a")?, operand(table, "b")?),
+        "order" => {
+            let node = table.section.take("order").ok_or_else(|| needed(table, "order"))?;
+            let unfit =
+                || table.unfit("order", node, "load balancers, best first; those not compared in a list of their own");
+            let Some(Raw::List(items)) = node.raw() else { return Err(unfit()) };
+            let tier = |raw: &Raw| match raw {
+                Raw::Text(scheme) => Some(vec![scheme.clone()]),
+                Raw::List(items) => {
+                    let names =
+                        items.iter().map(|raw| if let Raw::Text(text) = raw { Some(text.clone()) } else { None });
+                    names.collect()
+                }
+                _ => None,
+            };
+            let tiers: Vec<Vec<String>> = items.iter().map(tier).collect::<Option<_>>().ok_or_else(unfit)?;
+            if tiers.len() < 2 || tiers.iter().any(Vec::is_empty) {
+                return Err(unfit());
+            }
+            ClaimKind::Order(tiers, table.section.read("strict")?.unwrap_or(true))
+        }
+        "trend" => {
+            if along.is_none() {
+                return Err(needed(table, "along"));
+            }
+            let schemes = table.texts("a")?.ok_or_else(|| needed(table, "a"))?;
+            let word =
+                table.section.word("published", &["falls", "rises"])?.ok_or_else(|| needed(table, "published"))?;
+            let sign = if word == "rises" { 1.0 } else { -1.0 };
+            ClaimKind::Trend(schemes, sign, table.section.read("strict")?.unwrap_or(true))
+        }
+        _ => ClaimKind::Shown(table.texts("a")?.unwrap_or_default()),
+    })
+}
+
+fn published(table: &mut Table<'_>, directions: bool) -> Result<Option<Published>, ScenarioError> {
+    let Some(node) = table.section.take("published") else { return Ok(None) };
+    let expected = match directions {
+        true => "a number, [from, to], { at_most = x }, { at_least = x }, \"lower\" or \"higher\"",
+        false => "a number, [from, to], { at_most = x } or { at_least = x }",
+    };
+    let unfit = || table.unfit("published", node, expected);
+    let number = |raw: &Raw| match raw {
+        Raw::Int(number) => Some(*number as f64),
+        Raw::Float(number) if number.is_finite() => Some(*number),
+        _ => None,
+    };
+    if let Value::Table(entries) = &node.value {
+        let [(key, value)] = entries.as_slice() else { return Err(unfit()) };
+        let bound = value.raw().as_ref().and_then(number).ok_or_else(unfit)?;
+        return match key.as_str() {
+            "at_most" => Ok(Some(Published::AtMost(bound))),
+            "at_least" => Ok(Some(Published::AtLeast(bound))),
+            _ => Err(unfit()),
+        };
+    }
+    let found = match node.raw() {
+        Some(Raw::Text(word)) if directions && word == "lower" => Published::Direction(-1.0),
+        Some(Raw::Text(word)) if directions && word == "higher" => Published::Direction(1.0),
+        Some(Raw::List(items)) => match items.iter().map(number).collect::<Option<Vec<_>>>().as_deref() {
+            Some([from, to]) if from <= to => Published::Range(*from, *to),
+            _ => return Err(unfit()),
+        },
+        Some(raw) => Published::Number(number(&raw).ok_or_else(unfit)?),
+        None => return Err(unfit()),
+    };
+    if matches!(found, Published::Number(0.0)) {
+        return Err(table
+            .unfit("published", node, "a number other than zero, since a share of it counts as reproduced")
+            .help("two sides that are alike are kind = \"equal\", next to nothing is published = { at_most = x }"));
+    }
+    Ok(Some(found))
+}

@@ -1,0 +1,191 @@
+//! A study at a scale: the sweep it stands for, and the values its dimensions have.
+
+use super::{
+    metric::ALL,
+    model::{Filter, Study},
+};
+use anabranch_scenario::{
+    error::ScenarioError,
+    library,
+    section::{did_you_mean, list},
+};
+use anabranch_settings::nearest;
+use anabranch_study::{compare::Request, sweep::Sweep};
+use std::collections::BTreeSet;
+
+/// How large the studies are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Every claim in minutes, at sizes that each study states.
+    #[default]
+    Quick,
+    /// The papers' sizes.
+    Full,
+}
+
+impl Scale {
+    /// The word of the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scale::Quick => "quick",
+            Scale::Full => "full",
+        }
+    }
+}
+
+/// A study at a scale, every key and value of it checked.
+pub struct Plan {
+    /// What it is of.
+    pub study: Study,
+    /// Its runs.
+    pub sweep: Sweep,
+    /// The names of its workloads.
+    pub workloads: Vec<String>,
+}
+
+/// A value per dimension, `study` first, the scheme left out.
+pub type Coordinate = Vec<(String, String)>;
+
+/// The value of a dimension.
+pub(crate) fn at<'c>(coordinate: &'c [(String, String)], dimension: &str) -> Option<&'c str> {
+    coordinate.iter().find(|(name, _)| name == dimension).map(|(_, value)| value.as_str())
+}
+
+impl Plan {
+    /// Plans `study` at `scale`; `None` where it is not for that scale.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where its scenario does not exist, or a key, value, scheme or variant is wrong.
+    pub fn new(study: &Study, scale: Scale) -> Result<Option<Self>, ScenarioError> {
+        let placed = |error: ScenarioError| {
+            let remedy = error.remedy().map(str::to_string);
+            let at = error.source_name().map(|name| format!(" ({name})")).unwrap_or_default();
+            let message = format!("study `{}`, {} scale: {error}{at}", study.id, scale.word());
+            let placed = ScenarioError::new(message).at(study.place.clone());
+            remedy.into_iter().fold(placed, ScenarioError::help)
+        };
+        let (mut set, mut over) = (study.set.clone(), study.over.clone());
+        let (mut schemes, mut seeds) = (study.schemes.clone(), study.seeds);
+        if scale == Scale::Quick {
+            let Some(quick) = &study.quick else { return Ok(None) };
+            set.extend(quick.set.iter().cloned());
+            over = quick.over.clone().unwrap_or(over);
+            schemes = quick.schemes.clone().unwrap_or(schemes);
+            seeds = quick.seeds.or(seeds);
+        }
+        let base = library::load(&study.scenario, &set, None).map_err(placed)?;
+        let workloads = base.workloads.iter().flat_map(|workload| workload.names()).collect();
+        let request = Request { schemes, variants: study.variants.clone(), seeds, ..Request::default() };
+        let sweep = Sweep::planned(base, over, study.zip, &request).map_err(placed)?;
+        Ok(Some(Plan { study: study.clone(), sweep, workloads }))
+    }
+
+    /// The values of a dimension in their order; `None` where the study has no such dimension. Workloads and bins come
+    /// without `all`.
+    pub fn values(&self, dimension: &str) -> Option<Vec<String>> {
+        match dimension {
+            "study" => Some(vec![self.study.id.clone()]),
+            "scheme" => Some(self.sweep.plan.entries.clone()),
+            "workload" => Some(self.workloads.clone()),
+            "bin" => Some(self.study.bins()),
+            key => self.sweep.plan.axes.iter().find(|axis| axis.key == key).map(|axis| axis.values.clone()),
+        }
+    }
+
+    /// What was changed of its scenario at this scale, for people: `tiny, 3 seeds, topology.radix=4`.
+    pub fn size(&self, scale: Scale) -> String {
+        let mut words = vec![self.study.scenario.clone()];
+        words.push(match self.sweep.plan.seeds.len() {
+            1 => "one seed".to_string(),
+            seeds => format!("{seeds} seeds"),
+        });
+        words.extend(self.study.set.iter().cloned());
+        if let (Scale::Quick, Some(quick)) = (scale, &self.study.quick) {
+            words.extend(quick.set.iter().cloned());
+        }
+        words.extend(self.sweep.plan.axes.iter().map(|axis| format!("{}={}", axis.key, axis.values.join(","))));
+        words.join(", ")
+    }
+
+    /// Names of its dimensions.
+    pub fn dimensions(&self) -> Vec<String> {
+        let keys = self.sweep.plan.axes.iter().map(|axis| axis.key.clone());
+        ["study".to_string()].into_iter().chain(keys).chain(["workload".into(), "bin".into()]).collect()
+    }
+
+    /// Where `filter` lets it lie; workload and bin are `all` unless `filter` or `open` names them. Values that it lacks
+    /// are left out.
+    fn coordinates(&self, filter: &Filter, open: &[String]) -> Vec<Coordinate> {
+        let mut all: Vec<Coordinate> = vec![vec![]];
+        for dimension in self.dimensions() {
+            let there = self.values(&dimension).unwrap_or_default();
+            let pooled = dimension == "workload" || dimension == "bin";
+            let fits = |value: &&String| there.contains(value) || (pooled && value.as_str() == ALL);
+            let values: Vec<String> = match filter.values(&dimension) {
+                Some(wanted) => wanted.iter().filter(fits).cloned().collect(),
+                None if pooled && !open.contains(&dimension) => vec![ALL.to_string()],
+                None => there,
+            };
+            all = all
+                .into_iter()
+                .flat_map(|before| {
+                    let dimension = &dimension;
+                    let with = move |value: &String| {
+                        let mut longer = before.clone();
+                        longer.push((dimension.clone(), value.clone()));
+                        longer
+                    };
+                    values.iter().map(with).collect::<Vec<_>>()
+                })
+                .collect();
+        }
+        // In a zip not every combination is a point.
+        all.retain(|coordinate| self.point(coordinate).is_some());
+        all
+    }
+
+    /// The point of its sweep that a coordinate means.
+    pub fn point(&self, coordinate: &[(String, String)]) -> Option<usize> {
+        let axes = &self.sweep.plan.axes;
+        let wanted: Vec<&str> = axes.iter().map(|axis| at(coordinate, &axis.key)).collect::<Option<_>>()?;
+        (0..self.sweep.plan.points()).find(|point| self.sweep.plan.values(*point) == wanted)
+    }
+}
+
+/// Where `filter` lets several studies lie.
+pub(crate) fn coordinates(plans: &[&Plan], filter: &Filter, open: &[String]) -> Vec<Coordinate> {
+    plans.iter().flat_map(|plan| plan.coordinates(filter, open)).collect()
+}
+
+/// What is wrong with a filter or a list of dimensions; `whole` where every value named must be there.
+pub(crate) fn check_names(
+    plans: &[&Plan],
+    filters: &[&Filter],
+    dimensions: &[&str],
+    whole: bool,
+) -> Result<(), ScenarioError> {
+    let mut known: BTreeSet<String> = plans.iter().flat_map(|plan| plan.dimensions()).collect();
+    known.insert("scheme".into());
+    let named = filters.iter().flat_map(|filter| filter.0.iter().map(|(name, _)| name.as_str()));
+    for name in named.chain(dimensions.iter().copied()) {
+        if !known.contains(name) {
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let error = ScenarioError::new(format!("no dimension `{name}`; there are {}", list(&names)));
+            return Err(did_you_mean(error, nearest(name, names)));
+        }
+    }
+    for (name, values) in filters.iter().flat_map(|filter| &filter.0) {
+        let there: Vec<String> = plans.iter().filter_map(|plan| plan.values(name)).flatten().collect();
+        let pooled = (name == "workload" || name == "bin").then(|| ALL.to_string());
+        let all: Vec<&String> = there.iter().chain(&pooled).collect();
+        let missing: Vec<&String> = values.iter().filter(|value| !all.contains(value)).collect();
+        if let Some(first) = missing.first()
+            && (whole || missing.len() == values.len())
+        {
+            let names: Vec<&str> = all.iter().map(|value| value.as_str()).collect();
+            let error = ScenarioError::new(format!("`{name}` is never `{first}` here; it is {}", list(&names)));
+            return Err(did_you_mean(error, nearest(first, names)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! What the runs of a study gave, a number per run, workload, bin and metric: all that verdicts, figures and tables are
+//! made of. Small enough to be kept where the runs themselves are not.
+
+use super::{
+    metric::{ALL, Metric, RunData},
+    plan::{Plan, at},
+};
+use anabranch_report::{ReportError, SweepRun};
+use anabranch_scenario::error::ScenarioError;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Mutex,
+};
+
+/// Workload and bin.
+pub type Part = (String, String);
+
+/// What is asked of a study's runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// The metrics.
+    pub metrics: Vec<Metric>,
+    /// The workloads and bins they are taken over.
+    pub parts: BTreeSet<Part>,
+}
+
+impl Wanted {
+    /// Also this metric over the part that a coordinate names.
+    pub fn add(&mut self, metric: &Metric, coordinate: &[(String, String)]) {
+        if !self.metrics.contains(metric) {
+            self.metrics.push(metric.clone());
+        }
+        let of = |dimension: &str| at(coordinate, dimension).unwrap_or(ALL).to_string();
+        self.parts.insert((of("workload"), of("bin")));
+    }
+}
+
+/// A run's numbers over a workload and bin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Values of the study's keys.
+    pub point: Vec<String>,
+    /// Load balancer or variant.
+    pub scheme: String,
+    /// The seed.
+    pub seed: u64,
+    /// The workload, or `all`.
+    pub workload: String,
+    /// The bin, or `all`.
+    pub bin: String,
+    /// The commit it was run with.
+    pub commit: String,
+    /// A number per metric.
+    pub values: Vec<Option<f64>>,
+}
+
+/// The rows of a study.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// The keys that are swept.
+    pub keys: Vec<String>,
+    /// Names of the metrics.
+    pub metrics: Vec<String>,
+    /// A row per run, workload and bin.
+    pub rows: Vec<Row>,
+}
+
+impl Rows {
+    /// Reads what is `wanted` from the finished runs of `plan`; `directory` says where each lies, if anywhere.
+    ///
+    /// # Errors
+    /// [`ReportError`] where a run is there but cannot be read.
+    pub fn gather(
+        plan: &Plan,
+        wanted: &Wanted,
+        directory: &(dyn Fn(&SweepRun) -> Option<PathBuf> + Sync),
+        threads: usize,
+    ) -> Result<Self, ReportError> {
+        let sweep = &plan.sweep.plan;
+        let bins: BTreeMap<String, (u64, u64)> =
+            plan.study.bins().into_iter().filter_map(|bin| Some((bin.clone(), plan.study.bounds(&bin)?))).collect();
+        let bins = match wanted.parts.iter().any(|(_, bin)| bin != ALL) {
+            true => bins,
+            false => BTreeMap::new(),
+        };
+        let next = Mutex::new(0);
+        let found: Mutex<Vec<(usize, Row)>> = Mutex::default();
+        let failed: Mutex<Option<ReportError>> = Mutex::default();
+        let work = || {
+            loop {
+                let number = {
+                    let mut next = next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    *next += 1;
+                    *next - 1
+                };
+                let Some(run) = sweep.runs.get(number) else { return };
+                let Some(place) = directory(run) else { continue };
+                match RunData::read(&place, wanted.metrics.iter(), bins.clone()) {
+                    Ok(None) => {}
+                    Ok(Some(data)) => {
+                        let rows = wanted.parts.iter().filter_map(|part| row(plan, run, &data, &wanted.metrics, part));
+                        let rows: Vec<_> = rows.map(|row| (number, row)).collect();
+                        found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(rows);
+                    }
+                    Err(error) => {
+                        failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+                        return;
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.max(1) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        if let Some(error) = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            return Err(error);
+        }
+        let mut rows = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // In the order of the plan, whichever thread read them.
+        rows.sort_by(|a, b| (a.0, &a.1.workload, &a.1.bin).cmp(&(b.0, &b.1.workload, &b.1.bin)));
+        Ok(Rows {
+            keys: sweep.axes.iter().map(|axis| axis.key.clone()).collect(),
+            metrics: wanted.metrics.iter().map(|metric| metric.name().to_string()).collect(),
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
+        })
+    }
+
+    /// As CSV: keys, scheme, seed, workload, bin, commit, metrics.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::new();
+        let mut line = |cells: Vec<String>| {
+            let cells: Vec<String> = cells.into_iter().map(|cell| quoted(&cell)).collect();
+            text += &cells.join(",");
+            text.push('\n');
+        };
+        let fixed = FIXED.iter().map(ToString::to_string);
+        line(self.keys.iter().cloned().chain(fixed).chain(self.metrics.iter().cloned()).collect());
+        for row in &self.rows {
+            let Row { scheme, seed, workload, bin, commit, .. } = row;
+            let fixed = [scheme.clone(), seed.to_string(), workload.clone(), bin.clone(), commit.clone()];
+            let values = row.values.iter().map(|value| value.map_or(String::new(), number));
+            line(row.point.iter().cloned().chain(fixed).chain(values).collect());
+        }
+        text
+    }
+
+    /// Reads what [`Rows::to_csv`] writes.
+    ///
+    /// # Errors
+    /// Where `text` is not that.
+    pub fn from_csv(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let wrong = |line: usize, what: &str| {
+            ScenarioError::new(format!("{name}, line {line}: {what}")).help("write it again with --write-docs")
+        };
+        let mut lines = text.lines().map(split).zip(1..);
+        let (header, _) = lines.next().ok_or_else(|| wrong(1, "there is no header"))?;
+        let first = header.windows(FIXED.len()).position(|words| words == FIXED);
+        let keys = first.ok_or_else(|| wrong(1, "the header is not one of kept rows"))?;
+        let mut rows = vec![];
+        for (cells, line) in lines {
+            if cells.len() != header.len() {
+                return Err(wrong(line, "it has another number of cells than the header"));
+            }
+            let value = |cell: &String| match cell.as_str() {
+                "" => Ok(None),
+                text => text.parse().map(Some).map_err(|_| wrong(line, &format!("`{text}` is no number"))),
+            };
+            rows.push(Row {
+                point: cells[..keys].to_vec(),
+                scheme: cells[keys].clone(),
+                seed: cells[keys + 1].parse().map_err(|_| wrong(line, "the seed is no number"))?,
+                workload: cells[keys + 2].clone(),
+                bin: cells[keys + 3].clone(),
+                commit: cells[keys + 4].clone(),
+                values: cells[keys + FIXED.len()..].iter().map(value).collect::<Result<_, _>>()?,
+            });
+        }
+        Ok(Rows { keys: header[..keys].to_vec(), metrics: header[keys + FIXED.len()..].to_vec(), rows })
+    }
+
+    /// The value per seed of a metric of a scheme at a coordinate.
+    pub fn series(&self, coordinate: &[(String, String)], scheme: &str, metric: &str) -> BTreeMap<u64, f64> {
+        let Some(place) = self.metrics.iter().position(|name| name == metric) else { return BTreeMap::new() };
+        let point: Option<Vec<&str>> = self.keys.iter().map(|key| at(coordinate, key)).collect();
+        let Some(point) = point else { return BTreeMap::new() };
+        let (workload, bin) = (at(coordinate, "workload").unwrap_or(ALL), at(coordinate, "bin").unwrap_or(ALL));
+        let fits =
+            |row: &&Row| row.scheme == scheme && row.bin == bin && row.workload == workload && row.point == point;
+        self.rows.iter().filter(fits).filter_map(|row| Some((row.seed, row.values[place]?))).collect()
+    }
+
+    /// How many runs they are of.
+    pub fn runs(&self) -> usize {
+        self.rows.iter().map(|row| (&row.point, &row.scheme, row.seed)).collect::<BTreeSet<_>>().len()
+    }
+
+    /// The commits of its rows.
+    pub fn commits(&self) -> BTreeSet<&str> {
+        self.rows.iter().map(|row| row.commit.as_str()).collect()
+    }
+}
+
+const FIXED: [&str; 5] = ["scheme", "seed", "workload", "bin", "commit"];
+
+fn row(plan: &Plan, run: &SweepRun, data: &RunData, metrics: &[Metric], (workload, bin): &Part) -> Option<Row> {
+    let values: Vec<Option<f64>> =
+        metrics.iter().map(|metric| metric.value(data, workload, bin).map(rounded)).collect();
+    // A whole row without a value says nothing.
+    values.iter().any(Option::is_some).then(|| Row {
+        point: plan.sweep.plan.values(run.point).into_iter().map(str::to_string).collect(),
+        scheme: plan.sweep.plan.entries[run.entry].clone(),
+        seed: run.seed,
+        workload: workload.clone(),
+        bin: bin.clone(),
+        commit: data.summary.commit.clone(),
+        values,
+    })
+}
+
+/// To seven significant digits, which is what is kept: the same verdict from kept rows as from the runs.
+fn rounded(value: f64) -> f64 {
+    if value.is_finite() { format!("{value:.6e}").parse().unwrap_or(value) } else { value }
+}
+
+fn number(value: f64) -> String {
+    let (plain, short) = (value.to_string(), format!("{value:e}"));
+    if short.len() + 2 < plain.len() { short } else { plain }
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_string() }
+}
+
+/// The cells of a line.
+fn split(line: &str) -> Vec<String> {
+    let (mut cells, mut cell, mut inside) = (vec![], String::new(), false);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if inside && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            '"' => inside = !inside,
+            ',' if !inside => cells.push(std::mem::take(&mut cell)),
+            letter => cell.push(letter),
+        }
+    }
+    cells.push(cell);
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_read_back() {
+        let row = |seed, value| Row {
+            point: vec!["0.5".into(), "[50,50]".into()],
+            scheme: "prime".into(),
+            seed,
+            workload: "all".into(),
+            bin: "<2kB".into(),
+            commit: "abc".into(),
+            values: vec![value, None, Some(f64::INFINITY)],
+        };
+        let rows = Rows {
+            keys: vec!["workload.0.load".into(), "fabric.class_weights".into()],
+            metrics: vec!["fct_mean".into(), "links.bytes.sum[rate=1Gbps,direction=up]".into(), "fct_max".into()],
+            rows: vec![row(1, Some(1.25)), row(2, Some(rounded(1.0 / 3e9)))],
+        };
+        assert_eq!(Rows::from_csv("x", &rows.to_csv()).unwrap(), rows);
+        let coordinate: Vec<(String, String)> = [
+            ("study", "s"),
+            ("workload.0.load", "0.5"),
+            ("fabric.class_weights", "[50,50]"),
+            ("workload", "all"),
+            ("bin", "<2kB"),
+        ]
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .to_vec();
+        assert_eq!(rows.series(&coordinate, "prime", "fct_mean")[&1], 1.25);
+        assert!(rows.series(&coordinate, "ecmp", "fct_mean").is_empty());
+        for text in [
+            "",
+            "a,b\n1,2\n",
+            "scheme,seed,workload,bin,commit,m\nprime,1,all\n",
+            "scheme,seed,workload,bin,commit\nx,y,all,all,c\n",
+        ] {
+            assert!(Rows::from_csv("x", text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn seven_digits_are_kept() {
+        assert_eq!(rounded(123.456_789_4), 123.4568);
+        assert_eq!(rounded(f64::INFINITY), f64::INFINITY);
+        assert_eq!(number(1e-9), "1e-9");
+        assert_eq!(number(1234567.0), "1234567");
+    }
+}

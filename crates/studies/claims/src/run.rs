@@ -1,0 +1,533 @@
+//! The runs that claims need, done into one store; then what the rows say.
+
+use super::{
+    Book, Claim, Figure, Plan, Scale,
+    figure::Shown,
+    judge::Judged,
+    kept::Kept,
+    rows::{Rows, Wanted},
+    text,
+};
+use anabranch_report::{
+    FailedRun, Manifest, OutputDir, SweepRun, begin_store, failed_file, is_whole, read_summary, store_directory,
+    write_claims,
+};
+use anabranch_scenario::{
+    backend::{BackendEntry, SIMULATOR},
+    error::ScenarioError,
+    machine::{COMMIT, VERSION},
+    scenario::Scenario,
+    section::did_you_mean,
+    tree::Tree,
+};
+use anabranch_study::{
+    batch::{Batch, Runs},
+    compare::check,
+    results::RunError,
+    schedule::Observer,
+    store::Store,
+    sweep::Again,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A paper's book at a scale, as far as it was asked for.
+pub struct Shelf {
+    /// The book.
+    pub book: Book,
+    /// Its studies at the scale.
+    pub plans: BTreeMap<String, Plan>,
+    /// What is asked of them.
+    pub wanted: BTreeMap<String, Wanted>,
+    /// The claims asked for.
+    pub claims: Vec<Claim>,
+    /// The figures asked for.
+    pub figures: Vec<Figure>,
+}
+
+/// What is reproduced.
+pub struct Reproduction {
+    /// The papers.
+    pub shelves: Vec<Shelf>,
+    /// The scale.
+    pub scale: Scale,
+    /// Every run once: shelf, study, number in its sweep.
+    runs: Vec<(usize, String, usize)>,
+}
+
+/// How it is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Threads.
+    pub threads: usize,
+    /// What is done anew.
+    pub again: Again,
+    /// Whether finished runs of other commits count.
+    pub any_commit: bool,
+    /// Whether nothing is run.
+    pub only_finished: bool,
+}
+
+/// What its store has beside the runs.
+const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of each paper at each scale")];
+
+/// What came out of a paper.
+pub struct PaperResult {
+    /// The paper's name.
+    pub paper: &'static str,
+    /// Its claims, judged.
+    pub claims: Vec<(Claim, Judged)>,
+    /// Its figures as far as their runs are there.
+    pub figures: Vec<(Figure, Option<Shown>)>,
+    /// The rows of its studies.
+    pub rows: BTreeMap<String, Rows>,
+}
+
+/// What came of it.
+pub struct Outcome {
+    /// Per paper.
+    pub papers: Vec<PaperResult>,
+    /// Runs in all.
+    pub runs: usize,
+    /// Runs that were finished before.
+    pub reused: usize,
+    /// Runs that failed: name and error.
+    pub failed: Vec<(String, String)>,
+    /// Runs that are not there.
+    pub missing: usize,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+}
+
+/// Where finished runs of other commits lie, by the scenario they ran.
+#[derive(Debug, Default)]
+struct Others(BTreeMap<u64, PathBuf>);
+
+impl Others {
+    /// Of the runs in the store: those of this version whose scenario, read again with the defaults of this build, is
+    /// known by `hash`.
+    fn find(directory: &Path) -> Self {
+        let mut found: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
+        let entries = fs::read_dir(directory.join("runs")).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let Ok(Some(manifest)) = Manifest::read(&path) else { continue };
+            if manifest.version != VERSION || manifest.commit == COMMIT || !is_whole(&path) {
+                continue;
+            }
+            let Ok(tree) = Tree::parse("manifest", &manifest.scenario) else { continue };
+            let Ok(scenario) = Scenario::read(tree, &manifest.name, Path::new("")) else { continue };
+            // Of several commits the same one everywhere.
+            let entry = found.entry(scenario.hash()).or_insert_with(|| (manifest.commit.clone(), path.clone()));
+            if manifest.commit > entry.0 {
+                *entry = (manifest.commit, path);
+            }
+        }
+        Others(found.into_iter().map(|(hash, (_, path))| (hash, path)).collect())
+    }
+}
+
+/// A store, and what in it counts.
+struct Shelving<'r> {
+    reproduction: &'r Reproduction,
+    directory: &'r Path,
+    others: BTreeMap<String, PathBuf>,
+}
+
+impl Shelving<'_> {
+    /// Where a finished run lies.
+    fn place(&self, run: &str) -> Option<PathBuf> {
+        let own = store_directory(self.directory, run);
+        match is_whole(&own) {
+            true => Some(own),
+            false => self.others.get(run).cloned(),
+        }
+    }
+}
+
+impl Reproduction {
+    /// Of `books` at `scale`: all, or what belongs to one `figure` (or claim), or what rests on the studies in `only` alone.
+    ///
+    /// # Errors
+    /// Where a book has a mistake, or there is no such figure or study.
+    pub fn new(books: Vec<Book>, scale: Scale, figure: Option<&str>, only: &[String]) -> Result<Self, ScenarioError> {
+        if let Some(figure) = figure {
+            let figures = books.iter().flat_map(|book| book.figures.iter().map(|figure| figure.id.as_str()));
+            let claims = books.iter().flat_map(|book| book.claims.iter().map(|claim| claim.id.as_str()));
+            let names: Vec<&str> = figures.chain(claims).collect();
+            unknown("figure or claim", figure, &names)?;
+        }
+        let studies: Vec<&str> =
+            books.iter().flat_map(|book| book.studies.iter().map(|study| study.id.as_str())).collect();
+        for study in only {
+            unknown("study", study, &studies)?;
+        }
+        let rests = |ids: &[String]| only.is_empty() || ids.iter().all(|id| only.contains(id));
+        let mut shelves = vec![];
+        let wider = beyond(&books, only);
+        for book in books {
+            let mut plans = book.plans(scale)?;
+            let wants = |id: &str, of: Option<&str>| figure.is_none_or(|wanted| wanted == id || Some(wanted) == of);
+            let claims: Vec<Claim> = book
+                .claims
+                .iter()
+                .filter(|claim| wants(&claim.id, claim.figure.as_deref()) && rests(claim.studies_at(scale)))
+                .cloned()
+                .collect();
+            let figures: Vec<Figure> = book
+                .figures
+                .iter()
+                .filter(|figure| wants(&figure.id, None) && rests(&figure.studies))
+                .cloned()
+                .collect();
+            let wanted = wanted(&plans, &claims, &figures, scale)?;
+            plans.retain(|id, _| wanted.contains_key(id));
+            shelves.push(Shelf { book, plans, wanted, claims, figures });
+        }
+        if !only.is_empty() && shelves.iter().all(|shelf| shelf.plans.is_empty()) {
+            let message = format!("--only {}: no figure and no claim rests on that alone", only.join(","));
+            let error = ScenarioError::new(message);
+            return Err(wider
+                .into_iter()
+                .fold(error, |error, studies| error.help(format!("one of them needs --only {}", studies.join(",")))));
+        }
+        let mut runs: Vec<(u64, usize, String, usize)> = vec![];
+        let mut seen = BTreeSet::new();
+        for (at, shelf) in shelves.iter().enumerate() {
+            for (id, plan) in &shelf.plans {
+                for &number in plan.sweep.order() {
+                    let run = &plan.sweep.plan.runs[number];
+                    if seen.insert(run.run.clone()) {
+                        runs.push((run.seed, at, id.clone(), number));
+                    }
+                }
+            }
+        }
+        // A first seed everywhere before a second anywhere.
+        runs.sort();
+        let runs = runs.into_iter().map(|(_, at, id, number)| (at, id, number)).collect();
+        Ok(Reproduction { shelves, scale, runs })
+    }
+
+    fn plan(&self, at: usize, id: &str) -> &Plan {
+        &self.shelves[at].plans[id]
+    }
+
+    /// Number of runs.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there is nothing to run.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    fn shelving<'r>(&'r self, directory: &'r Path, any_commit: bool) -> Shelving<'r> {
+        let mut others = BTreeMap::new();
+        if any_commit {
+            let there = Others::find(directory);
+            if !there.0.is_empty() {
+                for (at, id, number) in &self.runs {
+                    let plan = self.plan(*at, id);
+                    let Ok(scenario) = plan.sweep.scenario(*number) else { continue };
+                    if let Some(path) = there.0.get(&scenario.hash()) {
+                        others.insert(plan.sweep.plan.runs[*number].run.clone(), path.clone());
+                    }
+                }
+            }
+        }
+        Shelving { reproduction: self, directory, others }
+    }
+
+    /// The runs that would be done, in their order, and their names.
+    pub fn due(&self, directory: &Path, settings: &Settings) -> Vec<(usize, String)> {
+        if settings.only_finished {
+            return vec![];
+        }
+        let shelving = self.shelving(directory, settings.any_commit);
+        let due = |number: &usize| {
+            let run = self.key(*number);
+            let finished = || shelving.place(run).is_some();
+            let failed = || failed_file(directory, run).exists();
+            match settings.again {
+                Again::All => true,
+                Again::Failed => !finished(),
+                Again::No => !finished() && !failed(),
+            }
+        };
+        (0..self.runs.len()).filter(due).map(|number| (number, self.name(number))).collect()
+    }
+
+    /// Does what is missing in the store `directory`, then judges claims and draws figures over all that is there, into
+    /// `directory/reproduce`. A run that fails is kept with its error and does not stop the others.
+    ///
+    /// # Errors
+    /// [`RunError`] where something cannot be run at all (said before anything runs), or nothing can be written.
+    pub fn execute(&self, directory: &Path, settings: &Settings, observer: &dyn Observer) -> Result<Outcome, RunError> {
+        let jobs: Vec<usize> = self.due(directory, settings).into_iter().map(|(number, _)| number).collect();
+        let due = jobs.len();
+        let mut reused = if settings.only_finished { 0 } else { self.runs.len() - due };
+        if !jobs.is_empty() {
+            self.check(&jobs, observer)?;
+            let store = Store::open_with(directory, REPRODUCE)?;
+            let (elsewhere, fatal) =
+                Batch::new(self, &store, settings.again).work_off(jobs, settings.threads, observer);
+            reused += elsewhere;
+            if let Some(error) = fatal {
+                return Err(error);
+            }
+        }
+        let shelving = self.shelving(directory, settings.any_commit);
+        let papers = self.shelves.iter().map(|shelf| shelving.paper(shelf, settings.threads));
+        let papers: Vec<PaperResult> = papers.collect::<Result<_, RunError>>()?;
+        let mut failed = vec![];
+        let mut missing = 0;
+        for number in 0..self.runs.len() {
+            let run = self.key(number);
+            if shelving.place(run).is_some() {
+                continue;
+            }
+            let text =
+                anabranch_input::read_text(&failed_file(directory, run), anabranch_input::MAX_TEXT).unwrap_or_default();
+            match serde_json::from_str::<FailedRun>(&text) {
+                Ok(why) => failed.push((self.name(number), why.error)),
+                Err(_) => missing += 1,
+            }
+        }
+        let interrupted = observer.interrupted() && missing > 0;
+        let outcome = Outcome { papers, runs: self.runs.len(), reused, failed, missing, interrupted };
+        self.write(directory, &outcome)?;
+        Ok(outcome)
+    }
+
+    /// Whatever is wrong with a graph, the traffic or a load balancer shows before anything runs: the first run of each
+    /// study is set up whole.
+    fn check(&self, jobs: &[usize], observer: &dyn Observer) -> Result<(), ScenarioError> {
+        let mut seen = BTreeSet::new();
+        for &number in jobs {
+            let (at, id, _) = &self.runs[number];
+            if observer.interrupted() || !seen.insert((*at, id.clone())) {
+                continue;
+            }
+            let scenario = Runs::scenario(self, number)?;
+            let placed = |error: ScenarioError| {
+                let remedy = error.remedy().map(str::to_string);
+                let placed = ScenarioError::new(format!("{}: {error}", self.name(number)));
+                remedy.into_iter().fold(placed, ScenarioError::help)
+            };
+            check(&scenario, &SIMULATOR, &self.name(number), &mut None, observer).map_err(placed)?;
+        }
+        Ok(())
+    }
+
+    /// Tables, rows and figures of each paper.
+    fn write(&self, directory: &Path, outcome: &Outcome) -> Result<(), RunError> {
+        begin_store(directory, VERSION, REPRODUCE)?;
+        let output = OutputDir::open(directory)?;
+        for paper in &outcome.papers {
+            let place = directory.join("reproduce").join(self.scale.word()).join(paper.paper);
+            output.admit_folder(&Path::new("reproduce").join(self.scale.word()).join(paper.paper))?;
+            let mut tables = vec![
+                ("claims.csv".to_string(), "a row per claim, with its verdict", text::claims_csv(paper)),
+                ("comparisons.csv".to_string(), "the comparisons that claims rest on", text::comparisons_csv(paper)),
+            ];
+            for (id, rows) in &paper.rows {
+                tables.push((format!("rows/{id}.csv"), "the metrics of each run of a study", rows.to_csv()));
+            }
+            let figures: Vec<_> =
+                paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.figure.clone())).collect();
+            if let Some(shelf) = self.shelves.iter().find(|shelf| shelf.book.paper.name == paper.paper) {
+                write_claims(&place, &text::page(shelf, paper, outcome, self.scale), &figures, &tables)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a study would take: its runs, those missing, and the CPU seconds of these.
+    ///
+    /// # Errors
+    /// Where a graph or its traffic cannot be made.
+    pub fn costs(&self, directory: &Path, any_commit: bool) -> Result<Vec<Cost>, ScenarioError> {
+        let shelving = self.shelving(directory, any_commit);
+        let mut all = vec![];
+        // The fastest of what is there: a slower one shared its core.
+        let mut fastest = 0.0f64;
+        for (at, shelf) in self.shelves.iter().enumerate() {
+            for (id, plan) in &shelf.plans {
+                let own = self.runs.iter().filter(|(of, study, _)| *of == at && study == id);
+                let own: Vec<usize> = own.map(|(_, _, number)| *number).collect();
+                let mut measured = (0.0, 0u32);
+                let mut missing: BTreeMap<usize, usize> = BTreeMap::new();
+                for &number in &own {
+                    let run: &SweepRun = &plan.sweep.plan.runs[number];
+                    match shelving.place(&run.run).map(|place| read_summary(&place)) {
+                        Some(Ok(Some(summary))) => {
+                            let seconds = summary.wall_s * summary.threads as f64;
+                            let hops = summary.packet_hops.unwrap_or_default() as f64;
+                            if seconds > 0.1 {
+                                fastest = fastest.max(hops / seconds);
+                            }
+                            measured.0 += hops;
+                            measured.1 += 1;
+                        }
+                        _ => *missing.entry(run.point).or_default() += 1,
+                    }
+                }
+                let mut left = 0.0;
+                for (point, runs) in &missing {
+                    let first = own.iter().find(|number| plan.sweep.plan.runs[**number].point == *point);
+                    let each = match (measured, first) {
+                        ((sum, count), _) if count > 0 && plan.sweep.plan.points() == 1 => sum / f64::from(count),
+                        // As many hops of acknowledgements as of data, at most.
+                        (_, Some(first)) => 2.0 * plan.sweep.scenario(*first)?.foreseen_hops()? as f64,
+                        _ => 0.0,
+                    };
+                    left += each * *runs as f64;
+                }
+                let missing = missing.values().sum();
+                all.push(Cost {
+                    paper: shelf.book.paper.name,
+                    study: id.clone(),
+                    runs: own.len(),
+                    missing,
+                    seconds: left,
+                });
+            }
+        }
+        let speed = fastest.max(SPEED);
+        all.iter_mut().for_each(|cost| cost.seconds /= speed);
+        Ok(all)
+    }
+}
+
+/// Packet-hops per second of one core where nothing, or only beside other work, was measured.
+const SPEED: f64 = 5e6;
+
+/// What a study takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// The paper.
+    pub paper: &'static str,
+    /// The study.
+    pub study: String,
+    /// Its runs that no study before it has.
+    pub runs: usize,
+    /// Those that are not finished.
+    pub missing: usize,
+    /// CPU seconds that these take.
+    pub seconds: f64,
+}
+
+impl Runs for Reproduction {
+    fn key(&self, number: usize) -> &str {
+        let (at, id, number) = &self.runs[number];
+        &self.plan(*at, id).sweep.plan.runs[*number].run
+    }
+    fn name(&self, number: usize) -> String {
+        let (at, id, number) = &self.runs[number];
+        format!("{} {id}: {}", self.shelves[*at].book.paper.name, self.plan(*at, id).sweep.name(*number))
+    }
+    fn backend(&self) -> &BackendEntry {
+        &SIMULATOR
+    }
+    fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
+        let (at, id, number) = &self.runs[number];
+        self.plan(*at, id).sweep.scenario(*number)
+    }
+}
+
+impl Shelving<'_> {
+    fn paper(&self, shelf: &Shelf, threads: usize) -> Result<PaperResult, RunError> {
+        let mut rows = BTreeMap::new();
+        for (id, plan) in &shelf.plans {
+            let place = |run: &SweepRun| self.place(&run.run);
+            let found = Rows::gather(plan, &shelf.wanted[id], &place, threads)?;
+            if !found.rows.is_empty() {
+                rows.insert(id.clone(), found);
+            }
+        }
+        Ok(shelf.judge(rows, self.reproduction.scale)?)
+    }
+}
+
+impl Shelf {
+    /// Claims judged and figures made from rows, wherever they come from.
+    ///
+    /// # Errors
+    /// None that planning did not find.
+    pub fn judge(&self, rows: BTreeMap<String, Rows>, scale: Scale) -> Result<PaperResult, ScenarioError> {
+        let claims = self.claims.iter().map(|claim| Ok((claim.clone(), claim.judge(&self.plans, &rows, scale)?)));
+        let claims: Vec<(Claim, Judged)> = claims.collect::<Result<_, ScenarioError>>()?;
+        let note = format!("{} scale", scale.word());
+        let shown = |figure: &Figure| (figure.clone(), figure.show(&self.book, &self.plans, &rows, &note));
+        let figures = self.figures.iter().map(shown).collect();
+        Ok(PaperResult { paper: self.book.paper.name, claims, figures, rows })
+    }
+
+    /// All of a book, judged from kept rows.
+    ///
+    /// # Errors
+    /// As [`Reproduction::new`].
+    pub fn of_kept(book: &Book, scale: Scale, kept: &Kept) -> Result<PaperResult, ScenarioError> {
+        let plans = book.plans(scale)?;
+        let wanted = wanted(&plans, &book.claims, &book.figures, scale)?;
+        let rows = wanted.keys().filter_map(|id| Some((id.clone(), kept.rows(id, scale)?.clone()))).collect();
+        let (claims, figures) = (book.claims.clone(), book.figures.clone());
+        Shelf { book: book.clone(), plans, wanted, claims, figures }.judge(rows, scale)
+    }
+}
+
+/// What claims and figures ask of each study.
+fn wanted(
+    plans: &BTreeMap<String, Plan>,
+    claims: &[Claim],
+    figures: &[Figure],
+    scale: Scale,
+) -> Result<BTreeMap<String, Wanted>, ScenarioError> {
+    let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
+    let mut add = |metric: &super::Metric, coordinate: &super::Coordinate| {
+        if let Some(study) = super::plan::at(coordinate, "study") {
+            wanted.entry(study.to_string()).or_default().add(metric, coordinate);
+        }
+    };
+    for claim in claims {
+        let own: Vec<&Plan> = claim.studies_at(scale).iter().filter_map(|id| plans.get(id)).collect();
+        for group in claim.groups(&own, scale)? {
+            group.a.iter().chain(&group.b).for_each(|coordinate| add(&claim.metric, coordinate));
+        }
+    }
+    for figure in figures {
+        let own: Vec<&Plan> = figure.studies.iter().filter_map(|id| plans.get(id)).collect();
+        for coordinate in figure.coordinates(&own) {
+            figure.metrics.iter().for_each(|metric| add(metric, &coordinate));
+        }
+    }
+    Ok(wanted)
+}
+
+/// The studies of the first figure or claim that needs one of `only` and others beside it.
+fn beyond(books: &[Book], only: &[String]) -> Option<Vec<String>> {
+    let needs = books.iter().flat_map(|book| {
+        let figures = book.figures.iter().map(|figure| &figure.studies);
+        figures.chain(book.claims.iter().map(|claim| &claim.studies))
+    });
+    needs.into_iter().find(|ids| ids.iter().any(|id| only.contains(id))).cloned()
+}
+
+fn unknown(what: &str, name: &str, names: &[&str]) -> Result<(), ScenarioError> {
+    if names.contains(&name) {
+        return Ok(());
+    }
+    // Of a paper there are dozens: `--list` has them all, the first ones show what a name is like.
+    let mut seen = BTreeSet::new();
+    let once: Vec<&str> = names.iter().copied().filter(|name| seen.insert(*name)).collect();
+    let (first, rest) = once.split_at(once.len().min(12));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more (`--list`)", rest.len()) };
+    let error = ScenarioError::new(format!("no {what} `{name}`; there are {}{more}", first.join(", ")));
+    Err(did_you_mean(error, anabranch_settings::nearest(name, names.iter().copied())))
+}

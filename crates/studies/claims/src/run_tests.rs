@@ -1,0 +1,179 @@
+//! Tests of studies that are run: the same rows however they were done, and what verdicts come of them.
+
+use super::{
+    tests::{EXAMPLE, book},
+    *,
+};
+use anabranch_backend::Progress;
+use anabranch_study::{schedule::Observer, sweep::Again};
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// A directory of the test's own.
+struct Folder(PathBuf);
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("anabranch-claims-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Folder(path)
+    }
+}
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Ends after so many runs.
+struct Patience(AtomicUsize);
+impl Observer for Patience {
+    fn started(&self, _: usize) {}
+    fn note(&self, _: &str) {}
+    fn progress(&self, _: usize, _: &Progress) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+    fn finished(&self, _: usize) {
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    }
+    fn interrupted(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 0
+    }
+}
+
+fn settings(threads: usize) -> Settings {
+    Settings { threads, again: Again::No, any_commit: false, only_finished: false }
+}
+
+fn reproduction() -> Reproduction {
+    Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &[]).unwrap()
+}
+
+/// What can be seen of an outcome: rows, verdicts, figures.
+fn seen(outcome: &Outcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
+    let paper = &outcome.papers[0];
+    let rows = paper.rows.values().map(Rows::to_csv).collect();
+    let claims = paper.claims.iter().map(|(_, judged)| judged.clone()).collect();
+    (rows, claims, paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.tables.clone())).collect())
+}
+
+#[test]
+fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
+    let patient = || Patience(AtomicUsize::new(usize::MAX));
+    let (one, two, parts) = (Folder::new("one"), Folder::new("two"), Folder::new("parts"));
+    let whole = reproduction().execute(&one.0, &settings(1), &patient()).unwrap();
+    // Two sizes and four entries with three seeds; two schemes and four seeds at the scenario's own size, 64 KiB, of which
+    // three seeds are the same runs.
+    assert_eq!((whole.runs, whole.reused, whole.missing, whole.failed.len()), (24 + 8 - 6, 0, 0, 0));
+    let (rows, claims, tables) = seen(&whole);
+    assert_eq!((rows.len(), claims.len(), tables.len()), (2, 2, 1));
+    assert!(tables[0].contains("| PRIME |"), "{}", tables[0]);
+    assert!(tables[0].contains("(1.5)"), "the published value: {}", tables[0]);
+    let together = reproduction().execute(&two.0, &settings(2), &patient()).unwrap();
+    assert_eq!(seen(&together), seen(&whole));
+    for _ in 0..5 {
+        let part = reproduction().execute(&parts.0, &settings(1), &Patience(AtomicUsize::new(5))).unwrap();
+        assert!(part.interrupted && part.missing > 0);
+    }
+    let last = reproduction().execute(&parts.0, &settings(1), &patient()).unwrap();
+    assert_eq!((last.reused, last.missing), (25, 0), "what was done is not repeated");
+    assert_eq!(seen(&last), seen(&whole));
+    // Kept rows say the same as the runs.
+    let mut kept = Kept::default();
+    for (study, rows) in &whole.papers[0].rows {
+        let read = Rows::from_csv(study, &rows.to_csv()).unwrap();
+        assert!(kept.put(study, Scale::Full, read));
+        let fewer = Rows { rows: rows.rows[..1].to_vec(), ..rows.clone() };
+        assert!(!kept.put(study, Scale::Full, fewer), "fewer runs do not replace more");
+    }
+    let again = Shelf::of_kept(&book(EXAMPLE).unwrap(), Scale::Full, &kept).unwrap();
+    let verdicts: Vec<Judged> = again.claims.into_iter().map(|(_, judged)| judged).collect();
+    assert_eq!(verdicts, claims);
+    for file in [
+        "report.html",
+        "claims.csv",
+        "comparisons.csv",
+        "rows/sizes.csv",
+        "figures/fig1.svg",
+        "figures/fig1.png",
+        "figures/fig1.csv",
+    ] {
+        let path = one.0.join("reproduce/full/hopper").join(file);
+        assert!(path.exists(), "no {}", path.display());
+    }
+}
+
+#[test]
+fn runs_of_another_commit_count_where_that_is_asked() {
+    let folder = Folder::new("commit");
+    let patient = Patience(AtomicUsize::new(usize::MAX));
+    let only = vec!["large".to_string()];
+    let new = || Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &only).unwrap();
+    let first = new().execute(&folder.0, &settings(1), &patient).unwrap();
+    assert_eq!((first.runs, first.missing), (8, 0));
+    // As another commit leaves them: other names, another commit in manifest and summary.
+    for entry in std::fs::read_dir(folder.0.join("runs")).unwrap().flatten() {
+        for file in ["manifest.json", "summary.json"] {
+            let path = entry.path().join(file);
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut json: serde_json::Value =
+                serde_json::from_str(&text.replace(anabranch_scenario::machine::COMMIT, "0123456789ab")).unwrap();
+            // By hand, so without digests.
+            json.as_object_mut().unwrap().remove("seal");
+            for file in json.get_mut("files").and_then(serde_json::Value::as_array_mut).into_iter().flatten() {
+                file.as_object_mut().unwrap().retain(|key, _| key != "bytes" && key != "blake3");
+            }
+            std::fs::write(&path, format!("{json:#}")).unwrap();
+        }
+        let hash = anabranch_report::Manifest::read(&entry.path()).unwrap().unwrap().scenario_hash;
+        let name = anabranch_report::run_key(&hash, "sim", "0123456789ab");
+        std::fs::rename(entry.path(), folder.0.join("runs").join(name)).unwrap();
+    }
+    let none = Settings { only_finished: true, ..settings(1) };
+    assert_eq!(new().execute(&folder.0, &none, &patient).unwrap().missing, 8);
+    let any = Settings { any_commit: true, ..none };
+    let found = new().execute(&folder.0, &any, &patient).unwrap();
+    assert_eq!(found.missing, 0);
+    let rows = &found.papers[0].rows["large"];
+    assert_eq!(rows.commits().into_iter().collect::<Vec<_>>(), ["0123456789ab"]);
+    let values = |rows: &Rows| rows.rows.iter().map(|row| row.values.clone()).collect::<Vec<_>>();
+    assert_eq!(values(rows), values(&first.papers[0].rows["large"]));
+    // Another version is another program.
+    for entry in std::fs::read_dir(folder.0.join("runs")).unwrap().flatten() {
+        let path = entry.path().join("manifest.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let version = format!("\"version\": \"{}\"", anabranch_scenario::machine::VERSION);
+        std::fs::write(&path, text.replace(&version, "\"version\": \"0.0.1\"")).unwrap();
+    }
+    assert_eq!(new().execute(&folder.0, &any, &patient).unwrap().missing, 8);
+}
+
+#[test]
+fn what_is_not_there_is_not_run_and_costs_are_told() {
+    let folder = Folder::new("none");
+    let patient = Patience(AtomicUsize::new(usize::MAX));
+    let none = Settings { only_finished: true, ..settings(1) };
+    let outcome = reproduction().execute(&folder.0, &none, &patient).unwrap();
+    assert_eq!((outcome.runs, outcome.missing), (26, 26));
+    assert!(outcome.papers[0].claims.iter().all(|(_, judged)| judged.verdict == Verdict::NotRun));
+    assert!(outcome.papers[0].figures.iter().all(|(_, shown)| shown.is_none()));
+    let costs = reproduction().costs(&folder.0, false).unwrap();
+    assert_eq!(costs.iter().map(|cost| (cost.runs, cost.missing)).collect::<Vec<_>>(), [(8, 8), (18, 18)]);
+    assert!(costs.iter().all(|cost| cost.seconds > 0.0));
+}
+
+#[test]
+fn a_figure_a_claim_or_a_study_can_be_asked_for() {
+    let of = |figure: Option<&str>, only: &[&str]| {
+        let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+        Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, figure, &only)
+    };
+    let counts = |found: Reproduction| (found.shelves[0].claims.len(), found.shelves[0].figures.len(), found.len());
+    assert_eq!(counts(of(Some("fig1"), &[]).unwrap()), (1, 1, 24));
+    assert_eq!(counts(of(Some("order"), &[]).unwrap()), (1, 0, 8));
+    assert_eq!(counts(of(None, &["large"]).unwrap()), (1, 0, 8));
+    let remedy = |error: Option<anabranch_scenario::ScenarioError>| error.unwrap().remedy().map(str::to_string);
+    assert_eq!(remedy(of(Some("fig11"), &[]).err()), Some("did you mean `fig1`?".into()));
+    assert_eq!(remedy(of(None, &["lrge"]).err()), Some("did you mean `large`?".into()));
+}

@@ -1,0 +1,289 @@
+//! Verdicts as text: CSV for programs, Markdown for the docs.
+
+use super::{
+    Book, Claim, Paper, Plan, Scale,
+    judge::{Detail, Judged},
+    kept::Kept,
+    rows::Rows,
+    run::{Outcome, PaperResult, Reproduction, Shelf},
+    verdict::Verdict,
+};
+use anabranch_report::{ClaimLine, ClaimPage};
+use anabranch_scenario::machine::{COMMIT, VERSION};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn csv(rows: Vec<Vec<String>>) -> String {
+    let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    let line = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+    rows.iter().map(line).collect()
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+/// A row per claim.
+pub(super) fn claims_csv(paper: &PaperResult) -> String {
+    let mut rows = vec![words(&[
+        "paper",
+        "claim",
+        "figure",
+        "section",
+        "says",
+        "studies",
+        "metric",
+        "published",
+        "ours",
+        "verdict",
+        "seeds",
+        "open",
+        "note",
+    ])];
+    for (claim, judged) in &paper.claims {
+        let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
+        rows.push(vec![
+            paper.paper.to_string(),
+            claim.id.clone(),
+            maybe(&claim.figure),
+            maybe(&claim.section),
+            claim.says.clone(),
+            claim.studies.join(" "),
+            claim.metric.name().to_string(),
+            judged.published.clone(),
+            judged.ours.clone(),
+            judged.verdict.words().to_string(),
+            judged.seeds.to_string(),
+            claim.ours.join(" "),
+            maybe(&claim.note),
+        ]);
+    }
+    csv(rows)
+}
+
+/// A row per comparison that a verdict rests on.
+pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
+    let mut rows = vec![words(&[
+        "claim",
+        "at",
+        "a",
+        "a_mean",
+        "b",
+        "b_mean",
+        "effect",
+        "ci95_low",
+        "ci95_high",
+        "significant",
+        "seeds",
+    ])];
+    for (claim, judged) in &paper.claims {
+        for detail in &judged.details {
+            let at: Vec<String> = detail.at.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
+            rows.push(vec![
+                claim.id.clone(),
+                at.join(" "),
+                detail.a.clone(),
+                number(detail.a_mean),
+                detail.b.clone(),
+                number(detail.b_mean),
+                number(detail.effect),
+                detail.interval.map_or(String::new(), |interval| number(interval.0)),
+                detail.interval.map_or(String::new(), |interval| number(interval.1)),
+                detail.significant.map_or(String::new(), |significant| significant.to_string()),
+                detail.seeds.to_string(),
+            ]);
+        }
+    }
+    csv(rows)
+}
+
+/// What the page over a paper's claims says.
+pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome, scale: Scale) -> ClaimPage {
+    let size = |id: &String| shelf.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
+    let line = |(claim, judged): &(Claim, Judged)| ClaimLine {
+        id: claim.id.clone(),
+        place: claim.source(),
+        says: claim.says.clone(),
+        published: judged.published.clone(),
+        ours: judged.ours.clone(),
+        verdict: judged.verdict.words().to_string(),
+        size: claim.studies_at(scale).iter().map(size).collect::<Vec<_>>().join("; "),
+        open: claim.ours.join(", "),
+        note: claim.note.clone().unwrap_or_default(),
+    };
+    let mut warnings = vec![];
+    if outcome.missing > 0 {
+        warnings.push(format!("{} of {} runs of what was asked for are missing.", outcome.missing, outcome.runs));
+    }
+    warnings.extend(
+        outcome
+            .failed
+            .iter()
+            .map(|(name, error)| format!("Failed: {name}: {}", error.lines().next().unwrap_or_default())),
+    );
+    ClaimPage {
+        title: shelf.book.paper.title.to_string(),
+        scale: scale.word().to_string(),
+        totals: totals(paper.claims.iter().map(|(_, judged)| judged)),
+        warnings,
+        claims: paper.claims.iter().map(line).collect(),
+        version: format!("{VERSION}, commit {COMMIT}"),
+    }
+}
+
+/// Every verdict with what it rests on, for a terminal of so many columns.
+pub fn told(reproduction: &Reproduction, outcome: &Outcome, width: usize) -> String {
+    let options = textwrap::Options::new(width).initial_indent("    ").subsequent_indent("    ");
+    let mut text = String::new();
+    for (paper, shelf) in outcome.papers.iter().zip(&reproduction.shelves) {
+        for (claim, judged) in &paper.claims {
+            text += &format!("{} {} ({}): {}\n", paper.paper, claim.id, claim.source(), judged.verdict.words());
+            let mut line = |words: &str| text += &(textwrap::fill(words, &options) + "\n");
+            line(&claim.says);
+            line(&format!("published {}; ours {}", judged.published, judged.ours));
+            for study in claim.studies_at(reproduction.scale) {
+                line(&shelf.plans.get(study).map_or(study.clone(), |plan| plan.size(reproduction.scale)));
+            }
+        }
+    }
+    let judged = outcome.papers.iter().flat_map(|paper| paper.claims.iter().map(|(_, judged)| judged));
+    text + &format!("\n{} scale: {}\n", reproduction.scale.word(), totals(judged))
+}
+
+/// How often each verdict came out: `12 reproduced, 3 not reproduced`.
+pub fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
+    let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+    for judged in judged {
+        *counts.entry(judged.verdict).or_default() += 1;
+    }
+    let parts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {}", verdict.words())).collect();
+    if parts.is_empty() { "no claims".into() } else { parts.join(", ") }
+}
+
+/// How often each verdict came out, a row per paper and one for all, in Markdown.
+pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Plan>)], scale: Scale) -> String {
+    let all = || papers.iter().flat_map(|(_, result, _)| result.claims.iter().map(|(_, judged)| judged.verdict));
+    let verdicts: BTreeSet<Verdict> = all().collect();
+    let mut text = String::from("| paper | claims |");
+    verdicts.iter().for_each(|verdict| text += &format!(" {} |", verdict.words()));
+    text += &format!(" runs | seeds |\n|---|{}\n", "---|".repeat(verdicts.len() + 3));
+    let mut row = |name: &str, found: &[Verdict], runs: usize, seeds: BTreeSet<usize>| {
+        text += &format!("| {name} | {} |", found.len());
+        for verdict in &verdicts {
+            text += &format!(" {} |", found.iter().filter(|found| *found == verdict).count());
+        }
+        let seeds = match (seeds.first(), seeds.last()) {
+            (Some(least), Some(most)) if least != most => format!("{least} to {most}"),
+            (Some(seeds), _) => seeds.to_string(),
+            _ => "-".into(),
+        };
+        text += &format!(" {runs} | {seeds} |\n");
+    };
+    let mut sum = (0, BTreeSet::new());
+    let mut commits = BTreeSet::new();
+    for (paper, result, plans) in papers {
+        let runs = result.rows.values().map(Rows::runs).sum();
+        let planned = result.rows.keys().filter_map(|id| Some(plans.get(id)?.sweep.plan.seeds.len()));
+        let seeds: BTreeSet<usize> = planned.collect();
+        let verdicts: Vec<Verdict> = result.claims.iter().map(|(_, judged)| judged.verdict).collect();
+        sum.0 += runs;
+        sum.1.extend(seeds.iter().copied());
+        commits.extend(result.rows.values().flat_map(Rows::commits));
+        row(paper.title, &verdicts, runs, seeds);
+    }
+    row("all", &all().collect::<Vec<_>>(), sum.0, sum.1);
+    let commits: Vec<&str> = commits.into_iter().collect();
+    let commits = if commits.is_empty() { "nothing run".into() } else { format!("commit {}", commits.join(", ")) };
+    text + &format!("\n`anabranch reproduce all --scale {}`; {commits}.\n", scale.word())
+}
+
+/// A table of verdicts in Markdown, with the studies they rest on below it.
+pub(super) fn verdicts(
+    book: &Book,
+    claims: &[&(Claim, Judged)],
+    plans: &BTreeMap<String, Plan>,
+    paper: &PaperResult,
+    kept: &Kept,
+    scale: Scale,
+) -> String {
+    let mut text = String::from("| where | the paper says | published | ours | verdict |\n|---|---|---|---|---|\n");
+    let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    // Parameters that are ours, once below the table: many claims share them.
+    let mut open: Vec<&[String]> = vec![];
+    for (claim, judged) in claims {
+        let verdict = match judged.verdict {
+            Verdict::NotRun => not_run(claim.studies_at(scale), kept, scale),
+            other => other.words().to_string(),
+        };
+        let mark = match claim.ours.as_slice() {
+            [] => String::new(),
+            ours => {
+                let at = open.iter().position(|known| *known == ours).unwrap_or_else(|| {
+                    open.push(ours);
+                    open.len() - 1
+                });
+                format!(" ({})", letter(at))
+            }
+        };
+        let note = claim.note.as_ref().map_or(String::new(), |note| format!(" {note}"));
+        text += &format!(
+            "| {} | {}{} | {} | {}{} | {verdict} |\n",
+            cell(&claim.source()),
+            cell(&claim.says),
+            mark,
+            cell(&judged.published),
+            cell(&judged.ours),
+            cell(&note)
+        );
+    }
+    for (at, ours) in open.iter().enumerate() {
+        text += &format!("\n({}) ours, since the paper does not say: `{}`\n", letter(at), ours.join("`, `"));
+    }
+    let used: BTreeSet<&String> = claims.iter().flat_map(|(claim, _)| claim.studies_at(scale)).collect();
+    text += &format!("\n{} scale: {}.\n", capital(scale.word()), totals(claims.iter().map(|(_, judged)| judged)));
+    let mut lines = vec![];
+    for id in used {
+        let Some(plan) = plans.get(id) else { continue };
+        let label = book.study(id).map_or(id.as_str(), |study| study.label.as_str());
+        let commits: Vec<&str> =
+            paper.rows.get(id).map(|rows| rows.commits().into_iter().collect()).unwrap_or_default();
+        let commits = match commits.is_empty() {
+            true => "not run".to_string(),
+            false => format!("commit {}", commits.join(", ")),
+        };
+        lines.push(format!("- {label}: `{}`; {commits}", plan.size(scale)));
+    }
+    text + &lines.join("\n") + "\n"
+}
+
+/// `a`, `b`, and so on to `z`, then `a1`.
+fn letter(at: usize) -> String {
+    let letter = char::from(b'a' + (at % 26) as u8);
+    if at < 26 { letter.to_string() } else { format!("{letter}{}", at / 26) }
+}
+
+/// `not run (3.2 CPU hours)`.
+pub(super) fn not_run(studies: &[String], kept: &Kept, scale: Scale) -> String {
+    let costs: Vec<(usize, f64)> = studies.iter().filter_map(|id| kept.cost(id, scale)).collect();
+    if costs.is_empty() {
+        return "not run".into();
+    }
+    let hours: f64 = costs.iter().map(|cost| cost.1).sum();
+    let hours = if hours < 0.1 { "less than 0.1".to_string() } else { super::judge::sig(hours, 2) };
+    format!("not run ({hours} CPU hours)")
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+impl Detail {
+    /// The values of its group, for people.
+    pub fn place(&self) -> String {
+        self.at.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
+    }
+}

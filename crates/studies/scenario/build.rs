@@ -1,0 +1,58 @@
+//! Records which commit and which sources the command is built from, so that results can name them.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn main() {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let crates = here.join("../..");
+    println!("cargo:rerun-if-changed={}", crates.display());
+    // Grows with every commit and change of branch.
+    let log = here.join("../../../.git/logs/HEAD");
+    if log.exists() {
+        println!("cargo:rerun-if-changed={}", log.display());
+    }
+    let commit = git(&here, &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
+    let changed = git(&here, &["status", "--porcelain", "--", "../.."]).is_some_and(|list| !list.is_empty());
+    // The sources of the crates that decide a result, in a fixed order.
+    let mut files = Vec::new();
+    collect(&crates, &mut files);
+    files.sort();
+    let mut hash = 0xCBF2_9CE4_8422_2325u64;
+    for file in &files {
+        let name = file.strip_prefix(&crates).unwrap_or(file).to_string_lossy().replace('\\', "/");
+        for byte in name.bytes().chain(fs::read(file).unwrap_or_default()) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+    }
+    // A commit alone names the sources only where nothing was changed since.
+    let exact = match (commit.as_str(), changed) {
+        ("unknown", _) | (_, true) => format!("{commit}-{hash:016x}"),
+        _ => commit,
+    };
+    println!("cargo:rustc-env=ANABRANCH_COMMIT={exact}");
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(directory).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// Sources of what simulates: neither the command nor tests nor what draws reports.
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() {
+            if !["cli", "report", "tests", "benches", "target"].iter().any(|skipped| name == *skipped) {
+                collect(&path, files);
+            }
+        } else if path.extension().is_some_and(|e| e == "rs" || e == "txt") {
+            files.push(path);
+        }
+    }
+}

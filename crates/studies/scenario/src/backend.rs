@@ -1,0 +1,60 @@
+//! The backends that a study can use, by name.
+
+use crate::{error::ScenarioError, scenario::Scenario};
+use anabranch_backend::{Backend, Clock};
+use anabranch_sim::Simulator;
+use std::fmt;
+
+/// A backend by name, and how it is made for a scenario. A new one is a crate that implements [`Backend`], and a line in the
+/// command's list of these.
+#[derive(Clone, Copy)]
+pub struct BackendEntry {
+    /// Its name on the command line and in results.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// Makes it for a scenario.
+    pub make: fn(&Scenario) -> Box<dyn Backend>,
+    /// Moves the process to where it can run: begins the command anew there, and returns once it is there. `None`: it can run
+    /// anywhere.
+    pub enter: Option<fn() -> Result<(), ScenarioError>>,
+}
+
+/// The simulator.
+pub static SIMULATOR: BackendEntry = BackendEntry {
+    name: "sim",
+    about: "the packet-level simulator",
+    make: |_| Box::new(Simulator::default()),
+    enter: None,
+};
+
+impl BackendEntry {
+    /// Threads for runs of `scenario`, of those offered. Runs on the clock of the machine go one at a time: side by side they would
+    /// measure each other.
+    pub fn threads(&self, scenario: &Scenario, offered: usize) -> usize {
+        match (self.make)(scenario).measures().clock {
+            Clock::Simulated => offered,
+            Clock::Machine => 1,
+        }
+    }
+}
+
+impl Default for &'static BackendEntry {
+    fn default() -> Self {
+        &SIMULATOR
+    }
+}
+
+impl fmt::Debug for BackendEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for BackendEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for BackendEntry {}

@@ -1,0 +1,113 @@
+//! A mistake in a scenario or a flag: one message with the place, what was found, what is allowed and the nearest
+//! valid choice. Nothing in it controls a terminal, whatever it quotes.
+
+use crate::tree::Place;
+use anabranch_input::{escaped, masked};
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use std::fmt;
+
+/// The user's mistake.
+#[derive(Clone, Debug)]
+pub struct ScenarioError(Box<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
+    message: String,
+    place: Option<Place>,
+    help: Option<String>,
+    code: Option<NamedSource<String>>,
+}
+
+impl ScenarioError {
+    /// What is wrong.
+    pub fn new(message: impl Into<String>) -> Self {
+        let message = escaped(&message.into()).into_owned();
+        ScenarioError(Box::new(Parts { message, place: None, help: None, code: None }))
+    }
+
+    /// The same, said of something: its name goes before the message.
+    #[must_use]
+    pub fn of(mut self, name: &str) -> Self {
+        self.0.message = format!("{}: {}", escaped(name), self.0.message);
+        self
+    }
+
+    /// Where.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        let (name, text) = (escaped(&place.source.name), masked(&place.source.text));
+        self.0.code = Some(NamedSource::new(name, text.into_owned()));
+        self.0.place = Some(place);
+        self
+    }
+
+    /// Where, if it is known.
+    #[must_use]
+    pub fn maybe_at(self, place: Option<Place>) -> Self {
+        match place {
+            Some(place) => self.at(place),
+            None => self,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.0.help = Some(escaped(&help.into()).into_owned());
+        self
+    }
+
+    /// Name of the file or flag at fault.
+    pub fn source_name(&self) -> Option<&str> {
+        self.0.place.as_ref().map(|p| p.source.name.as_str())
+    }
+
+    /// Line and column (from 1, in characters) of the place.
+    pub fn line_column(&self) -> Option<(usize, usize)> {
+        let place = self.0.place.as_ref()?;
+        let mut start = place.span.start.min(place.source.text.len());
+        while !place.source.text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &place.source.text[..start];
+        let line = 1 + before.matches('\n').count();
+        Some((line, 1 + before.rsplit('\n').next().unwrap_or("").chars().count()))
+    }
+
+    /// The line of the place, control characters masked.
+    pub fn source_line(&self) -> Option<&str> {
+        let (line, _) = self.line_column()?;
+        self.0.code.as_ref()?.inner().lines().nth(line - 1)
+    }
+
+    /// What to do about it, where there is something to say.
+    pub fn remedy(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl Diagnostic for ScenarioError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.0.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.0.code.as_ref().map(|code| code as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let place = self.0.place.as_ref()?;
+        let end = place.source.text.len();
+        let (start, stop) = (place.span.start.min(end), place.span.end.min(end));
+        let label = LabeledSpan::new(Some("here".into()), start, stop.saturating_sub(start));
+        Some(Box::new(std::iter::once(label)))
+    }
+}

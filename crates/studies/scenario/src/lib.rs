@@ -1,0 +1,20 @@
+//! Scenario files and what there is to choose from.
+//!
+//! A scenario file becomes a [`tree::Tree`] whose values know their place, then a checked [`Scenario`] with every default, then
+//! the setup of a run.
+
+pub mod backend;
+pub mod document;
+pub mod error;
+pub mod explain;
+mod foreign;
+pub mod init;
+pub mod library;
+pub mod machine;
+pub mod scenario;
+pub mod schema;
+pub mod section;
+pub mod tree;
+
+pub use error::ScenarioError;
+pub use scenario::Scenario;

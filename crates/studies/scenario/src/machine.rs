@@ -1,0 +1,112 @@
+//! What is known of this build and this machine.
+
+use crate::scenario::quoted;
+use std::{ffi::OsString, sync::OnceLock};
+
+/// The version of the project.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The sources the command was built from: the commit, and where they differ from it (or there is none) 16 hex digits
+/// over the sources of everything that decides a result.
+pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
+
+/// The largest memory this process has held so far, in bytes; `None` where the system does not say.
+pub fn peak_rss_bytes() -> Option<u64> {
+    status_line(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// The memory that a process may have, in bytes, and what says so: the machine, the control group or the limit of the
+/// address space, whichever is least; `None` where the system does not say.
+pub fn memory() -> Option<(u64, &'static str)> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| status_line(&text, "MemTotal:"));
+    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let group = group.into_iter().find_map(|path| read(path)?.trim().parse().ok());
+    let space = read("/proc/self/limits").and_then(|text| address_space(&text));
+    let limits =
+        [(machine, "this machine's memory"), (group, "the control group"), (space, "the limit of the address space")];
+    limits.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).min()
+}
+
+/// The soft limit of the address space.
+fn address_space(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn status_line(status: &str, key: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
+}
+
+/// Lets the peak start anew at what is held now, where the system can do that.
+pub fn reset_peak_rss() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Seconds of processor time that all threads of this process have used; `None` where the system does not say.
+#[cfg(unix)]
+pub fn cpu_seconds() -> Option<f64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
+}
+
+/// Seconds of processor time that all threads of this process have used; `None` where the system does not say.
+#[cfg(not(unix))]
+pub fn cpu_seconds() -> Option<f64> {
+    None
+}
+
+/// System, processor and number of threads.
+pub fn machine() -> String {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let processor = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        line.split_once(':').map(|(_, name)| name.trim().to_string())
+    });
+    let (system, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
+    format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
+}
+
+/// The command line, once it is known.
+static COMMAND: OnceLock<String> = OnceLock::new();
+
+/// Notes the command line that this process does, its first word the program.
+pub fn note_command(words: &[OsString]) {
+    let rest = words.iter().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    let line = std::iter::once("anabranch".to_string()).chain(rest).collect::<Vec<_>>().join(" ");
+    let _ = COMMAND.set(line);
+}
+
+/// The command line of this process, as a shell takes it; empty where the process is not the command.
+pub fn command() -> String {
+    COMMAND.get().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn processor_time_passes_with_work() {
+        let before = cpu_seconds().unwrap();
+        let sum = (0..20_000_000u64).fold(0u64, |sum, n| sum.rotate_left(7) ^ n);
+        assert!(cpu_seconds().unwrap() > before, "{sum}");
+    }
+
+    #[test]
+    fn the_peak_is_read_in_bytes() {
+        assert_eq!(status_line("Name:\tx\nVmHWM:\t    2048 kB\n", "VmHWM:"), Some(2 << 20));
+        assert_eq!(status_line("Name:\tx\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn the_limit_of_the_address_space() {
+        let text = |limit: &str| {
+            format!("Limit  Soft Limit  Hard Limit  Units\nMax address space         {limit}  unlimited  bytes\n")
+        };
+        assert_eq!(address_space(&text("1048576")), Some(1 << 20));
+        assert_eq!(address_space(&text("unlimited")), None);
+    }
+}

@@ -1,0 +1,587 @@
+//! The scenario: typed, checked, with every default; and the setup it stands for.
+
+mod chosen;
+mod cost;
+mod fabric;
+mod fault;
+mod files;
+mod load_balancer;
+mod measured;
+mod memory;
+mod run;
+mod select;
+mod topology;
+mod transport;
+mod wire;
+mod workload;
+
+pub use chosen::ChosenFlows;
+pub use fabric::{MOST_CLASSES, PROFILES, Profile};
+pub use load_balancer::LoadBalancers;
+pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
+pub(crate) use transport::named as transport_named;
+pub use workload::Workload;
+
+use crate::{
+    backend::{BackendEntry, SIMULATOR},
+    document,
+    error::ScenarioError,
+    machine::VERSION,
+    section::{Section, did_you_mean, list},
+    tree::{Place, Tree},
+};
+use anabranch_backend::FabricParameters;
+use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Setup};
+use anabranch_input::wrong_name;
+use anabranch_lb::registry::SchemeError;
+use anabranch_random::name_key;
+use anabranch_settings::{Raw, Seed, Setting, nearest};
+use anabranch_topology::FaultParameters;
+use anabranch_transport::TransportParameters;
+use anabranch_units::{Rate, Time};
+use anabranch_wire::WireParameters;
+use files::Folder;
+use memory::Budget;
+use std::path::{Path, PathBuf};
+use toml::Table;
+use topology::TopologySection;
+
+/// The outermost keys of a scenario.
+const KEYS: &[&str] = &[
+    "name",
+    "seed",
+    "topology",
+    "fabric",
+    "transport",
+    "load_balancer",
+    "workload",
+    "fault",
+    "measure",
+    "run",
+    "compare",
+    "wire",
+];
+
+/// A checked scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name, for people.
+    pub name: String,
+    /// What it is called in names of files.
+    pub stem: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The graph.
+    topology: TopologySection,
+    /// The profile.
+    pub profile: &'static Profile,
+    /// Buffers, marking, trimming, classes.
+    pub fabric: FabricParameters,
+    /// The transport.
+    pub transport: TransportParameters,
+    /// The load balancers.
+    pub load_balancers: LoadBalancers,
+    /// The traffic.
+    pub workloads: Vec<Workload>,
+    /// The faults.
+    pub faults: Vec<FaultParameters>,
+    /// Extra measurements.
+    pub measure: MeasureParameters,
+    /// When a run ends.
+    pub run: RunParameters,
+    /// What a comparison compares.
+    pub compare: CompareParameters,
+    /// What only real networks need to be told.
+    pub wire: WireParameters,
+    /// The network plugin that ranks of collectives load, from the command line alone; `None`: that beside the command.
+    pub plugin: Option<PathBuf>,
+    folder: Folder,
+    tree: Tree,
+    changes: Vec<String>,
+}
+
+/// A word for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:".contains(c);
+    if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// The text of a file that a scenario names, and the ending of its name.
+pub struct FolderFile {
+    /// Its text.
+    pub text: String,
+    /// What follows the last dot of its name.
+    pub ending: String,
+}
+
+/// Returns the checked `[topology]` of a scenario whose other sections do not matter, with every default filled in, and the
+/// file that it names, if any. A relative path is relative to `folder`.
+///
+/// # Errors
+/// Where the section is missing or wrong, or the graph cannot be built.
+pub fn topology_of(tree: &Tree, folder: &Path) -> Result<(Table, Option<FolderFile>), ScenarioError> {
+    let section = topology::read(Section::of(tree.root(), "the scenario")?.table("topology")?)?;
+    let mut budget = Budget::new(&RunParameters::default());
+    let folder = Folder::new(folder, budget.max_file());
+    if let Some(scale) = section.parameters.scale() {
+        budget.take_topology(&scale, 0)?;
+    }
+    section.build(&folder, &budget, tree)?;
+    let table = section.table(str::to_string);
+    let path = table.get("path").and_then(toml::Value::as_str);
+    let file = path.map(|path| {
+        let ending = Path::new(path).extension().unwrap_or_default().to_string_lossy().into_owned();
+        folder.read(path, &budget).map(|text| FolderFile { text, ending })
+    });
+    let file = file.transpose().map_err(|error| ScenarioError::new(format!("[topology]: {error}")))?;
+    Ok((table, file))
+}
+
+impl Scenario {
+    /// Reads `tree`; relative paths in it are relative to `folder`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of the first mistake.
+    pub fn read(tree: Tree, stem: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        let mut root = Section::of(tree.root(), "the scenario")?;
+        let name = root.read::<String>("name")?.unwrap_or_else(|| stem.to_string());
+        if let Some(wrong) = wrong_name(&name) {
+            let at = tree.find("name").map(|node| node.place.clone());
+            return Err(ScenarioError::new(format!("`name`: {wrong}")).maybe_at(at));
+        }
+        let seed = root.read::<Seed>("seed")?.map_or(1, |Seed(seed)| seed);
+        // Whatever is misspelt here would be missed below.
+        let known = |key: &str| KEYS.contains(&key);
+        if let Some((key, node)) = root.find(|key| !known(key)) {
+            let message = format!("unknown section or key `{key}`; allowed are {}", list(KEYS));
+            let error = ScenarioError::new(message).at(node.key.clone());
+            return Err(did_you_mean(error, nearest(key, KEYS.iter().copied())));
+        }
+        let topology = topology::read(root.table("topology")?)?;
+        let mut transport = root.table("transport")?;
+        let kind = transport::wanted(&mut transport)?;
+        let (profile, fabric) = fabric::read(root.table("fabric")?, kind)?;
+        let defaults = (profile.transport)();
+        let defaults = match kind {
+            Some(kind) if kind != defaults.about().name => transport::named(kind),
+            _ => defaults,
+        };
+        let transport = transport::read(transport, defaults, &tree)?;
+        fabric::check(&fabric, &transport, &tree)?;
+        let load_balancers = load_balancer::read(root.table("load_balancer")?, &tree)?;
+        let workloads = workload::read(root.tables("workload", "workload")?, &fabric, &load_balancers, &tree)?;
+        let faults = fault::read(root.tables("fault", "fault")?, profile.faults)?;
+        let measure = run::read_measure(root.table("measure")?, &tree)?;
+        let run = run::read_run(root.table("run")?, &tree)?;
+        let compare = run::read_compare(root.table("compare")?, &tree)?;
+        let wire = wire::read(root.table("wire")?, &transport, &tree)?;
+        root.finish(KEYS)?;
+        for scheme in compare.schemes.iter().chain(&compare.baseline) {
+            load_balancers.named(scheme).map_err(|error| {
+                let at = tree.find("compare.schemes").map(|node| node.place.clone());
+                ScenarioError::new(format!("[compare]: {error}")).maybe_at(at)
+            })?;
+        }
+        Ok(Scenario {
+            name,
+            stem: stem.to_string(),
+            seed,
+            topology,
+            profile,
+            fabric,
+            transport,
+            load_balancers,
+            workloads,
+            faults,
+            measure,
+            folder: Folder::new(folder, Budget::new(&run).max_file()),
+            run,
+            compare,
+            wire,
+            plugin: None,
+            changes: tree.changes().to_vec(),
+            tree,
+        })
+    }
+
+    /// The same with another load balancer for all workloads that do not name their own.
+    ///
+    /// # Errors
+    /// Where there is no such load balancer, or it does not go with the scenario.
+    pub fn with_scheme(&self, scheme: &str) -> Result<Self, ScenarioError> {
+        let main = self.load_balancers.named(scheme).map_err(|error| ScenarioError::new(error.to_string()))?;
+        let mut other = self.clone();
+        other.load_balancers.main = main;
+        Ok(other)
+    }
+
+    /// The same with other values of some keys, as the flag `flag` says (`KEY=VALUE` each).
+    ///
+    /// # Errors
+    /// Where a key does not exist or a value does not fit.
+    pub fn changed(&self, flag: &str, changes: &[String]) -> Result<Self, ScenarioError> {
+        let mut tree = self.tree.clone();
+        for change in changes {
+            tree.change(flag, change)?;
+        }
+        let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
+        // What is remembered of its files need not be read again.
+        other.folder = self.folder.clone();
+        other.plugin.clone_from(&self.plugin);
+        Ok(other)
+    }
+
+    /// The same, whose collectives load this plugin. Results depend on its content.
+    #[must_use]
+    pub fn with_plugin(&self, plugin: Option<PathBuf>) -> Self {
+        Scenario { plugin, ..self.clone() }
+    }
+
+    /// The same with another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        Scenario { seed, ..self.clone() }
+    }
+
+    /// The files that it reads, as absolute paths: its own, where it was read from one, and those it names.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let own = self.tree.root().place.source.name.as_str();
+        let named = std::cell::RefCell::new(files::named(&self.workloads));
+        self.topology.table(|path: &str| {
+            named.borrow_mut().push(path.to_string());
+            path.to_string()
+        });
+        let named = named
+            .into_inner()
+            .into_iter()
+            .filter(|path| !path.is_empty())
+            .map(|path| self.folder.absolute(&path).into());
+        let own = std::path::absolute(own).unwrap_or_else(|_| own.into());
+        let mut inputs: Vec<PathBuf> = std::iter::once(own).chain(named).filter(|path| path.is_file()).collect();
+        inputs.sort();
+        inputs.dedup();
+        inputs
+    }
+
+    /// From now on its files are read once for the hashes of all the scenarios made from it: one study, one state of them.
+    pub fn remember_files(&mut self) {
+        self.folder.remember();
+    }
+
+    /// Name of its load balancer.
+    pub fn scheme(&self) -> &str {
+        &self.load_balancers.main.name
+    }
+
+    /// The name or file it was read from and the changes made to it, as they stand on a command line.
+    pub fn origin(&self) -> String {
+        let name = self.tree.root().place.source.name.as_str();
+        let mut words = vec![quoted(name.strip_suffix(" (ready-made)").unwrap_or(name))];
+        words.extend(self.changes.iter().map(|change| format!("--set {}", quoted(change))));
+        words.join(" ")
+    }
+
+    /// Whether others can read it where it was read from: a file, or a ready-made scenario.
+    pub fn is_at_hand(&self) -> bool {
+        let name = self.tree.root().place.source.name.as_str();
+        name.ends_with(" (ready-made)") || std::path::Path::new(name).is_file()
+    }
+
+    /// Where a dotted key stands, if it is given.
+    pub fn place(&self, key: &str) -> Option<Place> {
+        self.tree.find(key).map(|node| node.place.clone())
+    }
+
+    /// Things to check before trusting a result.
+    pub fn warnings(&self) -> Vec<String> {
+        fabric::warnings(&self.fabric).into_iter().chain(workload::warnings(&self.workloads)).collect()
+    }
+
+    /// The load balancers in use, the scenario's own first.
+    fn used(&self) -> Result<Vec<LoadBalancer>, SchemeError> {
+        let mut used = vec![self.load_balancers.main.clone()];
+        for name in self.workloads.iter().flat_map(Workload::load_balancers).flatten() {
+            if !used.iter().any(|b| b.name == name.trim()) {
+                used.push(self.load_balancers.named(name)?);
+            }
+        }
+        Ok(used)
+    }
+
+    /// The scenario with every default filled in; it reads back as the same scenario.
+    pub fn to_toml(&self) -> String {
+        let mut document = self.document(|path| self.folder.absolute(path), true);
+        document.insert("run".into(), document::table([], &self.run).into());
+        if !self.compare.schemes.is_empty() {
+            document.insert("compare".into(), document::table([], &self.compare).into());
+        }
+        if self.wire != WireParameters::default() {
+            document.insert("wire".into(), document::table([], &self.wire).into());
+        }
+        document.to_string()
+    }
+
+    /// 64 bits of all that a run depends on: the scenario with every default, the content of the files it names, and
+    /// the version.
+    pub fn hash(&self) -> u64 {
+        let mut document = self.document(|path| self.folder.content(path), false);
+        let mut run = document::table([], &self.run);
+        // It decides whether a run is begun, not what it gives.
+        run.remove("memory_limit");
+        document.insert("run".into(), run.into());
+        if let Some(plugin) = &self.plugin {
+            let absolute = std::path::absolute(plugin).unwrap_or_else(|_| plugin.clone());
+            document.insert("plugin".into(), self.folder.content(&absolute.to_string_lossy()).into());
+        }
+        name_key(&format!("anabranch {VERSION}\n{document}"))
+    }
+
+    /// Everything but `[run]`, `[compare]` and `[wire]`. `files` replaces what workloads and topologies say of files; `unused` also
+    /// holds parameters of load balancers that are not in use.
+    fn document(&self, files: impl Fn(&str) -> String, unused: bool) -> Table {
+        let mut document = Table::new();
+        let mut add = |key: &str, value: toml::Value| document.insert(key.into(), value);
+        add("name", self.name.clone().into());
+        add("seed", document::value(&Seed(self.seed).write()));
+        add("topology", self.topology.table(&files).into());
+        let profile = ("profile", Raw::Text(self.profile.name.into()));
+        add("fabric", document::table([profile], &self.fabric).into());
+        add("transport", transport::table(&self.transport).into());
+        add("load_balancer", self.load_balancers.table(&self.used().unwrap_or_default(), unused).into());
+        let workload = |workload: &Workload| files::with_files(workload, &files).table(&self.fabric);
+        add("workload", self.workloads.iter().map(workload).collect::<Vec<_>>().into());
+        if !self.faults.is_empty() {
+            add("fault", self.faults.iter().map(fault::table).collect::<Vec<_>>().into());
+        }
+        add("measure", document::table([], &self.measure).into());
+        document
+    }
+
+    /// What it says, with every default and the content of files, but for its load balancers.
+    pub fn without_load_balancer(&self) -> String {
+        let mut document = self.document(|path| self.folder.content(path), false);
+        document.remove("load_balancer");
+        document.insert("run".into(), document::table([], &self.run).into());
+        document.to_string()
+    }
+
+    /// Threads that a run of it keeps busy: with fewer hosts each, they mostly wait for each other.
+    pub fn most_threads(&self) -> usize {
+        const HOSTS_PER_THREAD: usize = 48;
+        let Ok(topology) = self.topology() else { return 1 };
+        // Where a link takes no time at all, one thread alone can run it.
+        let instant = topology.links.iter().any(|link| link.delay + topology.switch_latency == Time::ZERO);
+        if instant { 1 } else { (topology.hosts as usize / HOSTS_PER_THREAD).max(1) }
+    }
+
+    /// The rate of its hosts' links, the slowest of them.
+    ///
+    /// # Errors
+    /// Where the topology cannot be built.
+    pub fn host_rate(&self) -> Result<Rate, ScenarioError> {
+        let topology = self.topology()?;
+        let of_host = topology.links.iter().filter(|link| link.from.0 < topology.hosts);
+        let rates = of_host.map(|link| link.rate);
+        rates.min().ok_or_else(|| ScenarioError::new("the topology has no hosts"))
+    }
+
+    /// What an endpoint of a real network is told that stands for one of its hosts and draws as `seed` says. `scheme` is a
+    /// load balancer, of which the host's side counts, or a host scheme; `None`: the scenario's.
+    ///
+    /// # Errors
+    /// Where `[wire]`, the scheme or the transport cannot be, or the topology cannot be built.
+    pub fn wire_settings(
+        &self,
+        scheme: Option<&str>,
+        seed: u64,
+    ) -> Result<anabranch_endpoint::Settings, ScenarioError> {
+        let rate = self.host_rate()?;
+        let host = match scheme {
+            None => self.load_balancers.main.host.clone(),
+            Some(name) => self.load_balancers.host(name).map_err(|error| ScenarioError::new(error.to_string()))?,
+        };
+        self.wire.settings(&self.transport, host, rate, seed).map_err(|error| wire::wrong(&error, &self.tree))
+    }
+
+    /// The graph, without faults.
+    ///
+    /// # Errors
+    /// Where the topology cannot be built.
+    pub fn topology(&self) -> Result<anabranch_topology::Topology, ScenarioError> {
+        self.topology_within(&mut Budget::new(&self.run))
+    }
+
+    fn topology_within(&self, budget: &mut Budget) -> Result<anabranch_topology::Topology, ScenarioError> {
+        let changes = self.faults.iter().map(anabranch_topology::FaultParameters::table_changes).sum();
+        let at = || self.tree.find("topology").map(|node| node.key.clone());
+        let foreseen = self.topology.parameters.scale();
+        if let Some(scale) = foreseen {
+            budget.take_topology(&scale, changes).map_err(|error| error.maybe_at(at()))?;
+        }
+        let topology = self.topology.build(&self.folder, budget, &self.tree)?;
+        if foreseen.is_none() {
+            budget.take_topology(&topology.scale(), changes).map_err(|error| error.maybe_at(at()))?;
+        }
+        Ok(topology)
+    }
+
+    /// An error of a run's plan, at its place: such a message begins with the dotted key that is at fault, where there is
+    /// one. Where the key is not given its section is the place.
+    pub fn setup_error(&self, message: &str) -> ScenarioError {
+        let path = message.split([' ', ':']).next().unwrap_or_default();
+        let Some((section, key)) = path.rsplit_once('.') else { return ScenarioError::new(message) };
+        let rest = &message[path.len()..];
+        // Parameters of schemes are told without the section they stand in.
+        let section = if KEYS.contains(&section) { section.to_string() } else { format!("load_balancer.{section}") };
+        ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.place_or_section(&section, key))
+    }
+
+    /// Checks whether `backend` can run `setup`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of what the backend refuses before it begins.
+    pub fn check(&self, setup: &Setup, backend: &BackendEntry) -> Result<(), ScenarioError> {
+        let made = (backend.make)(self);
+        if made.runs_switch_schemes() {
+            self.check_balancers(&setup.topology, &setup.load_balancers)?;
+        }
+        made.check(setup).map_err(|error| match error {
+            RunError::Setup(message) => self.setup_error(&message),
+            RunError::Refused(refusal) => self.refused(&refusal, backend),
+            other => ScenarioError::new(other.to_string()),
+        })
+    }
+
+    /// An error of what `backend` cannot do, at the key that asks for it.
+    pub fn refused(&self, refusal: &Refusal, backend: &BackendEntry) -> ScenarioError {
+        let Refusal { key, reason, remedy } = refusal;
+        let (section, rest) = key.rsplit_once('.').unwrap_or(("", key));
+        // `workload[2]` is the third of its kind.
+        let numbered = section.strip_suffix(']').and_then(|section| section.split_once('['));
+        let head = match numbered.and_then(|(list, number)| Some((list, number.parse::<usize>().ok()?))) {
+            Some((list, number)) => format!("[[{list}]] {}", number + 1),
+            None => format!("[{section}]"),
+        };
+        let message = format!("{head}: `{rest}`: {reason} (backend `{}`)", backend.name);
+        ScenarioError::new(message).maybe_at(self.place_or_section(section, rest)).help(remedy.clone())
+    }
+
+    /// Where a key stands, or its section where it is not given.
+    fn place_or_section(&self, section: &str, key: &str) -> Option<Place> {
+        let header = || self.tree.find(section).map(|node| node.key.clone());
+        self.place(&format!("{section}.{key}")).or_else(header)
+    }
+
+    /// Packet-hops of the data of a run, reckoned from its flows and paths.
+    ///
+    /// # Errors
+    /// Where the graph or the flows cannot be made.
+    pub fn foreseen_hops(&self) -> Result<u64, ScenarioError> {
+        Ok(cost::hops(&self.setup(self.seed)?))
+    }
+
+    /// What to know of a run before it begins: that it will take long, that a fault changes nothing.
+    pub fn foresight(&self, setup: &Setup, backend: &BackendEntry) -> Vec<String> {
+        let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
+        fault::never_down(&self.faults, setup, &self.tree).into_iter().chain(long).collect()
+    }
+
+    /// The load balancers in use, as they are on this topology.
+    ///
+    /// # Errors
+    /// Where there is no such load balancer.
+    pub fn balancers(&self, topology: &anabranch_topology::Topology) -> Result<Vec<LoadBalancer>, ScenarioError> {
+        let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
+        if topology.guide().is_some() {
+            used.iter_mut().for_each(|balancer| self.load_balancers.guide(balancer));
+        }
+        Ok(used)
+    }
+
+    /// Checks whether the load balancers `used` work on this topology and with the transport.
+    fn check_balancers(
+        &self,
+        topology: &anabranch_topology::Topology,
+        used: &[LoadBalancer],
+    ) -> Result<(), ScenarioError> {
+        let guide = topology.guide();
+        let ports = guide.as_ref().map_or(0, |guide| guide.most_ports());
+        for balancer in used {
+            balancer
+                .host
+                .check_uplinks(&topology.uplinks)
+                .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
+                .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
+                .map_err(|error| {
+                    ScenarioError::new(error.to_string()).maybe_at(self.place_or_section("load_balancer", "scheme"))
+                })?;
+        }
+        transport::check_balancers(&self.transport, used, &self.tree).map_err(|error| {
+            error.maybe_at(
+                self.place_or_section("load_balancer", "scheme").or_else(|| self.place("transport.congestion_control")),
+            )
+        })
+    }
+
+    /// Everything that a run with `seed` is a function of. The traffic depends on the seed, not on the load balancer.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of what shows only when the graph and the flows are made.
+    pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
+        let mut budget = Budget::new(&self.run);
+        let topology = self.topology_within(&mut budget)?;
+        let used = self.balancers(&topology)?;
+        let packet = self.transport.mtu() + self.transport.header();
+        let bdp = topology.window_bdp(packet, self.transport.ack_size());
+        fabric::check_with_bdp(&self.fabric, bdp, packet, &self.tree)?;
+        transport::check_with_bdp(&self.transport, bdp, &self.tree)?;
+        fabric::check_lossless(&self.fabric, &topology, packet, &self.tree)?;
+
+        let view = topology::host_view(&topology, &self.fabric.classes, budget.left());
+        let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
+        let read_file = |path: &str| self.folder.read_bytes(path, &budget);
+        let generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
+            .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;
+        let mut faults = fault::resolve(&self.faults, &topology, seed, &self.tree)?;
+        faults.extend(fault::of_files(&generated.failures, &topology)?);
+        let asked = &self.measure;
+        let flows = |key, list: &[_]| chosen::resolve(key, list, &generated.flows, &topology, &self.tree);
+        let measure = Measure {
+            series_links: select::links("series_links", &asked.series_links, &topology, &self.tree)?,
+            series_flows: flows("series_flows", &asked.series_flows)?,
+            series_scheme: asked.series_scheme,
+            series_interval: if asked.has_series() { asked.series_interval } else { Time::ZERO },
+            uplink_counts: self.measure.uplink_counts,
+            occupancy: self.measure.occupancy,
+            trace_flows: flows("trace_flows", &asked.trace_flows)?,
+            trace_limit: self.measure.trace_limit,
+            ..Measure::default()
+        };
+        let (until_all_done, time_limit) = match self.run.until {
+            Until::AllFlowsDone => (true, self.run.time_limit),
+            Until::At(time) => (false, time),
+        };
+        let mut setup = Setup {
+            topology,
+            flows: generated.flows,
+            fabric: self.fabric.clone(),
+            transport: self.transport.clone(),
+            load_balancers: used,
+            faults,
+            measure,
+            limits: RunLimits {
+                until_all_done,
+                time_limit,
+                trigger_latency: self.run.trigger_latency,
+                warmup: self.run.warmup,
+            },
+            seed,
+        };
+        measured::take(&mut budget, &setup).map_err(|(path, error)| {
+            let (section, key) = path.split_once('.').unwrap_or((path, ""));
+            error.maybe_at(self.place_or_section(section, key))
+        })?;
+        setup.measure.series_memory = Some(budget.left());
+        Ok(setup)
+    }
+}

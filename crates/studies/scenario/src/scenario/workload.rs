@@ -1,0 +1,199 @@
+//! `[[workload]]`: its kind, the kind's parameters and what every workload may have.
+
+use super::load_balancer::{LoadBalancers, scheme_error};
+use crate::{
+    document,
+    error::ScenarioError,
+    section::{Both, Section, did_you_mean, list},
+    tree::{Place, Tree},
+};
+use anabranch_backend::FabricParameters;
+use anabranch_backend::LoadBalancer;
+use anabranch_settings::{Parameters, Raw, nearest};
+use anabranch_workload::{
+    CommonParameters, GeneratedAs, MOST_WORKLOADS, WORKLOAD_KINDS, WorkloadError, WorkloadParameters, names,
+};
+use std::collections::HashSet;
+use toml::Table;
+
+/// A part of the traffic.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The kind and its parameters.
+    pub kind: WorkloadParameters,
+    /// What every workload may have.
+    pub common: CommonParameters,
+    /// Its name, given or made from its kind.
+    pub name: String,
+}
+
+/// Place of a key of workload `number`, else of the workload.
+pub(crate) fn place(tree: &Tree, number: usize, key: Option<&str>) -> Option<Place> {
+    let own = key.and_then(|key| tree.find(&format!("workload[{number}].{key}"))).map(|node| node.place.clone());
+    own.or_else(|| tree.find(&format!("workload[{number}]")).map(|node| node.key.clone()))
+}
+
+/// An error of the workload crate, at its place.
+pub(crate) fn workload_error(error: &WorkloadError, number: usize, tree: &Tree) -> ScenarioError {
+    let number = error.workload.unwrap_or(number);
+    let at = place(tree, number, error.key.as_deref());
+    ScenarioError::new(format!("[[workload]] {}: {error}", number + 1)).maybe_at(at)
+}
+
+/// Reads all workloads and checks each by itself and against the classes and load balancers.
+pub(crate) fn read(
+    sections: Vec<Section<'_>>,
+    fabric: &FabricParameters,
+    balancers: &LoadBalancers,
+    tree: &Tree,
+) -> Result<Vec<Workload>, ScenarioError> {
+    if sections.is_empty() {
+        return Err(ScenarioError::new("the scenario has no [[workload]]: nothing would be sent").help(format!(
+            "add `[[workload]]` with `kind = ...`; kinds are {}",
+            list(&WORKLOAD_KINDS.iter().map(|about| about.name).collect::<Vec<_>>())
+        )));
+    }
+    if let Some(beyond) = sections.get(MOST_WORKLOADS) {
+        let found = sections.len();
+        return Err(beyond
+            .error(format!("found {found} workloads, at most {MOST_WORKLOADS} are allowed"))
+            .help("put the flows into a file: kind = \"file\" takes any number of them"));
+    }
+    let mut read = Vec::new();
+    for (number, mut section) in sections.into_iter().enumerate() {
+        let kinds: Vec<_> = WORKLOAD_KINDS.iter().map(|about| about.name).collect();
+        let Some(kind) = section.word("kind", &kinds)? else {
+            return Err(section.error(format!("`kind` is missing; allowed are {}", list(&kinds))));
+        };
+        refuse_plugin(&section, kind, number)?;
+        let mut kind = WorkloadParameters::named(kind).map_err(|error| section.error(error))?;
+        let mut common = CommonParameters::default();
+        section.fill(&mut Both(kind.parameters_mut(), &mut common), &["kind"])?;
+        let checked = kind.check().and_then(|()| common.check());
+        checked.map_err(|error| workload_error(&error, number, tree))?;
+        for (key, class) in [("class", &common.class), ("split_class", &common.split_class)] {
+            if let Some(class) = class {
+                check_class(class, fabric, &format!("[[workload]] {}: `{key}`", number + 1))
+                    .map_err(|error| error.maybe_at(place(tree, number, Some(key))))?;
+            }
+        }
+        for key_and_name in
+            [("load_balancer", &common.load_balancer), ("split_load_balancer", &common.split_load_balancer)]
+        {
+            if let (key, Some(name)) = key_and_name {
+                balancers.named(name).map_err(|error| scheme_error(&error, place(tree, number, Some(key))))?;
+            }
+        }
+        read.push((kind, common));
+    }
+    let given = names(&read.iter().map(|(kind, common)| (kind, common)).collect::<Vec<_>>());
+    let mut seen = HashSet::new();
+    for (number, name) in given.iter().enumerate() {
+        if !seen.insert(name) {
+            let message = format!("[[workload]] {}: `name`: another workload is called `{name}` too", number + 1);
+            let at = place(tree, number, Some("name"));
+            return Err(ScenarioError::new(message).maybe_at(at).help("give each workload a name of its own"));
+        }
+    }
+    Ok(read.into_iter().zip(given).map(|((kind, common), name)| Workload { kind, common, name }).collect())
+}
+
+/// Scenarios are data: native code is named on the command line alone.
+fn refuse_plugin(section: &Section<'_>, kind: &str, number: usize) -> Result<(), ScenarioError> {
+    let Some(node) = section.peek("plugin").filter(|_| kind == "nccl") else { return Ok(()) };
+    let message = format!("[[workload]] {}: `plugin`: a scenario does not name code to run", number + 1);
+    let help = "name the plugin on the command line: `anabranch testbed run SCENARIO --plugin PATH`";
+    Err(ScenarioError::new(message).at(node.key.clone()).help(help))
+}
+
+fn load_of(kind: &WorkloadParameters) -> Option<f64> {
+    match kind {
+        WorkloadParameters::Poisson(poisson) => Some(poisson.load),
+        _ => None,
+    }
+}
+
+fn check_class(class: &str, fabric: &FabricParameters, what: &str) -> Result<(), ScenarioError> {
+    if fabric.classes.iter().any(|c| c == class) {
+        return Ok(());
+    }
+    let names: Vec<&str> = fabric.classes.iter().map(String::as_str).collect();
+    let message = format!("{what}: found \"{class}\", which is no class; `classes` of [fabric] has {}", list(&names));
+    Err(did_you_mean(ScenarioError::new(message), nearest(class, names)))
+}
+
+/// Things to check before trusting a result.
+pub(crate) fn warnings(workloads: &[Workload]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for workload in workloads {
+        if let Some(load) = load_of(&workload.kind).filter(|load| *load > 1.0) {
+            warnings.push(format!(
+                "workload `{}` has a load of {load}: more than the network can carry, so that completion times depend on how long it lasts",
+                workload.name
+            ));
+        }
+    }
+    if !workloads.iter().any(|workload| workload.common.measured) {
+        warnings.push("no workload has measured = true: the statistics will be empty".into());
+    }
+    warnings
+}
+
+impl Workload {
+    /// Load balancers it names, in the order in which they are used; `None` stands for the scenario's.
+    pub(crate) fn load_balancers(&self) -> Vec<Option<&str>> {
+        let own = self.common.load_balancer.as_deref();
+        match self.common.split_share > 0.0 {
+            true => vec![own, self.common.split_load_balancer.as_deref().or(own)],
+            false => vec![own],
+        }
+    }
+
+    /// The names its flows have in results: its own, and that of the flows that are split off.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let split = (self.common.split_share > 0.0).then(|| self.split_name());
+        [self.name.clone()].into_iter().chain(split)
+    }
+
+    fn split_name(&self) -> String {
+        self.common.split_name.clone().unwrap_or_else(|| format!("{}-split", self.name))
+    }
+
+    /// As what its flows are sent; `used` are the load balancers of the setup, the scenario's first.
+    pub(crate) fn sent_as(&self, fabric: &FabricParameters, used: &[LoadBalancer]) -> GeneratedAs {
+        let class =
+            |name: Option<&str>| name.and_then(|name| fabric.classes.iter().position(|c| c == name)).unwrap_or(0) as u8;
+        let balancer = |name: Option<&str>| {
+            name.and_then(|name| used.iter().position(|b| b.name == name.trim())).unwrap_or(0) as u16
+        };
+        let common = &self.common;
+        let own = GeneratedAs {
+            name: self.name.clone(),
+            class: class(common.class.as_deref()),
+            load_balancer: balancer(common.load_balancer.as_deref()),
+            measured: common.measured,
+            split: None,
+        };
+        if common.split_share == 0.0 {
+            return own;
+        }
+        let split = GeneratedAs {
+            name: self.split_name(),
+            class: common.split_class.as_deref().map_or(own.class, |name| class(Some(name))),
+            load_balancer: common.split_load_balancer.as_deref().map_or(own.load_balancer, |name| balancer(Some(name))),
+            measured: common.measured,
+            split: None,
+        };
+        GeneratedAs { split: Some((common.split_share, Box::new(split))), ..own }
+    }
+
+    /// The section, with its name and class filled in; what is not given at all is left out.
+    pub(crate) fn table(&self, fabric: &FabricParameters) -> Table {
+        let mut table = document::table([("kind", Raw::Text(self.kind.about().name.into()))], self.kind.parameters());
+        let class = self.common.class.as_ref().or(fabric.classes.first()).cloned();
+        let filled = CommonParameters { name: Some(self.name.clone()), class, ..self.common.clone() };
+        let given = filled.entries().into_iter().filter(|(_, raw)| *raw != Raw::Text(String::new()));
+        table.extend(given.map(|(key, raw)| (key.to_string(), document::value(&raw))));
+        table
+    }
+}

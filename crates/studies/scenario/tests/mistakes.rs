@@ -1,0 +1,562 @@
+//! Every mistake in a scenario gets one message with its place, what was found, what is allowed and the nearest choice.
+
+use anabranch_scenario::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
+use std::path::Path;
+
+const GOOD: &str = r#"seed = 1
+[topology]
+kind = "fat-tree"
+tiers = 2
+radix = 4
+[fabric]
+classes = ["data", "bulk"]
+[transport]
+ack_every = 4
+[load_balancer]
+scheme = "prime"
+[load_balancer.prime]
+p_ecn = 10
+[[workload]]
+kind = "poisson"
+sizes = "64KiB"
+load = 0.5
+duration = "10us"
+class = "bulk"
+[run]
+warmup = "0us"
+"#;
+
+fn read(text: &str, changes: &[&str]) -> Result<Scenario, ScenarioError> {
+    let mut tree = Tree::parse("test.toml", text)?;
+    for change in changes {
+        tree.set(change)?;
+    }
+    Scenario::read(tree, "test", Path::new("."))
+}
+
+/// The error of the scenario or of the setup that it stands for.
+fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
+    match read(text, changes)
+        .and_then(|scenario| scenario.setup(1).and_then(|setup| scenario.check(&setup, &SIMULATOR)))
+    {
+        Ok(_) => panic!("accepted: {changes:?}\n{text}"),
+        Err(error) => error,
+    }
+}
+
+/// Whether message and remedy say all `words`.
+fn assert_says(error: &ScenarioError, words: &[&str], what: &str) {
+    let text = format!("{error} {}", error.remedy().unwrap_or_default());
+    for word in words {
+        assert!(text.contains(word), "{what}: no {word:?} in: {text}");
+    }
+}
+
+#[test]
+fn the_good_one_is_good() {
+    read(GOOD, &[]).and_then(|scenario| scenario.setup(1)).unwrap();
+}
+
+/// A line of the file replaced, and what the message must say; the place is that of the line.
+#[test]
+fn mistakes_in_the_file() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("seed = 1", "seed = \"one\"", &["`seed`", "found \"one\"", "whole number"]),
+        ("seed = 1", "seed = -1", &["found -1", "from 0 to 18446744073709551615"]),
+        ("seed = 1", "sed = 1", &["unknown section or key `sed`", "topology, fabric", "did you mean `seed`?"]),
+        ("[topology]", "[topolgy]", &["`topolgy`", "did you mean `topology`?"]),
+        ("kind = \"fat-tree\"", "kind = \"fattree\"", &["found \"fattree\"", "leaf-spine", "did you mean `fat-tree`?"]),
+        ("kind = \"fat-tree\"", "kind = 3", &["`kind`", "found 3", "fat-tree"]),
+        ("radix = 4", "radxi = 4", &["[topology]", "unknown key `radxi`", "tiers", "did you mean `radix`?"]),
+        ("radix = 4", "radix = \"4\"", &["`radix`", "found \"4\"", "whole number"]),
+        ("radix = 4", "radix = 5", &["radix", "5", "even"]),
+        ("radix = 4", "radix = 0", &["radix", "0"]),
+        ("tiers = 2", "tiers = 7", &["tiers", "7", "2 or 3"]),
+        ("tiers = 2", "link_rate = 400", &["`link_rate`", "found 400", "Gbps"]),
+        ("tiers = 2", "link_rate = \"400 parsec\"", &["`link_rate`", "parsec", "Gbps"]),
+        ("tiers = 2", "link_rate = \"0bps\"", &["link_rate", "at least"]),
+        ("tiers = 2", "link_delay = \"-1us\"", &["`link_delay`", "-1us", "a time"]),
+        ("tiers = 2", "link = 3", &["`link`", "found 3", "[[topology.link]]"]),
+        (
+            "tiers = 2",
+            "link = [{ link = \"leaf0-spine9\", rate = \"1Gbps\" }]",
+            &["leaf0-spine9", "no link", "leaf0-spine"],
+        ),
+        ("tiers = 2", "link = [{ class = \"globl\", rate = \"1Gbps\" }]", &["globl", "tier0-1"]),
+        ("tiers = 2", "link = [{ class = \"host\" }]", &["`rate` or `delay`"]),
+        (
+            "classes = [\"data\", \"bulk\"]",
+            "profile = \"uet-losy\"",
+            &["found \"uet-losy\"", "did you mean `uet-lossy`?"],
+        ),
+        (
+            "classes = [\"data\", \"bulk\"]",
+            "clases = [\"data\"]",
+            &["[fabric]", "unknown key `clases`", "profile", "did you mean `classes`?"],
+        ),
+        ("classes = [\"data\", \"bulk\"]", "classes = []", &["`classes`", "found 0 names", "from 1 to 8"]),
+        ("classes = [\"data\", \"bulk\"]", "classes = [\"bulk\", \"bulk\"]", &["`bulk` stands twice"]),
+        ("[fabric]", "[fabric]\nqueue_limit = \"64B\"", &["`queue_limit`", "found 64B", "4160B"]),
+        ("[fabric]", "[fabric]\nqueue_limit = \"0.001bdp\"", &["`queue_limit`", "no full packet"]),
+        ("[fabric]", "[fabric]\necn_pmax = 1.5", &["`ecn_pmax`", "found 1.5", "from 0 to 1"]),
+        ("[fabric]", "[fabric]\ntrimmed_size = \"1MB\"", &["`trimmed_size`", "found 1MB", "4160B"]),
+        ("ack_every = 4", "ack_every = 0", &["`ack_every`", "found 0", "at least 1"]),
+        ("ack_every = 4", "ack_evry = 4", &["unknown key `ack_evry`", "window", "did you mean `ack_every`?"]),
+        ("ack_every = 4", "kind = \"rocev\"", &["found \"rocev\"", "allowed are uet, roce", "did you mean `roce`?"]),
+        ("ack_every = 4", "kind = \"roce\"\nack_every = 4", &["[transport]", "unknown key `ack_every`", "recovery"]),
+        ("ack_every = 4", "congestion_control = \"dctpc\"", &["dctpc", "smartt", "did you mean `dctcp`?"]),
+        ("ack_every = 4", "mtu = \"64KiB\"", &["`mtu`", "found \"64KiB\"", "65471B"]),
+        ("ack_every = 4", "window = \"1.5\"", &["`window`", "has no unit", "bdp"]),
+        ("ack_every = 4", "dctcp = 3", &["[transport.dctcp]", "found 3", "table"]),
+        (
+            "ack_every = 4",
+            "dctcp = { ewma_gian = 1 }",
+            &["[transport.dctcp]", "`ewma_gian`", "did you mean `ewma_gain`?"],
+        ),
+        ("ack_every = 4", "dctcp = { ewma_gain = 2.0 }", &["dctcp.ewma_gain", "found 2.0", "0 to 1"]),
+        ("scheme = \"prime\"", "scheme = \"pirme\"", &["`pirme`", "did you mean `prime`?"]),
+        ("scheme = \"prime\"", "scheme = \"prime+ecmp\"", &["prime", "ecmp", "use switch ev-index"]),
+        ("scheme = \"prime\"", "host = \"prime\"", &["prime", "ecmp", "use switch ev-index"]),
+        ("scheme = \"prime\"", "host = \"primus\"", &["`primus`", "host scheme", "did you mean `prime`?"]),
+        ("scheme = \"prime\"", "switch = \"dril\"", &["`dril`", "switch scheme", "did you mean `drill`?"]),
+        (
+            "scheme = \"prime\"",
+            "schem = \"prime\"",
+            &["unknown key `schem`", "scheme, host, switch", "did you mean `scheme`?"],
+        ),
+        (
+            "p_ecn = 10",
+            "p_enc = 10",
+            &["[load_balancer.prime]", "unknown key `p_enc`", "decay", "did you mean `p_ecn`?"],
+        ),
+        ("p_ecn = 10", "p_ecn = \"many\"", &["`p_ecn`", "found \"many\"", "packets"]),
+        ("p_ecn = 10", "decay = 4000000000", &["decay", "4000000000", "at most"]),
+        ("[load_balancer.prime]", "[load_balancer.pime]", &["unknown key `pime`", "did you mean `prime`?"]),
+        ("[[workload]]", "[[workloads]]", &["`workloads`", "did you mean `workload`?"]),
+        ("[[workload]]", "[workload]", &["`workload`", "[[workload]]"]),
+        ("kind = \"poisson\"", "kind = \"poison\"", &["found \"poison\"", "permutation", "did you mean `poisson`?"]),
+        ("sizes = \"64KiB\"", "sizes = \"web-serch\"", &["web-serch", "ali-storage", "did you mean `web-search`"]),
+        ("load = 0.5", "load = 0.0", &["`load`", "found 0", "above 0"]),
+        ("load = 0.5", "load = -0.5", &["`load`", "found -0.5", "above 0"]),
+        ("load = 0.5", "load = 50000", &["`load`", "found 50000", "at most 2"]),
+        ("load = 0.5", "load = nan", &["`load`", "found NaN", "a number"]),
+        ("load = 0.5", "laod = 0.5", &["[[workload]] 1", "unknown key `laod`", "did you mean `load`?"]),
+        ("load = 0.5", "load = 0.5\nload = 0.6", &["not valid TOML", "duplicate key"]),
+        ("load = 0.5", "load = 0,5", &["not valid TOML"]),
+        ("duration = \"10us\"", "duration = \"0us\"", &["duration"]),
+        (
+            "class = \"bulk\"",
+            "class = \"bluk\"",
+            &["[[workload]] 1: `class`", "found \"bluk\"", "data, bulk", "did you mean `bulk`?"],
+        ),
+        ("class = \"bulk\"", "load_balancer = \"empc\"", &["`empc`", "did you mean `ecmp`?"]),
+        ("class = \"bulk\"", "split_share = 2.0", &["`split_share`", "found 2", "from 0 to 1"]),
+        ("class = \"bulk\"", "split_name = \"rest\"", &["`split_name`", "split_share"]),
+        ("class = \"bulk\"", "name = 3", &["`name`", "found 3", "text"]),
+        (
+            "warmup = \"0us\"",
+            "until = \"all-flow-done\"",
+            &["`until`", "all-flow-done", "did you mean `all-flows-done`?"],
+        ),
+        ("warmup = \"0us\"", "until = \"2s\"", &["`until`", "found 2s", "time_limit (1s)"]),
+        ("warmup = \"0us\"", "time_limit = \"0us\"", &["`time_limit`", "found 0us", "above zero"]),
+        ("warmup = \"0us\"", "wramup = \"0us\"", &["[run]", "did you mean `warmup`?"]),
+        (
+            "[run]",
+            "[measure]\nseries_links = [\"leaf0->spine7\"]\n[run]",
+            &["series_links", "leaf0->spine7", "no link", "did you mean `leaf0-spine"],
+        ),
+        (
+            "[run]",
+            "[measure]\nseries_links = [\"leaf9-*\"]\n[run]",
+            &["series_links", "`leaf9-*`", "classes are host, tier0-1"],
+        ),
+        ("[run]", "[measure]\nseries_flows = [\"first:ten\"]\n[run]", &["series_flows", "first:ten", "how many"]),
+        ("[run]", "[measure]\nseries_flows = [\"hots1->*\"]\n[run]", &["series_flows", "did you mean `host1`?"]),
+        ("[run]", "[measure]\nseries_scheme = \"yes\"\n[run]", &["series_scheme", "yes", "true"]),
+        ("[run]", "[measure]\nseries_flow = [\"1\"]\n[run]", &["did you mean `series_flows`?"]),
+        (
+            "[run]",
+            "[measure]\nseries_scheme = true\nseries_interval = \"0us\"\n[run]",
+            &["series_interval", "above zero"],
+        ),
+        (
+            "[run]",
+            "[measure]\nseries_links = [\"leaf0->spine1\"]\nseries_interval = \"0us\"\n[run]",
+            &["series_interval", "above zero"],
+        ),
+        ("[run]", "[measure]\ntrace_flows = [123456]\n[run]", &["trace_flows", "no flow 123456", "numbered from 0"]),
+        ("[run]", "[measure]\ntrace_flows = [\"poison:3\"]\n[run]", &["`poison`", "did you mean `poisson`?"]),
+        ("[run]", "[measure]\ntrace_flows = [\"poisson:x\"]\n[run]", &["poisson:x", "how many"]),
+        ("[run]", "[measure]\ntrace_flows = [\"host0->host99\"]\n[run]", &["`host99`", "host0 to host7"]),
+        ("[run]", "[measure]\ntrace_flows = [\"host0->host0\"]\n[run]", &["no flow goes from host0 to host0"]),
+        ("[run]", "[measure]\ntrace_flows = 3\n[run]", &["`trace_flows`", "found 3", "a list"]),
+        ("[run]", "[measure]\ntrace_limit = 0\n[run]", &["`trace_limit`", "found 0", "1 or more"]),
+        ("[run]", "[compare]\nschemes = [\"ecmp\", \"prme\"]\n[run]", &["`prme`", "did you mean `prime`?"]),
+        ("[run]", "[compare]\nseeds = 0\n[run]", &["`seeds`", "found 0", "from 1 to"]),
+        ("[run]", "[[fault]]\nkind = \"link-dwon\"\ncount = 1\n[run]", &["link-dwon", "did you mean `link-down`?"]),
+        ("[run]", "[[fault]]\nkind = \"link-down\"\n[run]", &["[[fault]] 1", "exactly one of", "`fraction`"]),
+        ("[run]", "[[fault]]\nlinks = [\"leaf0-spin0\"]\n[run]", &["leaf0-spin0", "did you mean `leaf0-spine0`?"]),
+        ("[run]", "[[fault]]\ncount = 99\n[run]", &["`count` is 99", "8 links"]),
+        ("[run]", "[[fault]]\nfraction = 1.5\n[run]", &["`fraction` is 1.5", "from 0 to 1"]),
+        ("[run]", "[[fault]]\nkind = \"link-degrade\"\ncount = 1\n[run]", &["`rate`", "`factor`"]),
+        ("[run]", "[[fault]]\nkind = \"switch-down\"\nswitches = [\"spine7\"]\n[run]", &["spine7"]),
+        ("[run]", "[fault]\ncount = 1\n[run]", &["`fault`", "[[fault]]"]),
+    ];
+    for (line, replacement, words) in cases {
+        assert!(GOOD.contains(line), "{line}");
+        let text = GOOD.replacen(line, replacement, 1);
+        let error = error_of(&text, &[]);
+        assert_says(&error, words, replacement);
+        let place = error.line_column().unwrap_or_else(|| panic!("{replacement}: no place: {error}"));
+        assert_eq!(error.source_name(), Some("test.toml"));
+        let first = 1 + GOOD[..GOOD.find(line).unwrap()].matches('\n').count();
+        let last = first + replacement.matches('\n').count();
+        // A table as a whole is at its header, a parameter table at the table it belongs to.
+        let near = (first.saturating_sub(3)..=last).contains(&place.0);
+        assert!(near, "{replacement}: at line {} instead of {first}: {error}", place.0);
+    }
+}
+
+#[test]
+fn thresholds_must_be_in_order() {
+    for (kmin, kmax) in [("\"0.9bdp\"", "\"0.8bdp\""), ("\"90kB\"", "\"80kB\""), ("\"900MB\"", "\"0.8bdp\"")] {
+        let changes = [format!("fabric.ecn_kmin={kmin}"), format!("fabric.ecn_kmax={kmax}")];
+        let error = error_of(GOOD, &[&changes[0], &changes[1]]);
+        assert_says(&error, &["ecn_kmin", "is above ecn_kmax"], kmin);
+    }
+}
+
+#[test]
+fn weights_must_match_the_classes() {
+    let error = error_of(GOOD, &["fabric.class_weights=[1, 2, 3]"]);
+    assert_says(&error, &["`class_weights`", "3 weights for 2 classes", "data, bulk"], "weights");
+    let error = error_of(GOOD, &["fabric.class_weights=[1, 0]"]);
+    assert_says(&error, &["`class_weights`", "weight of 0"], "weights");
+    let scenario = read(GOOD, &["fabric.class_weights=[1, 2]"]).unwrap();
+    assert!(scenario.warnings().iter().any(|w| w.contains("wrr")), "{:?}", scenario.warnings());
+}
+
+#[test]
+fn flags_are_the_place_of_their_mistakes() {
+    for (flag, words) in [
+        ("topology.radix=five", &["`radix`", "found \"five\"", "whole number"][..]),
+        ("topology.raddix=4", &["unknown key `raddix`", "did you mean `radix`?"]),
+        ("workload.0.load=0", &["`load`", "found 0"]),
+        ("workload.3.load=1", &["element 3", "a list with 1"]),
+        ("load_balancer.scheme=primo", &["`primo`", "did you mean `prime`?"]),
+        ("load_balancer.host=ops", &["ops", "ev-index", "use switch ecmp"]),
+        ("load_balancer.prime.p_ecn=few", &["`p_ecn`", "found \"few\""]),
+        ("no_such_thing=1", &["`no_such_thing`", "allowed are"]),
+    ] {
+        let error = error_of(GOOD, &[flag]);
+        assert_says(&error, words, flag);
+        assert_eq!(error.source_name(), Some("--set"), "{flag}: {error}");
+    }
+}
+
+#[test]
+fn missing_parts_are_named() {
+    let without = |from: &str, to: &str| {
+        let (start, end) = (GOOD.find(from).unwrap(), GOOD.find(to).unwrap());
+        format!("{}{}", &GOOD[..start], &GOOD[end..])
+    };
+    assert_says(&error_of(&without("[topology]", "[fabric]"), &[]), &["no [topology]", "fat-tree"], "topology");
+    assert_says(&error_of(&without("[[workload]]", "[run]"), &[]), &["no [[workload]]", "poisson"], "workload");
+    let text = GOOD.replace("kind = \"poisson\"\n", "");
+    assert_says(&error_of(&text, &[]), &["[[workload]] 1", "`kind` is missing", "poisson"], "kind");
+    let text = GOOD.replace("kind = \"fat-tree\"\n", "");
+    assert_says(&error_of(&text, &[]), &["[topology]", "`kind` is missing", "fat-tree"], "kind");
+}
+
+#[test]
+fn both_ways_to_name_a_load_balancer_contradict_each_other() {
+    let text = GOOD.replace("scheme = \"prime\"", "scheme = \"prime\"\nhost = \"ops\"");
+    assert_says(&error_of(&text, &[]), &["`scheme` stands beside", "either"], "both");
+}
+
+#[test]
+fn two_workloads_of_one_name() {
+    let second = "[[workload]]\nname = \"x\"\nkind = \"permutation\"\n";
+    let error = error_of(&format!("{GOOD}{second}{second}"), &[]);
+    assert_says(&error, &["[[workload]] 3", "`x`", "a name of its own"], "names");
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let error = error_of(GOOD, &["workload.0={ kind = \"file\", path = \"nowhere.csv\" }"]);
+    assert_says(&error, &["nowhere.csv"], "workload");
+    let error = error_of(GOOD, &["topology={ kind = \"file\", path = \"nowhere.topo\" }"]);
+    assert_says(&error, &["nowhere.topo"], "topology");
+    let error = error_of(GOOD, &["topology={ kind = \"file\" }"]);
+    assert_says(&error, &["`path`"], "topology");
+}
+
+#[test]
+fn a_load_above_one_is_a_warning() {
+    let scenario = read(GOOD, &["workload.0.load=1.2"]).unwrap();
+    assert!(scenario.warnings().iter().any(|w| w.contains("1.2")), "{:?}", scenario.warnings());
+    assert!(read(GOOD, &[]).unwrap().warnings().is_empty());
+}
+
+const ROCE: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 2
+[fabric]
+profile = "roce-irn"
+[transport]
+kind = "roce"
+[load_balancer]
+scheme = "hopper"
+[[workload]]
+kind = "permutation"
+size = "64KiB"
+"#;
+
+#[test]
+fn mistakes_of_roce_fabrics() {
+    read(ROCE, &[]).and_then(|scenario| scenario.setup(1)).unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["fabric.pfc=true"], &["`pfc`", "recovery = \"irn\"", "roce-lossless"]),
+        (&["fabric.profile=roce-lossless", "transport.recovery=irn"], &["`pfc`", "irn", "go-back-n"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_pause=20us"], &["`pfc_pause`", "20us", "never"]),
+        (&["fabric.profile=roce-lossless", "fabric.pfc_headroom=1kB"], &["`pfc_headroom`", "1kB", "auto"]),
+        (&["fabric.profile=roce-lossless", "fabric.shared_buffer=0B"], &["`pfc`", "shared_buffer"]),
+        (&["fabric.trimming=true"], &["`trimming`", "shared buffer"]),
+        (&["fabric.profile=uet-lossy"], &["`trimming`", "`roce`", "roce-irn"]),
+        (&["fabric.profile=roce-ir"], &["roce-ir", "did you mean `roce-irn`?"]),
+        (&["fabric.pfc_alpha=0.0"], &["`pfc_alpha`", "above 0"]),
+        (&["transport.recovery=gobackn"], &["gobackn", "did you mean `go-back-n`?"]),
+        (&["transport.congestion_control=dcqn"], &["dcqn", "did you mean `dcqcn`?"]),
+        (&["transport.congestion_control=tcp-like"], &["recovery", "go-back-n"]),
+        (&["transport.dcqcn.g=2.0"], &["`dcqcn.g`", "2", "up to 1"]),
+        (&["load_balancer.scheme=hoper"], &["hoper", "did you mean `hopper`?"]),
+        (&["load_balancer.hopper.alpha=0.0"], &["alpha", "found 0", "up to 1"]),
+        (&["load_balancer.hopper.th_prob=2"], &["th_prob", "did you mean `th_probe`?"]),
+        (
+            &["load_balancer.scheme=conweave", "transport.congestion_control=swift"],
+            &["conweave", "swift", "congestion_control = \"dcqcn\""],
+        ),
+        (&["load_balancer.conga.q=0"], &["q", "found 0", "1 to 16"]),
+        // What only the plan of a run finds out.
+        (
+            &["fabric.profile=roce-lossless", "fabric.shared_buffer=50kB"],
+            &["`shared_buffer`", "50000 B", "leaf0", "or more"],
+        ),
+        (&["fabric.shared_buffer=10kB"], &["`shared_buffer`", "10000 B", "leaf0", "or more"]),
+        (&["transport.window=999B"], &["`window`", "found 999B", "smallest", "1000B"]),
+        (&["transport.window=0.001bdp"], &["`window`", "0.001bdp", "with a BDP of", "1000B"]),
+        (
+            &["transport.rate_on_path_change=fresh", "load_balancer.scheme=ops"],
+            &["`rate_on_path_change`", "`ops`", "hopper", "keep"],
+        ),
+        (&["transport.rate_on_path_change=frsh"], &["frsh", "did you mean `fresh`?"]),
+        (&["load_balancer.hopper.on_timeout=moves"], &["on_timeout", "moves", "did you mean `move`?"]),
+        (&["load_balancer.hopper.epoch_rtt=bse"], &["epoch_rtt", "did you mean `base`?"]),
+        (&["load_balancer.hf2t.max_added_delay=-1.0"], &["max_added_delay", "0 or more"]),
+        (&["load_balancer.hf2t.gaps=wired"], &["gaps", "did you mean `wire`?"]),
+    ];
+    for (changes, words) in cases {
+        let error = error_of(ROCE, changes);
+        assert_says(&error, words, &format!("{changes:?}"));
+        assert!(error.line_column().is_some(), "{changes:?}: no place: {error}");
+    }
+    // Path schemes of leaves need a tree.
+    let grouped =
+        ROCE.replace("kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2", "kind = \"dragonfly\"");
+    let error = error_of(&grouped, &["load_balancer.scheme=conga"]);
+    assert_says(&error, &["`conga`", "leaf-spine or a fat tree", "drill"], "conga on a dragonfly");
+}
+
+#[test]
+fn a_transport_brings_its_profile_and_a_profile_its_transport() {
+    let without = |line: &str| ROCE.replace(line, "");
+    let plain = read(&without("profile = \"roce-irn\""), &[]).unwrap();
+    assert_eq!(plain.profile.name, "roce-irn");
+    let recorded = read(&without("kind = \"roce\""), &["fabric.profile=conweave-ns3-lossless"]).unwrap();
+    let text = recorded.to_toml();
+    for line in [
+        "kind = \"roce\"",
+        "recovery = \"go-back-n\"",
+        "irn_rule = \"recorded\"",
+        "buffer_rules = \"recorded\"",
+        "flow_keys = \"udp-ports\"",
+    ] {
+        assert!(text.contains(line), "no {line} in {text}");
+    }
+}
+
+/// What the plan of a run refuses is refused with its place; a section stands for a key that is not given.
+#[test]
+fn errors_of_the_plan_have_their_place() {
+    let lossless = ROCE.replace("roce-irn", "roce-lossless");
+    let text = lossless.replace("[transport]", "shared_buffer = \"50kB\"\n[transport]");
+    let error = error_of(&text, &[]);
+    let line = 1 + text[..text.find("shared_buffer").unwrap()].matches('\n').count();
+    assert_eq!(error.line_column().map(|place| place.0), Some(line), "{error}");
+    // A headroom that outgrows the default buffer: the section is to blame.
+    let error = error_of(&lossless, &["fabric.pfc_headroom=900MB"]);
+    assert_says(&error, &["[fabric]", "`shared_buffer`"], "headroom");
+    assert_eq!(error.line_column().map(|place| place.0), Some(7), "{error}");
+    for (changes, words) in [
+        (&["fabric.queue_limit=5GB"][..], &["`queue_limit`", "5000000000 B", "at most"][..]),
+        (&["fabric.ecn_kmax=5GB"], &["`ecn_kmax`", "5000000000 B"]),
+        (&["fabric.control_limit=5GB"], &["`control_limit`", "5000000000 B"]),
+        (&["transport.window=4159B"], &["`window`", "found 4159B", "4160B"]),
+    ] {
+        let error = error_of(GOOD, changes);
+        assert_says(&error, words, changes[0]);
+        assert_eq!(error.source_name(), Some("--set"), "{error}");
+    }
+    let dragonfly =
+        GOOD.replace("kind = \"fat-tree\"\ntiers = 2\nradix = 4", "kind = \"dragonfly\"\np = 1\na = 2\nh = 1");
+    let error = error_of(&dragonfly, &["load_balancer.scheme=ugal-g", "load_balancer.ugal.snapshot_interval=1ns"]);
+    assert_says(&error, &["[load_balancer.ugal]", "`snapshot_interval`", "1ns", "auto"], "ugal");
+    assert!(error.line_column().is_some());
+}
+
+/// A window of one packet is enough for everybody, whatever the congestion control starts with.
+#[test]
+fn the_smallest_window_that_works_works() {
+    let finishes = |text: &str, changes: &[&str]| {
+        let setup = read(text, changes).and_then(|scenario| scenario.setup(1)).unwrap();
+        let result =
+            anabranch_sim::run(&setup, 1, &mut |_| true).unwrap_or_else(|error| panic!("{changes:?}: {error}"));
+        assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()), "{changes:?}");
+    };
+    for control in ["dctcp", "smartt", "nscc", "none"] {
+        let control = format!("transport.congestion_control={control}");
+        finishes(GOOD, &["transport.window=4160B", &control]);
+    }
+    for control in ["dcqcn", "swift", "none"] {
+        let control = format!("transport.congestion_control={control}");
+        finishes(ROCE, &["transport.window=1000B", &control]);
+    }
+    for window in ["1000B", "1500B", "3000B"] {
+        let window = format!("transport.window={window}");
+        let tcp =
+            ["fabric.profile=roce-lossless", "transport.congestion_control=tcp-like", "load_balancer.scheme=ecmp"];
+        finishes(ROCE, &[tcp[0], tcp[1], tcp[2], &window]);
+    }
+}
+
+#[test]
+fn timers_as_long_as_time_itself() {
+    for timer in ["rp_timer", "alpha_interval", "decrease_interval"] {
+        let change = format!("transport.dcqcn.{timer}=18446744073709551615ps");
+        let setup = read(ROCE, &[&change]).and_then(|scenario| scenario.setup(1)).unwrap();
+        let result = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap();
+        assert!(result.flows.iter().all(|flow| flow.fct_ack.is_some()), "{change}");
+    }
+}
+
+/// Memory is reckoned before anything is built: figures, the limit, what to do.
+#[test]
+fn what_does_not_fit_into_memory_is_refused() {
+    // 32,768 hosts, three levels of links: 98,304 cables of 1440 B, 2560 * 2048 entries of 4 B... in all some 200 MB.
+    let large = ["topology.tiers=3", "topology.radix=64", "run.memory_limit=100MB"];
+    let error = error_of(GOOD, &large);
+    assert_says(&error, &["65536 hosts", "GB of memory", "`memory_limit` of [run] allows 0.1 GB"], "fabric");
+    assert!(error.line_column().is_some(), "{error}");
+    // 2^20 hosts in leaves of 512 under 2 spines.
+    let million = GOOD.replace(
+        "kind = \"fat-tree\"\ntiers = 2\nradix = 4",
+        "kind = \"leaf-spine\"\nleaves = 2048\nhosts_per_leaf = 512\nspines = 2",
+    );
+    let error = error_of(&million, &["run.memory_limit=1GB"]);
+    assert_says(&error, &["1048576 hosts", "1.5 GB of memory", "allows 1.0 GB"], "a million hosts");
+    // 8 hosts, 2^23 rounds: 67 million flows of 400 B.
+    let flows = [
+        "workload.0={ kind = \"permutation\", size = \"1B\", rounds = 8388608, max_flows = 100000000 }",
+        "run.memory_limit=16GB",
+    ];
+    let error = error_of(GOOD, &flows);
+    assert_says(&error, &["`rounds`", "67108864 flows", "26.8 GB", "16.0 GB", "memory_limit"], "flows");
+    assert!(error.line_column().is_some(), "{error}");
+    // Each of two workloads alone would fit.
+    let twice = format!(
+        "{GOOD}[[workload]]\nkind = \"permutation\"\nrounds = 2500\n[[workload]]\nkind = \"permutation\"\nrounds = 2500\n"
+    );
+    let error = error_of(&twice, &["run.memory_limit=20MB"]);
+    assert_says(&error, &["[[workload]] 3", "20000 flows"], "two workloads");
+}
+
+/// A flow file of one line without end: neither read where it is too large, nor quoted whole where it is not.
+#[test]
+fn a_flow_file_of_one_long_line() {
+    let folder = std::env::temp_dir().join(format!("anabranch-long-line-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("long.csv");
+    std::fs::write(&path, "src,".repeat(1 << 20)).unwrap();
+    let file = format!("workload.0={{ kind = \"file\", path = \"{}\" }}", path.display());
+    let error = error_of(GOOD, &[&file]);
+    assert_says(&error, &["long.csv:1"], "quoted");
+    assert!(error.to_string().len() < 2000, "{} bytes", error.to_string().len());
+    std::fs::write(&path, "x".repeat(4 << 20)).unwrap();
+    let error = error_of(GOOD, &[&file]);
+    assert!(error.to_string().len() < 2000, "{} bytes", error.to_string().len());
+    // 4 MiB, five times: more than the 20 MB less what the fabric takes.
+    let error = error_of(GOOD, &[&file, "run.memory_limit=20MB"]);
+    assert_says(&error, &["`path`", "memory while it is read", "memory_limit"], "too large");
+    assert!(error.line_column().is_some());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The limit decides whether a run begins, not what it gives.
+#[test]
+fn the_memory_limit_is_not_in_the_hash() {
+    let of = |changes: &[&str]| read(GOOD, changes).unwrap().hash();
+    assert_eq!(of(&[]), of(&["run.memory_limit=64GiB"]));
+    assert_ne!(of(&[]), of(&["run.time_limit=2s"]));
+    assert!(read(GOOD, &["run.memory_limit=64GiB"]).unwrap().to_toml().contains("memory_limit = \"64GiB\""));
+}
+
+/// As many workloads as there can be are read in a moment, one more is refused at once.
+#[test]
+fn seventy_thousand_workloads() {
+    let begun = std::time::Instant::now();
+    let of = |count: usize| {
+        format!(
+            "{}{}",
+            GOOD.split("[[workload]]").next().unwrap(),
+            "[[workload]]\nkind = \"permutation\"\n".repeat(count)
+        )
+    };
+    let error = error_of(&of(70_000), &[]);
+    assert_says(&error, &["[[workload]] 65537", "found 70000 workloads, at most 65536", "file"], "70,000");
+    assert!(error.line_column().is_some());
+    // Comparing every name with every other took minutes; this takes some seconds on a busy machine.
+    let scenario = read(&of(30_000), &[]).unwrap();
+    assert_eq!(scenario.setup(1).unwrap().flows.flows.len(), 30_000 * 8);
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+    /// Sizes and limits of any magnitude end in a setup or a mistake, never in a panic or the allocator.
+    #[test]
+    fn no_size_is_too_large(
+        kind in 0usize..4,
+        sizes in proptest::array::uniform4(proptest::prop_oneof![1u64..8, proptest::prelude::any::<u64>()]),
+        limit in 8_000_000u64..80_000_000,
+        size in proptest::prop_oneof![1u64..1 << 20, proptest::prelude::any::<u64>()],
+        rounds in proptest::prop_oneof![1u32..4, proptest::prelude::any::<u32>()],
+    ) {
+        let [a, b, c, d] = sizes.map(|size| size >> 1);
+        let topology = match kind {
+            0 => format!("kind = \"fat-tree\"\nradix = {}\ntiers = {}", a, 2 + b % 2),
+            1 => format!("kind = \"leaf-spine\"\nleaves = {a}\nspines = {b}\nhosts_per_leaf = {c}\nlinks_per_spine = {d}"),
+            2 => format!("kind = \"dragonfly\"\np = {a}\na = {b}\nh = {c}"),
+            _ => format!("kind = \"slim-fly\"\nq = {a}\np = {b}"),
+        };
+        let text = format!(
+            "[topology]\n{topology}\n[[workload]]\nkind = \"permutation\"\nsize = \"{}B\"\nrounds = {rounds}\n\
+             [run]\nmemory_limit = \"{limit}B\"\n",
+            size.max(1),
+        );
+        let _ = read(&text, &[]).and_then(|scenario| scenario.setup(1).map(|setup| scenario.foresight(&setup, &SIMULATOR)));
+    }
+}

@@ -1,0 +1,123 @@
+//! Workloads that are made for Dragonfly and Slim Fly, on the networks of Spritz, and a collective that runs.
+
+use anabranch_backend::Setup;
+use anabranch_scenario::{ScenarioError, scenario::Scenario, tree::Tree};
+use anabranch_workload::{Flow, Start};
+use std::{collections::BTreeSet, path::Path};
+
+/// 33 groups of 8 switches of 4 hosts: 1056 hosts.
+const DRAGONFLY: &str = "kind = \"dragonfly\"";
+/// q = 9: 162 switches of 7 hosts, 1134 hosts.
+const SLIM_FLY: &str = "kind = \"slim-fly\"";
+
+fn setup(topology: &str, workloads: &str) -> Result<Setup, ScenarioError> {
+    let text = format!("[topology]\n{topology}\n{workloads}");
+    Scenario::read(Tree::parse("test.toml", &text)?, "test", Path::new(""))?.setup(1)
+}
+
+/// The flows of the workload of this name.
+fn flows<'a>(setup: &'a Setup, name: &str) -> Vec<&'a Flow> {
+    let number = setup.flows.workloads.iter().position(|w| w.name == name).unwrap();
+    setup.flows.flows.iter().filter(|flow| usize::from(flow.workload) == number).collect()
+}
+
+#[test]
+fn adversarial_traffic_of_a_dragonfly_goes_five_groups_further() {
+    let setup = setup(DRAGONFLY, "[[workload]]\nkind = \"adversarial\"\n").unwrap();
+    let flows = flows(&setup, "adversarial");
+    // Specification 12.3: host h to (h + 5 * 32) mod 1056, all 1056 flows of 4 MiB.
+    assert_eq!(flows.len(), 1056);
+    assert!(flows.iter().all(|flow| flow.dst == (flow.src + 160) % 1056 && flow.size == 4_194_304));
+}
+
+#[test]
+fn adversarial_traffic_of_a_slim_fly_is_two_hops_away() {
+    let setup = setup(SLIM_FLY, "[[workload]]\nkind = \"adversarial\"\n").unwrap();
+    let flows = flows(&setup, "adversarial");
+    let hosts: BTreeSet<u32> = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect();
+    // Every host once at most; most of them.
+    assert_eq!(hosts.len(), 2 * flows.len());
+    assert!(hosts.len() as u32 > setup.topology.hosts / 2);
+    let neighbours = |host: u32| {
+        let switch = setup.topology.edge_switch(host);
+        setup.topology.out_links(switch).iter().map(|link| setup.topology.link(*link).to).collect::<BTreeSet<_>>()
+    };
+    for flow in flows {
+        let to = setup.topology.edge_switch(flow.dst);
+        assert!(!neighbours(flow.src).contains(&to) && !neighbours(flow.src).is_disjoint(&neighbours(flow.dst)));
+    }
+}
+
+#[test]
+fn permutations_leave_the_group() {
+    let setup = setup(DRAGONFLY, "[[workload]]\nkind = \"permutation\"\nscope = \"other-group\"\n").unwrap();
+    let flows = flows(&setup, "permutation");
+    assert!(flows.len() == 1056 && flows.iter().all(|flow| flow.src / 32 != flow.dst / 32));
+}
+
+#[test]
+fn the_microbenchmark_fills_the_links_to_the_gateways() {
+    let workload = "[[workload]]\nkind = \"microbenchmark\"\nsource_group = 3\ndestination_group = 20\n";
+    let setup = setup(DRAGONFLY, workload).unwrap();
+    let monitored = flows(&setup, "microbenchmark");
+    assert_eq!((monitored.len(), monitored[0].src / 32, monitored[0].dst / 32), (1, 3, 20));
+    let background = flows(&setup, "microbenchmark-background");
+    // 33 groups without D and 3 others; in each 7 switches of 4 hosts send; not the monitored sender.
+    assert_eq!(background.len(), 29 * 7 * 4 - 1);
+    let groups: BTreeSet<u32> = background.iter().map(|flow| flow.src / 32).collect();
+    assert_eq!(groups.len(), 29);
+    let guide = setup.topology.guide().unwrap();
+    for flow in background {
+        let (gateway, _) = guide.gateway(flow.src / 32, 20).unwrap();
+        // To the gateway or through it: it is the first stop of the default path.
+        let (from, to) = (setup.topology.edge_switch(flow.src), setup.topology.edge_switch(flow.dst));
+        assert_ne!(from, gateway);
+        assert_eq!(setup.topology.link(guide.minimal(from, to).unwrap()).to, gateway);
+        assert_ne!(flow.dst / 32, 20);
+        assert_eq!(flow.start, Start::At(anabranch_units::Time::ZERO));
+    }
+}
+
+#[test]
+fn the_shared_environment_of_spritz_can_be_written() {
+    let workloads = "[[workload]]\nkind = \"collective\"\nalgorithm = \"ring\"\nranks = 128\nplacement = \"random\"\n\
+        steps = 255\ntrigger = \"acknowledged\"\nmessage_size = \"4MiB\"\n[[workload]]\nkind = \"permutation\"\n\
+        name = \"background\"\nhosts = \"rest\"\nsize = \"64MiB\"\nmeasured = false\n";
+    for (topology, hosts) in [(DRAGONFLY, 1056), (SLIM_FLY, 1134)] {
+        let setup = setup(topology, workloads).unwrap();
+        assert_eq!(flows(&setup, "collective").len(), 128 * 255);
+        assert_eq!(flows(&setup, "background").len(), hosts - 128);
+    }
+}
+
+#[test]
+fn other_topologies_say_what_is_needed() {
+    for (kind, allowed) in [("adversarial", "\"dragonfly\" or \"slim-fly\""), ("microbenchmark", "\"dragonfly\"")] {
+        let error = setup("kind = \"fat-tree\"\nradix = 4", &format!("[[workload]]\nkind = \"{kind}\"\n")).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("[[workload]] 1: `kind`") && text.contains(allowed), "{text}");
+        assert_eq!(error.line_column(), Some((5, 8)), "{text}");
+    }
+}
+
+#[test]
+fn a_ring_takes_its_steps_one_after_the_other() {
+    // Four hosts at one leaf: 2(n-1) = 6 steps of 1 MiB, each as long as the message alone, but for the ACKs of the
+    // message the other way, which take 64 B of 4160 B at most: 1.5 %.
+    let topology = "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 4";
+    let time = |trigger: &str| {
+        let workload = "[[workload]]\nkind = \"collective\"\nranks = 4\nsize = \"4MiB\"\n";
+        let setup =
+            setup(topology, &format!("{workload}trigger = \"{trigger}\"\n[run]\ntrigger_latency = \"1us\"")).unwrap();
+        let result = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap();
+        assert_eq!(result.flows.len(), 24);
+        let end = result.flows.iter().map(|flow| flow.start.unwrap() + flow.fct_rx.unwrap()).max().unwrap();
+        (end.as_us(), result.flows[0].ideal_rx.as_us(), result.flows[0].ideal_ack.as_us())
+    };
+    let (end, alone, _) = time("received");
+    assert!((6.0 * alone..6.0 * alone * 1.02).contains(&end), "{end} {alone}");
+    // Acknowledged: five waits for the acknowledgement and the trigger on its way to the next host, and a message.
+    let (end, alone, acknowledged) = time("acknowledged");
+    let least = 5.0 * (acknowledged + 1.0) + alone;
+    assert!((least..least * 1.02).contains(&end), "{end} {least}");
+}

@@ -1,0 +1,153 @@
+//! A scenario as text that can be added to and taken from, with the files that it names.
+
+use anabranch_backend::Setup;
+use anabranch_scenario::{ScenarioError, library, scenario::Scenario, tree::Tree};
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+/// A table of a scenario file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Section {
+    /// `[run]` or `[[fault]]`; empty for the keys at the top.
+    pub(crate) header: String,
+    /// Keys and values as they are written in the file.
+    pub(crate) keys: Vec<(String, String)>,
+}
+
+impl Section {
+    pub(crate) fn new(header: &str) -> Self {
+        Section { header: header.into(), keys: Vec::new() }
+    }
+
+    /// Adds a key whose value is a word.
+    pub(crate) fn text(self, key: &str, value: &str) -> Self {
+        self.raw(key, format!("\"{value}\""))
+    }
+
+    /// Adds a key whose value is written as in TOML.
+    pub(crate) fn raw(mut self, key: &str, value: impl ToString) -> Self {
+        self.keys.retain(|(k, _)| k != key);
+        self.keys.push((key.into(), value.to_string()));
+        self
+    }
+
+    /// Returns the value of a key, without quotation marks.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.keys.iter().find(|(k, _)| k == key).map(|(_, value)| value.trim_matches('"'))
+    }
+}
+
+/// A scenario, the files it names, and the links that its run captures.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Draft {
+    pub(crate) sections: Vec<Section>,
+    pub(crate) files: BTreeMap<String, String>,
+    /// Directed links whose packets are captured (`run --pcap`).
+    pub(crate) captures: Vec<String>,
+}
+
+impl Draft {
+    /// A scenario of that seed and nothing else.
+    pub(crate) fn new(seed: u64) -> Self {
+        let top = Section::new("").text("name", "soak");
+        let top = if i64::try_from(seed).is_ok() { top.raw("seed", seed) } else { top.text("seed", &seed.to_string()) };
+        Draft { sections: vec![top], files: BTreeMap::new(), captures: Vec::new() }
+    }
+
+    pub(crate) fn with(&self, section: Section) -> Self {
+        let mut more = self.clone();
+        more.sections.push(section);
+        more
+    }
+
+    /// Returns the first section of that header.
+    pub(crate) fn section(&self, header: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.header == header)
+    }
+
+    /// Returns the scenario file.
+    pub(crate) fn text(&self) -> String {
+        let mut out: String = self.captures.iter().map(|link| format!("{CAPTURE}{link}\n")).collect();
+        for section in &self.sections {
+            if !section.header.is_empty() {
+                out += &format!("\n{}\n", section.header);
+            }
+            for (key, value) in &section.keys {
+                out += &format!("{key} = {value}\n");
+            }
+        }
+        out
+    }
+
+    /// Writes the files that the scenario names into `folder`.
+    fn write_files(&self, folder: &Path) -> io::Result<()> {
+        self.files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+    }
+
+    /// Writes the scenario after `preface`, and its files, into the new directory `folder`.
+    pub(crate) fn write(&self, folder: &Path, preface: &str) -> io::Result<()> {
+        fs::create_dir(folder)?;
+        self.write_into(folder, preface)
+    }
+
+    /// Writes the same into an empty directory.
+    pub(crate) fn write_into(&self, folder: &Path, preface: &str) -> io::Result<()> {
+        let comments: String = preface.lines().map(|line| format!("# {line}").trim_end().to_string() + "\n").collect();
+        fs::write(folder.join(SCENARIO), comments + &self.text())?;
+        self.write_files(folder)
+    }
+
+    /// Reads the scenario and makes its setup, captures included. Its files, if any, are written to `folder`.
+    pub(crate) fn load(&self, folder: &Path) -> Result<(Scenario, Setup), ScenarioError> {
+        self.write_files(folder).map_err(|error| ScenarioError::new(format!("{}: {error}", folder.display())))?;
+        let scenario = Scenario::read(Tree::parse(SCENARIO, &self.text())?, "scenario", folder)?;
+        let mut setup = scenario.setup(scenario.seed)?;
+        capture(&mut setup, &self.captures)?;
+        Ok((scenario, setup))
+    }
+}
+
+/// Makes the run of `setup` keep the packets of `links`.
+fn capture(setup: &mut Setup, links: &[String]) -> Result<(), ScenarioError> {
+    for link in links {
+        let found = setup.topology.link_named(link).map_err(|error| ScenarioError::new(error.to_string()))?;
+        setup.measure.capture_links.extend(found.first());
+    }
+    setup.measure.capture_links.sort_unstable();
+    setup.measure.capture_links.dedup();
+    setup.measure.capture_limit = anabranch_study::pcap::MOST_PACKETS;
+    Ok(())
+}
+
+/// Reads a scenario (a file, or a ready-made one) as `anabranch run` does, with the captures that a kept case names.
+pub(super) fn read(name: &str) -> Result<(Scenario, Setup), ScenarioError> {
+    let scenario = library::load(name, &[], None)?;
+    let mut setup = scenario.setup(scenario.seed)?;
+    let text = fs::read_to_string(name).unwrap_or_default();
+    let links: Vec<String> = text.lines().filter_map(|line| line.strip_prefix(CAPTURE)).map(str::to_string).collect();
+    capture(&mut setup, &links)?;
+    Ok((scenario, setup))
+}
+
+/// Name of the scenario in its folder.
+pub(crate) const SCENARIO: &str = "scenario.toml";
+
+/// File beside a scenario that failed, which says how it failed.
+pub(crate) const REPORT: &str = "failure.txt";
+
+/// Beginning of a comment that names a captured link.
+const CAPTURE: &str = "# capture: ";
+
+#[test]
+fn kept_scenarios_are_read_with_their_captures_and_files() {
+    let folder = super::scratch::Scratch::new().expect("a temporary directory");
+    let topology = Section::new("[topology]").text("kind", "file").text("path", "graph.adj");
+    let mut draft = Draft::new(7).with(topology).with(Section::new("[[workload]]").text("kind", "permutation"));
+    draft.captures.push("host0->switch0".into());
+    draft.files.insert("graph.adj".into(), "0 1\n1\n".into());
+    let at = folder.path().join("case");
+    draft.write(&at, "Found by a test.\n\nTo see it again: ...").expect("written");
+    let (scenario, setup) = read(&at.join(SCENARIO).to_string_lossy()).expect("read");
+    assert_eq!((scenario.seed, setup.topology.hosts, setup.measure.capture_links.len()), (7, 2, 1));
+    // What is there is not written over.
+    assert!(draft.write(&at, "").is_err());
+}

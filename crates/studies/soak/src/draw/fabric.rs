@@ -1,0 +1,223 @@
+//! Transport, fabric, load balancer and their parameters.
+
+use super::unknown;
+use crate::{
+    dice::{Dice, quoted},
+    draft::{Draft, Section},
+};
+use anabranch_backend::{BufferRules, FabricParameters};
+use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters, resolve};
+use anabranch_scenario::scenario::{PROFILES, Profile};
+use anabranch_settings::Parameters;
+use anabranch_transport::{TRANSPORTS, TransportParameters};
+
+const CLASSES: [&str; 3] = ["a", "b", "c"];
+
+/// A fabric, a transport and one of its congestion controls.
+pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
+    let profile = dice.one(PROFILES);
+    let defaults = (profile.fabric)();
+    // Mostly the profile's own.
+    let about = match dice.once_in(4) {
+        true => dice.one(TRANSPORTS),
+        false => *(profile.transport)().about(),
+    };
+    let control = dice.one(about.controls).name;
+    let section = Section::new("[transport]").text("kind", about.name).text("congestion_control", control);
+    let transport = match about.name {
+        "uet" => uet(dice, section),
+        "roce" => roce(dice, section, defaults.pfc),
+        name => match TransportParameters::named(name) {
+            Some(mut parameters) => unknown(dice, section, parameters.parameters_mut()),
+            None => section,
+        },
+    };
+    draft.with(fabric(dice, profile, &defaults)).with(sized(dice, transport))
+}
+
+/// The fabric of a profile.
+fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Section {
+    let fabric = common(dice, Section::new("[fabric]").text("profile", profile.name));
+    match defaults.shared_buffer.0 {
+        0 => queues(dice, fabric),
+        _ => shared(dice, fabric, defaults.pfc, defaults.buffer_rules == BufferRules::Recorded),
+    }
+}
+
+/// Ports that have queues of their own.
+fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
+    if dice.once_in(3) {
+        fabric = fabric.text("queue_limit", dice.pick(&["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]));
+    }
+    if dice.once_in(3) {
+        fabric = fabric.raw("trimming", dice.once_in(2));
+    }
+    if dice.once_in(3) {
+        fabric = fabric.text("trim", dice.pick(&["arrival", "coin"]));
+    }
+    if dice.once_in(4) {
+        fabric = fabric.text("control_limit", dice.pick(&["200B", "1000B", "64B"]));
+    }
+    fabric
+}
+
+fn uet(dice: &mut Dice, mut transport: Section) -> Section {
+    if dice.once_in(3) {
+        transport = transport.raw("ack_every", dice.one(&[1, 2, 3, 8, 16]));
+    }
+    if dice.once_in(4) {
+        transport = transport.text("ack_ecn", dice.pick(&["own", "any"]));
+    }
+    if dice.once_in(4) {
+        transport = transport.text("rto", dice.pick(&["3us", "20us", "100us"]));
+    }
+    if dice.once_in(3) {
+        transport = transport.text("window", dice.pick(&["0.3bdp", "1bdp", "5bdp", "20000B", "1MiB"]));
+    }
+    transport
+}
+
+fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
+    let recovery = if lossless { "go-back-n" } else { dice.pick(&["irn", "irn-extended", "go-back-n"]) };
+    let mut transport = transport.text("recovery", recovery);
+    if dice.once_in(3) {
+        transport = transport.text("window", dice.pick(&["auto", "0.1bdp", "1bdp", "5000B", "1MiB"]));
+    }
+    if dice.once_in(4) {
+        transport = transport.text("rto", dice.pick(&["100us", "1ms"]));
+    }
+    if dice.once_in(5) {
+        transport = transport.text("rto_low", dice.pick(&["20us", "50us"]));
+    }
+    if dice.once_in(5) {
+        transport = transport.raw("ooo_window", dice.one(&[1, 5, 100]));
+    }
+    if dice.once_in(8) {
+        transport = transport.text("irn_rule", dice.pick(&["irn", "recorded"]));
+    }
+    transport
+}
+
+/// What every fabric has.
+fn common(dice: &mut Dice, mut fabric: Section) -> Section {
+    if dice.once_in(3) {
+        let classes = dice.number(2, 3) as usize;
+        let names: Vec<String> = CLASSES[..classes].iter().map(quoted).collect();
+        let scheduling = dice.pick(&["strict", "wrr"]);
+        fabric = fabric.raw("classes", format!("[{}]", names.join(", "))).text("scheduling", scheduling);
+        if scheduling == "wrr" && dice.once_in(2) {
+            let weights: Vec<String> = (0..classes).map(|_| dice.number(1, 90).to_string()).collect();
+            fabric = fabric.raw("class_weights", format!("[{}]", weights.join(", ")));
+        }
+    }
+    if dice.once_in(4) {
+        fabric = fabric.text("fct_kind", dice.pick(&["rx", "ack"]));
+    }
+    if dice.once_in(5) {
+        fabric = fabric.text("ecn_mark_at", dice.pick(&["enqueue", "dequeue"]));
+    }
+    if dice.once_in(8) {
+        fabric = fabric.raw("ecn", false);
+    }
+    if dice.once_in(5) {
+        fabric = fabric.text("ecn_kmin", "0.05bdp").text("ecn_kmax", dice.pick(&["0.1bdp", "0.5bdp"]));
+    }
+    fabric
+}
+
+/// A buffer that ports share, with or without PFC; what may lose packets under PFC is refused but for the quirks.
+fn shared(dice: &mut Dice, mut fabric: Section, lossless: bool, quirks: bool) -> Section {
+    if dice.once_in(3) {
+        let sizes: &[&str] = if lossless { &["1MB", "2MB", "9MB"] } else { &["50kB", "200kB", "500kB", "1MB"] };
+        fabric = fabric.text("shared_buffer", dice.pick(sizes));
+    }
+    if dice.once_in(4) {
+        fabric = fabric.raw("buffer_alpha", dice.pick(&["0.1", "0.5", "8.0"]));
+    }
+    if lossless && dice.once_in(2) {
+        fabric = fabric.raw("pfc_alpha", dice.pick(&["0.001", "0.01", "0.25", "4.0"]));
+    }
+    if lossless && dice.once_in(3) {
+        let (drawn, safe) = (dice.pick(&["auto", "50kB", "5kB"]), "auto");
+        fabric = fabric.text("pfc_headroom", if quirks { drawn } else { safe });
+    }
+    if lossless && dice.once_in(3) {
+        let (drawn, safe) = (dice.pick(&["never", "10us", "100us"]), "never");
+        fabric = fabric.text("pfc_pause", if quirks { drawn } else { safe });
+    }
+    fabric
+}
+
+/// A transport with packets of other sizes, now and then.
+fn sized(dice: &mut Dice, transport: Section) -> Section {
+    match dice.number(0, 5) {
+        0 => transport.text("mtu", dice.pick(&["64B", "1500B", "9000B", "256B"])),
+        1 => transport.text("mtu", "1000B").text("header", dice.pick(&["1B", "200B"])),
+        _ => transport,
+    }
+}
+
+/// Any pair that works together, aliases more often.
+pub(super) fn name(dice: &mut Dice) -> String {
+    if dice.once_in(2) {
+        return dice.one(ALIASES).name.into();
+    }
+    loop {
+        let pair = format!("{}+{}", dice.one(HOST_SCHEMES).name, dice.one(SWITCH_SCHEMES).name);
+        if resolve(&pair).is_ok() {
+            return pair;
+        }
+    }
+}
+
+/// The load balancer of the scenario: one of `schemes`, or any.
+pub(super) fn load_balancer(dice: &mut Dice, draft: &Draft, schemes: &[String]) -> Draft {
+    let name = if schemes.is_empty() { name(dice) } else { dice.one(schemes) };
+    draft.with(Section::new("[load_balancer]").text("scheme", &name))
+}
+
+/// Other parameters than the defaults.
+pub(super) fn parameters(dice: &mut Dice, draft: &Draft) -> Draft {
+    let mut draft = draft.clone();
+    for _ in 0..dice.number(1, 3) {
+        let Some((header, change)) = other_value(dice, &draft) else { continue };
+        match draft.sections.iter_mut().find(|section| section.header == header) {
+            Some(section) => *section = section.clone().raw(&change.0, change.1),
+            None => draft = draft.with(Section::new(&header).raw(&change.0, change.1)),
+        }
+    }
+    draft
+}
+
+/// A table and another value for one of its keys: of the schemes, the congestion control, the transport or the fabric.
+fn other_value(dice: &mut Dice, draft: &Draft) -> Option<(String, (String, String))> {
+    let transport = draft.section("[transport]");
+    let kind = transport.and_then(|section| section.get("kind"));
+    let part = dice.number(0, 7);
+    match part {
+        0 => {
+            let name = draft.section("[fabric]").and_then(|section| section.get("profile"))?;
+            let profile = PROFILES.iter().find(|profile| profile.name == name)?;
+            Some(("[fabric]".into(), dice.other_value(&(profile.fabric)())?))
+        }
+        1 => {
+            let mut parameters = TransportParameters::named(kind?)?;
+            Some(("[transport]".into(), dice.other_value(parameters.parameters_mut())?))
+        }
+        2 | 3 => {
+            let name = transport?.get("congestion_control")?;
+            let mut parameters = TransportParameters::named(kind?)?;
+            let parameters: &dyn Parameters = parameters.control_parameters_mut(name)?;
+            Some((format!("[transport.{name}]"), dice.other_value(parameters)?))
+        }
+        _ => {
+            let scheme = draft.section("[load_balancer]")?.get("scheme")?;
+            let (host, switch): (HostParameters, SwitchParameters) = resolve(scheme).ok()?;
+            let (name, parameters) = match part {
+                4 | 5 => (host.name(), host.parameters()),
+                _ => (switch.name(), switch.parameters()),
+            };
+            Some((format!("[load_balancer.{name}]"), dice.other_value(parameters)?))
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Draws a valid scenario that is small enough to be run many times.
+//!
+//! A case grows piece by piece (topology, fabric and transport, load balancer, workloads, faults, measurements, limits). Each
+//! piece is drawn until the scenario with it is accepted. So what a piece may be is known to the readers of scenarios
+//! alone, and a case depends on nothing but its seed, its number and what may be drawn.
+
+mod fabric;
+mod rest;
+mod topology;
+mod traffic;
+
+use super::{
+    dice::Dice,
+    draft::{Draft, Section},
+    only::{Ground, Only},
+};
+use anabranch_backend::Setup;
+use anabranch_scenario::ScenarioError;
+use anabranch_scenario::backend::SIMULATOR;
+use anabranch_settings::{Parameters, Raw};
+use anabranch_topology::Topology;
+use std::path::Path;
+
+/// Largest number of data packets that a case sends if none is lost; more on a large topology that is given.
+const MAX_PACKETS: u64 = 6_000;
+
+/// Largest number of flows; more on a large topology that is given.
+const MAX_FLOWS: u64 = 1_500;
+
+/// Largest number of hosts of a topology that is drawn.
+const MAX_HOSTS: u64 = 100;
+
+/// Largest number of samples of all time series.
+const MAX_SAMPLES: u64 = 20_000_000;
+
+/// How often a piece is drawn anew before the case does without it.
+const TRIES: u64 = 12;
+
+/// The same of a topology and a transport that must go with a given load balancer.
+const TRIES_TOGETHER: u64 = 100;
+
+/// Returns the case of that number; its files, if any, are written to `folder`.
+///
+/// # Errors
+/// Where no topology and transport were found that go with what is asked for: why the last ones do not.
+pub(super) fn case(seed: u64, number: u64, only: &Only, folder: &Path) -> Result<Draft, ScenarioError> {
+    let given = matches!(only.ground, Ground::Given { .. });
+    let mut drawing = Drawing { seed, number, folder, given, draft: Draft::new(seed_of(seed, number)) };
+    let topology = drawing.ground(only)?;
+    drawing.may("parameters", 2, fabric::parameters);
+    if drawing.must("workload", TRIES, |dice, draft| traffic::draw(dice, draft, 0)).is_err() {
+        drawing.draft = drawing.draft.with(traffic::least());
+    }
+    for number in 1..3 {
+        drawing.may(&format!("workload {number}"), 3, |dice, draft| traffic::draw(dice, draft, number));
+    }
+    for number in 0..4 {
+        drawing.may(&format!("fault {number}"), 3, |dice, draft| rest::fault(dice, draft, &topology));
+    }
+    drawing.may("measure", 2, |dice, draft| rest::measure(dice, draft, &topology));
+    drawing.may("captures", 4, |dice, draft| rest::captures(dice, draft, &topology));
+    drawing.must("run", TRIES, rest::run)?;
+    Ok(drawing.draft)
+}
+
+/// Seed of a case's scenario, now and then one that takes all bits of a number: half of those are above 2^63-1, which TOML has no
+/// number for.
+fn seed_of(seed: u64, number: u64) -> u64 {
+    let mut dice = Dice::new(seed, number, "soak: seed");
+    if !dice.once_in(8) {
+        return dice.number(1, 1000);
+    }
+    let half = dice.number(0, i64::MAX as u64);
+    if dice.once_in(2) { half | 1 << 63 } else { half }
+}
+
+/// A case of which some pieces are drawn.
+struct Drawing<'a> {
+    seed: u64,
+    number: u64,
+    folder: &'a Path,
+    /// The user names the topology, so that it may be large.
+    given: bool,
+    draft: Draft,
+}
+
+impl Drawing<'_> {
+    /// Draws topology, fabric, transport and load balancer.
+    fn ground(&mut self, only: &Only) -> Result<Topology, ScenarioError> {
+        if only.schemes.is_empty() {
+            self.must("topology", TRIES, |dice, draft| topology::draw(dice, draft, &only.ground))?;
+            // Where none is accepted, the defaults hold.
+            let _ = self.must("transport", TRIES, fabric::draw);
+            let _ = self.must("load balancer", TRIES, |dice, draft| fabric::load_balancer(dice, draft, &[]));
+        } else {
+            self.must("topology, transport, load balancer", TRIES_TOGETHER, |dice, draft| {
+                let draft = topology::draw(dice, draft, &only.ground);
+                let draft = fabric::draw(dice, &draft);
+                fabric::load_balancer(dice, &draft, &only.schemes)
+            })?;
+        }
+        if !self.given {
+            self.may("links", 6, topology::overrides);
+        }
+        self.accepted(&self.draft)
+    }
+
+    /// Adds what `piece` draws, once in `times`.
+    fn may(&mut self, name: &str, times: u64, piece: impl FnMut(&mut Dice, &Draft) -> Draft) {
+        if Dice::new(self.seed, self.number, &format!("soak: is there {name}")).once_in(times) {
+            let _ = self.must(name, TRIES, piece);
+        }
+    }
+
+    /// Adds what `piece` draws, where one of its tries is accepted.
+    ///
+    /// # Errors
+    /// Why the last one is not.
+    fn must(
+        &mut self,
+        name: &str,
+        tries: u64,
+        mut piece: impl FnMut(&mut Dice, &Draft) -> Draft,
+    ) -> Result<(), ScenarioError> {
+        let mut refused = Ok(());
+        for again in 0..tries {
+            let mut dice = Dice::new(self.seed, self.number, &format!("soak: {name} {again}"));
+            let more = piece(&mut dice, &self.draft);
+            match self.accepted(&more) {
+                Ok(_) => {
+                    self.draft = more;
+                    return Ok(());
+                }
+                Err(error) => refused = Err(error),
+            }
+        }
+        refused
+    }
+
+    /// Returns the topology of a draft that can be run.
+    fn accepted(&self, draft: &Draft) -> Result<Topology, ScenarioError> {
+        let mut draft = draft.clone();
+        if draft.section("[[workload]]").is_none() {
+            draft = draft.with(traffic::least());
+        }
+        let (scenario, setup) = draft.load(self.folder)?;
+        if !small(&setup, self.given) {
+            return Err(ScenarioError::new("the scenario is too large to be run many times"));
+        }
+        scenario.check(&setup, &SIMULATOR)?;
+        Ok(setup.topology)
+    }
+}
+
+fn small(setup: &Setup, given: bool) -> bool {
+    let hosts = u64::from(setup.topology.hosts);
+    let mtu = setup.transport.mtu();
+    let packets = setup.flows.flows.iter().map(|flow| flow.size.div_ceil(mtu)).sum::<u64>();
+    let samples = match setup.measure.series_links.len() as u64 {
+        0 => 0,
+        links => links * (setup.limits.time_limit.ps() / setup.measure.series_interval.ps().max(1)),
+    };
+    let (max_flows, max_packets) = match given {
+        true => (MAX_FLOWS.max(2 * hosts), MAX_PACKETS.max(8 * hosts)),
+        false => (MAX_FLOWS, MAX_PACKETS),
+    };
+    (given || hosts <= MAX_HOSTS)
+        && setup.flows.flows.len() as u64 <= max_flows
+        && packets <= max_packets
+        // The limit of a run comes last, and series end with its flows.
+        && samples <= MAX_SAMPLES
+}
+
+/// Adds values for some parameters of a kind that the soak knows nothing of; counts are small.
+fn unknown(dice: &mut Dice, mut section: Section, parameters: &dyn Parameters) -> Section {
+    for parameter in parameters.documentation() {
+        if matches!(parameter.default, Raw::Int(_)) && !dice.once_in(3) {
+            section = section.raw(parameter.name, dice.number(1, 5));
+        }
+    }
+    for _ in 0..dice.number(0, 2) {
+        if let Some((key, value)) = dice.other_value(parameters) {
+            section = section.raw(&key, value);
+        }
+    }
+    section
+}

@@ -1,0 +1,201 @@
+//! Topologies.
+
+use super::unknown;
+use crate::{
+    dice::Dice,
+    draft::{Draft, Section},
+    only::Ground,
+};
+use anabranch_topology::{TOPOLOGY_KINDS, TopologyParameters};
+use std::fmt::Write;
+
+pub(super) const RATES: &[&str] = &[
+    "400Gbps",
+    "300Gbps",
+    "100Gbps",
+    "100Gbps",
+    "25Gbps",
+    "10Gbps",
+    "7Gbps",
+    "1Gbps",
+    "123456789bps",
+    "999999999999bps",
+];
+pub(super) const DELAYS: &[&str] = &["1us", "1us", "500ns", "25ns", "10us", "777ps", "1ps", "0us"];
+const LATENCIES: &[&str] = &["0us", "100ns", "500ns", "1us"];
+
+/// A topology of the kind that is asked for, or the one that is given.
+pub(super) fn draw(dice: &mut Dice, draft: &Draft, ground: &Ground) -> Draft {
+    let kind = match ground {
+        Ground::Any => dice.one(TOPOLOGY_KINDS).name,
+        Ground::Kind(kind) => kind,
+        Ground::Given { sections, files, .. } => {
+            let mut draft = draft.clone();
+            draft.sections.extend(sections.iter().cloned());
+            draft.files.extend(files.clone());
+            return draft;
+        }
+    };
+    let section = Section::new("[topology]").text("kind", kind);
+    let low_diameter = ["host", "local", "global"];
+    match kind {
+        "leaf-spine" => {
+            let section = section
+                .raw("leaves", dice.number(2, 5))
+                .raw("spines", dice.number(1, 4))
+                .raw("hosts_per_leaf", dice.number(1, 4))
+                .raw("links_per_spine", dice.one(&[1, 1, 2, 3]));
+            draft.with(tree_links(dice, section))
+        }
+        "fat-tree" => {
+            let (tiers, radix) = dice.one(&[(2, 4), (2, 6), (2, 8), (3, 4), (3, 4), (3, 6)]);
+            draft.with(tree_links(dice, section.raw("tiers", tiers).raw("radix", radix)))
+        }
+        "dragonfly" => {
+            let groups = dice.pick(&["\"auto\"", "\"auto\"", "3", "4", "5"]);
+            let section = section
+                .raw("p", dice.number(1, 2))
+                .raw("a", dice.one(&[2, 4]))
+                .raw("h", dice.number(1, 2))
+                .raw("groups", groups)
+                .text("arrangement", dice.pick(&["relative", "absolute", "palmtree", "circulant"]));
+            draft.with(links(dice, section, &low_diameter))
+        }
+        "slim-fly" => {
+            let (q, p) = dice.one(&[(3, 1), (3, 2), (4, 1), (5, 1)]);
+            draft.with(links(dice, section.raw("q", q).raw("p", p), &low_diameter))
+        }
+        "file" => file(dice, draft, section),
+        _ => draft.with(match TopologyParameters::named(kind) {
+            Ok(parameters) => unknown(dice, section, parameters.parameters()),
+            Err(_) => section,
+        }),
+    }
+}
+
+/// Rates and delays of a tree.
+fn tree_links(dice: &mut Dice, mut section: Section) -> Section {
+    section = section.text("link_rate", dice.pick(RATES)).text("link_delay", dice.pick(DELAYS));
+    section = section.text("switch_latency", dice.pick(LATENCIES));
+    if dice.once_in(3) {
+        section = section.text("host_link_rate", dice.pick(RATES));
+    }
+    if dice.once_in(3) {
+        section = section.text("host_link_delay", dice.pick(DELAYS));
+    }
+    section
+}
+
+/// Rates and delays by class of link, half of them left out.
+fn links(dice: &mut Dice, mut section: Section, classes: &[&str]) -> Section {
+    if dice.once_in(2) {
+        section = section.text("link_rate", dice.pick(RATES));
+    }
+    if dice.once_in(3) {
+        section = section.text("switch_latency", dice.pick(LATENCIES));
+    }
+    for class in classes {
+        if dice.once_in(3) {
+            section = section.text(&format!("{class}_link_delay"), dice.pick(DELAYS));
+        }
+        if dice.once_in(4) {
+            section = section.text(&format!("{class}_link_rate"), dice.pick(RATES));
+        }
+    }
+    section
+}
+
+/// A graph in one of the formats that other simulators have.
+fn file(dice: &mut Dice, draft: &Draft, section: Section) -> Draft {
+    let format = dice.pick(&["adjacency", "conweave", "htsim-topo"]);
+    let path = format!("graph.{format}");
+    let mut section = section.text("path", &path).text("format", format);
+    let text = match format {
+        "adjacency" => {
+            section = section
+                .raw("hosts_per_switch", dice.number(1, 3))
+                .text("link_rate", dice.pick(RATES))
+                .text("link_delay", dice.pick(DELAYS));
+            adjacency(dice)
+        }
+        "conweave" => conweave(dice),
+        _ => htsim(dice),
+    };
+    if format != "htsim-topo" {
+        section = section.text("switch_latency", dice.pick(LATENCIES));
+    }
+    let mut draft = draft.with(section);
+    draft.files.insert(path, text);
+    draft
+}
+
+/// Switches in a ring, with some more cables.
+fn adjacency(dice: &mut Dice) -> String {
+    let switches = dice.number(2, 7);
+    let mut text = String::new();
+    for a in 0..switches {
+        let _ = write!(text, "{a}");
+        for b in a + 1..switches {
+            if b == a + 1 || (a == 0 && b == switches - 1) || dice.once_in(3) {
+                let _ = write!(text, " {b}");
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A leaf-spine whose uplinks are not all alike.
+fn conweave(dice: &mut Dice) -> String {
+    let (leaves, spines, hosts) = (dice.number(2, 3), dice.number(1, 3), dice.number(1, 3));
+    let first = leaves * hosts;
+    let mut cables = Vec::new();
+    for host in 0..first {
+        cables.push(format!("{host} {} 100Gbps 1000ns 0", first + host / hosts));
+    }
+    for leaf in 0..leaves {
+        for spine in 0..spines {
+            let rate = dice.pick(&["100Gbps", "100Gbps", "40Gbps"]);
+            let delay = dice.pick(&["1000ns", "1000ns", "30ns"]);
+            cables.push(format!("{} {} {rate} {delay} 0", first + leaf, first + leaves + spine));
+        }
+    }
+    let switches: Vec<String> = (first..first + leaves + spines).map(|s| s.to_string()).collect();
+    format!(
+        "{} {} {}\n{}\n{}\n",
+        first + leaves + spines,
+        switches.len(),
+        cables.len(),
+        switches.join(" "),
+        cables.join("\n")
+    )
+}
+
+/// A fat tree of two tiers, or a Dragonfly.
+fn htsim(dice: &mut Dice) -> String {
+    let (speed, latency) = (dice.one(&[400, 100, 10]), dice.one(&[1000, 500, 25]));
+    if dice.once_in(2) {
+        return format!(
+            "p 2\na 4\nh 1\nLink_speed_global_Gbps {speed}\nLink_latency_global_ns {latency}\nSwitch_latency_ns 100\n"
+        );
+    }
+    let half = dice.number(2, 3);
+    let hosts = 2 * half * half;
+    format!(
+        "Nodes {hosts}\nTiers 2\nPodsize {hosts}\nTier 0\nDownlink_speed_Gbps {speed}\nRadix_Up {half}\nRadix_Down {half}\n\
+         Downlink_Latency_ns {latency}\nSwitch_Latency_ns 0\nTier 1\nDownlink_speed_Gbps {speed}\nRadix_Down {}\n\
+         Downlink_Latency_ns {latency}\nSwitch_Latency_ns 100\n",
+        2 * half
+    )
+}
+
+/// A class of links that is not like the others.
+pub(super) fn overrides(dice: &mut Dice, draft: &Draft) -> Draft {
+    let class = dice.pick(&["host", "tier0-1", "tier1-2", "local", "global"]);
+    let mut section = Section::new("[[topology.link]]").text("class", class);
+    section = match dice.once_in(2) {
+        true => section.text("rate", dice.pick(RATES)),
+        false => section.text("delay", dice.pick(DELAYS)),
+    };
+    draft.with(section)
+}

@@ -1,0 +1,137 @@
+//! Failing cases on disk: the scenario made smaller, the one that was drawn, and how to see the failure.
+
+use super::{
+    check::{FIRST, Failure, Kind, Verdict, Way},
+    draft::{Draft, REPORT, SCENARIO},
+    scratch::Scratch,
+    shrink::shrink,
+};
+use anabranch_scenario::{
+    ScenarioError,
+    machine::{COMMIT, VERSION},
+    scenario::quoted,
+};
+use serde_json::{Value, json};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// A scenario that failed.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// Number of the case, where it was drawn.
+    pub case: Option<u64>,
+    /// What kind of failure it is.
+    pub kind: Kind,
+    /// The way that failed or differs, such as `3 threads, lazy ports`.
+    pub way: String,
+    /// What happened, in a few lines.
+    pub text: String,
+    /// Directory where it is kept, or the scenario that was checked again.
+    pub at: Option<PathBuf>,
+    /// Commands that show it, those of `anabranch run` first.
+    pub commands: Vec<String>,
+}
+
+impl Failed {
+    pub(super) fn new(
+        case: Option<u64>,
+        failure: &Failure,
+        at: Option<PathBuf>,
+        captures: &[String],
+        again: String,
+    ) -> Self {
+        let scenario = at.as_deref().map(|at| if at.is_dir() { at.join(SCENARIO) } else { at.to_path_buf() });
+        let mut commands = scenario.map_or_else(Vec::new, |scenario| runs(&scenario, failure, captures));
+        commands.push(again);
+        Failed { case, kind: failure.kind, way: failure.way.to_string(), text: failure.text.clone(), at, commands }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "case": self.case,
+            "kind": self.kind.name(),
+            "way": self.way,
+            "text": self.text,
+            "path": self.at.as_ref().map(|at| at.to_string_lossy()),
+            "commands": self.commands,
+        })
+    }
+}
+
+/// Returns commands of `anabranch run` that show the failure; none where no run is done in that way.
+fn runs(scenario: &Path, failure: &Failure, captures: &[String]) -> Vec<String> {
+    let scenario = quoted(&scenario.to_string_lossy());
+    let run = |threads: usize, out: &str| {
+        let pcap =
+            |(number, link): (usize, &String)| format!(" --pcap {}", quoted(&format!("{link}={out}-{number}.pcapng")));
+        let pcaps: String = captures.iter().enumerate().map(pcap).collect();
+        format!("anabranch run {scenario} --threads {threads} --out {out}{pcaps}")
+    };
+    let way = failure.way;
+    match way.is_of_run() && !way.measured_otherwise {
+        false => vec![],
+        true if way == FIRST => vec![run(1, "one-thread")],
+        true => vec![run(1, "one-thread"), run(way.how.threads, &format!("{}-threads", way.how.threads))],
+    }
+}
+
+/// The directory of failing cases.
+pub(super) struct Kept(PathBuf);
+
+impl Kept {
+    /// Takes a directory that is missing or empty; it is made when the first case fails.
+    ///
+    /// # Errors
+    /// Where something is there.
+    pub(super) fn new(directory: &Path) -> Result<Self, ScenarioError> {
+        let wrong = |what: String| {
+            Err(ScenarioError::new(format!("`--out {}`: {what}", directory.display()))
+                .help("give a directory that is empty or not there; failing cases are not mixed with other files"))
+        };
+        match fs::read_dir(directory) {
+            Ok(mut entries) => match entries.next() {
+                Some(_) => wrong("the directory is not empty".into()),
+                None => Ok(Kept(directory.to_path_buf())),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kept(directory.to_path_buf())),
+            Err(error) => wrong(error.to_string()),
+        }
+    }
+
+    /// Keeps a case as it was drawn, makes it smaller while `check` finds the same kind of failure, and keeps that with what
+    /// went wrong.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(super) fn keep(
+        &self,
+        number: u64,
+        draft: &Draft,
+        failure: Failure,
+        again: &str,
+        scratch: &Scratch,
+        check: &mut dyn FnMut(&Draft, Way) -> Verdict,
+    ) -> Result<Failed, ScenarioError> {
+        let folder = self.0.join(format!("case-{number}"));
+        let wrong = |error: io::Error| ScenarioError::new(format!("{}: {error}", folder.display()));
+        let preface = |failure: &Failure, commands: &[String]| {
+            let (way, text) = (failure.way, &failure.text);
+            let commands: String = commands.iter().map(|command| format!("  {command}\n")).collect();
+            format!("Version {VERSION}, commit {COMMIT}. {way}: {text}\n\nTo see it:\n{commands}\n")
+        };
+        fs::create_dir_all(&self.0).and_then(|()| fs::create_dir(&folder)).map_err(wrong)?;
+        // What was drawn is on disk before anything else is tried.
+        let drawn = preface(&failure, &[again.to_string()]);
+        draft.write(&folder.join("as-drawn"), &drawn).map_err(wrong)?;
+        let (smaller, failure) = shrink(draft, failure, scratch.path(), super::SHRINKING, check);
+        let command = format!("anabranch soak --again {}", quoted(&folder.to_string_lossy()));
+        let failed = Failed::new(Some(number), &failure, Some(folder.clone()), &smaller.captures, command);
+        let mut text = preface(&failure, &failed.commands);
+        smaller.write_into(&folder, &text).map_err(wrong)?;
+        text += &format!("As it was drawn: {again}\n");
+        fs::write(folder.join(REPORT), text).map_err(wrong)?;
+        Ok(failed)
+    }
+}

@@ -1,0 +1,172 @@
+//! What a soak is restricted to: load balancers, a kind of topology or one topology.
+
+use super::draft::Section;
+use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, SWITCH_SCHEMES, resolve};
+use anabranch_scenario::{
+    ScenarioError, library,
+    scenario::{FolderFile, topology_of},
+    section::{did_you_mean, list},
+    tree::Tree,
+};
+use anabranch_settings::{nearest, nearest_few};
+use anabranch_topology::TOPOLOGY_KINDS;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+/// What may be drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Only {
+    /// Load balancers to choose from; empty: any.
+    pub(super) schemes: Vec<String>,
+    pub(super) ground: Ground,
+    /// The restrictions as they are written on a command line, with a space before each.
+    pub(super) flags: String,
+}
+
+/// Topologies to choose from.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Ground {
+    /// Any.
+    #[default]
+    Any,
+    /// Any of a kind.
+    Kind(&'static str),
+    /// One, as a scenario has it, with the files it names.
+    Given { sections: Vec<Section>, files: BTreeMap<String, String> },
+}
+
+impl Only {
+    /// Returns the restrictions of `--scheme` and `--topology`. A scheme is a load balancer (`prime`, `ops+drill`), or a host or
+    /// switch scheme, which stands for all its pairs. A topology is a kind, a scenario (a TOML file or a ready-made one) whose
+    /// `[topology]` counts, or a file of a format that `kind = "file"` reads.
+    ///
+    /// # Errors
+    /// Where there is no such scheme or topology; the message names the nearest.
+    pub fn new(scheme: Option<&str>, topology: Option<&str>) -> Result<Self, ScenarioError> {
+        let flag = |name: &str, value: Option<&str>| {
+            value.map_or_else(String::new, |value| format!(" --{name} {}", anabranch_scenario::scenario::quoted(value)))
+        };
+        Ok(Only {
+            schemes: scheme.map_or_else(|| Ok(Vec::new()), schemes)?,
+            ground: topology.map_or(Ok(Ground::Any), ground)?,
+            flags: flag("scheme", scheme) + &flag("topology", topology),
+        })
+    }
+}
+
+/// Returns the load balancers that a name stands for.
+fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
+    let name = name.trim();
+    let wrong = |error: String| ScenarioError::new(format!("`--scheme {name}`: {error}"));
+    match resolve(name) {
+        Ok(_) => return Ok(vec![name.into()]),
+        Err(error) if name.contains('+') => return Err(wrong(error.to_string())),
+        Err(_) => {}
+    }
+    let pairs = HOST_SCHEMES.iter().flat_map(|host| SWITCH_SCHEMES.iter().map(move |switch| (host.name, switch.name)));
+    let of = pairs.filter(|(host, switch)| name == *host || name == *switch);
+    let pairs: Vec<String> =
+        of.map(|(host, switch)| format!("{host}+{switch}")).filter(|p| resolve(p).is_ok()).collect();
+    if !pairs.is_empty() {
+        return Ok(pairs);
+    }
+    let sides = HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).map(|about| about.name);
+    let names: Vec<&str> = ALIASES.iter().map(|alias| alias.name).chain(sides).collect();
+    let few = nearest_few(name, names.iter().copied(), 3).join(", ");
+    let message = format!("no load balancer, host scheme or switch scheme has this name; the nearest are {few}");
+    let error = wrong(message).help("`anabranch list schemes` has all of them; a pair is HOST+SWITCH");
+    Err(did_you_mean(error, nearest(name, names)))
+}
+
+/// Returns the topologies that a name stands for.
+fn ground(name: &str) -> Result<Ground, ScenarioError> {
+    if let Some(kind) = TOPOLOGY_KINDS.iter().find(|kind| kind.name == name) {
+        return Ok(Ground::Kind(kind.name));
+    }
+    let ready_made = library::READY_MADE.iter().any(|ready| ready.name == name);
+    let path = Path::new(name);
+    if path.is_file() || ready_made {
+        let (tree, folder) = match ready_made || path.extension().is_some_and(|ending| ending == "toml") {
+            true => {
+                let (tree, _, folder) = library::find(name)?;
+                (tree, folder)
+            }
+            false => (of_file(path)?, PathBuf::new()),
+        };
+        let (table, file) = topology_of(&tree, &folder).map_err(|error| error.of(&format!("`--topology {name}`")))?;
+        return Ok(given(&table, file));
+    }
+    let kinds: Vec<&str> = TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect();
+    let what = if path.exists() { "is no file to read" } else { "is no file" };
+    let message = format!(
+        "`--topology {name}`: {name} {what}, no kind of topology ({}) and no ready-made scenario",
+        list(&kinds)
+    );
+    let names = kinds.into_iter().chain(library::READY_MADE.iter().map(|ready| ready.name));
+    let help = "name a kind, a scenario whose [topology] counts, or a file in the format of ConWeave, htsim or an adjacency list";
+    Err(did_you_mean(ScenarioError::new(message).help(help), nearest(name, names)))
+}
+
+/// Returns a scenario whose topology is the file.
+fn of_file(path: &Path) -> Result<Tree, ScenarioError> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut section = toml::Table::new();
+    section.insert("kind".into(), "file".into());
+    section.insert("path".into(), path.to_string_lossy().into_owned().into());
+    let mut root = toml::Table::new();
+    root.insert("topology".into(), section.into());
+    Tree::parse("--topology", &root.to_string())
+}
+
+/// Returns a topology as drafts hold it; `file` is what `path` names.
+fn given(table: &toml::Table, file: Option<FolderFile>) -> Ground {
+    let mut files = BTreeMap::new();
+    let keys = |table: &toml::Table| {
+        let plain = table.iter().filter(|(_, value)| !value.is_table() && !is_tables(value));
+        plain.map(|(key, value)| (key.clone(), value.to_string())).collect::<Vec<_>>()
+    };
+    let mut main = Section { header: "[topology]".into(), keys: keys(table) };
+    if let Some(file) = file {
+        let name = format!("topology.{}", if file.ending.is_empty() { "txt" } else { &file.ending });
+        main = main.text("path", &name);
+        files.insert(name, file.text);
+    }
+    let links = table.get("link").and_then(toml::Value::as_array).into_iter().flatten();
+    let links = links.filter_map(toml::Value::as_table);
+    let links = links.map(|link| Section { header: "[[topology.link]]".into(), keys: keys(link) });
+    Ground::Given { sections: [main].into_iter().chain(links).collect(), files }
+}
+
+fn is_tables(value: &toml::Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().any(toml::Value::is_table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_side_of_a_load_balancer_stands_for_its_pairs() {
+        assert_eq!(Only::new(Some("prime"), None).expect("an alias").schemes, ["prime"]);
+        assert_eq!(Only::new(Some("ops+drill"), None).expect("a pair").schemes, ["ops+drill"]);
+        // Every side has a name of its own or an alias.
+        for about in HOST_SCHEMES.iter().chain(SWITCH_SCHEMES) {
+            let found = Only::new(Some(about.name), None).expect("a scheme").schemes;
+            assert!(!found.is_empty() && found.iter().all(|pair| resolve(pair).is_ok()), "{}: {found:?}", about.name);
+        }
+    }
+
+    #[test]
+    fn wrong_names_are_told_with_the_nearest() {
+        let told = |scheme, topology| {
+            let error = Only::new(scheme, topology).expect_err("a mistake");
+            format!("{error} {}", error.remedy().unwrap_or_default())
+        };
+        assert!(told(Some("prme"), None).contains("prime"), "{}", told(Some("prme"), None));
+        assert!(told(Some("ops+dril"), None).contains("did you mean `drill`?"));
+        assert!(told(None, Some("dragonfy")).contains("dragonfly"), "{}", told(None, Some("dragonfy")));
+        assert!(told(None, Some("/")).contains("is no file to read"));
+    }
+}

@@ -1,0 +1,141 @@
+//! What is drawn.
+
+use super::{
+    Kind, Only, Tally,
+    check::{Failure, OTHERS, Verdict},
+    draft::{self, Draft},
+    draw,
+    kept::Kept,
+    scratch::Scratch,
+};
+use anabranch_lb::registry::{HOST_SCHEMES, SWITCH_SCHEMES};
+use anabranch_scenario::scenario::PROFILES;
+use anabranch_topology::TOPOLOGY_KINDS;
+use anabranch_transport::TRANSPORTS;
+use anabranch_workload::WORKLOAD_KINDS;
+
+#[test]
+fn cases_follow_from_seed_and_number() {
+    let scratch = Scratch::new().expect("a temporary directory");
+    let texts = |seed: u64| -> Vec<String> {
+        (0..8).map(|n| draw::case(seed, n, &Only::default(), scratch.path()).expect("a case").text()).collect()
+    };
+    let (first, again, other) = (texts(7), texts(7), texts(8));
+    assert_eq!(first, again);
+    assert!(first.iter().zip(&other).all(|(a, b)| a != b), "two seeds give the same case");
+    assert!(first.iter().all(|text| text.contains("time_limit = ")), "a case has no limit");
+}
+
+/// Of 200 cases 25 have a seed of all bits, and half of those one above 2^63-1, which scenarios have as text.
+#[test]
+fn seeds_of_all_sizes_are_drawn() {
+    let scratch = Scratch::new().expect("a temporary directory");
+    let seeds: Vec<u64> = (0..200)
+        .filter_map(|number| draw::case(3, number, &Only::default(), scratch.path()).ok()?.load(scratch.path()).ok())
+        .map(|(scenario, _)| scenario.seed)
+        .collect();
+    let count = |within: fn(u64) -> bool| seeds.iter().filter(|seed| within(**seed)).count();
+    assert!(count(|seed| seed >= 1 << 63) >= 3, "{seeds:?}");
+    assert!(count(|seed| (1001..1 << 63).contains(&seed)) >= 3, "{seeds:?}");
+    assert!(count(|seed| seed <= 1000) >= 100, "{seeds:?}");
+}
+
+/// Cases in which every registered name is drawn.
+const CASES: u64 = 500;
+
+#[test]
+fn every_registered_name_is_drawn() {
+    let scratch = Scratch::new().expect("a temporary directory");
+    let mut tally = Tally::default();
+    for number in 0..CASES {
+        if let Ok(draft) = draw::case(1, number, &Only::default(), scratch.path()) {
+            tally.add(&draft);
+        }
+    }
+    // Ranks of `nccl` are processes, which no simulation runs.
+    let workloads = WORKLOAD_KINDS.iter().map(|about| about.name).filter(|name| *name != "nccl");
+    let controls = TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| control.name));
+    let wanted: Vec<(&str, Vec<&str>)> = vec![
+        ("host_scheme", HOST_SCHEMES.iter().map(|about| about.name).collect()),
+        ("switch_scheme", SWITCH_SCHEMES.iter().map(|about| about.name).collect()),
+        ("topology", TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect()),
+        ("topology_format", vec!["adjacency", "conweave", "htsim-topo"]),
+        ("transport", TRANSPORTS.iter().map(|about| about.name).collect()),
+        ("congestion_control", controls.collect()),
+        ("profile", PROFILES.iter().map(|profile| profile.name).collect()),
+        ("recovery", vec!["irn", "irn-extended", "go-back-n"]),
+        ("workload", workloads.collect()),
+        ("workload_format", vec!["csv", "conweave", "htsim-cm", "goal"]),
+        ("fault", vec!["link-down", "link-up", "link-degrade", "switch-down", "packet-loss"]),
+        (
+            "measurement",
+            vec![
+                "series_links",
+                "series_flows",
+                "series_scheme",
+                "uplink_counts",
+                "occupancy",
+                "trace_flows",
+                "captures",
+            ],
+        ),
+    ];
+    let missing: Vec<String> = wanted
+        .iter()
+        .flat_map(|(kind, names)| names.iter().map(move |name| (*kind, *name)))
+        .filter(|(kind, name)| tally.count(kind, name) == 0)
+        .map(|(kind, name)| format!("{kind} {name}"))
+        .collect();
+    assert!(missing.is_empty(), "not in {CASES} cases: {missing:?}; drawn: {:#}", tally.json());
+}
+
+/// A planted failure: scenarios that lose packets at random differ on two threads.
+fn planted(draft: &Draft) -> Verdict {
+    let loses = draft.sections.iter().any(|section| section.get("loss").is_some());
+    let way = OTHERS.iter().find(|way| way.how.threads == 2).copied().expect("a way with two threads");
+    match loses {
+        true => Verdict::Failed(Failure { kind: Kind::Different, way, text: "planted".into() }),
+        false => Verdict::Passed,
+    }
+}
+
+#[test]
+fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
+    let scratch = Scratch::new().expect("a temporary directory");
+    let out = Scratch::new().expect("a temporary directory");
+    let drawn =
+        (0..200).map(|number| (number, draw::case(5, number, &Only::default(), scratch.path()).expect("a case")));
+    let (number, draft, failure) = drawn
+        .filter_map(|(number, draft)| match planted(&draft) {
+            Verdict::Failed(failure) => Some((number, draft, failure)),
+            _ => None,
+        })
+        .next()
+        .expect("a case that loses packets");
+    let kept = Kept::new(&out.path().join("found")).expect("a free directory");
+    let again = "anabranch soak --seed 5";
+    let failed = kept
+        .keep(number, &draft, failure, again, &scratch, &mut |draft, _| planted(draft))
+        .expect("a directory to write");
+    let at = failed.at.clone().expect("a directory");
+    assert_eq!(at, out.path().join("found").join(format!("case-{number}")));
+    // Topology, a workload, the fault and the limit of the run are what such a scenario needs.
+    let text = std::fs::read_to_string(at.join("scenario.toml")).expect("a scenario");
+    let headers: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+    assert!(headers.contains(&"[[fault]]") && headers.len() <= 4, "{text}");
+    assert!(text.len() < draft.text().len() + 600, "{text}");
+    for threads in ["--threads 1", "--threads 2"] {
+        assert!(
+            failed.commands.iter().any(|command| command.starts_with("anabranch run") && command.contains(threads))
+        );
+        assert!(text.contains(threads), "{text}");
+    }
+    let (_, setup) = draft::read(&at.join("scenario.toml").to_string_lossy()).expect("a scenario that can be run");
+    assert!(setup.topology.hosts > 1);
+    let report = std::fs::read_to_string(at.join("failure.txt")).expect("a report");
+    assert!(report.contains("planted") && report.contains(again), "{report}");
+    draft::read(&at.join("as-drawn/scenario.toml").to_string_lossy()).expect("the scenario as it was drawn");
+    // Failures are not mixed with what is there.
+    let message = Kept::new(&out.path().join("found")).err().expect("refused").to_string();
+    assert!(message.contains("not empty"), "{message}");
+}

@@ -1,0 +1,217 @@
+//! Runs done into a store: each claimed, written aside, put in place whole; a failure kept, the others done.
+
+use crate::{
+    hold::Hold,
+    results::{Destination, RunError, run_unless},
+    schedule::{Observer, Step, Work, work_off},
+    store::{Claim, Store, Written},
+    sweep::Again,
+};
+use anabranch_backend::Progress;
+use anabranch_report::{Attempt, Formats, disk};
+use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
+use std::{
+    path::Path,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Starts after which a run is given up that kills its process each time.
+const MOST_KILLED: u64 = 3;
+
+/// Runs that may wait to be made durable; each holds an open file.
+const WAITING: usize = 64;
+
+/// A run that took longer is put in place at once: what that takes does not count, and whatever ends the process loses nothing.
+const SHORT: Duration = Duration::from_millis(20);
+
+/// A run that is done and waits to be put in place, with what must be held until then.
+struct Waiting {
+    written: Written,
+    _claim: Claim,
+    _hold: Hold,
+}
+
+/// Runs by number.
+pub trait Runs: Sync {
+    /// Name of the run in the store.
+    fn key(&self, number: usize) -> &str;
+    /// Its name for people.
+    fn name(&self, number: usize) -> String;
+    /// What it runs.
+    fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError>;
+    /// On what.
+    fn backend(&self) -> &BackendEntry;
+}
+
+#[derive(Default)]
+struct Done {
+    reused: usize,
+    fatal: Option<RunError>,
+    /// What is to be said at the end.
+    notes: Vec<String>,
+}
+
+/// Runs and the store they go into.
+pub struct Batch<'b> {
+    runs: &'b dyn Runs,
+    store: &'b Store,
+    again: Again,
+    done: Mutex<Done>,
+    queue: Mutex<Option<SyncSender<Waiting>>>,
+}
+
+impl<'b> Batch<'b> {
+    /// None of `runs` has begun.
+    pub fn new(runs: &'b dyn Runs, store: &'b Store, again: Again) -> Self {
+        Batch { runs, store, again, done: Mutex::default(), queue: Mutex::default() }
+    }
+
+    /// Does `jobs` on `threads` threads; how many of them another process had done meanwhile, and what kept it from going
+    /// on, if anything.
+    pub fn work_off(self, jobs: Vec<usize>, threads: usize, observer: &dyn Observer) -> (usize, Option<RunError>) {
+        if self.again != Again::All {
+            for number in &jobs {
+                if let Some(found) = self.store.damage(self.runs.key(*number)) {
+                    observer.note(&format!("{found}; {} is run again", self.runs.name(*number)));
+                }
+            }
+        }
+        let (sender, receiver) = sync_channel(WAITING);
+        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        thread::scope(|scope| {
+            // Simulating goes on while the disk works.
+            let this = &self;
+            scope.spawn(move || this.put_in_place(&receiver, observer));
+            work_off(&self, jobs, threads, observer);
+            self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        });
+        let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.notes.iter().for_each(|note| observer.note(note));
+        (done.reused, done.fatal)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts runs in place, all that wait at a time.
+    fn put_in_place(&self, waiting: &Receiver<Waiting>, observer: &dyn Observer) {
+        while let Ok(first) = waiting.recv() {
+            let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter().take(WAITING)).collect();
+            let written: Vec<Written> = batch.iter().map(|waiting| waiting.written.clone()).collect();
+            match self.store.publish(&written) {
+                Ok(moved) => moved.iter().for_each(|moved| observer.note(moved)),
+                Err(error) => {
+                    self.lock().fatal.get_or_insert(error.into());
+                    written.iter().for_each(|written| drop(disk::remove_own_tree(&written.aside)));
+                }
+            }
+        }
+    }
+
+    /// Does a run; an error is one that every further run would have.
+    fn attempt_run(
+        &self,
+        number: usize,
+        threads: usize,
+        progress: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Step, RunError> {
+        let run = self.runs.key(number);
+        if self.lock().fatal.is_some() {
+            return Ok(Step::Stop);
+        }
+        let Some(mut claim) = self.store.claim(run)? else { return Ok(Step::Elsewhere) };
+        // Another process may have done it since this one looked.
+        let tried = self.again == Again::No && self.store.has_failed(run);
+        if self.again != Again::All && (self.store.is_finished(run) || tried) {
+            self.lock().reused += 1;
+            return Ok(Step::Done);
+        }
+        let name = self.runs.name(number);
+        if claim.killed >= MOST_KILLED {
+            let error = format!("its process was killed {} times, perhaps for want of memory", claim.killed);
+            self.store.keep_failure(run, &name, &error, claim.killed)?;
+            return Ok(Step::Done);
+        }
+        self.store.forget_failure(run)?;
+        self.store.note_start(run, &mut claim)?;
+        let aside = self.store.aside(run);
+        let attempt = Attempt { host: self.store.host.clone(), attempts: claim.killed + 1, ..Attempt::default() };
+        let begun = Instant::now();
+        let outcome = self.run_aside(number, threads, &aside, attempt, progress);
+        let hold = Hold::take();
+        match outcome {
+            Ok(true) => {
+                let written = Written { aside, run: run.to_string(), replace: self.again == Again::All };
+                if begun.elapsed() > SHORT {
+                    let published = self.store.publish(std::slice::from_ref(&written));
+                    let moved = published.inspect_err(|_| drop(disk::remove_own_tree(&written.aside)))?;
+                    self.lock().notes.extend(moved);
+                    return Ok(Step::Done);
+                }
+                claim.is_done();
+                let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                // It is there while runs are done.
+                let _ = queue.map(|queue| queue.send(Waiting { written, _claim: claim, _hold: hold }));
+                Ok(Step::Done)
+            }
+            outcome => {
+                let _ = disk::remove_own_tree(&aside);
+                self.keep(run, &name, &claim, outcome)
+            }
+        }
+    }
+
+    fn run_aside(
+        &self,
+        number: usize,
+        threads: usize,
+        aside: &Path,
+        attempt: Attempt,
+        progress: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<bool, RunError> {
+        let scenario = self.runs.scenario(number)?;
+        let to = Destination {
+            entry: scenario.scheme(),
+            directory: aside,
+            taken: None,
+            formats: Formats::PARQUET,
+            started: Instant::now(),
+            fresh: Some(attempt),
+        };
+        run_unless(&scenario, self.runs.backend(), threads, &to, progress).map(|summary| summary.is_some())
+    }
+
+    fn keep(&self, run: &str, name: &str, claim: &Claim, outcome: Result<bool, RunError>) -> Result<Step, RunError> {
+        match outcome {
+            Ok(_) => Ok(Step::Interrupted),
+            // The disk, not the run.
+            Err(error @ RunError::Report(_)) => Err(error),
+            Err(error) => {
+                self.store.keep_failure(run, name, &error.to_string(), claim.killed + 1)?;
+                Ok(Step::Done)
+            }
+        }
+    }
+}
+
+impl Work for Batch<'_> {
+    fn attempt(&self, number: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
+        match self.attempt_run(number, threads, progress) {
+            Ok(step) => step,
+            Err(error) => {
+                self.lock().fatal.get_or_insert(error);
+                Step::Stop
+            }
+        }
+    }
+
+    fn most_threads(&self, number: usize) -> usize {
+        self.runs.scenario(number).map_or(1, |scenario| scenario.most_threads())
+    }
+}

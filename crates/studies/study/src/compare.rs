@@ -1,0 +1,534 @@
+//! Comparisons: every load balancer and variant with every seed, on all cores; what is finished is not repeated.
+
+pub use crate::entries::Request;
+
+use crate::{
+    entries::Entries,
+    hold::Hold,
+    lock::{Lock, is_unsupported},
+    mistake,
+    results::{Destination, Found, RunError, look, provenance, run_unless},
+    schedule::{Observer, Step, Work, work_off},
+};
+use anabranch_backend::{Progress, Setup};
+use anabranch_report::{
+    COMPARISON_FILES, Comparison, Inputs, Kind, Label, Manifest, Member, OutputDir, ResultKind, Side, Summary,
+    begin_comparison, comparison_output, disk, gather_runs, run_directory, write_partial_comparison,
+};
+use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// One run of a comparison.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// `scheme, seed N`, for people.
+    pub name: String,
+    /// The load balancer or variant.
+    pub scheme: String,
+    /// The seed.
+    pub seed: u64,
+    /// The scenario with that load balancer.
+    pub scenario: Scenario,
+}
+
+/// What a comparison runs, and on which backend. All load balancers see the same flows: the traffic is drawn from the seed alone.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The load balancers and variants, in the order given.
+    pub schemes: Vec<String>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// The one that the others are related to.
+    pub baseline: String,
+    /// Every run, seed by seed, so that early results compare all load balancers.
+    pub jobs: Vec<Job>,
+    /// What they run on.
+    pub backend: &'static BackendEntry,
+}
+
+impl Plan {
+    /// Plans the comparison of `scenario`.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where a load balancer does not exist, stands twice or does not go with the scenario, where
+    /// there is none, where a variant is wrong, or where the baseline is not among them.
+    pub fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
+        let entries = Entries::new(scenario, request)?;
+        let of = entries.of(scenario)?;
+        let (baseline, seeds) = (entries.baseline(scenario)?, entries.seeds(scenario)?);
+        let mut jobs = Vec::with_capacity(seeds.len() * of.len());
+        for &seed in &seeds {
+            for entry in &of {
+                let (scheme, scenario) = (entry.name.clone(), entry.scenario.with_seed(seed));
+                jobs.push(Job { name: format!("{scheme}, seed {seed}"), scheme, seed, scenario });
+            }
+        }
+        Ok(Plan { schemes: entries.names().to_vec(), seeds, baseline, jobs, backend: request.backend })
+    }
+}
+
+/// What may be done to results that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permission {
+    /// Finished runs are run anew.
+    pub again: bool,
+    /// Results of another scenario or comparison may be replaced.
+    pub replace: bool,
+}
+
+/// What a comparison gave.
+#[derive(Debug)]
+pub struct Compared {
+    /// Summaries of the finished runs, in the order of the plan.
+    pub summaries: Vec<Summary>,
+    /// How many of them were there before.
+    pub reused: usize,
+    /// Runs that failed, by name, and why.
+    pub failed: Vec<(String, RunError)>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// The comparison over the finished runs; `None` where there are none.
+    pub comparison: Option<Comparison>,
+}
+
+struct Done {
+    summaries: Vec<Option<Summary>>,
+    reused: usize,
+    failed: Vec<(usize, RunError)>,
+    /// Why nothing further could be done.
+    fatal: Option<RunError>,
+    written: Option<Instant>,
+}
+
+/// How often the comparison over the runs so far is written.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// A directory that this process works in, until dropped. Directories that were made for it and are still empty then
+/// are removed: a mistake in the input leaves nothing behind.
+#[derive(Debug)]
+#[must_use]
+pub struct Taken {
+    directory: PathBuf,
+    lock: Option<Lock>,
+    made: Vec<PathBuf>,
+}
+
+impl Taken {
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Checks that the directory is still the one that was taken.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] where it was removed or replaced meanwhile: what is written now would not lie where the rest is.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        // Where a file system knows no locks, there is nothing to tell it by but its being there.
+        let is_there = self.lock.as_ref().map_or_else(|| self.directory.is_dir(), Lock::is_there);
+        if is_there {
+            return Ok(());
+        }
+        let message = format!("{} was removed or replaced while runs were under way in it", self.directory.display());
+        Err(ScenarioError::new(message).help("results that were not written are lost; run it again"))
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.lock = None;
+        self.made.iter().for_each(|directory| drop(std::fs::remove_dir(directory)));
+    }
+}
+
+/// Takes `directory` for this process alone, where the file system can do that.
+///
+/// # Errors
+/// Where another process works in it, or it cannot be written.
+pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
+    let absent = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+    let mut taken =
+        Taken { directory: directory.to_path_buf(), lock: None, made: absent.map(Path::to_path_buf).collect() };
+    disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
+    match Lock::try_take_among_others(&directory.join(".lock")) {
+        Ok(Some(lock)) => {
+            taken.lock = Some(lock);
+            Ok(taken)
+        }
+        Ok(None) => Err(ScenarioError::new(format!("another anabranch is at work in {}", directory.display()))
+            .help("wait until it is done, or give another directory with --out DIR")),
+        Err(error) if is_unsupported(&error) => Ok(taken),
+        Err(error) => Err(directory_error(directory, &error)),
+    }
+}
+
+struct Execution<'p> {
+    plan: &'p Plan,
+    scenario: &'p Scenario,
+    directory: &'p Path,
+    taken: &'p Taken,
+    threads: usize,
+    again: bool,
+    started: Instant,
+    observer: &'p dyn Observer,
+    done: Mutex<Done>,
+}
+
+impl Plan {
+    /// Checks whatever can be wrong with the graph, the traffic or a load balancer, before anything is written.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] that names the run.
+    pub fn check(&self, observer: &dyn Observer) -> Result<(), ScenarioError> {
+        let mut first = None;
+        let jobs = &self.jobs[..self.schemes.len().min(self.jobs.len())];
+        jobs.iter().try_for_each(|job| {
+            check(&job.scenario, self.backend, &job.name, &mut first, observer).map_err(|error| match jobs.len() {
+                1 => error,
+                _ => error.of(&job.name),
+            })
+        })
+    }
+
+    /// Returns the finished runs in `directory` as one side of an agreement.
+    pub fn side(&self, directory: &Path, compared: &Compared) -> Side {
+        let place = |run: &Summary| run_directory(directory, &run.scheme, run.seed);
+        let runs = compared.summaries.iter().map(|run| (run.clone(), place(run))).collect();
+        Side { backend: self.backend.name.to_string(), runs }
+    }
+
+    /// Runs what is not finished in `directory` yet on `threads` threads, and writes each run there as soon as it is
+    /// known and the comparison over them every now and then. A run that fails does not stop the others.
+    ///
+    /// # Errors
+    /// [`RunError`] where the input is wrong, results of others are in the way, or nothing can be written; what is
+    /// finished is kept.
+    pub fn execute(
+        &self,
+        scenario: &Scenario,
+        directory: &Path,
+        threads: usize,
+        permission: Permission,
+        observer: &dyn Observer,
+    ) -> Result<Compared, RunError> {
+        self.check(observer)?;
+        let output = comparison_output(directory, Inputs::of(scenario.inputs()))?;
+        self.ask(&output, permission, observer)?;
+        let threads = self.backend.threads(scenario, threads);
+        let taken = take_directory(directory)?;
+        self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
+        let execution = Execution {
+            plan: self,
+            scenario,
+            directory,
+            taken: &taken,
+            threads,
+            again: permission.again,
+            started: Instant::now(),
+            observer,
+            done: Mutex::new(Done {
+                summaries: vec![None; self.jobs.len()],
+                reused: 0,
+                failed: Vec::new(),
+                fatal: None,
+                written: None,
+            }),
+        };
+        // Marked as incomplete from the start: an interruption while fabrics are being built ends the process.
+        execution.mark(&execution.lock())?;
+        work_off(&execution, 0..self.jobs.len(), threads, observer);
+        execution.finish()
+    }
+
+    /// Runs of other comparisons in the same directory, of which nothing may be lost unasked.
+    fn ask(&self, output: &OutputDir, permission: Permission, observer: &dyn Observer) -> Result<(), ScenarioError> {
+        let directory = output.path();
+        if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Comparison) {
+            let message = format!("{} holds {kind}; a comparison needs a directory of its own", directory.display());
+            return Err(ScenarioError::new(message).help("give another directory with --out DIR"));
+        }
+        output.admit_results(COMPARISON_FILES).map_err(mistake)?;
+        for job in &self.jobs {
+            let own = run_directory(Path::new(""), &job.scheme, job.seed);
+            output.admit_folder(&own).map_err(mistake)?;
+        }
+        let others = self.others(directory).map_err(|error| directory_error(directory, &error))?;
+        if others.is_empty() {
+            return Ok(());
+        }
+        let runs = directory.join("runs");
+        let names: Vec<String> =
+            others.iter().take(3).map(|path| path.strip_prefix(&runs).unwrap_or(path).display().to_string()).collect();
+        let more = if others.len() > names.len() { ", ..." } else { "" };
+        let message = format!(
+            "{} holds {} of another comparison: {}{more}",
+            directory.display(),
+            if others.len() == 1 { "a run".to_string() } else { format!("{} runs", others.len()) },
+            names.join(", ")
+        );
+        if permission.replace {
+            observer.note(&format!("{message}; --replace moves them to `earlier-runs` and removes nothing"));
+            return Ok(());
+        }
+        Err(ScenarioError::new(message)
+            .help("give another directory with --out DIR; or --replace, which keeps them under `earlier-runs`"))
+    }
+
+    /// Runs in `directory` that are not of this comparison: of other load balancers or seeds, or of another scenario.
+    fn others(&self, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+        let mut others = Vec::new();
+        for scheme in children(&directory.join("runs"))? {
+            for seed in children(&scheme)? {
+                if !seed.join("manifest.json").exists() {
+                    continue;
+                }
+                let mine = self.jobs.iter().find(|job| run_directory(directory, &job.scheme, job.seed) == seed);
+                if mine.is_none_or(|job| matches!(look(&job.scenario, self.backend, &seed), Found::Other)) {
+                    others.push(seed);
+                }
+            }
+        }
+        Ok(others)
+    }
+
+    /// Keeps the run in `other` under `earlier-runs`; gives its place there.
+    fn move_aside(&self, directory: &Path, other: &Path) -> std::io::Result<PathBuf> {
+        let own = other.strip_prefix(directory.join("runs")).map_err(std::io::Error::other)?;
+        let kept = directory.join("earlier-runs").join(own);
+        disk::make_directories(kept.parent().unwrap_or(Path::new("")))?;
+        let names = std::iter::once(kept.clone()).chain((2..).map(|number| beside(&kept, number)));
+        let free = names.into_iter().find(|name| std::fs::symlink_metadata(name).is_err()).unwrap_or(kept);
+        disk::rename(other, &free)?;
+        Ok(free)
+    }
+
+    /// They would show up in the report: they are kept under `earlier-runs`, and come back when they are asked for again.
+    /// Of one load balancer and seed several may be kept there: `seed1`, `seed1-2` and so on.
+    fn move_others_aside(&self, directory: &Path) -> std::io::Result<()> {
+        let (runs, earlier) = (directory.join("runs"), directory.join("earlier-runs"));
+        for other in self.others(directory)? {
+            self.move_aside(directory, &other)?;
+        }
+        for job in &self.jobs {
+            let wanted = run_directory(directory, &job.scheme, job.seed);
+            let kept = earlier.join(wanted.strip_prefix(&runs).map_err(std::io::Error::other)?);
+            if wanted.exists() || !earlier.is_dir() {
+                continue;
+            }
+            let seed = format!("seed{}", job.seed);
+            let of_seed = |path: &PathBuf| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                *name == *seed || name.starts_with(&format!("{seed}-"))
+            };
+            let mut there = children(kept.parent().unwrap_or(&earlier))?.into_iter().filter(of_seed);
+            let mine = |path: &PathBuf| {
+                !matches!(look(&job.scenario, self.backend, path), Found::Other | Found::Nothing | Found::Unknown(_))
+            };
+            if let Some(found) = there.find(mine) {
+                disk::make_directories(wanted.parent().unwrap_or(&runs))?;
+                disk::rename(&found, &wanted)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `seed1` as `seed1-2` and so on.
+fn beside(path: &Path, number: u32) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}-{number}"))
+}
+
+impl Work for Execution<'_> {
+    fn attempt(&self, number: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
+        let job = &self.plan.jobs[number];
+        let directory = run_directory(self.directory, &job.scheme, job.seed);
+        match look(&job.scenario, self.plan.backend, &directory) {
+            Found::Finished(summary) if !self.again => return self.keep(number, *summary, true),
+            Found::Damaged(found) if !self.again => {
+                self.observer.note(&format!("{found}; {} is run again", job.name));
+            }
+            Found::Unknown(found) => match self.plan.move_aside(self.directory, &directory) {
+                Ok(kept) => {
+                    let kept = kept.display();
+                    self.observer.note(&format!("{found}; it is kept in {kept}, and {} is run again", job.name));
+                }
+                Err(error) => return self.give_up(directory_error(self.directory, &error).into()),
+            },
+            _ => {}
+        }
+        let to = Destination::in_place(&job.scheme, &directory, self.taken);
+        match run_unless(&job.scenario, self.plan.backend, threads, &to, progress) {
+            Ok(None) => Step::Interrupted,
+            Err(error) if self.taken.check().is_err() => self.give_up(error),
+            Ok(Some(summary)) => self.keep(number, summary, false),
+            Err(error @ RunError::Report(_)) => self.give_up(error),
+            Err(error) => {
+                self.lock().failed.push((number, error));
+                Step::Done
+            }
+        }
+    }
+
+    fn most_threads(&self, number: usize) -> usize {
+        self.plan.jobs[number].scenario.most_threads()
+    }
+}
+
+impl Execution<'_> {
+    fn lock(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, number: usize, summary: Summary, reused: bool) -> Step {
+        let _hold = Hold::take();
+        let mut done = self.lock();
+        done.summaries[number] = Some(summary);
+        done.reused += usize::from(reused);
+        if reused || done.written.is_some_and(|written| written.elapsed() < WRITE_EVERY) {
+            return Step::Done;
+        }
+        done.written = Some(Instant::now());
+        let written = self.write(&done);
+        drop(done);
+        match written {
+            Ok(_) => Step::Done,
+            Err(error) => self.give_up(error),
+        }
+    }
+
+    fn give_up(&self, error: RunError) -> Step {
+        self.lock().fatal.get_or_insert(error);
+        Step::Stop
+    }
+
+    fn write(&self, done: &Done) -> Result<Comparison, RunError> {
+        let runs: Vec<Summary> = done.summaries.iter().flatten().cloned().collect();
+        let provenance = provenance(self.scenario, self.started);
+        let plan = self.plan;
+        let (missing, dir) = (self.missing(done), self.directory);
+        let (schemes, baseline) = (&plan.schemes, &plan.baseline);
+        Ok(write_partial_comparison(dir, &runs, schemes, baseline, self.threads, &provenance, missing.as_deref())?)
+    }
+
+    fn finish(self) -> Result<Compared, RunError> {
+        let _hold = Hold::take();
+        let mut done = std::mem::replace(
+            &mut *self.lock(),
+            Done { summaries: Vec::new(), reused: 0, failed: Vec::new(), fatal: None, written: None },
+        );
+        if let Some(error) = done.fatal.take() {
+            return Err(error);
+        }
+        self.taken.check()?;
+        let comparison = match done.summaries.iter().any(Option::is_some) {
+            true => Some(self.write(&done)?),
+            false => self.mark(&done).map(|()| None)?,
+        };
+        self.gather(&done)?;
+        let missing = done.summaries.iter().filter(|summary| summary.is_none()).count();
+        let interrupted = missing > done.failed.len();
+        done.failed.sort_by_key(|(number, _)| *number);
+        let failed =
+            done.failed.into_iter().map(|(number, error)| (self.plan.jobs[number].name.clone(), error)).collect();
+        let summaries = done.summaries.into_iter().flatten().collect();
+        Ok(Compared { summaries, reused: done.reused, failed, interrupted, comparison })
+    }
+
+    /// One Parquet per table over all runs.
+    fn gather(&self, done: &Done) -> Result<(), RunError> {
+        let label = Label {
+            name: "entry".into(),
+            kind: Kind::Text,
+            meaning: "load balancer or variant, as in comparison.csv".into(),
+        };
+        let jobs = self.plan.jobs.iter().zip(&done.summaries).filter(|(_, summary)| summary.is_some());
+        let member = |job: &Job| Member {
+            directory: run_directory(self.directory, &job.scheme, job.seed),
+            labels: vec![job.scheme.clone()],
+        };
+        let mut members: Vec<Member> = jobs.map(|(job, _)| member(job)).collect();
+        // The rows of a load balancer stand together.
+        members.sort_by_key(|member| self.plan.schemes.iter().position(|scheme| *scheme == member.labels[0]));
+        if !members.is_empty() {
+            gather_runs(self.directory, &[label], &members)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the directory that of this comparison, and says which runs are missing.
+    fn mark(&self, done: &Done) -> Result<(), RunError> {
+        let (plan, provenance) = (self.plan, provenance(self.scenario, self.started));
+        let missing = self.missing(done);
+        Ok(begin_comparison(self.directory, VERSION, &plan.schemes, &plan.baseline, &provenance, missing.as_deref())?)
+    }
+
+    /// Which runs are missing, as text of a file; `None` where none is.
+    fn missing(&self, done: &Done) -> Option<String> {
+        if done.summaries.iter().all(Option::is_some) {
+            return None;
+        }
+        let jobs = self.plan.jobs.iter().enumerate().zip(&done.summaries).filter(|(_, summary)| summary.is_none());
+        let failed = |number: usize| done.failed.iter().find(|(n, _)| *n == number).map(|(_, error)| error.to_string());
+        let missing: Vec<&str> = jobs.clone().map(|((_, job), _)| job.name.as_str()).collect();
+        let failures: serde_json::Map<String, serde_json::Value> =
+            jobs.filter_map(|((number, job), _)| Some((job.name.clone(), failed(number)?.into()))).collect();
+        let text = serde_json::json!({
+            "interrupted": missing.len() > failures.len(),
+            "finished": self.plan.jobs.len() - missing.len(),
+            "missing": missing,
+            "failed": failures,
+        });
+        Some(format!("{text:#}\n"))
+    }
+}
+
+/// Whatever is wrong with the graph, the traffic or a load balancer of `scenario`. The setup of a scenario with the same
+/// network and traffic, which `first` keeps, is made once.
+pub fn check(
+    scenario: &Scenario,
+    backend: &BackendEntry,
+    name: &str,
+    first: &mut Option<(String, Setup)>,
+    observer: &dyn Observer,
+) -> Result<(), ScenarioError> {
+    let same = scenario.without_load_balancer();
+    match first {
+        Some((text, setup)) if *text == same => {
+            setup.load_balancers = scenario.balancers(&setup.topology)?;
+            scenario.check(setup, backend)
+        }
+        _ => {
+            let setup = scenario.setup(scenario.seed)?;
+            scenario.check(&setup, backend)?;
+            if first.is_none() {
+                scenario
+                    .foresight(&setup, backend)
+                    .iter()
+                    .for_each(|warning| observer.note(&format!("{name}: {warning}")));
+            }
+            *first = Some((same, setup));
+            Ok(())
+        }
+    }
+}
+
+/// What is in a directory, in order; nothing where it is not there.
+fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = std::fs::read_dir(path)?.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>()?;
+    found.sort();
+    Ok(found)
+}
+
+/// A directory that cannot be used, and what to do about it.
+pub(crate) fn directory_error(directory: &Path, error: &std::io::Error) -> ScenarioError {
+    ScenarioError::new(format!("the directory {} cannot be used for results: {error}", directory.display()))
+        .help("give a directory that can be written with --out DIR")
+}

@@ -1,0 +1,176 @@
+//! What a study compares: load balancers, and variants of the scenario with other settings.
+
+use anabranch_lb::registry::resolve;
+use anabranch_scenario::{
+    backend::BackendEntry,
+    error::ScenarioError,
+    library::in_list,
+    scenario::{MOST_SEEDS, Scenario},
+    section::{did_you_mean, list},
+};
+use anabranch_settings::nearest;
+
+/// What the command line says of a study; what it leaves out comes from the scenario's `[compare]`.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The load balancers.
+    pub schemes: Vec<String>,
+    /// Variants of the scenario, `NAME=KEY=VALUE;KEY=VALUE` each.
+    pub variants: Vec<String>,
+    /// How many seeds.
+    pub seeds: Option<u64>,
+    /// The load balancer or variant that the others are related to.
+    pub baseline: Option<String>,
+    /// What the runs are on.
+    pub backend: &'static BackendEntry,
+}
+
+/// A load balancer or a variant, with the scenario it stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Name of the load balancer, or of the variant.
+    pub(crate) name: String,
+    /// The scenario with it.
+    pub(crate) scenario: Scenario,
+}
+
+/// A variant as it is given.
+struct Variant {
+    name: String,
+    changes: Vec<String>,
+}
+
+/// What is compared, in the order given: load balancers first, then variants.
+pub(crate) struct Entries {
+    names: Vec<String>,
+    schemes: Vec<String>,
+    variants: Vec<Variant>,
+    from_flag: bool,
+    request: Request,
+}
+
+impl Entries {
+    /// What `request` and the scenario's `[compare]` name. With variants and no load balancers, the scenario's own stands
+    /// beside them.
+    ///
+    /// # Errors
+    /// Where nothing is named, a name stands twice, or a variant is none.
+    pub(crate) fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
+        let asked: Vec<String> =
+            request.schemes.iter().map(|s| s.trim().to_string()).filter(|s| !s.is_empty()).collect();
+        let from_flag = !asked.is_empty();
+        let mut schemes = if from_flag { asked } else { scenario.compare.schemes.clone() };
+        let variants = request.variants.iter().map(|text| variant(text)).collect::<Result<Vec<_>, _>>()?;
+        if schemes.is_empty() && !variants.is_empty() {
+            schemes.push(scenario.scheme().to_string());
+        }
+        if schemes.is_empty() {
+            return Err(ScenarioError::new("nothing to compare: no load balancers are named").help(
+                "give --schemes A,B,... (`anabranch list schemes`) or `schemes = [...]` under [compare] in the scenario",
+            ));
+        }
+        let names: Vec<String> = schemes.iter().cloned().chain(variants.iter().map(|v| v.name.clone())).collect();
+        if let Some(twice) = names.iter().enumerate().find(|(i, s)| names[..*i].contains(s)).map(|(_, s)| s) {
+            let what = if variants.is_empty() { "load balancers" } else { "load balancers and variants" };
+            let place = in_list("--schemes", &request.schemes, twice);
+            return Err(ScenarioError::new(format!("`{twice}` stands twice among the {what} to compare"))
+                .maybe_at(place.filter(|_| from_flag)));
+        }
+        Ok(Entries { names, schemes, variants, from_flag, request: request.clone() })
+    }
+
+    /// What their runs are on.
+    pub(crate) fn backend(&self) -> &'static BackendEntry {
+        self.request.backend
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The scenario with each of them.
+    ///
+    /// # Errors
+    /// Where a load balancer does not exist or does not go with the scenario, or a variant's key or value is wrong.
+    pub(crate) fn of(&self, scenario: &Scenario) -> Result<Vec<Entry>, ScenarioError> {
+        let place = |scheme: &str| match self.from_flag {
+            true => in_list("--schemes", &self.request.schemes, scheme),
+            false => scenario.place("compare.schemes"),
+        };
+        let schemes = self.schemes.iter().map(|scheme| {
+            let scenario = scenario.with_scheme(scheme).map_err(|error| error.maybe_at(place(scheme)))?;
+            Ok(Entry { name: scheme.clone(), scenario })
+        });
+        let variants = self.variants.iter().map(|variant| {
+            let scenario = scenario.changed(&format!("--variant {}", variant.name), &variant.changes)?;
+            Ok(Entry { name: variant.name.clone(), scenario })
+        });
+        schemes.chain(variants).collect()
+    }
+
+    /// The one that the others are related to.
+    ///
+    /// # Errors
+    /// Where it is not among them.
+    pub(crate) fn baseline(&self, scenario: &Scenario) -> Result<String, ScenarioError> {
+        match self.request.baseline.clone().or_else(|| scenario.compare.baseline.clone()) {
+            None => Ok(self.names[0].clone()),
+            Some(baseline) if self.names.contains(&baseline) => Ok(baseline),
+            // The scenario's own baseline need not be among the load balancers of the command line.
+            Some(_) if self.request.baseline.is_none() && self.from_flag => Ok(self.names[0].clone()),
+            Some(baseline) => {
+                let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+                let message =
+                    format!("the baseline `{baseline}` is not among the load balancers compared: {}", list(&names));
+                Err(did_you_mean(ScenarioError::new(message), nearest(&baseline, names)))
+            }
+        }
+    }
+
+    /// The seeds, counting up from the scenario's.
+    ///
+    /// # Errors
+    /// Where there are none or too many.
+    pub(crate) fn seeds(&self, scenario: &Scenario) -> Result<Vec<u64>, ScenarioError> {
+        let count = self.request.seeds.unwrap_or(scenario.compare.seeds);
+        if count == 0 || count > MOST_SEEDS {
+            return Err(ScenarioError::new(format!("--seeds: found {count}, expected from 1 to {MOST_SEEDS}")));
+        }
+        if scenario.seed.checked_add(count - 1).is_none() {
+            let message =
+                format!("--seeds: {count} seeds from {} on end beyond the largest, {}", scenario.seed, u64::MAX);
+            return Err(ScenarioError::new(message).help("give a smaller `seed`, or fewer seeds"));
+        }
+        Ok((0..count).map(|i| scenario.seed + i).collect())
+    }
+}
+
+/// Most characters of a variant's name, which is that of a directory.
+const MAX_VARIANT: usize = 100;
+
+/// `NAME=KEY=VALUE;KEY=VALUE`.
+fn variant(text: &str) -> Result<Variant, ScenarioError> {
+    let wrong = |message: String| {
+        Err(ScenarioError::new(format!("--variant {text}: {message}")).help(
+            "write --variant NAME='KEY=VALUE;KEY=VALUE', for example --variant short='load_balancer.prime.p_ecn=8'",
+        ))
+    };
+    let Some((name, changes)) = text.split_once('=') else { return wrong("there is no `=`".into()) };
+    let name = name.trim();
+    let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.len() > MAX_VARIANT {
+        return wrong(format!("the name has {} characters, expected at most {MAX_VARIANT}", name.len()));
+    }
+    if name.is_empty() || !name.chars().all(fit) || name.starts_with(['.', '-']) {
+        return wrong(format!("`{name}` is no name; letters, digits, `-`, `_` and `.` make one"));
+    }
+    if resolve(name).is_ok() {
+        return wrong(format!("`{name}` is a load balancer; give the variant a name of its own"));
+    }
+    let changes: Vec<String> = changes.split(';').map(|c| c.trim().to_string()).filter(|c| !c.is_empty()).collect();
+    if changes.is_empty() || changes.iter().any(|change| !change.contains('=')) {
+        return wrong(format!("found `{}` after the name, expected KEY=VALUE", changes.join(";")));
+    }
+    Ok(Variant { name: name.to_string(), changes })
+}

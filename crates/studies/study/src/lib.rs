@@ -1,0 +1,34 @@
+//! Runs of scenarios: one ([`results`]), side by side ([`compare`]), over the values of keys ([`sweep`]), again ([`rerun`]), and where
+//! their results are kept.
+
+pub mod batch;
+pub mod compare;
+pub mod entries;
+pub mod hold;
+mod lock;
+pub mod memory;
+pub mod pcap;
+pub mod rerun;
+pub mod results;
+pub mod runs;
+pub mod schedule;
+pub mod store;
+pub mod sweep;
+
+pub use anabranch_backend::Progress;
+pub use lock::release_locks;
+pub use schedule::Observer;
+pub use store::run_key;
+
+use anabranch_report::ReportError;
+use anabranch_scenario::ScenarioError;
+
+/// What is wrong with a result or its place, as a message with its remedy.
+pub fn mistake(error: ReportError) -> ScenarioError {
+    match error {
+        ReportError::Content { path, found, remedy } => {
+            ScenarioError::new(format!("{}: {found}", path.display())).help(remedy)
+        }
+        other => ScenarioError::new(other.to_string()),
+    }
+}

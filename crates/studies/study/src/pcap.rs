@@ -1,0 +1,173 @@
+//! `run --pcap LINK=FILE`: what leaves over a link, as a file for other people's tools.
+
+use crate::{mistake, results::RunError};
+use anabranch_backend::Setup;
+use anabranch_capture::{Encapsulation, Wire, Written};
+use anabranch_outcome::RunResult;
+use anabranch_report::{Inputs, OutputDir, OutputFile, PendingFile, ReportError, disk::NewFile};
+use anabranch_scenario::error::ScenarioError;
+use anabranch_topology::LinkId;
+use anabranch_transport::TransportParameters;
+use std::{
+    io::{self, BufWriter},
+    path::{Path, PathBuf},
+};
+
+/// Packets of one link that are kept in memory until the run is over: 64 B each.
+pub const MOST_PACKETS: u64 = 4_000_000;
+
+/// The captures that a run is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Captures {
+    list: Vec<Asked>,
+}
+
+#[derive(Clone, Debug)]
+struct Asked {
+    link: String,
+    file: PathBuf,
+    output: OutputFile,
+}
+
+/// A capture that was written.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// The link.
+    pub link: String,
+    /// The file.
+    pub file: PathBuf,
+    /// What is in it.
+    pub written: Written,
+}
+
+impl Captures {
+    /// Reads `LINK=FILE` texts. Files that are there are replaced where `replace` says so, but never `inputs`, nor what the
+    /// results in `directory` have.
+    ///
+    /// # Errors
+    /// Where one is no such text, two name one file, or a file cannot be made there.
+    pub fn read(
+        texts: &[String],
+        replace: bool,
+        inputs: &Inputs,
+        directory: &OutputDir,
+    ) -> Result<Self, ScenarioError> {
+        let mut list: Vec<Asked> = Vec::new();
+        for text in texts {
+            let wrong = |message: String| ScenarioError::new(format!("`--pcap {text}`: {message}"));
+            let parts = text.split_once('=').filter(|(link, file)| !link.trim().is_empty() && !file.is_empty());
+            let Some((link, file)) = parts else {
+                return Err(wrong("expected LINK=FILE".into())
+                    .help("in quotes, since > means something to a shell: --pcap 'leaf0->spine0=up.pcapng'"));
+            };
+            let file = PathBuf::from(file);
+            let path = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+            if list.iter().any(|other| std::path::absolute(&other.file).is_ok_and(|other| other == path)) {
+                return Err(wrong(format!("{} stands twice", file.display())).help("give each link a file of its own"));
+            }
+            let output = OutputFile::new(&file, replace, inputs).map_err(|error| {
+                let error = mistake(error);
+                wrong(error.to_string()).help(error.remedy().unwrap_or("give another file").to_string())
+            })?;
+            if directory.is_result(&file) {
+                return Err(wrong(format!("{} is a file of the results in --out", file.display()))
+                    .help("give the capture another name, or a folder of its own"));
+            }
+            list.push(Asked { link: link.trim().into(), file, output });
+        }
+        Ok(Captures { list })
+    }
+
+    /// Makes the run keep the packets of the links.
+    ///
+    /// # Errors
+    /// Where there is no such link, or a name means both directions of a cable.
+    pub(crate) fn ask(&self, setup: &mut Setup) -> Result<(), ScenarioError> {
+        setup.measure.capture_limit = MOST_PACKETS;
+        for asked in &self.list {
+            let link = asked.resolve(setup)?;
+            setup.measure.capture_links.push(link);
+        }
+        Ok(())
+    }
+
+    /// Writes the files under names that hide them.
+    ///
+    /// # Errors
+    /// Where one cannot be written.
+    pub(crate) fn write(&self, setup: &Setup, result: &RunResult) -> Result<Files, RunError> {
+        let mut files = Files(Vec::new());
+        for asked in &self.list {
+            let link = asked.resolve(setup)?;
+            let (pending, written) = asked
+                .output
+                .write(|to| asked.write(link, to, setup, result))
+                .map_err(|error| failed(&asked.file, &error))?;
+            let name = setup.topology.link_name(link);
+            files.0.push((pending, Captured { link: name, file: asked.file.clone(), written }));
+        }
+        Ok(files)
+    }
+}
+
+/// Files that are written but not yet to be seen, each with what it will be. Dropped without [`Files::publish`], they go.
+pub(crate) struct Files(Vec<(PendingFile, Captured)>);
+
+impl Files {
+    /// Gives them their names.
+    ///
+    /// # Errors
+    /// Where one cannot be renamed.
+    pub(crate) fn publish(self) -> Result<Vec<Captured>, RunError> {
+        let publish = |(pending, captured): (PendingFile, Captured)| {
+            pending.publish().map_err(|error| failed(&captured.file, &error))?;
+            Ok(captured)
+        };
+        self.0.into_iter().map(publish).collect()
+    }
+}
+
+fn failed(file: &Path, error: &ReportError) -> ScenarioError {
+    ScenarioError::new(format!("--pcap: {} cannot be written: {error}", file.display()))
+}
+
+impl Asked {
+    fn resolve(&self, setup: &Setup) -> Result<LinkId, ScenarioError> {
+        let Asked { link, .. } = self;
+        let found = setup.topology.link_named(link);
+        let found = found.map_err(|error| ScenarioError::new(format!("`--pcap {link}=...`: {error}")))?;
+        match found[..] {
+            [one] => Ok(one),
+            _ => {
+                let names: Vec<String> = found.iter().map(|link| setup.topology.link_name(*link)).collect();
+                let message = format!("`--pcap {link}=...`: {link} has two directions, and a capture has one");
+                Err(ScenarioError::new(message).help(format!("name one: {}", names.join(" or "))))
+            }
+        }
+    }
+
+    fn write(&self, link: LinkId, to: &mut NewFile, setup: &Setup, result: &RunResult) -> io::Result<Written> {
+        let ends = setup.topology.link(link);
+        let mtu = setup.transport.mtu().max(1);
+        let captured = result.watched.captures.iter().find(|capture| capture.link == link.0);
+        let nothing = anabranch_outcome::Capture::default();
+        let wire = Wire {
+            encapsulation: match setup.transport {
+                TransportParameters::Roce(_) => Encapsulation::Roce,
+                TransportParameters::Uet(_) => Encapsulation::Ours,
+            },
+            link: &setup.topology.link_name(link),
+            from: ends.from.0,
+            to: ends.to.0,
+            rate_bps: ends.rate.0,
+            ecn: setup.fabric.ecn,
+            pause: match setup.fabric.pfc_pause {
+                anabranch_settings::Never::Value(time) => Some(time),
+                anabranch_settings::Never::Never => None,
+            },
+            packets: &|flow| setup.flows.flows.get(flow as usize).map_or(0, |flow| flow.size.div_ceil(mtu)),
+            bytes: &|flow| setup.flows.flows.get(flow as usize).map_or(0, |flow| flow.size),
+        };
+        anabranch_capture::write(captured.unwrap_or(&nothing), &wire, BufWriter::new(to))
+    }
+}

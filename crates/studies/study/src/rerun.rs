@@ -1,0 +1,172 @@
+//! Results done again from their manifests: the same rows in every table, or something is wrong.
+
+use crate::{
+    results::{RunError, meta, run_setup},
+    schedule::{Observer, Step, Work, work_off},
+};
+use anabranch_backend::{Progress, Setup};
+use anabranch_outcome::RunResult;
+use anabranch_report::{
+    Context, Fault, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, is_data, read_summary,
+};
+use anabranch_scenario::{
+    backend::SIMULATOR,
+    error::ScenarioError,
+    machine::{COMMIT, VERSION},
+    scenario::Scenario,
+    tree::Tree,
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+/// A run as it is recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Its path in the directory: `scheme/seedN` in a comparison, the hash in a sweep.
+    pub name: String,
+    /// The scenario of its manifest.
+    pub scenario: Scenario,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its summary.
+    summary: Summary,
+    /// Files that are not as they were written: which, and how.
+    pub damaged: Vec<String>,
+    /// The build it was done with, where that is another one.
+    pub other_build: Option<String>,
+}
+
+/// The finished runs recorded in `directory`: a run's, or those of a comparison or sweep; with `run`, that one alone.
+///
+/// # Errors
+/// Where there is none, one cannot be read, or a file that its scenario reads has changed since.
+pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, ScenarioError> {
+    let mut found = Vec::new();
+    if directory.join("summary.json").exists() {
+        found.push((directory.file_name().unwrap_or_default().to_string_lossy().into_owned(), directory.to_path_buf()));
+    } else {
+        let runs = directory.join("runs");
+        collect(&runs, &runs, &mut found);
+    }
+    if found.is_empty() {
+        let message = format!("{} holds no finished runs", directory.display());
+        return Err(ScenarioError::new(message).help("give the directory of a run, a comparison or a sweep"));
+    }
+    found.sort();
+    if let Some(run) = run {
+        let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect();
+        found.retain(|(name, _)| name == run || (!run.is_empty() && !name.contains('/') && name.starts_with(run)));
+        if found.is_empty() {
+            let near = anabranch_settings::nearest(run, names.iter().map(String::as_str)).unwrap_or(names[0].clone());
+            let message = format!("{} holds no run `{run}`, but {} others", directory.display(), names.len());
+            return Err(ScenarioError::new(message).help(format!("did you mean `{near}`?")));
+        }
+    }
+    found.iter().map(|(name, path)| read(name, path)).collect()
+}
+
+fn collect(root: &Path, path: &Path, found: &mut Vec<(String, PathBuf)>) {
+    if path.join("summary.json").exists() {
+        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+        found.push((name, path.to_path_buf()));
+        return;
+    }
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !hidden && entry.path().is_dir() {
+            collect(root, &entry.path(), found);
+        }
+    }
+}
+
+fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
+    let wrong = |error: String| ScenarioError::new(format!("{name}: {error}"));
+    let manifest = Manifest::read(path).map_err(|error| wrong(error.to_string()))?;
+    let manifest = manifest.ok_or_else(|| wrong("there is no manifest.json that says what was run".into()))?;
+    let summary = read_summary(path).map_err(|error| wrong(error.to_string()))?;
+    let summary = summary.ok_or_else(|| wrong("there is no summary.json".into()))?;
+    if summary.interrupted {
+        return Err(wrong("the run was interrupted, so there is nothing to compare with".into()));
+    }
+    if manifest.backend() != SIMULATOR.name {
+        let datapath = manifest.datapath.as_ref().map_or(String::new(), |datapath| format!(" ({datapath})"));
+        let message = format!("its packets were real{datapath}, and no two such runs are alike");
+        let help = format!("`anabranch run --backend {}` runs it again", manifest.backend());
+        return Err(wrong(message).help(help));
+    }
+    let tree = Tree::parse(&format!("{} (scenario)", path.join("manifest.json").display()), &manifest.scenario)?;
+    let scenario = Scenario::read(tree, &manifest.name, Path::new(""))?;
+    let same_version = manifest.version == VERSION;
+    if same_version && format!("{:016x}", scenario.hash()) != manifest.scenario_hash {
+        return Err(wrong("a file that its scenario reads is gone or has changed since".into())
+            .help("put the file back as it was; the scenario in manifest.json names it"));
+    }
+    let other_build = (!same_version || manifest.commit != COMMIT)
+        .then(|| format!("version {} ({})", manifest.version, manifest.commit));
+    let findings = check_files(path, is_data).map_err(|error| wrong(error.to_string()))?;
+    let findings = findings.into_iter().filter(|finding| finding.fault != Fault::NoDigest);
+    let file = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let damaged = findings.map(|finding| format!("{}: {}", file(&finding.path), finding.found)).collect();
+    Ok(Recorded { name: name.to_string(), scenario, directory: path.to_path_buf(), summary, damaged, other_build })
+}
+
+impl Recorded {
+    /// The fingerprint of its summary.
+    pub fn fingerprint(&self) -> &str {
+        self.summary.fingerprint.as_deref().unwrap_or_default()
+    }
+
+    /// What of it is not what the run gives.
+    fn compare(&self, setup: &Setup, result: &RunResult, threads: usize) -> Again {
+        let meta = RunMeta { scheme: self.summary.scheme.clone(), ..meta(&self.scenario, &SIMULATOR, setup, threads) };
+        let rows = differing_rows(&self.directory, &Context::new(result, &meta));
+        let rows = rows.into_iter().map(|difference| format!("{}: {}", difference.file, difference.found));
+        let mut differences: Vec<String> = self.damaged.iter().cloned().chain(rows).collect();
+        let fingerprint = result.fingerprint.map_or_else(String::new, |fingerprint| format!("{fingerprint:016x}"));
+        if fingerprint != self.fingerprint() {
+            differences.push(format!("the fingerprint: {}, and the run gives {fingerprint}", self.fingerprint()));
+        } else if let Some(key) = differing_summary(&self.summary, &Summary::new(result, &meta)) {
+            differences.push(format!("summary.json: `{key}` is not what the run gives"));
+        }
+        Again { fingerprint, differences }
+    }
+}
+
+/// What came of a run that was done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// What is recorded differently: file, row, column.
+    pub differences: Vec<String>,
+}
+
+struct Execution<'r> {
+    runs: &'r [Recorded],
+    found: Mutex<Vec<Option<Result<Again, RunError>>>>,
+}
+
+impl Work for Execution<'_> {
+    fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step {
+        let outcome = match run_setup(&self.runs[job].scenario, &SIMULATOR, threads, &|_| Ok(()), progress) {
+            Err(RunError::Interrupted) => return Step::Interrupted,
+            Ok((_, result, _)) if result.interrupted => return Step::Interrupted,
+            Ok((setup, result, _)) => Ok(self.runs[job].compare(&setup, &result, threads)),
+            Err(error) => Err(error),
+        };
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(outcome);
+        Step::Done
+    }
+    fn most_threads(&self, job: usize) -> usize {
+        self.runs[job].scenario.most_threads()
+    }
+}
+
+/// Does `runs` again; nothing is written. What came of each, `None` for those that an interruption left out.
+pub fn rerun(runs: &[Recorded], threads: usize, observer: &dyn Observer) -> Vec<Option<Result<Again, RunError>>> {
+    let execution = Execution { runs, found: Mutex::new(runs.iter().map(|_| None).collect()) };
+    work_off(&execution, 0..runs.len(), threads, observer);
+    execution.found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

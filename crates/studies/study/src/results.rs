@@ -1,0 +1,440 @@
+//! From a setup to a directory of results.
+
+use crate::{
+    compare::Taken,
+    hold::Hold,
+    mistake,
+    pcap::{Captured, Captures},
+};
+use anabranch_backend::FctKind;
+use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
+use anabranch_outcome::RunResult;
+use anabranch_report::{
+    Attempt, Content, Fault, Finding, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
+    ReportError, ResultKind, RunMeta, Summary, WorkloadMeta, check_files, is_data, read_summary, write_fresh_run,
+    write_run,
+};
+use anabranch_scenario::{
+    backend::{BackendEntry, SIMULATOR},
+    error::ScenarioError,
+    machine::{COMMIT, VERSION, machine, peak_rss_bytes},
+    scenario::Scenario,
+};
+use anabranch_topology::{FaultAction, NodeId};
+use anabranch_units::Time;
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Instant, SystemTime},
+};
+
+/// Why a run gave no results.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The user's mistake.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// An invariant failed or the simulation stalled; says what to run to see it again.
+    #[error("{0}")]
+    Broken(String),
+    /// The results could not be written or drawn.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The user asked for a stop before the first event: there is nothing to keep.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into the directory `taken`, and
+/// `captures` where they say. What an interrupted run has so far is written too, and marked. `before` is shown the setup before the run begins.
+///
+/// # Errors
+/// [`RunError`]; nothing is written then.
+pub fn run_into(
+    scenario: &Scenario,
+    backend: &BackendEntry,
+    threads: usize,
+    taken: &Taken,
+    captures: &Captures,
+    before: &dyn Fn(&Setup),
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<(Summary, Vec<Captured>), RunError> {
+    let to = Destination::in_place(scenario.scheme(), taken.directory(), taken);
+    let prepare = |setup: &mut Setup| {
+        captures.ask(setup)?;
+        before(setup);
+        Ok(())
+    };
+    let (setup, result, _hold) = run_setup(scenario, backend, threads, &prepare, progress)?;
+    let files = captures.write(&setup, &result)?;
+    let summary = to.write(scenario, backend, &setup, &result, threads)?;
+    Ok((summary, files.publish()?))
+}
+
+/// A finished run, in memory.
+pub struct Ran {
+    /// The rows.
+    pub result: RunResult,
+    /// The names that they refer to by number.
+    pub meta: RunMeta,
+    provenance: Provenance,
+}
+
+/// Runs `scenario` with its seed on `threads` threads and keeps what comes of it in memory; nothing of an interrupted run.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(
+    scenario: &Scenario,
+    backend: &BackendEntry,
+    threads: usize,
+    before: &dyn Fn(&Setup),
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Ran, RunError> {
+    let started = Instant::now();
+    let prepare = |setup: &mut Setup| {
+        before(setup);
+        Ok(())
+    };
+    let (setup, result, _hold) = run_setup(scenario, backend, threads, &prepare, progress)?;
+    match result.interrupted {
+        true => Err(RunError::Interrupted),
+        false => Ok(Ran {
+            meta: meta(scenario, backend, &setup, threads),
+            provenance: provenance(scenario, started),
+            result,
+        }),
+    }
+}
+
+impl Ran {
+    /// Its statistics.
+    pub fn summary(&self) -> Summary {
+        Summary::new(&self.result, &self.meta)
+    }
+
+    /// Writes rows, summary and manifest into `directory`.
+    ///
+    /// # Errors
+    /// [`ReportError`] where a file cannot be written; nothing half-written is left.
+    pub fn write(&self, directory: &Path) -> Result<Summary, ReportError> {
+        write_run(directory, &self.result, &self.meta, &self.provenance, Formats::BOTH)
+    }
+}
+
+/// Whether a run's results may go to `directory`: not over those of another scenario, unless `replace` says so, never over
+/// those of a comparison or a sweep, and never over files that are not ours. What of another scenario would be removed.
+///
+/// # Errors
+/// [`ScenarioError`] that says what is in the way.
+pub fn free_for_a_run(
+    directory: &Path,
+    scenario: &Scenario,
+    backend: &BackendEntry,
+    replace: bool,
+) -> Result<Vec<String>, ScenarioError> {
+    let output = OutputDir::keeping(directory, Inputs::of(scenario.inputs())).map_err(mistake)?;
+    let removed = free(&output, scenario.hash(), backend, replace)?;
+    output.admit_results(&["summary.json"]).map_err(mistake)?;
+    Ok(removed)
+}
+
+/// The same of a run with this hash.
+fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) -> Result<Vec<String>, ScenarioError> {
+    let name = output.path().display();
+    let Some(there) = output.manifest() else { return Ok(Vec::new()) };
+    if there.kind() != ResultKind::Run {
+        return Err(ScenarioError::new(format!(
+            "`--out {name}` holds {}; a single run needs a directory of its own, for example `--out {name}-run`",
+            there.kind()
+        )));
+    }
+    if there.backend() == backend.name && there.scenario_hash == format!("{hash:016x}") {
+        return Ok(Vec::new());
+    }
+    if replace {
+        return Ok(output.listed());
+    }
+    let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
+    let message = format!(
+        "{name} holds the results of something else: {}, {}, seed {}, version {}",
+        there.name,
+        there.schemes.join(", "),
+        seeds.join(", "),
+        there.version
+    );
+    Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace"))
+}
+
+/// Where the results of a run go.
+pub(crate) struct Destination<'a> {
+    /// Load balancer or variant of a study that the run is of.
+    pub(crate) entry: &'a str,
+    /// The run's directory.
+    pub(crate) directory: &'a Path,
+    /// The directory that it lies in, where this process alone works in it.
+    pub(crate) taken: Option<&'a Taken>,
+    /// Formats of the rows.
+    pub(crate) formats: Formats,
+    /// When the run began.
+    pub(crate) started: Instant,
+    /// Of a run in a store: its directory is made for it, and gets its name and place when it is whole.
+    pub(crate) fresh: Option<Attempt>,
+}
+
+impl<'a> Destination<'a> {
+    /// A directory that others may look into.
+    pub(crate) fn in_place(entry: &'a str, directory: &'a Path, taken: &'a Taken) -> Self {
+        let (formats, started) = (Formats::BOTH, Instant::now());
+        Destination { entry, directory, taken: Some(taken), formats, started, fresh: None }
+    }
+}
+
+/// As [`run_into`], but an interrupted run leaves nothing.
+pub(crate) fn run_unless(
+    scenario: &Scenario,
+    backend: &BackendEntry,
+    threads: usize,
+    to: &Destination<'_>,
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Option<Summary>, RunError> {
+    let (setup, result, _hold) = match run_setup(scenario, backend, threads, &|_| Ok(()), progress) {
+        Err(RunError::Interrupted) => return Ok(None),
+        simulated => simulated?,
+    };
+    match result.interrupted {
+        true => Ok(None),
+        false => to.write(scenario, backend, &setup, &result, threads).map(Some),
+    }
+}
+
+/// Setup and results of a run. A panic on the way is a mistake of ours, and ends this run alone.
+pub(crate) fn run_setup(
+    scenario: &Scenario,
+    backend: &BackendEntry,
+    threads: usize,
+    prepare: &dyn Fn(&mut Setup) -> Result<(), ScenarioError>,
+    progress: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<(Setup, RunResult, Hold), RunError> {
+    let attempt = || {
+        let mut setup = scenario.setup(scenario.seed)?;
+        prepare(&mut setup)?;
+        // From the first events on there is something to keep.
+        let mut hold = None;
+        let mut progress = |at: &Progress| {
+            if at.now > Time::ZERO || at.packet_hops > Some(0) {
+                hold.get_or_insert_with(Hold::take);
+            }
+            progress(at)
+        };
+        scenario.check(&setup, backend)?;
+        let result = backend::run((backend.make)(scenario).as_ref(), &setup, RunOptions { threads }, &mut progress);
+        let result = result.map_err(|error| broken(scenario, backend, threads, error))?;
+        Ok((setup, result, hold.unwrap_or_else(Hold::take)))
+    };
+    catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(broken(scenario, backend, threads, backend::RunError::Invariant(format!("panic: {words}"))))
+    })
+}
+
+impl Destination<'_> {
+    fn write(
+        &self,
+        scenario: &Scenario,
+        backend: &BackendEntry,
+        setup: &Setup,
+        result: &RunResult,
+        threads: usize,
+    ) -> Result<Summary, RunError> {
+        self.taken.map_or(Ok(()), Taken::check)?;
+        let provenance = provenance(scenario, self.started);
+        let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, backend, setup, threads) };
+        Ok(match &self.fresh {
+            None => write_run(self.directory, result, &meta, &provenance, self.formats)?,
+            Some(attempt) => write_fresh_run(self.directory, result, &meta, &provenance, self.formats, attempt)?,
+        })
+    }
+}
+
+/// What only the caller of the report knows.
+pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
+    Provenance {
+        scenario_toml: scenario.to_toml(),
+        scenario_hash: scenario.hash(),
+        machine: machine(),
+        wall_seconds: started.elapsed().as_secs_f64(),
+        command: anabranch_scenario::machine::command(),
+        inputs: input_entries(&scenario.inputs()),
+    }
+}
+
+/// Size and time of change of a file, and what it held then.
+type Known = (u64, Option<SystemTime>, InputEntry);
+
+/// What the files at `paths` hold; each is read once while it does not change. One that is gone is left out.
+fn input_entries(paths: &[PathBuf]) -> Vec<InputEntry> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let of = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path).ok()?;
+        let (bytes, changed) = (metadata.len(), metadata.modified().ok());
+        if let Some((size, time, entry)) = known.get(path)
+            && (*size, *time) == (bytes, changed)
+        {
+            return Some(entry.clone());
+        }
+        let Content { bytes: read, blake3 } = Content::of_file(path).ok()?;
+        let entry = InputEntry { path: path.display().to_string(), bytes: read, blake3 };
+        known.insert(path.clone(), (bytes, changed, entry.clone()));
+        Some(entry)
+    };
+    paths.iter().filter_map(of).collect()
+}
+
+fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: backend::RunError) -> RunError {
+    match error {
+        backend::RunError::Refused(refusal) => RunError::Scenario(scenario.refused(&refusal, backend)),
+        backend::RunError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
+        backend::RunError::Interrupted => RunError::Interrupted,
+        backend::RunError::Invariant(_) | backend::RunError::Stalled(_) => {
+            let (scheme, seed) = (scenario.scheme(), scenario.seed);
+            let on = match *backend == SIMULATOR {
+                true => String::new(),
+                false => format!(" --backend {}", backend.name),
+            };
+            let again = match scenario.is_at_hand() {
+                true => format!(
+                    "anabranch run {} --set load_balancer.scheme={scheme} --seed {seed} --threads {threads}{on}",
+                    scenario.origin()
+                ),
+                false => format!("anabranch run FILE --threads {threads}{on}, FILE being\n\n{}", scenario.to_toml()),
+            };
+            RunError::Broken(format!(
+                "{error}\n  scenario {} (hash {:016x}), load balancer {scheme}, seed {seed}, threads {threads}, version {VERSION} ({COMMIT})\n  \
+                 to see it again: {again}",
+                scenario.name,
+                scenario.hash(),
+            ))
+        }
+    }
+}
+
+/// The names that the rows of a run of `scenario` refer to by number.
+pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads: usize) -> RunMeta {
+    let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
+    RunMeta {
+        scenario: scenario.name.clone(),
+        scheme: scenario.scheme().to_string(),
+        seed: scenario.seed,
+        backend: backend.name.to_string(),
+        threads,
+        version: VERSION.into(),
+        commit: COMMIT.into(),
+        fct_kind: match scenario.fabric.fct_kind {
+            FctKind::Rx => anabranch_report::FctKind::Rx,
+            FctKind::Ack => anabranch_report::FctKind::Ack,
+        },
+        workloads: setup.flows.workloads.iter().map(workload).collect(),
+        load_balancers: setup.load_balancers.iter().map(|b| b.name.clone()).collect(),
+        classes: setup.fabric.classes.clone(),
+        warmup: scenario.run.warmup,
+        flows_wait: setup.flows.flows.iter().any(|flow| {
+            matches!(flow.start, anabranch_workload::Start::On(_))
+                && setup.flows.workloads[usize::from(flow.workload)].measured
+        }),
+        peak_rss_bytes: peak_rss_bytes(),
+        faults: faults(setup),
+    }
+}
+
+/// The faults of every link, in the order of their times.
+fn faults(setup: &Setup) -> Vec<LinkFault> {
+    let name = |node: NodeId| setup.topology.node(node).name.clone();
+    let mut faults: Vec<LinkFault> = vec![];
+    for fault in &setup.faults {
+        let what = match fault.action {
+            FaultAction::Down => LinkFault::DOWN.to_string(),
+            FaultAction::Up => "up".to_string(),
+            FaultAction::Degrade(rate) => rate.to_string(),
+            FaultAction::Loss { per_billion } => format!("loses {} % of packets", per_billion as f64 / 1e7),
+            FaultAction::Corrupt { per_billion } => format!("changes {} % of packets", per_billion as f64 / 1e7),
+            FaultAction::Duplicate { per_billion } => format!("repeats {} % of packets", per_billion as f64 / 1e7),
+            FaultAction::Delay { delay, jitter } => format!("delays packets by {delay} ± {jitter}"),
+        };
+        for link in &fault.links {
+            let link = &setup.topology.links[link.0 as usize];
+            faults.push(LinkFault { from: name(link.from), to: name(link.to), at: fault.at, what: what.clone() });
+        }
+    }
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+/// What lies in the directory of a run.
+pub(crate) enum Found {
+    /// Nothing that is whole.
+    Nothing,
+    /// A finished run of this scenario by this very build.
+    Finished(Box<Summary>),
+    /// The same, but a file is not as it was written: which, and how.
+    Damaged(String),
+    /// The same, but its manifest cannot be trusted, so that none of its files is known to be ours.
+    Unknown(String),
+    /// A run of this scenario by another build, or one that was interrupted.
+    Stale,
+    /// A run of another scenario.
+    Other,
+}
+
+/// Looks for a run of `scenario` in `directory`.
+pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path) -> Found {
+    let manifest = match Manifest::read(directory) {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) => return Found::Nothing,
+        Err(error) => return Found::Unknown(error.to_string()),
+    };
+    // A simulation is not what real packets did.
+    if manifest.scenario_hash != format!("{:016x}", scenario.hash()) || manifest.backend() != backend.name {
+        return Found::Other;
+    }
+    if manifest.version != VERSION || manifest.commit != COMMIT {
+        return Found::Stale;
+    }
+    match check_files(directory, is_data) {
+        Ok(findings) => {
+            let finding = findings.into_iter().find(|finding| finding.fault != Fault::NoDigest);
+            if let Some(Finding { path, found, .. }) = finding {
+                return Found::Damaged(format!("{}: {found}", path.display()));
+            }
+        }
+        Err(error) => return Found::Damaged(error.to_string()),
+    }
+    match read_summary(directory) {
+        Ok(Some(summary)) if !summary.interrupted => Found::Finished(Box::new(summary)),
+        _ => Found::Stale,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_scenario::library::load;
+
+    #[test]
+    fn a_failed_invariant_says_how_to_see_it_again() {
+        let scenario = load("tiny", &["name=a b".into(), "topology.radix=8".into()], Some(5)).unwrap();
+        let variant = scenario.with_scheme("ops+drill").unwrap().with_seed(6);
+        let text = broken(&variant, &SIMULATOR, 2, backend::RunError::Stalled("flow 3 is open".into())).to_string();
+        let again = "anabranch run tiny --set 'name=a b' --set topology.radix=8 --set load_balancer.scheme=ops+drill \
+                     --seed 6 --threads 2";
+        for part in ["stalled: flow 3 is open", "scenario a b", "load balancer ops+drill, seed 6", VERSION, again] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        let text = broken(&variant, &SIMULATOR, 2, backend::RunError::Setup("too many".into()));
+        assert!(matches!(text, RunError::Scenario(_)), "a mistake of the user");
+    }
+}

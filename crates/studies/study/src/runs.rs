@@ -1,0 +1,159 @@
+//! Any runs done into a store: what is there is not done again, one that fails does not stop the others.
+
+use crate::{
+    batch::{Batch, Runs},
+    results::RunError,
+    run_key,
+    schedule::Observer,
+    store::{Store, Written},
+    sweep::Again,
+};
+use anabranch_report::{
+    Attempt, FailedRun, ReportError,
+    disk::{self, NewFile},
+    failed_file, is_whole, restate_attempt, store_directory,
+};
+use anabranch_scenario::{
+    backend::{BackendEntry, SIMULATOR},
+    error::ScenarioError,
+    scenario::Scenario,
+};
+use std::{collections::BTreeSet, io::Write, path::Path};
+
+/// A run to be done.
+#[derive(Clone, Debug)]
+pub struct Task {
+    name: String,
+    scenario: Scenario,
+    key: String,
+}
+
+impl Task {
+    /// The simulation of `scenario` with its seed and load balancer; `name` is for people.
+    pub fn new(name: impl Into<String>, scenario: Scenario) -> Self {
+        Task { name: name.into(), key: run_key(&scenario, &SIMULATOR), scenario }
+    }
+}
+
+/// How a run stands in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its results are there.
+    Finished,
+    /// It failed, and why.
+    Failed(String),
+    /// Neither.
+    Missing,
+}
+
+struct Tasks<'t>(&'t [Task]);
+
+impl Runs for Tasks<'_> {
+    fn key(&self, number: usize) -> &str {
+        &self.0[number].key
+    }
+    fn name(&self, number: usize) -> String {
+        self.0[number].name.clone()
+    }
+    fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
+        Ok(self.0[number].scenario.clone())
+    }
+    fn backend(&self) -> &BackendEntry {
+        &SIMULATOR
+    }
+}
+
+/// How the run `key` stands in the store `directory`.
+pub fn standing(directory: &Path, key: &str) -> Standing {
+    if is_whole(&store_directory(directory, key)) {
+        return Standing::Finished;
+    }
+    let Ok(text) = anabranch_input::read_text(&failed_file(directory, key), anabranch_input::MAX_TEXT) else {
+        return Standing::Missing;
+    };
+    let failed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    Standing::Failed(failed["error"].as_str().unwrap_or_default().to_string())
+}
+
+/// Does those of `tasks` that the store `directory` lacks, on `threads` threads. How each stands afterwards: missing are
+/// those that an interruption left undone.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn do_runs(
+    directory: &Path,
+    tasks: &[Task],
+    threads: usize,
+    again: Again,
+    observer: &dyn Observer,
+) -> Result<Vec<Standing>, RunError> {
+    let store = Store::open(directory)?;
+    let mut seen = BTreeSet::new();
+    let due = |number: &usize| match (again, standing(directory, &tasks[*number].key)) {
+        (Again::All, _) | (_, Standing::Missing) | (Again::Failed, Standing::Failed(_)) => true,
+        (_, Standing::Finished | Standing::Failed(_)) => false,
+    };
+    let jobs: Vec<usize> =
+        (0..tasks.len()).filter(due).filter(|number| seen.insert(tasks[*number].key.as_str())).collect();
+    let runs = Tasks(tasks);
+    let (_, fatal) = Batch::new(&runs, &store, again).work_off(jobs, threads, observer);
+    match fatal {
+        Some(error) => Err(error),
+        None => Ok(tasks.iter().map(|task| standing(directory, &task.key)).collect()),
+    }
+}
+
+/// Puts a run in place that was done in another store, whole or not at all: `files` by their paths in that store.
+/// Where the run is there already, that one stays, unless it is to be `replace`d.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn adopt(
+    directory: &Path,
+    run: &str,
+    files: &[(String, Vec<u8>)],
+    attempts: u64,
+    replace: bool,
+) -> Result<(), RunError> {
+    let store = Store::open(directory)?;
+    let (failed, own) = (format!("failed/{run}.json"), format!("runs/{run}/"));
+    if let Some((_, content)) = files.iter().find(|(name, _)| *name == failed) {
+        let given: FailedRun = serde_json::from_slice(content).map_err(|error| unreadable(run, &error))?;
+        return Ok(store.keep_failure_unclaimed(run, &FailedRun { attempts, ..given })?);
+    }
+    let (aside, mut host) = (store.aside_unclaimed(run)?, String::new());
+    for (name, content) in files.iter().filter_map(|(name, content)| Some((name.strip_prefix(&own)?, content))) {
+        if name == "attempt.json" {
+            host = serde_json::from_slice::<Attempt>(content).map_err(|error| unreadable(run, &error))?.host;
+            continue;
+        }
+        let path = aside.path.join(name);
+        let written = path.parent().map_or(Ok(()), disk::make_directories);
+        let written = written.and_then(|()| NewFile::create(&path)?.write_all(content));
+        written.map_err(|source| ReportError::File { path, source })?;
+    }
+    restate_attempt(&aside.path, &Attempt { host, attempts, ..Attempt::default() })?;
+    store.publish(&[Written { aside: aside.path.clone(), run: run.to_string(), replace }])?;
+    Ok(())
+}
+
+fn unreadable(run: &str, error: &serde_json::Error) -> ScenarioError {
+    ScenarioError::new(format!("{run}: what a worker sent cannot be read: {error}"))
+}
+
+/// Keeps that the run `run`, `name` for people, failed elsewhere.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn give_up(directory: &Path, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), RunError> {
+    let store = Store::open(directory)?;
+    Ok(store.keep_failure_unclaimed(run, &store.failure(name, error, attempts))?)
+}
+
+/// Adds a start that happened elsewhere to the log of the store `directory`.
+///
+/// # Errors
+/// [`RunError`] where nothing can be written.
+pub fn log_start(directory: &Path, line: &str) -> Result<(), RunError> {
+    Ok(Store::open(directory)?.log_start(line)?)
+}

@@ -1,0 +1,515 @@
+//! A store of runs: each under the hash of all it depends on, whole from the moment it is there.
+//!
+//! A run is written aside, made durable and put in place by one rename of its directory, so what is done is known from the
+//! disk alone. Runs that are done at the same time are made durable together: that costs little more than one of them.
+//! Any number of processes may work in one store, also on several computers. Where the file system has locks, two of them
+//! do not do the same run; where it has none, both do it and the first result stays.
+
+use crate::{
+    compare::directory_error,
+    lock::{Lock, is_unsupported},
+    mistake,
+};
+use anabranch_report::{
+    FailedRun, Manifest, begin_store, damage,
+    disk::{self, NewFile},
+    failed_file, is_whole, store_directory,
+};
+use anabranch_scenario::{
+    Scenario, ScenarioError,
+    backend::BackendEntry,
+    machine::{COMMIT, VERSION},
+};
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, SystemTime},
+};
+
+/// 16 hex digits over all that a run depends on: its [`Scenario::hash`], the backend and the commit of this build. The name of a run
+/// in a store.
+pub fn run_key(scenario: &Scenario, backend: &BackendEntry) -> String {
+    anabranch_report::run_key(&format!("{:016x}", scenario.hash()), backend.name, COMMIT)
+}
+
+/// A directory of runs.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    pub(crate) host: String,
+}
+
+/// Numbers what this process writes aside, whatever stores it has open.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The right to do a run, until dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    lock: Option<Lock>,
+    /// How often it was begun by processes that were killed.
+    pub(crate) killed: u64,
+}
+
+/// A directory to write an unclaimed run into, gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    pub(crate) path: PathBuf,
+    _lock: Option<Lock>,
+}
+
+impl Claim {
+    /// The run is done and only waits to be put in place: whatever ends the process now did not die of it.
+    pub(crate) fn is_done(&mut self) {
+        if let Some(lock) = &mut self.lock {
+            let _ = lock.clear();
+        }
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let _ = disk::remove_own_tree(&self.path);
+    }
+}
+
+/// A run that lies aside, whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) aside: PathBuf,
+    /// Its name in the store.
+    pub(crate) run: String,
+    /// Whether it takes the place of one that is there.
+    pub(crate) replace: bool,
+}
+
+/// From so many runs on the file system is made durable as a whole.
+const MANY: usize = 4;
+
+/// Why a store cannot be worked in.
+pub(crate) type Refused = ScenarioError;
+
+impl Store {
+    /// The store in `directory`, which is made where it is not there. What killed processes left half-written is removed.
+    ///
+    /// # Errors
+    /// Where the directory cannot be written.
+    pub(crate) fn open(directory: &Path) -> Result<Self, Refused> {
+        Self::open_with(directory, &[])
+    }
+
+    /// The same, which also has the directories `also` (name, meaning).
+    pub fn open_with(directory: &Path, also: &[(&str, &str)]) -> Result<Self, Refused> {
+        let store = Store { directory: directory.to_path_buf(), host: host() };
+        disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
+        begin_store(directory, VERSION, also).map_err(mistake)?;
+        for part in ["runs", "failed", ".writing", ".claims"] {
+            disk::make_directories(&directory.join(part)).map_err(|error| directory_error(directory, &error))?;
+        }
+        // A disk that is mounted read-only lets directories be "made" that are there.
+        let probe = store.aside("probe");
+        disk::make_directory(&probe).map_err(|error| store.refused(&error))?;
+        // Whoever opens the store at the same time may have taken it for a leftover.
+        let _ = disk::remove_directory(&probe);
+        store.remove_leftovers();
+        Ok(store)
+    }
+
+    pub(crate) fn refused(&self, error: &io::Error) -> Refused {
+        directory_error(&self.directory, error)
+    }
+
+    /// Whether the run is there.
+    pub(crate) fn is_finished(&self, run: &str) -> bool {
+        is_whole(&store_directory(&self.directory, run))
+    }
+
+    /// How the run that is there is damaged, if it is.
+    pub(crate) fn damage(&self, run: &str) -> Option<String> {
+        damage(&store_directory(&self.directory, run))
+    }
+
+    /// Whether it failed before.
+    pub(crate) fn has_failed(&self, run: &str) -> bool {
+        failed_file(&self.directory, run).exists()
+    }
+
+    /// Claims a run for this process; `None` where another one is at it.
+    pub(crate) fn claim(&self, run: &str) -> Result<Option<Claim>, Refused> {
+        match Lock::try_take(&self.directory.join(".claims").join(run)) {
+            Ok(None) => Ok(None),
+            Ok(Some(mut lock)) => {
+                let killed = lock.read().map_err(|error| self.refused(&error))?.lines().count() as u64;
+                Ok(Some(Claim { lock: Some(lock), killed }))
+            }
+            Err(error) if is_unsupported(&error) => Ok(Some(Claim { lock: None, killed: 0 })),
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    /// Notes that the run begins: in the claim, where it stays if this process is killed, and in the store's log.
+    pub(crate) fn note_start(&self, run: &str, claim: &mut Claim) -> Result<(), Refused> {
+        let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let line = format!("{run} {} {} {seconds}", self.host, process::id());
+        if let Some(lock) = &mut claim.lock {
+            lock.append(&line).map_err(|error| self.refused(&error))?;
+        }
+        self.log_start(&line)
+    }
+
+    /// Adds to the log of starts.
+    pub(crate) fn log_start(&self, line: &str) -> Result<(), Refused> {
+        let mut log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.directory.join("starts.log"))
+            .map_err(|error| self.refused(&error))?;
+        // One write, so that lines of several processes do not mix.
+        log.write_all(format!("{line}\n").as_bytes()).map_err(|error| self.refused(&error))
+    }
+
+    /// A directory of this process's own to write a run into.
+    pub(crate) fn aside(&self, run: &str) -> PathBuf {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.directory.join(".writing").join(format!("{run}-{}-{}-{number}", self.host, process::id()))
+    }
+
+    /// The same for a run that is not claimed, since it was done elsewhere: while it lives, whoever opens the store does
+    /// not take it for a leftover.
+    pub(crate) fn aside_unclaimed(&self, run: &str) -> Result<Aside, Refused> {
+        // Leftovers are known by the claim that stands before the first dash.
+        let own = self.aside(run).file_name().unwrap_or_default().to_string_lossy().replace('-', "_");
+        let lock = match Lock::try_take(&self.directory.join(".claims").join(&own)) {
+            Ok(lock) => lock,
+            Err(error) if is_unsupported(&error) => None,
+            Err(error) => return Err(self.refused(&error)),
+        };
+        let path = self.directory.join(".writing").join(format!("{own}-gathered"));
+        disk::make_directory(&path).map_err(|error| self.refused(&error))?;
+        Ok(Aside { path, _lock: lock })
+    }
+
+    /// Makes what was written aside durable and puts it in place. Where a run is there already, that one stays, unless it is to
+    /// be replaced. Gives what is to be said of runs that were moved aside.
+    pub(crate) fn publish(&self, written: &[Written]) -> Result<Vec<String>, Refused> {
+        let put = || -> io::Result<Vec<String>> {
+            let asides: Vec<PathBuf> = written.iter().map(|written| written.aside.clone()).collect();
+            match asides.len() >= MANY {
+                true => disk::sync_all(&self.directory, &asides)?,
+                false => asides.iter().try_for_each(|aside| disk::sync_with_files(aside))?,
+            }
+            let moved = written.iter().map(|written| self.put_in_place(written)).collect::<io::Result<Vec<_>>>()?;
+            disk::sync(&self.directory.join("runs"))?;
+            Ok(moved.into_iter().flatten().collect())
+        };
+        let moved = put().map_err(|error| self.refused(&error))?;
+        for written in written {
+            let _ = disk::remove_file(&failed_file(&self.directory, &written.run));
+        }
+        Ok(moved)
+    }
+
+    fn put_in_place(&self, Written { aside, run, replace }: &Written) -> io::Result<Option<String>> {
+        let place = store_directory(&self.directory, run);
+        if fs::symlink_metadata(&place).is_err() {
+            return disk::rename(aside, &place).map(|()| None);
+        }
+        if !replace && self.is_finished(run) {
+            return disk::remove_own_tree(aside).map(|()| None);
+        }
+        // The old one goes away whole, so that nothing is lost whenever this ends; then what is ours of it is removed.
+        let earlier = self.directory.join("earlier-runs");
+        disk::make_directories(&earlier)?;
+        let names = std::iter::once(run.clone()).chain((2..).map(|number| format!("{run}-{number}")));
+        let free = names.map(|name| earlier.join(name)).find(|name| fs::symlink_metadata(name).is_err());
+        let old = free.unwrap_or_else(|| earlier.join(run));
+        disk::rename(&place, &old)?;
+        disk::rename(aside, &place)?;
+        if let Ok(Some(manifest)) = Manifest::read(&old) {
+            let files = manifest.files.iter().filter(|file| !file.open).map(|file| file.name.as_str());
+            let below = |name: &str| fs::symlink_metadata(old.join(name)).is_ok_and(|there| !there.is_dir());
+            let own: Vec<&str> = files.chain(["attempt.json", "manifest.json"]).filter(|name| below(name)).collect();
+            own.iter().try_for_each(|name| disk::remove_file(&old.join(name)))?;
+            let _ = disk::remove_directory(&old.join("figures"));
+            // What else lay there lies there again.
+            for entry in fs::read_dir(&old)? {
+                let entry = entry?;
+                let to = place.join(entry.file_name());
+                if fs::symlink_metadata(&to).is_err() {
+                    disk::rename(&entry.path(), &to)?;
+                }
+            }
+        }
+        match disk::remove_directory(&old) {
+            Ok(()) => disk::remove_directory(&earlier).or(Ok(())).map(|()| None),
+            Err(_) => Ok(Some(format!("what lay in {} is kept in {}", place.display(), old.display()))),
+        }
+    }
+
+    /// Keeps why a run failed.
+    pub(crate) fn keep_failure(&self, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), Refused> {
+        self.put_failure(&self.aside(run), run, &self.failure(name, error, attempts))
+    }
+
+    /// The same for a run that is not claimed.
+    pub(crate) fn keep_failure_unclaimed(&self, run: &str, failed: &FailedRun) -> Result<(), Refused> {
+        let aside = self.aside_unclaimed(run)?;
+        self.put_failure(&aside.path.join("failed.json"), run, failed)
+    }
+
+    /// A failure on this computer.
+    pub(crate) fn failure(&self, name: &str, error: &str, attempts: u64) -> FailedRun {
+        FailedRun { name: name.to_string(), error: error.to_string(), attempts, host: self.host.clone() }
+    }
+
+    fn put_failure(&self, aside: &Path, run: &str, failed: &FailedRun) -> Result<(), Refused> {
+        let put = || -> io::Result<()> {
+            let mut file = NewFile::create(aside)?;
+            file.write_all(json(failed)?.as_bytes())?;
+            file.sync()?;
+            disk::rename(aside, &failed_file(&self.directory, run))?;
+            disk::sync(&self.directory.join("failed"))
+        };
+        put().map_err(|error| self.refused(&error))
+    }
+
+    /// Forgets that a run failed, so that it is tried again.
+    pub(crate) fn forget_failure(&self, run: &str) -> Result<(), Refused> {
+        let file = failed_file(&self.directory, run);
+        if !file.exists() {
+            return Ok(());
+        }
+        disk::remove_file(&file).map_err(|error| self.refused(&error))
+    }
+
+    /// The right to write what stands over all runs; waits until no other process has it. `None` where there are no locks.
+    pub(crate) fn exclusive(&self) -> Result<Option<Lock>, Refused> {
+        loop {
+            match Lock::try_take(&self.directory.join(".claims").join("tables")) {
+                Ok(Some(lock)) => return Ok(Some(lock)),
+                Ok(None) => std::thread::sleep(Duration::from_millis(50)),
+                Err(error) if is_unsupported(&error) => return Ok(None),
+                Err(error) => return Err(self.refused(&error)),
+            }
+        }
+    }
+
+    /// Removes what processes that are gone left half-written: what nobody holds a claim for.
+    fn remove_leftovers(&self) {
+        let Ok(entries) = fs::read_dir(self.directory.join(".writing")) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let Some(run) = aside_of(&name) else { continue };
+            if let Ok(Some(lock)) = Lock::try_take(&self.directory.join(".claims").join(run)) {
+                let path = entry.path();
+                let is_link_or_file = fs::symlink_metadata(&path).is_ok_and(|there| !there.is_dir());
+                let _ = if is_link_or_file { disk::remove_file(&path) } else { disk::remove_own_tree(&path) };
+                lock.leave();
+            }
+        }
+    }
+}
+
+/// The run, or the claim, that something in `.writing` is of, by its name; `None` for what is not ours.
+fn aside_of(name: &str) -> Option<&str> {
+    let (run, rest) = name.split_once('-')?;
+    let key = run.split('_').next().unwrap_or(run);
+    if key != "probe" && !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    if rest == "gathered" {
+        return Some(run);
+    }
+    let numbers: Vec<&str> = rest.rsplitn(3, '-').collect();
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (numbers.len() == 3 && numbers[..2].iter().all(is_number) && !run.is_empty()).then_some(run)
+}
+
+fn json(value: &impl serde::Serialize) -> io::Result<String> {
+    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(io::Error::other)
+}
+
+/// The name of this computer.
+fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
+    let name: String =
+        name.unwrap_or_default().trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if name.is_empty() { "unknown".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("anabranch-store-{name}-{}", process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Folder(path)
+        }
+    }
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// What a run writes aside, as far as the store cares.
+    fn write_aside(aside: &Path, text: &str) {
+        let digest = |text: &str| anabranch_report::Content::of(text.as_bytes()).blake3;
+        let entry = |name: &str, text: &str| {
+            format!(r#"{{"name": "{name}", "meaning": "", "bytes": {}, "blake3": "{}"}}"#, text.len(), digest(text))
+        };
+        let attempt = r#"{"host": "a", "attempts": 1}"#;
+        let entries =
+            [entry("summary.json", text), entry("flows.csv", "rows"), entry("attempt.json", attempt)].join(", ");
+        let blank = "0".repeat(64);
+        let of = |seal: &str| format!("{{\"version\": \"1\", \"files\": [{entries}],\n  \"seal\": \"{seal}\"\n}}\n");
+        let seal = digest(&of(""));
+        assert_ne!(seal, blank);
+        fs::create_dir_all(aside).unwrap();
+        for (name, text) in
+            [("summary.json", text), ("flows.csv", "rows"), ("attempt.json", attempt), ("manifest.json", &of(&seal))]
+        {
+            fs::write(aside.join(name), text).unwrap();
+        }
+    }
+
+    fn publish(store: &Store, aside: &Path, run: &str, replace: bool) {
+        let written = Written { aside: aside.to_path_buf(), run: run.into(), replace };
+        store.publish(&[written]).unwrap();
+    }
+
+    fn write(store: &Store, run: &str, text: &str, replace: bool) {
+        let aside = store.aside(run);
+        write_aside(&aside, text);
+        assert!(text == "again" || !store.is_finished(run) || !replace, "nothing is visible before it is whole");
+        publish(store, &aside, run, replace);
+    }
+
+    fn entries(path: &Path) -> usize {
+        fs::read_dir(path).unwrap().count()
+    }
+
+    #[test]
+    fn the_first_result_stays_and_nothing_is_left_aside() {
+        let folder = Folder::new("first");
+        let (one, other) = (Store::open(&folder.0).unwrap(), Store::open(&folder.0).unwrap());
+        write(&one, "a1", "first", false);
+        write(&other, "a1", "second", false);
+        let text = || fs::read_to_string(store_directory(&folder.0, "a1").join("summary.json")).unwrap();
+        assert_eq!(text(), "first");
+        write(&one, "a1", "again", true);
+        assert_eq!(text(), "again");
+        assert_eq!(entries(&folder.0.join(".writing")), 0);
+    }
+
+    #[test]
+    fn what_is_gathered_is_no_leftover_while_it_is_written() {
+        let folder = Folder::new("gathered");
+        let store = Store::open(&folder.0).unwrap();
+        let aside = store.aside_unclaimed("a1").unwrap();
+        write_aside(&aside.path, "{}");
+        // Another process opens the store, and one does the very same run meanwhile.
+        let other = Store::open(&folder.0).unwrap();
+        assert!(aside.path.join("summary.json").exists(), "taken for a leftover");
+        drop(other.claim("a1").unwrap().unwrap());
+        assert_ne!(other.aside("a1"), store.aside("a1"), "of one process");
+        publish(&store, &aside.path, "a1", false);
+        assert!(store.is_finished("a1"));
+        drop(aside);
+        // Whoever is killed while writing does leave something, which is removed.
+        fs::create_dir(folder.0.join(".writing/b2_elsewhere_1_1-gathered")).unwrap();
+        Store::open(&folder.0).unwrap();
+        assert_eq!((entries(&folder.0.join(".writing")), entries(&folder.0.join(".claims"))), (0, 0));
+    }
+
+    #[test]
+    fn a_run_that_lost_bytes_is_not_there_and_is_done_again() {
+        let folder = Folder::new("cut");
+        let store = Store::open(&folder.0).unwrap();
+        let file = |name: &str| store_directory(&folder.0, "a1").join(name);
+        // What is on the disk after the power failed: the names, not all of the bytes.
+        for cut in ["flows.csv", "summary.json", "attempt.json"] {
+            let aside = store.aside("a1");
+            write_aside(&aside, "{}");
+            publish(&store, &aside, "a1", false);
+            assert!(store.is_finished("a1"), "{cut}: done again");
+            fs::write(file(cut), "").unwrap();
+            assert!(!store.is_finished("a1"), "{cut} is empty");
+        }
+        // Nothing of it is kept, since its manifest lists all of it.
+        assert!(!folder.0.join("earlier-runs").exists());
+        // What an older version wrote has no digests, but sizes.
+        fs::write(file("manifest.json"), r#"{"version": "0", "files": [{"name": "flows.csv", "meaning": ""}]}"#)
+            .unwrap();
+        fs::write(file("summary.json"), "{}").unwrap();
+        fs::write(file("attempt.json"), r#"{"host":"a","attempts":1,"files":{"flows.csv":4}}"#).unwrap();
+        assert!(store.is_finished("a1"));
+        fs::write(file("flows.csv"), "row").unwrap();
+        assert!(!store.is_finished("a1"));
+    }
+
+    #[test]
+    fn files_of_others_beside_a_run_stay() {
+        let folder = Folder::new("beside");
+        let store = Store::open(&folder.0).unwrap();
+        write(&store, "a1", "first", false);
+        fs::write(store_directory(&folder.0, "a1").join("notes.txt"), "mine").unwrap();
+        write(&store, "a1", "again", true);
+        assert_eq!(fs::read_to_string(store_directory(&folder.0, "a1").join("notes.txt")).unwrap(), "mine");
+        assert!(!folder.0.join("earlier-runs").exists());
+        // A damaged run is nobody's: it is kept whole.
+        fs::write(store_directory(&folder.0, "a1").join("manifest.json"), "{").unwrap();
+        write(&store, "a1", "again", true);
+        assert_eq!(entries(&folder.0.join("earlier-runs/a1")), 5);
+    }
+
+    #[test]
+    fn a_directory_of_others_is_no_store() {
+        let folder = Folder::new("foreign");
+        for name in ["runs/mine", "failed/mine", ".writing/mine-a-1-2", ".claims/mine"] {
+            let _ = fs::remove_dir_all(&folder.0);
+            fs::create_dir_all(folder.0.join(name).parent().unwrap()).unwrap();
+            fs::write(folder.0.join(name), "mine").unwrap();
+            let refused = Store::open(&folder.0).unwrap_err().to_string();
+            assert!(refused.contains("no manifest lists it"), "{refused}");
+            assert_eq!(fs::read_to_string(folder.0.join(name)).unwrap(), "mine");
+            assert_eq!(entries(&folder.0), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_claimed_by_one_and_what_the_dead_began_is_counted() {
+        let folder = Folder::new("claim");
+        let (one, other) = (Store::open(&folder.0).unwrap(), Store::open(&folder.0).unwrap());
+        let mut claim = one.claim("a1").unwrap().unwrap();
+        one.note_start("a1", &mut claim).unwrap();
+        assert!(other.claim("a1").unwrap().is_none());
+        assert!(other.claim("b2").unwrap().is_some(), "another run is free");
+        // A process that is killed leaves its claim's file and what it wrote, but holds no lock.
+        let left = fs::read_to_string(folder.0.join(".claims/a1")).unwrap();
+        drop(claim);
+        fs::write(folder.0.join(".claims/a1"), left).unwrap();
+        fs::create_dir(folder.0.join(".writing/a1-elsewhere-1-1")).unwrap();
+        let later = Store::open(&folder.0).unwrap();
+        assert_eq!(entries(&folder.0.join(".writing")), 0, "what it wrote is removed");
+        assert_eq!(later.claim("a1").unwrap().unwrap().killed, 1, "what it began is counted");
+    }
+
+    #[test]
+    fn failures_are_kept_until_they_are_forgotten_or_the_run_succeeds() {
+        let folder = Folder::new("failed");
+        let store = Store::open(&folder.0).unwrap();
+        store.keep_failure("a1", "ecmp, seed 1", "it stalled", 1).unwrap();
+        store.keep_failure("b2", "ecmp, seed 2", "it stalled", 1).unwrap();
+        assert!(store.has_failed("a1") && store.has_failed("b2"));
+        store.forget_failure("a1").unwrap();
+        write(&store, "b2", "done", false);
+        assert!(!store.has_failed("a1") && !store.has_failed("b2"));
+    }
+}

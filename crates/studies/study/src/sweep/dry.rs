@@ -1,0 +1,91 @@
+//! What a sweep would take, measured on one of its runs.
+
+use super::Sweep;
+use crate::{
+    memory::{memory, resident},
+    results::{RunError, run_setup},
+};
+use anabranch_scenario::machine::{peak_rss_bytes, reset_peak_rss};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// What a sweep would take.
+#[derive(Clone, Debug)]
+pub struct DryRun {
+    /// Runs in all; several points may share one.
+    pub runs: usize,
+    /// Those that are neither finished nor failed.
+    pub missing: usize,
+    /// The run that was measured; `None` where none is missing.
+    pub measured: Option<Measured>,
+    /// How many go side by side, by threads and memory.
+    pub side_by_side: usize,
+}
+
+/// One run, measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Which.
+    pub name: String,
+    /// What it takes, in seconds; where it was stopped early, by the share of its flows that were done.
+    pub seconds: f64,
+    /// Whether it was stopped early.
+    pub stopped: bool,
+    /// Memory it held at most, in bytes; `None` where the system does not say.
+    pub memory_bytes: Option<u64>,
+}
+
+impl DryRun {
+    /// What the missing runs take together, in seconds, if they are like the one measured.
+    pub fn seconds(&self) -> f64 {
+        let each = self.measured.as_ref().map_or(0.0, |measured| measured.seconds);
+        each * self.missing as f64 / self.side_by_side.max(1) as f64
+    }
+}
+
+impl Sweep {
+    /// Measures the last run that is missing in `directory`, for `patience` at most; nothing is written.
+    ///
+    /// # Errors
+    /// [`RunError`] of that run.
+    pub fn dry_run(
+        &self,
+        directory: &Path,
+        threads: usize,
+        patience: Duration,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<DryRun, RunError> {
+        let missing = self.missing(directory);
+        let Some(&last) = missing.last() else {
+            return Ok(DryRun { runs: self.order().len(), missing: 0, measured: None, side_by_side: threads.max(1) });
+        };
+        let scenario = self.scenario(last)?;
+        reset_peak_rss();
+        let (before, started) = (resident(), Instant::now());
+        let mut share = 0.0;
+        let outcome = run_setup(&scenario, self.entries.backend(), 1, &|_| Ok(()), &mut |progress| {
+            share = progress.flows_finished as f64 / progress.flows_total.max(1) as f64;
+            started.elapsed() < patience && !interrupted()
+        });
+        let stopped = match outcome {
+            Ok((_, result, _)) => result.interrupted,
+            Err(RunError::Interrupted) => true,
+            Err(error) => return Err(error),
+        };
+        let elapsed = started.elapsed().as_secs_f64();
+        let memory_bytes = peak_rss_bytes().zip(before).map(|(peak, before)| peak.saturating_sub(before));
+        // Below a hundredth of the flows there is too little to go by; it takes at least a hundred times as long, then.
+        let seconds = if stopped { elapsed / f64::max(share, 0.01) } else { elapsed };
+        let room = memory().zip(memory_bytes).map_or(usize::MAX, |(memory, each)| {
+            usize::try_from(memory.available / (each + each / 2).max(1)).unwrap_or(usize::MAX)
+        });
+        Ok(DryRun {
+            runs: self.order().len(),
+            missing: missing.len(),
+            measured: Some(Measured { name: self.name(last), seconds, stopped, memory_bytes }),
+            side_by_side: threads.min(missing.len()).min(room).max(1),
+        })
+    }
+}

@@ -1,0 +1,303 @@
+//! A sweep done: what is missing in its store, on all cores, then tables and figures over all of it.
+
+use super::Sweep;
+use crate::{
+    batch::{Batch, Runs},
+    compare::check,
+    hold::Hold,
+    results::RunError,
+    schedule::Observer,
+    store::Store,
+};
+use anabranch_random::name_key;
+use anabranch_report::{
+    Inputs, Manifest, OutputDir, ReportError, ResultKind, SWEEP_FILES, Sweep as Table, SweepPlan, failed_file,
+    is_whole, report_sweep, store_directory, store_output,
+};
+use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
+use std::path::{Path, PathBuf};
+
+/// Which runs that are there are done anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Again {
+    /// None.
+    #[default]
+    No,
+    /// Those that failed.
+    Failed,
+    /// All.
+    All,
+}
+
+/// How a sweep is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Threads.
+    pub threads: usize,
+    /// What is done anew.
+    pub again: Again,
+    /// Whether tables and figures of another sweep in the same store may be replaced; its runs stay in any case.
+    pub replace: bool,
+    /// The share to be done: number K (from 1) of N.
+    pub task: Option<(usize, usize)>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Swept {
+    /// Runs of this process's share.
+    pub share: usize,
+    /// How many of them were there before.
+    pub reused: usize,
+    /// Runs of this process's share that failed, now or before: name and error.
+    pub failed: Vec<(String, String)>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// The sweep over all that is finished, and its page, once every run is finished or failed.
+    pub table: Option<(Table, PathBuf)>,
+    /// Runs of the whole sweep that are still missing.
+    pub missing: usize,
+}
+
+struct Execution<'s> {
+    sweep: &'s Sweep,
+    directory: &'s Path,
+    store: Store,
+    again: Again,
+}
+
+impl Runs for Sweep {
+    fn key(&self, number: usize) -> &str {
+        &self.plan.runs[number].run
+    }
+    fn name(&self, number: usize) -> String {
+        Sweep::name(self, number)
+    }
+    fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
+        Sweep::scenario(self, number)
+    }
+    fn backend(&self) -> &BackendEntry {
+        self.entries.backend()
+    }
+}
+
+impl Sweep {
+    /// Runs of the sweep that are neither finished nor failed in `directory`.
+    pub fn missing(&self, directory: &Path) -> Vec<usize> {
+        let there = |number: &usize| {
+            let run = &self.plan.runs[*number].run;
+            is_whole(&store_directory(directory, run)) || failed_file(directory, run).exists()
+        };
+        self.order.iter().copied().filter(|number| !there(number)).collect()
+    }
+
+    /// The runs of a share: every Nth, from the Kth on.
+    pub fn share(&self, task: Option<(usize, usize)>) -> Vec<usize> {
+        let (first, every) = task.map_or((1, 1), |(k, n)| (k.max(1), n.max(1)));
+        self.order.iter().copied().skip(first - 1).step_by(every).collect()
+    }
+
+    /// The runs of a share that are to be done, by what stands in `directory`.
+    pub fn due(&self, directory: &Path, options: &Options) -> Vec<usize> {
+        let due = |number: &usize| {
+            let run = &self.plan.runs[*number].run;
+            let finished = || is_whole(&store_directory(directory, run));
+            let failed = || failed_file(directory, run).exists();
+            match options.again {
+                Again::All => true,
+                Again::Failed => !finished(),
+                Again::No => !finished() && !failed(),
+            }
+        };
+        self.share(options.task).into_iter().filter(due).collect()
+    }
+
+    /// Does what is missing in the store `directory`. A run that fails is kept with its error and does not stop the
+    /// others.
+    ///
+    /// # Errors
+    /// [`RunError`] where a point cannot be run at all (said before anything runs), another sweep is in the way, or
+    /// nothing can be written; what is finished stays.
+    pub fn execute(&self, directory: &Path, options: Options, observer: &dyn Observer) -> Result<Swept, RunError> {
+        let (share, jobs) = (self.share(options.task), self.due(directory, &options));
+        let store = self.open(directory, &jobs, options.replace, observer)?;
+        let there = share.len() - jobs.len();
+        let execution = Execution { sweep: self, directory, store, again: options.again };
+        let threads = match jobs.first() {
+            Some(first) => self.entries.backend().threads(&self.scenario(*first)?, options.threads),
+            None => options.threads,
+        };
+        let (elsewhere, fatal) = Batch::new(self, &execution.store, options.again).work_off(jobs, threads, observer);
+        execution.finish(&share, there + elsewhere, fatal, observer)
+    }
+
+    /// Makes the store ready for others who do the runs: all that [`Sweep::execute`] does before the first run.
+    ///
+    /// # Errors
+    /// As [`Sweep::execute`].
+    pub fn prepare(&self, directory: &Path, options: &Options, observer: &dyn Observer) -> Result<(), RunError> {
+        self.open(directory, &self.due(directory, options), options.replace, observer).map(|_| ())
+    }
+
+    fn open(
+        &self,
+        directory: &Path,
+        jobs: &[usize],
+        replace: bool,
+        observer: &dyn Observer,
+    ) -> Result<Store, RunError> {
+        self.ask(directory, replace)?;
+        self.check(jobs, observer)?;
+        let store = Store::open(directory)?;
+        self.write_plan(directory, &store)?;
+        Ok(store)
+    }
+
+    /// What else lies in the directory, of which nothing may be lost unasked.
+    fn ask(&self, directory: &Path, replace: bool) -> Result<(), RunError> {
+        let name = directory.display();
+        let output = store_output(directory)?;
+        if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Store) {
+            let message = format!("{name} holds {kind}; a sweep needs a directory of its own");
+            return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
+        }
+        self.admit(directory)?;
+        let there = match SweepPlan::read(directory) {
+            Ok(Some(there)) => there,
+            Ok(None) => return Ok(()),
+            Err(ReportError::Content { .. }) if replace => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let keys = |plan: &SweepPlan| plan.axes.iter().map(|axis| axis.key.clone()).collect::<Vec<_>>();
+        let same = there.scenario_hash == self.plan.scenario_hash
+            && keys(&there) == keys(&self.plan)
+            && there.zip == self.plan.zip;
+        if replace || same && there.version == self.plan.version {
+            return Ok(());
+        }
+        if same {
+            let (old, new) = (&there.version, &self.plan.version);
+            let message =
+                format!("{name} holds this sweep by version {old}; this is version {new}, which does every run anew");
+            return Err(ScenarioError::new(message)
+                .help(
+                    "give another directory with --out DIR; or --replace, which replaces the tables and keeps the runs there",
+                )
+                .into());
+        }
+        let version = match there.version == self.plan.version {
+            true => String::new(),
+            false => format!(", by version {}", there.version),
+        };
+        let message = format!("{name} holds another sweep: {} over {}{version}", there.name, keys(&there).join(", "));
+        Err(ScenarioError::new(message)
+            .help("give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs")
+            .into())
+    }
+
+    /// Refuses what is in the way of the sweep's files. Another process may begin the same sweep meanwhile: its files are listed by a newer
+    /// manifest than the one that was read.
+    fn admit(&self, directory: &Path) -> Result<(), RunError> {
+        loop {
+            let output = OutputDir::keeping(directory, Inputs::of(self.inputs()))?;
+            let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
+                && SweepPlan::read(directory).is_ok_and(|plan| plan.is_some());
+            let output = if planned { output.with(SWEEP_FILES) } else { output };
+            let Err(error) = output.admit_results(SWEEP_FILES) else { return Ok(()) };
+            if OutputDir::open(directory)?.manifest() == output.manifest() {
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Whatever is wrong with a graph, the traffic or a load balancer shows before anything runs: the first run of
+    /// each point is set up whole, the load balancers of the others are checked on its graph.
+    fn check(&self, jobs: &[usize], observer: &dyn Observer) -> Result<(), ScenarioError> {
+        let mut by_point: Vec<usize> = jobs.to_vec();
+        by_point.sort_by_key(|number| (self.plan.runs[*number].point, self.plan.runs[*number].seed));
+        for jobs in by_point.chunk_by(|a, b| self.plan.runs[*a].point == self.plan.runs[*b].point) {
+            let (mut first, seed) = (None, self.plan.runs[jobs[0]].seed);
+            for number in jobs.iter().copied().take_while(|number| self.plan.runs[*number].seed == seed) {
+                if observer.interrupted() {
+                    return Ok(());
+                }
+                let scenario = self.scenario(number)?;
+                check(&scenario, self.entries.backend(), &self.name(number), &mut first, observer)
+                    .map_err(|e| e.of(&self.name(number)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_plan(&self, directory: &Path, store: &Store) -> Result<(), RunError> {
+        let _alone = store.exclusive()?;
+        if SweepPlan::read(directory).ok().flatten().is_none_or(|there| there != self.plan) {
+            self.plan.write(directory)?;
+        }
+        Ok(())
+    }
+}
+
+impl Execution<'_> {
+    fn finish(
+        self,
+        share: &[usize],
+        reused: usize,
+        fatal: Option<RunError>,
+        observer: &dyn Observer,
+    ) -> Result<Swept, RunError> {
+        let _hold = Hold::take();
+        let missing = self.sweep.missing(self.directory);
+        if let Some(error) = fatal {
+            return Err(with_what_is_done(error, self.sweep.order.len() - missing.len(), self.sweep.order.len()));
+        }
+        let table = match missing.is_empty() {
+            true => self.report()?,
+            false => None,
+        };
+        let failure = |number: &usize| {
+            let run = &self.sweep.plan.runs[*number].run;
+            let text = anabranch_input::read_text(&failed_file(self.directory, run), anabranch_input::MAX_TEXT).ok()?;
+            let failed: serde_json::Value = serde_json::from_str(&text).ok()?;
+            Some((self.sweep.name(*number), failed["error"].as_str().unwrap_or_default().to_string()))
+        };
+        Ok(Swept {
+            share: share.len(),
+            reused,
+            failed: share.iter().filter_map(failure).collect(),
+            interrupted: observer.interrupted() && share.iter().any(|number| missing.contains(number)),
+            table,
+            missing: missing.len(),
+        })
+    }
+
+    /// Tables and figures, unless they stand there over just these runs; `None` where no run is finished.
+    fn report(&self) -> Result<Option<(Table, PathBuf)>, RunError> {
+        let _alone = self.store.exclusive()?;
+        let plan = &self.sweep.plan;
+        let finished = |run: &str| if self.store.is_finished(run) { '+' } else { '-' };
+        let standing: String = plan.runs.iter().map(|run| finished(&run.run)).collect();
+        let text = serde_json::to_string(plan).unwrap_or_default();
+        let digest = format!("{:016x}", name_key(&format!("{text} {standing}")));
+        let page = self.directory.join("report.html");
+        let there = Manifest::read(self.directory)?.is_some_and(|there| there.standing == digest) && page.exists();
+        if there && self.again != Again::All {
+            return Ok(Table::read(self.directory)?.map(|table| (table, page)));
+        }
+        if !standing.contains('+') {
+            return Ok(None);
+        }
+        Ok(Some(report_sweep(self.directory, true, &digest)?))
+    }
+}
+
+/// An error that ended a sweep, with how far it came.
+fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
+    match error {
+        RunError::Report(ReportError::File { path, source }) => {
+            let message = format!("{}: {source}; {finished} of {of} runs are finished and kept", path.display());
+            ScenarioError::new(message).help("make room there, and give the same command again: it goes on").into()
+        }
+        other => other,
+    }
+}
