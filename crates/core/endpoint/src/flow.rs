@@ -1,7 +1,7 @@
 //! An open flow at its sender.
 
 use anabranch_lb::{Feedback, HostScheme, Probe, Tag};
-use anabranch_transport::{Answer, Heard, Sender, Transport};
+use anabranch_transport::{Acked, Answer, Sender, Transport};
 use anabranch_units::Time;
 
 /// An open flow at its sender; `of` is what its owner keeps with it.
@@ -74,7 +74,7 @@ impl<T> Flow<T> {
         path_rtt: Option<Time>,
         measured: Option<Time>,
         blames: bool,
-    ) -> Heard {
+    ) -> Acked {
         let heard = self.sender.on_answer(transport, now, answer, path_rtt, measured);
         self.waits = false;
         if heard.trimmed {

@@ -2,7 +2,7 @@
 
 use crate::Flow;
 use anabranch_lb::{Decision, HostScheme, Outgoing, Tag};
-use anabranch_transport::{Transport, uet::Segment};
+use anabranch_transport::{Segment, Transport};
 use anabranch_units::Time;
 use slab::Slab;
 use std::{
@@ -254,10 +254,7 @@ impl Nic {
 mod tests {
     use super::*;
     use anabranch_lb::{FlowInfo, HostScheme};
-    use anabranch_transport::{
-        Answer, Sender, TransportParameters,
-        uet::{Network, UetTransport},
-    };
+    use anabranch_transport::{Answer, Network, Sender, TransportParameters, uet::UetTransport};
     use anabranch_units::{BytesOrBdp, Rate};
 
     /// Holds the packet with PSN 1 back by 3 ns, sends the others over the path of their number, and waits at PSN 3 until

@@ -1,6 +1,6 @@
 //! Streams of messages: what waits to be sent and acknowledged, and what is being put together.
 
-use anabranch_transport::{Receiver, Transport, uet::DataArrival};
+use anabranch_transport::{DataArrival, Receiver, Transport};
 use anabranch_units::Time;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};

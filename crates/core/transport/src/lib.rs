@@ -7,39 +7,13 @@
 
 pub mod cc;
 mod control;
+mod network;
+mod packet;
 mod psn_set;
 pub mod roce;
 mod transport;
 pub mod uet;
 
-pub use transport::{
-    Answer, Heard, Moved, Receiver, Sender, TRANSPORTS, Transport, TransportAbout, TransportParameters,
-};
-
-/// What the receiver tells the sender with an ACK.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ack {
-    /// Every PSN below this one has been received.
-    pub cumulative: u64,
-    /// First PSN of `bitmap`.
-    pub bitmap_base: u64,
-    /// Bit i: PSN `bitmap_base + i` has been received.
-    pub bitmap: u64,
-    /// PSN of the packet that triggered this ACK.
-    pub psn: u64,
-    /// Path tag of that packet.
-    pub tag: u32,
-    /// Whether that packet was ECN-marked (or any packet since the last ACK, by choice of the receiver).
-    pub ecn: bool,
-}
-
-/// What the receiver tells the sender when a packet came without its payload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Nack {
-    /// Every PSN below this one has been received.
-    pub cumulative: u64,
-    /// PSN of the trimmed packet.
-    pub psn: u64,
-    /// Path tag of the trimmed packet.
-    pub tag: u32,
-}
+pub use network::{Moved, Network};
+pub use packet::{Acked, Answer, DataArrival, Segment};
+pub use transport::{Receiver, Sender, TRANSPORTS, Transport, TransportAbout, TransportParameters};

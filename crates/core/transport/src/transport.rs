@@ -2,13 +2,10 @@
 //! To add one, add a variant here; nobody else tells transports apart.
 
 use crate::{
-    Ack, Nack, cc,
+    Acked, Answer, DataArrival, Moved, Network, Segment, cc,
     control::About,
-    roce::{
-        RateOnPathChange, Recovery, RoceConfig, RoceReceiver, RoceReply, RoceSender, RoceTransport, control,
-        final_reply,
-    },
-    uet::{DataArrival, Network, Segment, UetConfig, UetReceiver, UetSender, UetTransport},
+    roce::{RateOnPathChange, Recovery, RoceConfig, RoceReceiver, RoceSender, RoceTransport, control, final_reply},
+    uet::{Nack, UetConfig, UetReceiver, UetSender, UetTransport},
 };
 use anabranch_settings::{Auto, Parameters, SetError, Setting};
 use anabranch_units::{BytesOrBdp, Rate, Time};
@@ -161,27 +158,6 @@ impl TransportParameters {
     }
 }
 
-/// By how much a real network's base round trip is another than flows were told when they opened. What they hear of round trips is
-/// told as if it were not, so that what lies above the base stays what it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    longer: Time,
-    shorter: Time,
-}
-
-impl Moved {
-    /// Flows were told `told`, and it is `base`.
-    pub fn new(told: Time, base: Time) -> Self {
-        Moved { longer: base.saturating_sub(told), shorter: told.saturating_sub(base) }
-    }
-
-    /// A round trip as flows are to hear of it.
-    #[inline]
-    pub fn told(self, rtt: Time) -> Time {
-        rtt.saturating_add(self.shorter).saturating_sub(self.longer)
-    }
-}
-
 /// The transport of a run, resolved against its network.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)]
@@ -273,71 +249,12 @@ impl Transport {
     pub fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
         match self {
             Transport::Uet(config) => {
-                Answer { cumulative: config.packets(size), ecn: arrival.ecn, ..Answer::to(arrival.psn, arrival.tag) }
+                let DataArrival { psn, tag, ecn, .. } = *arrival;
+                Answer { cumulative: config.packets(size), ecn, psn, tag, ..Answer::default() }
             }
-            Transport::Roce(config) => Answer::of_reply(&final_reply(config, size, arrival)),
+            Transport::Roce(config) => final_reply(config, size, arrival).into(),
         }
     }
-}
-
-/// What a receiver tells its sender, as a packet carries it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// Sequence number of the packet that it answers.
-    pub psn: u64,
-    /// Path tag of that packet.
-    pub tag: u32,
-    /// Every PSN below this one has been received.
-    pub cumulative: u64,
-    /// The transport's own: which PSNs beyond it have been received, and where that begins.
-    pub bitmap: u64,
-    /// See `bitmap`.
-    pub offset: u32,
-    /// The packet that it answers was marked.
-    pub ecn: bool,
-    /// A congestion notification (`roce`): it was marked, or it came out of order and the NIC takes that for congestion.
-    pub cnp: bool,
-    /// Something is missing: the packet came without its payload, or out of order where that matters.
-    pub nack: bool,
-}
-
-impl Answer {
-    fn to(psn: u64, tag: u32) -> Self {
-        Answer { psn, tag, ..Answer::default() }
-    }
-
-    fn of_ack(ack: &Ack) -> Self {
-        let offset = (ack.bitmap_base - ack.cumulative) as u32;
-        let Ack { cumulative, bitmap, ecn, psn, tag, .. } = *ack;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn, ..Answer::default() }
-    }
-
-    fn of_nack(nack: &Nack) -> Self {
-        Answer { cumulative: nack.cumulative, nack: true, ..Answer::to(nack.psn, nack.tag) }
-    }
-
-    fn of_reply(reply: &RoceReply) -> Self {
-        let (bitmap, offset) = (reply.sack.unwrap_or(0), u32::from(reply.sack.is_some()));
-        let RoceReply { cumulative, nack, psn, tag, ecn, cnp, .. } = *reply;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack }
-    }
-}
-
-/// What an answer meant to its sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// The packet came without its payload, which says nothing of the others: its path is to blame.
-    pub trimmed: bool,
-    /// Round trip of the packet; `None` where it was sent more than once or is long done.
-    pub rtt: Option<Time>,
-    /// Packets newly acknowledged.
-    pub packets: u32,
-    /// Payload bytes newly acknowledged.
-    pub bytes: u64,
-    /// Packets that count as lost since this one, of the same tag and later sent, has arrived.
-    pub lost: u32,
-    /// Everything is acknowledged.
-    pub done: bool,
 }
 
 /// The sending side of a flow.
@@ -452,23 +369,19 @@ impl Sender {
         answer: &Answer,
         path_rtt: Option<Time>,
         measured: Option<Time>,
-    ) -> Heard {
-        let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = *answer;
+    ) -> Acked {
         match (self, transport) {
-            (Sender::Uet(sender), Transport::Uet(config)) if nack => {
+            (Sender::Uet(sender), Transport::Uet(config)) if answer.nack => {
                 sender.note_round_trip(config, measured);
-                let done = sender.on_nack(config, now, &Nack { cumulative, psn, tag }).done;
-                Heard { trimmed: true, done, ..Heard::default() }
+                let nack = Nack { cumulative: answer.cumulative, psn: answer.psn, tag: answer.tag };
+                let done = sender.on_nack(config, now, &nack).done;
+                Acked { trimmed: true, done, ..Acked::default() }
             }
             (Sender::Uet(sender), Transport::Uet(config)) => {
-                let bitmap_base = cumulative + u64::from(offset);
-                let ack = Ack { cumulative, bitmap_base, bitmap, psn, tag, ecn };
-                sender.on_ack_over(config, now, &ack, path_rtt, measured).into()
+                sender.on_ack_over(config, now, &(*answer).into(), path_rtt, measured)
             }
             (Sender::Roce(sender), Transport::Roce(config)) => {
-                let sack = (offset != 0).then_some(bitmap);
-                let reply = RoceReply { cumulative, sack, nack, psn, tag, ecn, cnp };
-                sender.on_reply_measured(config, now, &reply, measured).into()
+                sender.on_reply_measured(config, now, &(*answer).into(), measured)
             }
             _ => unreachable!("one transport per run"),
         }
@@ -564,11 +477,11 @@ impl Receiver {
         match (self, transport) {
             (Receiver::Uet(receiver), Transport::Uet(config)) => {
                 let received = receiver.on_data(config, data);
-                (received.reply.as_ref().map(Answer::of_ack), received.complete)
+                (received.reply.map(Answer::from), received.complete)
             }
             (Receiver::Roce(receiver), Transport::Roce(config)) => {
                 let received = receiver.on_data(config, now, data);
-                (received.reply.as_ref().map(Answer::of_reply), received.complete)
+                (received.reply.map(Answer::from), received.complete)
             }
             _ => unreachable!("one transport per run"),
         }
@@ -577,9 +490,7 @@ impl Receiver {
     /// A packet without its payload; returns the answer. Where the transport knows no trimming there is none.
     pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32) -> Option<Answer> {
         match (self, transport) {
-            (Receiver::Uet(receiver), Transport::Uet(config)) => {
-                Some(Answer::of_nack(&receiver.on_header(config, psn, tag)))
-            }
+            (Receiver::Uet(receiver), Transport::Uet(config)) => Some(receiver.on_header(config, psn, tag).into()),
             _ => None,
         }
     }
@@ -596,9 +507,7 @@ impl Receiver {
     /// A delayed acknowledgement is due.
     pub fn on_timer(&mut self, transport: &Transport, now: Time) -> Option<Answer> {
         match (self, transport) {
-            (Receiver::Roce(receiver), Transport::Roce(config)) => {
-                receiver.on_timer(config, now).as_ref().map(Answer::of_reply)
-            }
+            (Receiver::Roce(receiver), Transport::Roce(config)) => receiver.on_timer(config, now).map(Answer::from),
             _ => None,
         }
     }

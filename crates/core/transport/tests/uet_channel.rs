@@ -2,8 +2,8 @@
 
 use anabranch_random::Stream;
 use anabranch_transport::{
-    Ack, Nack,
-    uet::{CongestionControlKind, DataArrival, Network, UetConfig, UetReceiver, UetSender, UetTransport},
+    DataArrival, Network,
+    uet::{Ack, CongestionControlKind, Nack, UetConfig, UetReceiver, UetSender, UetTransport},
 };
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
 use proptest::prelude::*;

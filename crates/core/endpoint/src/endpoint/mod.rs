@@ -22,7 +22,7 @@ use anabranch_lb::{
     GuidedPaths, Record,
     registry::{Host, HostParameters, TagKind},
 };
-use anabranch_transport::{Transport, uet::Network};
+use anabranch_transport::{Network, Transport};
 use anabranch_units::Time;
 use bytes::Bytes;
 use cookie::Cookies;

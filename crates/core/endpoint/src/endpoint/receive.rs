@@ -6,7 +6,7 @@ use crate::{
     peer::{Event, Peer, Why},
     stream::{Cost, Incoming, Limits, Taken},
 };
-use anabranch_transport::{Answer, uet::DataArrival};
+use anabranch_transport::{Answer, DataArrival};
 use anabranch_units::Time;
 use std::{cmp::Reverse, net::SocketAddr};
 

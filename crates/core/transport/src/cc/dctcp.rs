@@ -10,7 +10,7 @@ use super::{
     About, CcAck, CcLoss, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
-use crate::uet::Network;
+use crate::Network;
 use anabranch_settings::{Never, SetError, choices, parameters};
 use anabranch_units::Time;
 

@@ -1,7 +1,7 @@
 //! No congestion control: a fixed window.
 
 use super::{About, CcAck, CcLoss, Sizes, WindowRule};
-use crate::uet::Network;
+use crate::Network;
 use anabranch_settings::parameters;
 use anabranch_units::Time;
 

@@ -21,8 +21,9 @@ pub use nscc::{Nscc, NsccConfig, NsccParameters};
 pub use smartt::{Smartt, SmarttConfig, SmarttParameters};
 
 use crate::{
+    Network,
     control::{controls, in_table},
-    uet::{Network, UetTransport},
+    uet::UetTransport,
 };
 use anabranch_settings::{Parameters, Raw, SetError, Setting, Wrong};
 use anabranch_units::Time;

@@ -8,7 +8,7 @@
 //! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
 
 use super::{About, CcAck, CcLoss, Section, Sizes, WindowRule};
-use crate::uet::Network;
+use crate::Network;
 use anabranch_settings::{Auto, SetError, parameters};
 use anabranch_units::Time;
 

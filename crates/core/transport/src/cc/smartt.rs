@@ -8,7 +8,7 @@ use super::{
     About, CcAck, CcLoss, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
-use crate::uet::Network;
+use crate::Network;
 use anabranch_settings::{Never, SetError, parameters};
 use anabranch_units::Time;
 

@@ -1,7 +1,7 @@
 //! The settings of a run, resolved against its network.
 
 use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
-use crate::{Moved, uet::Network};
+use crate::{Moved, Network};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
 

@@ -2,7 +2,7 @@
 //! complaint about the same hole within the NACK interval.
 
 use super::{Recovery, RoceConfig, blocks::Blocks};
-use crate::uet::DataArrival;
+use crate::{Answer, DataArrival};
 use anabranch_units::Time;
 
 /// What the receiver tells the sender.
@@ -22,6 +22,23 @@ pub struct RoceReply {
     pub ecn: bool,
     /// Congestion notification: it was marked, or it came out of order and the NIC takes that for congestion.
     pub cnp: bool,
+}
+
+impl From<RoceReply> for Answer {
+    #[inline]
+    fn from(reply: RoceReply) -> Self {
+        let (bitmap, offset) = (reply.sack.unwrap_or(0), u32::from(reply.sack.is_some()));
+        let RoceReply { cumulative, nack, psn, tag, ecn, cnp, .. } = reply;
+        Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack }
+    }
+}
+
+impl From<Answer> for RoceReply {
+    #[inline]
+    fn from(answer: Answer) -> Self {
+        let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = answer;
+        RoceReply { cumulative, sack: (offset != 0).then_some(bitmap), nack, psn, tag, ecn, cnp }
+    }
 }
 
 /// What a data packet brought.
@@ -71,14 +88,14 @@ pub struct RoceReceiver {
 }
 
 /// How an arrival is answered.
-struct Answer {
+struct Manner {
     sack: bool,
     nack: bool,
     cnp: bool,
     silent: bool,
 }
 
-const PLAIN: Answer = Answer { sack: false, nack: false, cnp: false, silent: false };
+const PLAIN: Manner = Manner { sack: false, nack: false, cnp: false, silent: false };
 
 impl RoceReceiver {
     /// The receiver of `size` payload bytes.
@@ -140,7 +157,7 @@ impl RoceReceiver {
         RoceReceived { reply: (!silent).then_some(reply), complete }
     }
 
-    fn expected_arrives(&mut self, config: &RoceConfig, arrival: &DataArrival) -> Answer {
+    fn expected_arrives(&mut self, config: &RoceConfig, arrival: &DataArrival) -> Manner {
         self.expected += 1;
         self.received_bytes += u64::from(arrival.payload);
         if let Some((start, end)) = self.early.first().filter(|run| run.0 <= self.expected) {
@@ -153,20 +170,20 @@ impl RoceReceiver {
     }
 
     /// The answer to a packet that was due, or that came again: while holes remain, IRN says so.
-    fn while_holes_remain(&self, config: &RoceConfig) -> Answer {
+    fn while_holes_remain(&self, config: &RoceConfig) -> Manner {
         let complains = config.recovery == Recovery::Irn && !self.early.is_empty();
         // The reference model reports the packet itself, which triggers recovery again.
-        Answer { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
+        Manner { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
     }
 
-    fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> Answer {
+    fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> Manner {
         if config.recovery == Recovery::GoBackN {
             if now < self.quiet_until && self.last_nack == Some(self.expected) {
-                return Answer { silent: true, ..PLAIN };
+                return Manner { silent: true, ..PLAIN };
             }
             self.quiet_until = now + config.nack_interval;
             self.last_nack = Some(self.expected);
-            return Answer { nack: true, cnp: true, ..PLAIN };
+            return Manner { nack: true, cnp: true, ..PLAIN };
         }
         let known = self.early.contains(arrival.psn);
         if !known {
@@ -180,10 +197,10 @@ impl RoceReceiver {
             return PLAIN;
         }
         if known && now < self.quiet_until {
-            return Answer { silent: true, ..PLAIN };
+            return Manner { silent: true, ..PLAIN };
         }
         self.quiet_until = now + config.nack_interval;
-        Answer { sack: true, nack: true, cnp: true, silent: false }
+        Manner { sack: true, nack: true, cnp: true, silent: false }
     }
 
     /// Delayed acknowledgements: whether this one may wait for the next packet.
@@ -234,7 +251,7 @@ impl RoceReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{roce::RoceTransport, uet::Network};
+    use crate::{Network, roce::RoceTransport};
     use anabranch_units::Rate;
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     blocks::Blocks,
     control::{Control, PairAnswer, Start},
 };
-use crate::uet::{Acked, Segment};
+use crate::{Acked, Segment};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -302,7 +302,7 @@ impl RoceSender {
             self.restart(config, now);
         }
         let bytes = self.bytes(config, self.una) - self.bytes(config, before);
-        Acked { packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
+        Acked { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
     }
 
     /// Takes over what the answer says of arrivals.
@@ -420,8 +420,8 @@ impl RoceSender {
 mod tests {
     use super::*;
     use crate::{
+        Network,
         roce::{IrnRule, RateOnPathChange, RoceTransport},
-        uet::Network,
     };
 
     fn config(change: impl Fn(&mut RoceTransport)) -> RoceConfig {

@@ -1,24 +1,9 @@
 //! The settings of a run, resolved against its network.
 
 use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
-use crate::{Moved, cc::CcConfig};
+use crate::{Moved, Network, cc::CcConfig};
 use anabranch_settings::{Auto, Never};
-use anabranch_units::{Rate, Time};
-
-/// What the transport must know of the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// Base RTT, the largest of the topology: a full packet out and an acknowledgement back on the empty network.
-    pub base_rtt: Time,
-    /// Bandwidth-delay product of that RTT, in bytes on the wire.
-    pub bdp: u64,
-    /// Time to drain one full data queue at the slowest link between switches.
-    pub queue_drain: Time,
-    /// Whether switches trim packets.
-    pub trimming: bool,
-    /// Rate of a host's port.
-    pub nic_rate: Rate,
-}
+use anabranch_units::Time;
 
 /// The resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
@@ -105,7 +90,7 @@ impl UetConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_units::BytesOrBdp;
+    use anabranch_units::{BytesOrBdp, Rate};
 
     fn dragonfly() -> Network {
         // Specification 9.5: 7313.80 ns, 365,690 B; a queue of one BDP drains in 7313.8 ns.

@@ -5,15 +5,17 @@
 //! Sequence numbers count packets (PSN), from 0, one per `mtu` of payload. Window and bytes in flight are counted
 //! in bytes on the wire (payload and header).
 
+mod ack;
 mod config;
 mod parameters;
 mod receiver;
 mod sender;
 
 pub use crate::cc::CongestionControlKind;
-pub use config::{Network, UetConfig};
+pub use ack::{Ack, Nack};
+pub use config::UetConfig;
 pub use parameters::{
     AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetParameters, UetTransport,
 };
-pub use receiver::{Arrival, DataArrival, Received, UetReceiver};
-pub use sender::{Acked, Nacked, Segment, UetSender};
+pub use receiver::{Arrival, Received, UetReceiver};
+pub use sender::{Nacked, UetSender};

@@ -1,23 +1,8 @@
 //! The receiver of a flow (specification 7.10): accepts any order, acknowledges every n-th packet, and at once where
 //! waiting would hurt.
 
-use super::{AckEcn, AckOnFilledHole, AckOnMark, UetConfig};
-use crate::{Ack, Nack, psn_set::PsnSet};
-
-/// A data packet as it arrives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DataArrival {
-    /// Its sequence number.
-    pub psn: u64,
-    /// Its payload bytes.
-    pub payload: u32,
-    /// Its path tag.
-    pub tag: u32,
-    /// Whether it was ECN-marked.
-    pub ecn: bool,
-    /// The sender cannot go on before it hears of this packet (or has nothing left): acknowledge at once.
-    pub ack_request: bool,
-}
+use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
+use crate::{DataArrival, psn_set::PsnSet};
 
 /// How an arrival relates to what came before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,7 +174,7 @@ impl UetReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::uet::{Network, UetTransport};
+    use crate::{Network, uet::UetTransport};
     use anabranch_units::{Rate, Time};
 
     fn config(change: impl FnOnce(&mut UetTransport)) -> UetConfig {

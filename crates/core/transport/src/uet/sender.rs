@@ -1,9 +1,9 @@
 //! The sender of a flow (specification 7.10): a window, selective acknowledgement, retransmission of what was
 //! trimmed or timed out, a fixed timeout per packet.
 
-use super::UetConfig;
+use super::{Ack, Nack, UetConfig};
 use crate::{
-    Ack, Nack,
+    Acked, Segment,
     cc::{CcAck, CcLoss, CongestionControl},
     psn_set::PsnSet,
 };
@@ -32,40 +32,6 @@ struct Slot {
 }
 
 const _: () = assert!(size_of::<Slot>() == 16);
-
-/// A packet that would be sent next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Its sequence number.
-    pub psn: u64,
-    /// Its payload bytes.
-    pub payload: u32,
-    /// Whether it was sent before.
-    pub retransmission: bool,
-}
-
-/// What an ACK brought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Acked {
-    /// Packets newly acknowledged.
-    pub packets: u32,
-    /// Payload bytes newly acknowledged.
-    pub bytes: u64,
-    /// Round trip of the packet that triggered the ACK; `None` where it was sent more than once or is long done.
-    pub rtt: Option<Time>,
-    /// Packets of its tag that count as lost by it.
-    pub lost: u32,
-    /// Everything is acknowledged.
-    pub done: bool,
-}
-
-impl From<Acked> for crate::Heard {
-    #[inline]
-    fn from(acked: Acked) -> Self {
-        let Acked { packets, bytes, rtt, lost, done } = acked;
-        crate::Heard { trimmed: false, rtt, packets, bytes, lost, done }
-    }
-}
 
 /// What a NACK brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -397,7 +363,7 @@ impl UetSender {
             (Some(after), Some(slot)) if !slot.resent => self.lose_earlier(config, now, ack.psn, &slot, after),
             _ => 0,
         };
-        Acked { packets, bytes, rtt, lost, done: self.is_done() }
+        Acked { trimmed: false, packets, bytes, rtt, lost, done: self.is_done() }
     }
 
     /// Packet `psn`, which left as `slot` says, has arrived: those of its tag that left `after` before it or earlier are lost.
@@ -581,7 +547,10 @@ impl UetSender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::uet::{Network, RtoRule, UetTransport};
+    use crate::{
+        Network,
+        uet::{RtoRule, UetTransport},
+    };
     use anabranch_settings::Auto;
     use anabranch_units::Rate;
 

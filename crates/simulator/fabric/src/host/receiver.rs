@@ -7,7 +7,7 @@ use crate::{
     packet::{ACK_REQUEST, Kind, LAST_HOP, MARKED, Packet},
     partition::Partition,
 };
-use anabranch_transport::{Answer, Receiver, uet::DataArrival};
+use anabranch_transport::{Answer, DataArrival, Receiver};
 use anabranch_units::Time;
 
 impl Partition<'_> {

@@ -17,7 +17,7 @@ use crate::{
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
 use anabranch_lb::registry::{Sees, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
-use anabranch_transport::{Transport, uet::Network};
+use anabranch_transport::{Network, Transport};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;

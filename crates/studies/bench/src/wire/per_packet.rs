@@ -7,10 +7,7 @@ use anabranch_lb::{
     registry::{Host, HostParameters},
 };
 use anabranch_settings::Raw;
-use anabranch_transport::{
-    Receiver, Sender, Transport, TransportParameters,
-    uet::{DataArrival, Network},
-};
+use anabranch_transport::{DataArrival, Network, Receiver, Sender, Transport, TransportParameters};
 use anabranch_units::{Rate, Time};
 use anabranch_wire::WireParameters;
 use slab::Slab;

@@ -15,8 +15,8 @@ pub use tcp_like::TcpLikeParameters;
 
 use super::RoceTransport;
 use crate::{
+    Network,
     control::{controls, in_table},
-    uet::Network,
 };
 use anabranch_settings::{Parameters, Raw, SetError, Setting, Wrong};
 use anabranch_units::{Rate, Time};
