@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_lb::registry::HOST_SCHEMES;
+use anabranch_lb::registry::HostParameters;
 use common::{AT_200_MBPS, Folder, code, has_no_testbed, stderr};
 use serde_json::Value;
 use std::{
@@ -253,7 +253,7 @@ fn time_lost_to_faults() {
     let setting = |name: &str| std::env::var(name).ok();
     let tries = setting("ANABRANCH_TRIES").and_then(|text| text.parse().ok()).unwrap_or(1);
     let schemes = setting("ANABRANCH_SCHEMES")
-        .unwrap_or_else(|| HOST_SCHEMES.iter().map(|about| about.name).collect::<Vec<_>>().join(","));
+        .unwrap_or_else(|| HostParameters::ALL.iter().map(|about| about.name).collect::<Vec<_>>().join(","));
     for scheme in schemes.split(',') {
         let median = |took: &dyn Fn() -> f64| {
             let mut all: Vec<f64> = (0..tries).map(|_| took()).collect();

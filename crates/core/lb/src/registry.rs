@@ -1,21 +1,24 @@
 //! Every scheme, by name, and static dispatch over them.
 //!
 //! To add a scheme, write one file in `host/` or `switch/` and one line here. The file has
-//! - `pub const ABOUT: About`: name, texts, and what its path tags are;
-//! - `pub struct XParameters`, declared with `parameters!`, and `impl Check for XParameters` (an empty one will do);
+//! - `pub const ABOUT: About`: name and texts;
+//! - `pub struct XParameters`, declared with `parameters!`, and `impl Check for XParameters`: limits and
+//!   capabilities, of which an empty one has the defaults;
 //! - `pub struct X` with `X::new(parameters, seed, host_key)` for a host scheme or `X::new(parameters, seed,
 //!   &SwitchInfo)` for a switch scheme, and its `impl HostScheme` or `impl SwitchScheme`.
 //!
 //! The line is `module X XParameters`. From it come the variants of [`HostParameters`] and [`Host`] (or
-//! [`SwitchParameters`] and [`Switch`]), the entry in [`HOST_SCHEMES`] (or [`SWITCH_SCHEMES`]), all reading of names,
+//! [`SwitchParameters`] and [`Switch`]), the entry in `ALL`, all reading of names,
 //! and the fuzz test that every scheme must pass. A scheme whose tags are of a new kind adds it to [`TagKind`]; a pair
 //! that a paper knows by one name adds a line to [`ALIASES`].
 
 mod alias;
+mod capabilities;
 mod errors;
 
 pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, check_pair, resolve};
-pub use errors::{Invalid, SchemeError, UnknownScheme};
+pub use capabilities::{Check, Sees, TagKind};
+pub use errors::{Invalid, SchemeError};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Outgoing,
@@ -23,193 +26,33 @@ use crate::{
     host::mp_ev::{MOST_PARTS, MOST_PATHS, Shape},
     switch,
 };
-use anabranch_settings::{Auto, Parameters, nearest};
+use anabranch_settings::registry;
 use anabranch_units::Time;
 
-/// What the path tags of a host scheme mean, and how a switch scheme reads them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TagKind {
-    /// Entropy values that switches hash, or leave alone.
-    Entropy,
-    /// Multi-part entropy values: the index of an uplink per tier.
-    MultiPart,
-    /// Numbers of guided paths ([`crate::GuidedPaths::tag`]) of a Dragonfly or a Slim Fly.
-    Guided,
-    /// Categories of guided paths ([`crate::Category`]).
-    Category,
-}
-
-/// Which packets a switch scheme is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sees {
-    /// Those that have several equal-cost next hops ([`SwitchScheme::forward`]).
-    Choices,
-    /// Every data packet at every switch, also where there is no choice and at the last one.
-    EveryHop,
-    /// Data at every switch but the last of a Dragonfly or a Slim Fly, with all its ports ([`SwitchScheme::guide`]);
-    /// control packets take the default tables.
-    Guided,
-}
-
-/// What the registry says about a scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
-    /// The name scenarios use.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// A few sentences for `explain`.
-    pub description: &'static str,
-    /// What its tags are.
-    pub tags: TagKind,
-    /// Of a switch scheme: which packets it is asked about.
-    pub sees: Sees,
-}
-
-/// What a scheme tells of itself: the limits of its parameters, and its capabilities, by which the rest of the house tells
-/// schemes apart. Every method has a default; a scheme writes those that differ.
-pub trait Check {
-    /// Whether every value is within its limits.
-    ///
-    /// # Errors
-    /// [`Invalid`] names the first that is not.
-    fn check(&self) -> Result<(), Invalid> {
-        Ok(())
-    }
-
-    /// Of a host scheme: whether it leaves every choice of a path to the switches, its tag being the flow's alone.
-    fn leaves_choice(&self) -> bool {
-        false
-    }
-
-    /// Of a host scheme: whether a flow keeps its path until something happens, instead of changing it from packet to packet.
-    fn keeps_path(&self) -> bool {
-        self.leaves_choice()
-    }
-
-    /// Of a host scheme: payload bytes of its probes; `None`: it sends none.
-    fn probe_payload(&self) -> Option<u32> {
-        None
-    }
-
-    /// Of a switch scheme: how often it wants to know the queues of all ports ([`GuidedSwitch::snapshot`]); `None`: never.
-    fn snapshots(&self) -> Option<Auto<Time>> {
-        None
-    }
-
-    /// Of a switch scheme that chooses whole paths at the sender's leaf: the most paths between two leaves that it can
-    /// number; `None`: it chooses hop by hop, on any topology.
-    fn most_leaf_paths(&self) -> Option<u64> {
-        None
-    }
-
-    /// Of a switch scheme: whether it holds packets back, so that round trips tell more than what queues there are.
-    fn distorts_round_trips(&self) -> bool {
-        false
-    }
-
-    /// Of a switch scheme: whether hosts are told which paths are dead.
-    fn tells_dead_paths(&self) -> bool {
-        true
-    }
-
-    /// Of a switch scheme: the one that stands in for it where an alias names it and the topology has guided paths, more
-    /// than those that its own candidates lie on.
-    fn guided_form(&self) -> Option<&'static str> {
-        None
-    }
-}
-
-/// The part of a registry that both sides share.
-macro_rules! registry {
+/// What both sides share beyond [`anabranch_settings::registry!`].
+macro_rules! both_sides {
     (
-        $side:literal, $folder:ident, $all:ident, $parameters:ident, $running:ident { $($more:tt)* }:
+        $side:literal, $folder:ident, $parameters:ident, $running:ident { $($more:tt)* }:
         $($module:ident $scheme:ident $of_scheme:ident,)*
     ) => {
-        #[doc = concat!("Every ", $side, " scheme, in the order of the registry.")]
-        pub const $all: &[About] = &[$($folder::$module::ABOUT,)*];
-
-        #[doc = concat!("A ", $side, " scheme and its parameters.")]
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum $parameters {
-            $(
-                #[doc = concat!("See the module `", stringify!($folder), "::", stringify!($module), "`.")]
-                $scheme($folder::$module::$of_scheme),
-            )*
+        registry! {
+            #[doc = concat!("A ", $side, " and its parameters.")]
+            pub enum $parameters($side): pub dyn Check in $folder {
+                $($module $scheme $of_scheme,)*
+            }
         }
 
         impl $parameters {
-            #[doc = concat!("The ", $side, " scheme of this name with its default parameters.")]
-            ///
-            /// # Errors
-            /// [`UnknownScheme`] names the nearest one.
-            pub fn named(name: &str) -> Result<Self, UnknownScheme> {
-                $(
-                    if name == $folder::$module::ABOUT.name {
-                        return Ok(Self::$scheme(Default::default()));
-                    }
-                )*
-                let allowed: Vec<_> = $all.iter().map(|about| about.name).collect();
-                let nearest = nearest(name, allowed.iter().copied());
-                Err(UnknownScheme { what: concat!($side, " scheme"), found: name.to_string(), allowed, nearest })
-            }
-
-            /// What the registry says about it.
-            pub fn about(&self) -> &'static About {
-                match self {
-                    $(Self::$scheme(_) => const { &$folder::$module::ABOUT },)*
-                }
-            }
-
-            /// Its name.
-            pub fn name(&self) -> &'static str {
-                self.about().name
-            }
-
-            /// Its parameters.
-            pub fn parameters(&self) -> &dyn Parameters {
-                match self {
-                    $(Self::$scheme(parameters) => parameters,)*
-                }
-            }
-
-            /// Its parameters, to be set.
-            pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
-                match self {
-                    $(Self::$scheme(parameters) => parameters,)*
-                }
-            }
-
             /// Whether every parameter is within its limits.
             ///
             /// # Errors
             /// [`SchemeError::Invalid`].
             pub fn check(&self) -> Result<(), SchemeError> {
-                let checked = match self {
-                    $(Self::$scheme(parameters) => parameters.check(),)*
-                };
-                checked.map_err(|invalid| SchemeError::Invalid { scheme: self.name(), invalid })
+                self.capabilities().check().map_err(|invalid| SchemeError::Invalid { scheme: self.name(), invalid })
             }
         }
 
-        impl $parameters {
-            /// Its capabilities.
-            pub fn capabilities(&self) -> &dyn Check {
-                match self {
-                    $(Self::$scheme(parameters) => parameters,)*
-                }
-            }
-
-            #[doc = concat!("The names of the ", $side, " schemes that, with their default parameters, are as wanted, in the order of the registry.")]
-            pub fn names(wanted: impl Fn(&Self) -> bool) -> Vec<&'static str> {
-                let all = [$(Self::$scheme(Default::default()),)*];
-                all.iter().filter(|scheme| wanted(scheme)).map(Self::name).collect()
-            }
-        }
-
-        #[doc = concat!("A ", $side, " scheme at work.")]
+        #[doc = concat!("A ", $side, " at work.")]
         #[derive(Debug)]
         #[allow(clippy::large_enum_variant)]
         pub enum $running {
@@ -224,8 +67,8 @@ macro_rules! registry {
 
 macro_rules! host_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
-        registry! {
-            "host", host, HOST_SCHEMES, HostParameters, Host {
+        both_sides! {
+            "host scheme", host, HostParameters, Host {
                 /// Any of them, with a record of what it is told and answers.
                 Recorded(Box<Recorded>),
             }:
@@ -286,7 +129,7 @@ macro_rules! host_schemes {
 
 macro_rules! switch_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
-        registry! { "switch", switch, SWITCH_SCHEMES, SwitchParameters, Switch {}: $($module $scheme $of_scheme,)* }
+        both_sides! { "switch scheme", switch, SwitchParameters, Switch {}: $($module $scheme $of_scheme,)* }
 
         impl SwitchParameters {
             /// The scheme at this switch.
@@ -390,11 +233,11 @@ impl HostParameters {
     /// [`SchemeError::TooManyPaths`], [`SchemeError::NoTiers`].
     pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
-        if self.about().tags == TagKind::MultiPart && uplinks.is_empty() {
-            let others = Self::names(|other| other.about().tags == TagKind::Entropy);
+        if self.capabilities().tags() == TagKind::MultiPart && uplinks.is_empty() {
+            let others = Self::names(|other| other.capabilities().tags() == TagKind::Entropy);
             return Err(SchemeError::NoTiers { scheme: self.name(), others });
         }
-        if self.about().tags != TagKind::MultiPart || paths == 1 || Shape::new(uplinks).is_some() {
+        if self.capabilities().tags() != TagKind::MultiPart || paths == 1 || Shape::new(uplinks).is_some() {
             return Ok(());
         }
         let (scheme, tiers) = (self.name(), uplinks.len());
@@ -409,7 +252,7 @@ impl SwitchParameters {
     /// # Errors
     /// [`SchemeError::NotGuided`], [`SchemeError::TooManyPorts`].
     pub fn check_guided(&self, guided: bool, most_ports: u32) -> Result<(), SchemeError> {
-        match self.about().sees {
+        match self.capabilities().sees() {
             Sees::Guided if !guided => {
                 let others = Self::names(Self::works_anywhere);
                 Err(SchemeError::NotGuided { scheme: self.name(), others })
@@ -423,9 +266,8 @@ impl SwitchParameters {
 
     /// Whether it hashes or chooses among next hops, whatever the topology.
     fn works_anywhere(&self) -> bool {
-        let about = self.about();
-        let hop_by_hop = self.capabilities().most_leaf_paths().is_none();
-        about.sees != Sees::Guided && about.tags == TagKind::Entropy && hop_by_hop
+        let of = self.capabilities();
+        of.sees() != Sees::Guided && of.tags() == TagKind::Entropy && of.most_leaf_paths().is_none()
     }
 
     /// Whether the scheme can work on a topology with these uplinks per tier.

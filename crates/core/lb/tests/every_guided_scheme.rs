@@ -3,7 +3,7 @@
 
 use anabranch_lb::{
     GuidedPath, GuidedPaths, GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{SWITCH_SCHEMES, Sees, SwitchParameters, TagKind},
+    registry::{Sees, SwitchParameters, TagKind},
 };
 use anabranch_settings::{Raw, Setting};
 use anabranch_units::Time;
@@ -175,10 +175,10 @@ proptest! {
             latency += more;
             GuidedPath { ev, kind, minimal, latency: Time::from_ns(latency), propagation: Time::from_ns(latency), hops: 3 }
         }));
-        let guided: Vec<_> = SWITCH_SCHEMES.iter().filter(|about| about.sees == Sees::Guided).collect();
+        let guided = SwitchParameters::names(|switch| switch.capabilities().sees() == Sees::Guided);
         prop_assert!(guided.len() >= 5, "minimal, valiant, ugal, source-guided, coarse-guided");
-        for about in guided {
-            for parameters in variants(about.name) {
+        for name in guided {
+            for parameters in variants(name) {
                 let run = || {
                     let info = |number: u32| SwitchInfo {
                         key: u64::from(number) + 3,
@@ -211,16 +211,16 @@ proptest! {
                             let mut at = At { net: &net, here, to, queues: &queues, paths: &paths };
                             let scheme = &mut schemes[here as usize];
                             let port = scheme.guide(Time::from_us(i as u64), &packet, &mut header, &mut at);
-                            assert!(port < at.ports(here), "{}: port {port} of {}", about.name, at.ports(here));
+                            assert!(port < at.ports(here), "{}: port {port} of {}", name, at.ports(here));
                             here = at.peer(here, port);
                             way.push(here);
-                            assert!(way.len() - 1 <= MOST, "{}: from {from} to {to} over {way:?}", about.name);
+                            assert!(way.len() - 1 <= MOST, "{}: from {from} to {to} over {way:?}", name);
                         }
                         ways.push(way);
                     }
                     ways
                 };
-                prop_assert_eq!(run(), run(), "{}", about.name);
+                prop_assert_eq!(run(), run(), "{}", name);
             }
         }
     }

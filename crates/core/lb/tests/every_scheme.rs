@@ -3,7 +3,7 @@
 use anabranch_lb::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, LocalQueues,
     Outgoing, PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{HOST_SCHEMES, Host, HostParameters, SWITCH_SCHEMES, Sees, SwitchParameters, TagKind},
+    registry::{Host, HostParameters, Sees, SwitchParameters, TagKind},
 };
 use anabranch_settings::{Raw, Setting};
 use anabranch_units::{Rate, Time};
@@ -177,15 +177,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
     fn hosts(events in prop::collection::vec(event(), 1..300), others in prop::collection::vec(event(), 1..50), seed: u64) {
-        for about in HOST_SCHEMES {
+        for about in HostParameters::ALL {
             for parameters in variants(about.name) {
-                let decisions = play(&mut parameters.build(seed, 1), about.tags, &events);
+                let tags = parameters.capabilities().tags();
+                let decisions = play(&mut parameters.build(seed, 1), tags, &events);
                 for (decision, shape) in &decisions {
-                    if let (Decision::Send(tag), TagKind::Guided) = (decision, about.tags) {
+                    if let (Decision::Send(tag), TagKind::Guided) = (decision, tags) {
                         let paths = guided_paths();
                         prop_assert!(*tag == 0 || (0..paths.len()).any(|i| paths.tag(i) == *tag), "{}: {tag}", about.name);
                     }
-                    let (Decision::Send(tag), TagKind::MultiPart) = (decision, about.tags) else { continue };
+                    let (Decision::Send(tag), TagKind::MultiPart) = (decision, tags) else { continue };
                     let mut rest = *tag;
                     for &size in *shape {
                         let bits = size.next_power_of_two().trailing_zeros();
@@ -196,8 +197,8 @@ proptest! {
                 }
                 // The same again, and beside another host whose events run first.
                 let mut other = parameters.build(seed, 2);
-                play(&mut other, about.tags, &others);
-                prop_assert_eq!(&play(&mut parameters.build(seed, 1), about.tags, &events), &decisions, "{}", about.name);
+                play(&mut other, tags, &others);
+                prop_assert_eq!(&play(&mut parameters.build(seed, 1), tags, &events), &decisions, "{}", about.name);
             }
         }
     }
@@ -237,7 +238,7 @@ proptest! {
             tags: TagKind::Entropy,
         };
         let position: Vec<u16> = (0..8).collect();
-        for about in SWITCH_SCHEMES {
+        for about in SwitchParameters::ALL {
             let parameters = SwitchParameters::named(about.name).unwrap();
             let run = || {
                 let mut switch = parameters.build(seed, &info);
@@ -291,13 +292,13 @@ proptest! {
         }
         let uplinks = SHAPES[shape].to_vec();
         let (position, zero): (Vec<u16>, [u16; 8]) = ((0..8).collect(), [0; 8]);
-        for about in SWITCH_SCHEMES.iter().filter(|about| about.sees == Sees::EveryHop) {
+        for name in SwitchParameters::names(|switch| switch.capabilities().sees() == Sees::EveryHop) {
             for tier in 0..2 {
                 let info = SwitchInfo {
                     key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,
                     uplinks: uplinks.clone(), murmur3: reference, udp_ports: reference.is_some(), hop_delay: Time::from_us(1), queue_limit: 400_000, lossless, tags: TagKind::Entropy,
                 };
-                let mut switch = SwitchParameters::named(about.name).unwrap().build(seed, &info);
+                let mut switch = SwitchParameters::named(name).unwrap().build(seed, &info);
                 // A header that the scheme itself wrote; others are noise.
                 let (mut now, mut header, mut waiting) = (Time::ZERO, SwitchHeader::default(), Vec::<u32>::new());
                 for &(what, flow, noise, own, us) in &events {
@@ -315,21 +316,21 @@ proptest! {
                             let (position, port) = (&positions[..count as usize], &position[..count as usize]);
                             let candidates = Candidates { count, group: 0, position, port, uplinks: 8 };
                             let index = switch.forward(now, &packet, &mut given, &candidates, &mut Queues);
-                            prop_assert!(index < count, "{}: {index} of {count}", about.name);
+                            prop_assert!(index < count, "{}: {index} of {count}", name);
                             header = given;
                         }
                         2 => if let Delivery::Hold(queue) = switch.deliver(now, &packet, &given, &mut out) {
-                            prop_assert!(queue as usize <= waiting.len(), "{}: queues are not dense", about.name);
+                            prop_assert!(queue as usize <= waiting.len(), "{}: queues are not dense", name);
                             waiting.resize(waiting.len().max(queue as usize + 1), 0);
                             waiting[queue as usize] += 1;
                         },
                         3 => switch.on_control(now, &packet, &given, &mut out),
                         _ => switch.on_timer(now, noise[0] % 8, &mut out),
                     }
-                    prop_assert!(what == 2 || out.reply.is_empty(), "{}: a reply to nothing", about.name);
-                    prop_assert!(out.wake.iter().all(|&(time, _)| time >= now), "{}", about.name);
+                    prop_assert!(what == 2 || out.reply.is_empty(), "{}: a reply to nothing", name);
+                    prop_assert!(out.wake.iter().all(|&(time, _)| time >= now), "{}", name);
                     for queue in out.release {
-                        prop_assert!(waiting[queue as usize] > 0, "{}: nothing waits in {queue}", about.name);
+                        prop_assert!(waiting[queue as usize] > 0, "{}: nothing waits in {queue}", name);
                         waiting[queue as usize] = 0;
                     }
                 }
@@ -346,10 +347,10 @@ fn random_events_reach_the_probes() {
     let mut probing = std::collections::BTreeSet::new();
     for _ in 0..100 {
         let events = lists.new_tree(&mut runner).unwrap().current();
-        for about in HOST_SCHEMES {
-            let mut host = HostParameters::named(about.name).unwrap().build(1, 1);
-            if play_counting(&mut host, about.tags, &events).1 > 0 {
-                probing.insert(about.name);
+        for parameters in HostParameters::each() {
+            let mut host = parameters.build(1, 1);
+            if play_counting(&mut host, parameters.capabilities().tags(), &events).1 > 0 {
+                probing.insert(parameters.name());
             }
         }
     }

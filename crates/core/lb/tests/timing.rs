@@ -2,7 +2,7 @@
 
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
-    registry::{HOST_SCHEMES, Host, HostParameters},
+    registry::{Host, HostParameters},
 };
 use anabranch_units::{Rate, Time};
 use std::{hint::black_box, time::Instant};
@@ -64,7 +64,7 @@ fn ack(host: &mut Host, psn: u64, tag: Tag, ecn: bool) {
 #[test]
 #[ignore = "a measurement, not a check"]
 fn decisions() {
-    for about in HOST_SCHEMES {
+    for about in HostParameters::ALL {
         let mut host = open(about.name, &[64]);
         let select = time(&mut host, PACKETS, |_, _, _| ());
         let mut host = open(about.name, &[64]);

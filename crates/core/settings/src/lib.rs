@@ -4,10 +4,14 @@
 //! parameters once with [`parameters!`]: name, type, default, meaning, source. From that one declaration come
 //! the struct with its defaults, reading with errors that name the nearest valid choice, printing with every
 //! default filled in, and the text of `anabranch explain`.
+//!
+//! Where there are several kinds of a thing, [`registry!`] lists them: each is found by its name and has its own parameters.
 
+mod registry;
 mod setting;
 mod shape;
 
+pub use registry::{About, Each, Named, Registry, Unknown};
 pub use setting::{Auto, Never, Raw, Seed, Setting, Wrong};
 pub use shape::Shape;
 

@@ -20,8 +20,8 @@ pub use fault::{Affects, Fault, FaultAction, FaultKind, FaultParameters};
 pub use graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, TopologyError};
 pub use guide::{Guidance, Guide, GuidedPath, PathType, guided_table_bytes, virtual_channel};
 pub use kinds::{
-    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, KindInfo, LeafSpineParameters,
-    Scale, SlimFlyParameters, TOPOLOGY_KINDS, TopologyParameters,
+    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, Scale,
+    SlimFlyParameters, TopologyParameters,
 };
 pub use overrides::LinkOverride;
 pub use partition::partition;

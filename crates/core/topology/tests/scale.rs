@@ -5,7 +5,7 @@ mod common;
 use anabranch_settings::Auto;
 use anabranch_topology::{
     Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, Scale,
-    SlimFlyParameters, TOPOLOGY_KINDS, Topology, TopologyParameters,
+    SlimFlyParameters, Topology, TopologyParameters,
 };
 use anabranch_units::{Rate, Time};
 use common::edges;
@@ -173,7 +173,7 @@ fn any_of(kind: &str) -> BoxedStrategy<(TopologyParameters, String)> {
 }
 
 fn any_kind() -> impl Strategy<Value = (TopologyParameters, String)> {
-    (0..TOPOLOGY_KINDS.len()).prop_flat_map(|number| any_of(TOPOLOGY_KINDS[number].name))
+    (0..TopologyParameters::ALL.len()).prop_flat_map(|number| any_of(TopologyParameters::ALL[number].name))
 }
 
 proptest! {
@@ -183,7 +183,7 @@ proptest! {
     fn stated_size_is_the_size_built((parameters, text) in any_kind()) {
         if let Ok(topology) = parameters.build(&|_| Ok(text.clone())) {
             prop_assert_eq!(topology.scale(), counted(&topology));
-            if parameters.kind() != "file" {
+            if parameters.name() != "file" {
                 prop_assert_eq!(parameters.scale(), Some(counted(&topology)));
             }
         }
@@ -194,7 +194,7 @@ proptest! {
 #[test]
 fn most_draws_are_possible() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    for kind in TOPOLOGY_KINDS {
+    for kind in TopologyParameters::ALL {
         let strategy = any_of(kind.name);
         let built = (0..100).filter(|_| {
             let (parameters, text) = strategy.new_tree(&mut runner).unwrap().current();

@@ -8,9 +8,14 @@ mod goal_ops;
 mod goal_text;
 mod htsim;
 mod reach;
+mod source;
 mod table;
 
-use crate::{WorkloadError, view::Traffic};
+pub use source::StartUnit;
+
+pub(crate) use source::Source;
+
+use crate::{WorkloadError, traffic::Traffic};
 use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, choices};
 use anabranch_units::Time;
 
@@ -25,35 +30,6 @@ choices! {
         HtsimCm = "htsim-cm",
         /// A GOAL schedule, as text or binary: sends, receives and computations that wait for each other.
         Goal = "goal",
-    }
-}
-
-choices! {
-    /// The unit of a file's start times.
-    pub enum StartUnit {
-        /// Picoseconds.
-        Ps = "ps",
-        /// Nanoseconds.
-        Ns = "ns",
-        /// Microseconds.
-        Us = "us",
-        /// Milliseconds.
-        Ms = "ms",
-        /// Seconds.
-        S = "s",
-    }
-}
-
-impl StartUnit {
-    /// Picoseconds in the unit.
-    fn ps(self) -> u64 {
-        match self {
-            StartUnit::Ps => 1,
-            StartUnit::Ns => 1_000,
-            StartUnit::Us => 1_000_000,
-            StartUnit::Ms => 1_000_000_000,
-            StartUnit::S => 1_000_000_000_000,
-        }
     }
 }
 
@@ -94,41 +70,6 @@ impl Setting for StartAt {
     }
 }
 
-/// The tier of a switch in a failure line of a connection matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailedSwitch {
-    /// `TOR`: a leaf.
-    Tor,
-    /// `AGG`: an aggregation switch.
-    Agg,
-    /// `CORE`: a core switch.
-    Core,
-}
-
-/// A failed link that a flow file names (a `failure` line of htsim's connection matrix).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileFailure {
-    /// The tier of the switch.
-    pub switch_type: FailedSwitch,
-    /// The switch's number within its tier.
-    pub switch_id: u32,
-    /// The number of its uplink.
-    pub link_id: u32,
-    /// File and line.
-    pub place: String,
-}
-
-/// A file to read, and what its fields may refer to.
-pub(crate) struct Source<'a> {
-    pub(crate) path: &'a str,
-    pub(crate) content: &'a [u8],
-    pub(crate) hosts: u32,
-    /// The fabric's data classes.
-    pub(crate) classes: &'a [String],
-    /// The unit of start times.
-    pub(crate) unit: StartUnit,
-}
-
 /// The unit that start times have in files of `format`; a CSV's header names it.
 pub(crate) fn unit_of(format: FileFormat, unit: Auto<StartUnit>) -> Result<StartUnit, WorkloadError> {
     match (format, unit) {
@@ -154,57 +95,6 @@ pub(crate) fn read(format: FileFormat, source: &Source<'_>) -> Result<Traffic, W
         FileFormat::Conweave => conweave::read(source),
         FileFormat::HtsimCm => htsim::read(source),
         FileFormat::Goal => goal::read(source),
-    }
-}
-
-impl Source<'_> {
-    fn wrong(&self, line: usize, message: impl Into<String>) -> WorkloadError {
-        WorkloadError::in_line(self.path, line, message)
-    }
-
-    /// The content as text.
-    fn text(&self) -> Result<&str, WorkloadError> {
-        std::str::from_utf8(self.content).map_err(|why| {
-            let line = self.content[..why.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
-            self.wrong(line, "found bytes that are not text (UTF-8)")
-        })
-    }
-
-    /// A host's number.
-    fn host(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {
-        match text.parse::<u32>() {
-            Ok(host) if host < self.hosts => Ok(host),
-            Ok(host) => {
-                let message = format!("{what}: host {host} does not exist; hosts are 0 to {}", self.hosts.max(1) - 1);
-                Err(self.wrong(line, message))
-            }
-            Err(_) => Err(self.wrong(line, format!("{what}: found `{text}`, expected a host's number"))),
-        }
-    }
-
-    /// Refuses a flow from a host to itself.
-    fn pair(&self, line: usize, src: u32, dst: u32) -> Result<(), WorkloadError> {
-        if src == dst { Err(self.wrong(line, format!("host {src} sends to itself"))) } else { Ok(()) }
-    }
-
-    /// A size in bytes.
-    fn size(&self, line: usize, text: &str) -> Result<u64, WorkloadError> {
-        match text.parse::<u64>() {
-            Ok(size) if size > 0 => Ok(size),
-            _ => Err(self.wrong(line, format!("size: found `{text}`, expected a whole number of bytes, 1 or more"))),
-        }
-    }
-
-    /// A start time, exactly.
-    fn start(&self, line: usize, text: &str) -> Result<Time, WorkloadError> {
-        decimal::read(text, self.unit.ps())
-            .map(Time::from_ps)
-            .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))
-    }
-
-    /// A whole number.
-    fn whole(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {
-        text.parse().map_err(|_| self.wrong(line, format!("{what}: found `{text}`, expected a whole number")))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Puts the flows of all workloads together: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, FlowSet, GeneratedAs, HostView, NcclJob, ReadFile, Start, TriggerId, WorkloadError,
+    FileFailure, Flow, GeneratedAs, HostView, NcclJob, ReadFile, Start, Trigger, TriggerId, WorkloadError,
     WorkloadInfo, WorkloadParameters,
-    view::{Context, FLOW_MEMORY, NO_CLASS, Traffic},
+    flow::NO_CLASS,
+    names::wrong_workload_name,
+    traffic::Traffic,
+    view::{Context, FLOW_MEMORY},
 };
-use anabranch_input::wrong_name;
 use anabranch_random::{Stream, mix, name_key};
 use std::collections::HashSet;
 
@@ -14,6 +16,19 @@ const MAX_TRIGGERS: usize = 1 << 30;
 
 /// The most workloads, with their splits and the parts of flow files.
 pub const MOST_WORKLOADS: usize = 1 << 16;
+
+/// Everything that will be sent. Flows with a start time are sorted by (start, src, dst) within the whole set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowSet {
+    /// The flows.
+    pub flows: Vec<Flow>,
+    /// The triggers.
+    pub triggers: Vec<Trigger>,
+    /// The workloads.
+    pub workloads: Vec<WorkloadInfo>,
+    /// Collectives that ranks run by themselves, for which some flows stand.
+    pub jobs: Vec<NcclJob>,
+}
 
 /// What a list of workloads generates.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,16 +96,6 @@ struct Merge {
     /// Per host whether it sends or receives so far.
     used: Vec<bool>,
     made: Generated,
-}
-
-/// What results call all workloads together.
-const ALL: &str = "all";
-
-/// Returns what is wrong with `name` as that of a workload.
-pub(crate) fn wrong_workload_name(name: &str) -> Option<String> {
-    let is_taken = name == ALL;
-    let taken = || format!("found `{ALL}`, by which results mean all workloads together; expected another name");
-    is_taken.then(taken).or_else(|| wrong_name(name))
 }
 
 impl Merge {

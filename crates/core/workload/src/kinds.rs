@@ -1,77 +1,88 @@
 //! The kinds of workload, one file each.
+//!
+//! To add a kind, write a file with `pub(crate) const ABOUT: About`, parameters declared with `parameters!` and `impl Kind` for
+//! them, and add its `mod` and one line to the list.
 
 pub(crate) mod adversarial;
 pub(crate) mod all_to_all;
 pub(crate) mod collective;
 pub(crate) mod file;
 pub(crate) mod incast;
+mod kind;
 pub(crate) mod microbenchmark;
 pub(crate) mod nccl;
 pub(crate) mod permutation;
 pub(crate) mod poisson;
+pub(crate) mod ranks;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod training_rounds;
 
-use crate::{
-    Flow, Start, WorkloadError,
-    view::{Context, NO_CLASS, Traffic},
-};
-use anabranch_settings::Parameters;
+pub(crate) use kind::Kind;
 
-/// A kind of workload with its parameters.
-pub(crate) trait Kind: Parameters {
-    /// Whether every parameter is within its limits, as far as hosts and files are not needed to tell.
-    fn check(&self) -> Result<(), WorkloadError>;
-    /// Makes the flows; `check` has passed.
-    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError>;
+use crate::{WorkloadError, traffic::Traffic, view::Context};
+use anabranch_settings::registry;
+
+registry! {
+    /// A kind of workload and its parameters.
+    pub enum WorkloadParameters("kind of workload"): pub(crate) dyn Kind in self {
+        poisson Poisson PoissonParameters,
+        permutation Permutation PermutationParameters,
+        incast Incast IncastParameters,
+        adversarial Adversarial AdversarialParameters,
+        microbenchmark Microbenchmark MicrobenchmarkParameters,
+        all_to_all AllToAll AllToAllParameters,
+        collective Collective CollectiveParameters,
+        training_rounds TrainingRounds TrainingRoundsParameters,
+        file File FileParameters,
+        nccl Nccl NcclParameters,
+    }
 }
 
-/// A flow that nothing waits for. The merge sets class and key.
-pub(crate) fn plain(src: u32, dst: u32, size: u64, start: Start) -> Flow {
-    Flow { src, dst, size, start, workload: 0, class: NO_CLASS, key: 0, listed: 0, on_sent: None, on_received: None }
+impl WorkloadParameters {
+    /// Whether every parameter is within its limits, as far as hosts and files are not needed to tell.
+    ///
+    /// # Errors
+    /// [`WorkloadError`] names the first that is not.
+    pub fn check(&self) -> Result<(), WorkloadError> {
+        self.capabilities().check()
+    }
+
+    /// Makes the flows.
+    pub(crate) fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
+        self.check()?;
+        self.capabilities().generate(context)
+    }
 }
 
 #[cfg(test)]
-pub(crate) mod testing {
-    //! Hosts for the tests of this crate.
+mod tests {
+    use super::*;
+    use crate::CommonParameters;
+    use anabranch_settings::Parameters;
 
-    use super::Kind;
-    use crate::{
-        HostView, WorkloadError,
-        view::{Context, Traffic},
-    };
-    use anabranch_random::mix;
-    use anabranch_units::Rate;
-
-    /// `hosts` hosts, so many per leaf, so many leaves per group, at 100 Gb/s, classes `data` and `bulk`.
-    pub(crate) fn view(hosts: u32, per_leaf: u32, leaves_per_group: u32) -> HostView {
-        HostView {
-            hosts,
-            leaf_of: (0..hosts).map(|h| h / per_leaf).collect(),
-            group_of: (0..hosts).map(|h| h / per_leaf / leaves_per_group).collect(),
-            host_key: (0..hosts).map(|h| mix(u64::from(h) + 1)).collect(),
-            nic_rate: vec![Rate::gbps(100); hosts as usize],
-            oversubscription: 1.0,
-            classes: vec!["data".into(), "bulk".into()],
-            flow_memory: u64::MAX,
-            low_diameter: None,
+    #[test]
+    fn every_kind_is_found_and_its_parameters_can_be_set_again() {
+        for about in WorkloadParameters::ALL {
+            let kind = WorkloadParameters::named(about.name).unwrap();
+            assert_eq!(kind.about(), about);
+            let mut copy = kind.clone();
+            for (key, value) in kind.parameters().entries() {
+                copy.parameters_mut().set(key, &value).unwrap();
+            }
+            assert_eq!(copy, kind);
+            // A key of the kind must not hide one that every workload has.
+            let common = CommonParameters::default();
+            for (key, _) in common.entries() {
+                assert!(kind.parameters().entries().iter().all(|(own, _)| *own != key), "{key}");
+            }
         }
     }
 
-    /// What `kind` makes, seed 1, with `content` as that of any file.
-    pub(crate) fn traffic(
-        kind: &impl Kind,
-        view: &HostView,
-        content: impl AsRef<[u8]>,
-    ) -> Result<Traffic, WorkloadError> {
-        kind.check()?;
-        let used = vec![false; view.hosts as usize];
-        kind.generate(&Context {
-            view,
-            seed: 1,
-            name: "test",
-            used: &used,
-            room: u64::MAX,
-            read_file: &|_| Ok(content.as_ref().to_vec()),
-        })
+    #[test]
+    fn unknown_kinds_are_told_the_nearest() {
+        let error = WorkloadParameters::named("all_toall").unwrap_err();
+        assert_eq!(error.nearest.as_deref(), Some("all-to-all"));
+        assert!(error.to_string().contains("poisson, permutation, incast"), "{error}");
     }
 }

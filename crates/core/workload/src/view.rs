@@ -1,6 +1,6 @@
 //! What a workload knows of the network, and how its flows are labelled.
 
-use crate::{FileFailure, Flow, NcclJob, Trigger, WorkloadError};
+use crate::{WorkloadError, traffic::Traffic};
 use anabranch_random::name_key;
 use anabranch_settings::choices;
 use anabranch_units::Rate;
@@ -158,47 +158,5 @@ impl Context<'_> {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// The class of a flow that names none: that of its workload.
-pub(crate) const NO_CLASS: u8 = u8::MAX;
-
-/// A named part of a workload's flows.
-#[derive(Debug, Default)]
-pub(crate) struct Label {
-    pub(crate) name: String,
-    /// Whether its flows count in the statistics, where those of the workload do.
-    pub(crate) measured: bool,
-}
-
-impl Label {
-    /// A part measured like its workload.
-    pub(crate) fn named(name: impl Into<String>) -> Self {
-        Label { name: name.into(), measured: true }
-    }
-}
-
-/// What a kind of workload generates. In a flow here `workload` is an index into `labels`, trigger numbers and targets
-/// count within this traffic, and `key` is not set yet.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) flows: Vec<Flow>,
-    pub(crate) triggers: Vec<Trigger>,
-    /// Named parts of the flows; entry 0, if any, stands for the workload's own.
-    pub(crate) labels: Vec<Label>,
-    pub(crate) failures: Vec<FileFailure>,
-    /// The collective whose messages the flows are; its workload and first flow are not set yet.
-    pub(crate) job: Option<NcclJob>,
-}
-
-impl Traffic {
-    /// Refuses more than `max_flows` flows: a guard against typing errors.
-    pub(crate) fn check_room(flows: u128, max_flows: u64, key: &str) -> Result<(), WorkloadError> {
-        if flows > u128::from(max_flows) {
-            let message = format!("this makes {flows} flows, and `max_flows` allows {max_flows}");
-            return Err(WorkloadError::of_key(key, message));
-        }
-        Ok(())
     }
 }

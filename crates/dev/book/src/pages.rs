@@ -1,9 +1,9 @@
 //! The pages: schemes, their list, the reference, and the table of contents.
 
 use crate::pictures::{Side, picture};
-use anabranch_lb::registry::{ALIASES, About, Alias, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
+use anabranch_lb::registry::{ALIASES, Alias, HostParameters, SwitchParameters};
 use anabranch_scenario::explain;
-use anabranch_settings::{Parameter, Raw};
+use anabranch_settings::{About, Parameter, Raw};
 use std::fmt::Write;
 
 /// A file of the book.
@@ -24,7 +24,7 @@ pub fn pages() -> Vec<Page> {
     let names = names();
     let mut pages: Vec<Page> =
         names.iter().map(|name| Page { path: format!("schemes/{name}.md"), text: scheme_page(name) }).collect();
-    for (side, abouts) in [(Side::Host, HOST_SCHEMES), (Side::Switch, SWITCH_SCHEMES)] {
+    for (side, abouts) in [(Side::Host, HostParameters::ALL), (Side::Switch, SwitchParameters::ALL)] {
         let drawn = abouts.iter().filter_map(|about| Some((about, picture(side, about.name)?.1)));
         pages.extend(drawn.map(|(about, text)| Page { path: format!("schemes/{}", file(side, about.name)), text }));
     }
@@ -36,7 +36,7 @@ pub fn pages() -> Vec<Page> {
 
 /// Every name that `anabranch list schemes` shows, once, the pairs first.
 fn names() -> Vec<&'static str> {
-    let sides = HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).map(|about| about.name);
+    let sides = HostParameters::ALL.iter().chain(SwitchParameters::ALL).map(|about| about.name);
     let mut names: Vec<&str> = Vec::new();
     for name in ALIASES.iter().map(|alias| alias.name).chain(sides) {
         if !names.contains(&name) {
@@ -65,14 +65,17 @@ fn sentence(text: &str) -> String {
 
 fn scheme_page(name: &str) -> String {
     let alias = ALIASES.iter().find(|alias| alias.name == name);
-    let host = HOST_SCHEMES.iter().find(|about| about.name == name);
-    let switch = SWITCH_SCHEMES.iter().find(|about| about.name == name);
+    let host = HostParameters::ALL.iter().find(|about| about.name == name);
+    let switch = SwitchParameters::ALL.iter().find(|about| about.name == name);
     let mut text = format!("{WRITTEN}# {name}\n\n");
     let mut sides: Vec<(Side, &About)> = Vec::new();
     if let Some(alias) = alias {
         text += &pair_text(alias);
-        sides.extend(HOST_SCHEMES.iter().find(|about| about.name == alias.host).map(|about| (Side::Host, about)));
-        sides.extend(SWITCH_SCHEMES.iter().find(|about| about.name == alias.switch).map(|about| (Side::Switch, about)));
+        sides
+            .extend(HostParameters::ALL.iter().find(|about| about.name == alias.host).map(|about| (Side::Host, about)));
+        sides.extend(
+            SwitchParameters::ALL.iter().find(|about| about.name == alias.switch).map(|about| (Side::Switch, about)),
+        );
     }
     for (side, about) in [(Side::Host, host), (Side::Switch, switch)] {
         if let Some(about) = about.filter(|about| !sides.contains(&(side, about))) {
@@ -165,7 +168,7 @@ fn list_page(names: &[&str]) -> String {
     );
     for name in names {
         let alias = ALIASES.iter().find(|alias| alias.name == *name);
-        let side = HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).find(|about| about.name == *name);
+        let side = HostParameters::ALL.iter().chain(SwitchParameters::ALL).find(|about| about.name == *name);
         let pair = alias.map_or("one side".to_string(), |alias| format!("`{}+{}`", alias.host, alias.switch));
         let summary = alias.map(|alias| alias.summary).or(side.map(|about| about.summary)).unwrap_or_default();
         let _ = writeln!(text, "| [{name}]({name}.md) | {pair} | {} |", cell(summary));

@@ -2,7 +2,7 @@
 //! leaves no page out.
 
 use anabranch_book::{Side, pages, picture};
-use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, SWITCH_SCHEMES};
+use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use std::{
     collections::{BTreeSet, HashSet},
     fs,
@@ -36,7 +36,7 @@ fn every_scheme_has_a_page_a_picture_of_its_own_and_code() {
         &pages.iter().find(|page| page.path == path).unwrap_or_else(|| panic!("no {path}")).text
     };
     let mut drawings = HashSet::new();
-    for (side, abouts) in [(Side::Host, HOST_SCHEMES), (Side::Switch, SWITCH_SCHEMES)] {
+    for (side, abouts) in [(Side::Host, HostParameters::ALL), (Side::Switch, SwitchParameters::ALL)] {
         for about in abouts {
             let page = text(about.name);
             let (says, drawing) = picture(side, about.name).unwrap_or_else(|| {

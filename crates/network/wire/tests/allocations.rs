@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use anabranch_endpoint::{Endpoint, Event, Settings};
-use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, WireParameters, udp::UdpPath};
 use std::{
@@ -61,7 +61,7 @@ fn until_sent(ends: &mut [Driver<UdpPath>; 2]) {
 
 #[test]
 fn a_packet_costs_no_allocation() {
-    for scheme in HOST_SCHEMES {
+    for scheme in HostParameters::ALL {
         let mut transport = anabranch_transport::TransportParameters::named("uet").unwrap();
         transport.parameters_mut().set("mtu", &anabranch_settings::Raw::Text("1000B".into())).unwrap();
         let host = HostParameters::named(scheme.name).unwrap();

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_endpoint::{Settings, header};
-use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
@@ -50,7 +50,7 @@ fn transport(draws: &mut Stream, mtu: u64) -> TransportParameters {
 }
 
 fn settings(draws: &mut Stream, seed: u64) -> Settings {
-    let scheme = HOST_SCHEMES[draws.below(HOST_SCHEMES.len() as u64) as usize].name;
+    let scheme = HostParameters::ALL[draws.below(HostParameters::ALL.len() as u64) as usize].name;
     let mtu = [64, 500, 1000][draws.below(3) as usize];
     Settings {
         transport: transport(draws, mtu),
@@ -108,7 +108,7 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
     let mut draws = Stream::keyed(seed, 0, "chaos");
     let mut ours = settings(&mut draws, seed);
     if let Some(scheme) = scheme {
-        ours.scheme = HostParameters::named(HOST_SCHEMES[scheme].name).unwrap();
+        ours.scheme = HostParameters::named(HostParameters::ALL[scheme].name).unwrap();
     }
     let ours = ours;
     let theirs = Settings { seed: seed + 1, ..ours.clone() };
@@ -208,7 +208,7 @@ fn five_hundred_seeds() {
 #[test]
 fn damaged_bits_reach_nobody() {
     let mut damaged = 0;
-    for scheme in 0..HOST_SCHEMES.len() {
+    for scheme in 0..HostParameters::ALL.len() {
         for seed in 0..12 {
             damaged += try_seed(Trial { seed, scheme: Some(scheme), is_damaging: true }).unwrap();
         }

@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch_endpoint::{Settings, Why};
-use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::{Bytes, Rate, Time};
@@ -76,7 +76,7 @@ fn cut(scheme: &str) -> Seen {
 
 #[test]
 fn schemes_leave_a_dead_path() {
-    for about in HOST_SCHEMES {
+    for about in HostParameters::ALL {
         let scheme = HostParameters::named(about.name).unwrap();
         let Seen { before, after, timeouts, retransmitted, probes } = cut(about.name);
         let took = after.map_or("given up".to_string(), |after| after.to_string());

@@ -1,7 +1,7 @@
 //! Two endpoints of this machine over UDP, each in a thread of its own.
 
 use anabranch_endpoint::{Endpoint, Settings};
-use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
 use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
@@ -85,7 +85,7 @@ fn transfer(
 
 #[test]
 fn every_scheme_brings_every_byte() {
-    for scheme in HOST_SCHEMES {
+    for scheme in HostParameters::ALL {
         let bytes = 3_000_001;
         let (sent, received, served) = transfer(settings(scheme.name, 1400), settings(scheme.name, 1400), bytes);
         let sent = sent.unwrap_or_else(|error| panic!("{}: {error}", scheme.name));

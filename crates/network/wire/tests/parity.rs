@@ -4,11 +4,7 @@
 mod common;
 
 use anabranch_endpoint::{Endpoint, Event, Settings, header};
-use anabranch_lb::{
-    Record,
-    registry::{HOST_SCHEMES, HostParameters},
-    replay,
-};
+use anabranch_lb::{Record, registry::HostParameters, replay};
 use anabranch_settings::{Never, Parameters, Raw};
 use anabranch_transport::{
     TransportParameters,
@@ -46,7 +42,7 @@ fn same_answers(settings: &Settings, record: &Record) -> usize {
 
 #[test]
 fn over_memory() {
-    for scheme in HOST_SCHEMES {
+    for scheme in HostParameters::ALL {
         let (settings, record) = (settings(scheme.name), Record::default());
         // Marks, trims, losses, and a label that is cut for a while: a scheme hears all there is to hear.
         let mut link = Link::new(Rate::gbps(2), Time::from_us(5));
@@ -66,7 +62,7 @@ fn over_memory() {
 
 #[test]
 fn over_udp() {
-    for scheme in HOST_SCHEMES {
+    for scheme in HostParameters::ALL {
         let (settings, record) = (Settings { rate: Rate::gbps(1), ..settings(scheme.name) }, Record::default());
         let driver = |settings: &Settings| {
             let path = UdpPath::open(SocketAddr::from(([127, 0, 0, 1], 0)), 8, 8).unwrap();

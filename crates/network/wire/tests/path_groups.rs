@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch_endpoint::Settings;
-use anabranch_lb::registry::{HOST_SCHEMES, HostParameters};
+use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_transport::{TransportParameters, uet::UetTransport};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
@@ -73,7 +73,7 @@ fn run(scheme: &str, labels: u32, is_grouped: bool) -> (Time, u64) {
 
 #[test]
 fn any_number_of_labels_is_the_same() {
-    for about in HOST_SCHEMES {
+    for about in HostParameters::ALL {
         let (base, over_slow) = run(about.name, SPINES, true);
         println!("{}: {base}, {over_slow} datagrams over the slow spine", about.name);
         for labels in [18, 48, 96] {

@@ -9,7 +9,7 @@ use anabranch_backend::Setup;
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::{
     Call, Decision, Entry, Record,
-    registry::{HOST_SCHEMES, HostParameters, TagKind},
+    registry::{HostParameters, TagKind},
     replay,
 };
 use anabranch_random::Stream;
@@ -32,9 +32,10 @@ fn partner(tags: TagKind) -> &'static str {
 
 #[test]
 fn what_schemes_answer_in_the_simulator_follows_from_what_they_were_told() {
-    for about in HOST_SCHEMES {
-        let pair = format!("{}+{}", about.name, partner(about.tags));
-        let guided = matches!(about.tags, TagKind::Guided | TagKind::Category);
+    for host in HostParameters::each() {
+        let tags = host.capabilities().tags();
+        let pair = format!("{}+{}", host.name(), partner(tags));
+        let guided = matches!(tags, TagKind::Guided | TagKind::Category);
         let graph = match guided {
             true => topology("dragonfly", &[("p", Raw::Int(2)), ("a", Raw::Int(4)), ("h", Raw::Int(2))]),
             false => fat_tree(2, 8),
@@ -51,9 +52,9 @@ fn what_schemes_answer_in_the_simulator_follows_from_what_they_were_told() {
         let entries = record.take();
         let host = &setup.load_balancers[0].host;
         let answers = replay(&entries, &mut |key| host.build(setup.seed, key))
-            .unwrap_or_else(|differs| panic!("{}: {differs:?}", about.name));
+            .unwrap_or_else(|differs| panic!("{}: {differs:?}", host.name()));
         // 300 kB are 74 packets, of 32 hosts at least.
-        assert!(answers >= 32 * 74, "{}: {answers}", about.name);
+        assert!(answers >= 32 * 74, "{}: {answers}", host.name());
     }
 }
 

@@ -6,12 +6,12 @@ use crate::{
     scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
 };
 use anabranch_backend::FabricParameters;
-use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
-use anabranch_settings::{Parameter, Parameters, Raw, nearest_few};
-use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
-use anabranch_transport::{TRANSPORTS, cc::About};
+use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
+use anabranch_settings::{About, Parameter, Parameters, Raw, Registry, nearest_few};
+use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
+use anabranch_transport::{TRANSPORTS, cc};
 use anabranch_wire::WireParameters;
-use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
+use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WorkloadParameters};
 use serde_json::{Value, json};
 
 /// What can be listed.
@@ -64,6 +64,10 @@ fn entry(name: &str, sort: &'static str, meaning: impl Into<String>) -> Entry {
     Entry { name: name.into(), sort, meaning: meaning.into() }
 }
 
+fn entries(abouts: &'static [About], sort: &'static str) -> impl Iterator<Item = Entry> {
+    abouts.iter().map(move |about| entry(about.name, sort, about.summary))
+}
+
 /// Everything of a kind.
 pub fn catalogue(kind: Kind) -> Vec<Entry> {
     let mut all = Vec::new();
@@ -73,11 +77,11 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
                 let meaning = format!("{} ({}+{})", alias.summary, alias.host, alias.switch);
                 all.push(entry(alias.name, "pair", meaning));
             }
-            all.extend(HOST_SCHEMES.iter().map(|about| entry(about.name, "host side", about.summary)));
-            all.extend(SWITCH_SCHEMES.iter().map(|about| entry(about.name, "switch side", about.summary)));
+            all.extend(entries(HostParameters::ALL, "host side"));
+            all.extend(entries(SwitchParameters::ALL, "switch side"));
         }
         Kind::Topologies => {
-            all.extend(TOPOLOGY_KINDS.iter().map(|about| entry(about.name, "topology", about.summary)));
+            all.extend(entries(TopologyParameters::ALL, "topology"));
         }
         Kind::Transports => {
             all.extend(TRANSPORTS.iter().map(|about| entry(about.name, "transport", about.summary)));
@@ -87,7 +91,7 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
             all.extend(PROFILES.iter().map(|profile| entry(profile.name, "fabric profile", profile.meaning)));
         }
         Kind::Workloads => {
-            all.extend(WORKLOAD_KINDS.iter().map(|about| entry(about.name, "workload", about.summary)));
+            all.extend(entries(WorkloadParameters::ALL, "workload"));
             all.extend(SIZE_DISTRIBUTIONS.iter().map(|about| entry(about.name, "flow sizes", about.summary)));
         }
         Kind::Scenarios => {
@@ -251,34 +255,22 @@ fn nothing_by(name: &str) -> ScenarioError {
     ))
 }
 
-fn about_text(summary: &str, description: &str, source: &str) -> String {
-    let description =
-        if description.is_empty() { format!("{}.", capitalised(summary)) } else { description.to_string() };
-    format!("{description} Source: {source}.")
+/// What a registry says of a kind, and its parameters.
+fn registry_part<T: Registry>(name: &str, table: String) -> Option<Part> {
+    let kind = T::named(name).ok()?;
+    Some(Part { table, meaning: kind.about().text(), parameters: kind.parameters().documentation() })
 }
 
 fn host_part(name: &str) -> Option<Part> {
-    let scheme = HostParameters::named(name).ok()?;
-    let about = scheme.about();
-    Some(Part {
-        table: format!("[load_balancer.{name}] (host side)"),
-        meaning: about_text(about.summary, about.description, about.source),
-        parameters: scheme.parameters().documentation(),
-    })
+    registry_part::<HostParameters>(name, format!("[load_balancer.{name}] (host side)"))
 }
 
 fn switch_part(name: &str) -> Option<Part> {
-    let scheme = SwitchParameters::named(name).ok()?;
-    let about = scheme.about();
-    Some(Part {
-        table: format!("[load_balancer.{name}] (switch side)"),
-        meaning: about_text(about.summary, about.description, about.source),
-        parameters: scheme.parameters().documentation(),
-    })
+    registry_part::<SwitchParameters>(name, format!("[load_balancer.{name}] (switch side)"))
 }
 
 /// Every congestion control, with the transport it belongs to.
-fn controls() -> impl Iterator<Item = (&'static str, &'static About)> {
+fn controls() -> impl Iterator<Item = (&'static str, &'static cc::About)> {
     TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| (about.name, control)))
 }
 
@@ -302,39 +294,27 @@ fn transport_parts(name: &str) -> Vec<Part> {
 }
 
 fn topology_part(name: &str) -> Vec<Part> {
-    let Some(about) = TOPOLOGY_KINDS.iter().find(|kind| kind.name == name) else { return Vec::new() };
-    let Ok(kind) = TopologyParameters::named(name) else { return Vec::new() };
-    let own = Part {
-        table: format!("[topology] with kind = \"{name}\""),
-        meaning: about_text(about.summary, "", about.source),
-        parameters: kind.parameters().documentation(),
-    };
+    let own = registry_part::<TopologyParameters>(name, format!("[topology] with kind = \"{name}\""));
     let links = Part {
         table: "[[topology.link]]".into(),
         meaning: "Other rates and delays for single links or for a class of links.".into(),
         parameters: LinkOverride::default().documentation(),
     };
-    vec![own, links]
+    own.map_or_else(Vec::new, |own| vec![own, links])
 }
 
 fn workload_parts(name: &str) -> Vec<Part> {
     if let Some(sizes) = SIZE_DISTRIBUTIONS.iter().find(|about| about.name == name) {
-        let meaning = about_text(sizes.summary, "", sizes.source);
+        let meaning = sizes.about().text();
         return vec![Part { table: format!("flow sizes: sizes = \"{name}\""), meaning, parameters: Vec::new() }];
     }
-    let Ok(kind) = WorkloadParameters::named(name) else { return Vec::new() };
-    let about = kind.about();
-    let own = Part {
-        table: format!("[[workload]] with kind = \"{name}\""),
-        meaning: about_text(about.summary, about.description, about.source),
-        parameters: kind.parameters().documentation(),
-    };
+    let own = registry_part::<WorkloadParameters>(name, format!("[[workload]] with kind = \"{name}\""));
     let common = Part {
         table: "any [[workload]]".into(),
         meaning: "What every workload may have besides.".into(),
         parameters: CommonParameters::default().documentation(),
     };
-    vec![own, common]
+    own.map_or_else(Vec::new, |own| vec![own, common])
 }
 
 /// Sections of a scenario that can be explained like things.

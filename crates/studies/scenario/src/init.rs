@@ -6,9 +6,9 @@ use crate::{
 };
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{Parameters, Raw};
-use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_wire::WireParameters;
-use anabranch_workload::{CommonParameters, WORKLOAD_KINDS, WorkloadParameters};
+use anabranch_workload::{CommonParameters, WorkloadParameters};
 
 /// Width of the comments.
 const WIDTH: usize = 96;
@@ -36,7 +36,7 @@ pub fn scenario_to_start_from() -> String {
             lines(&mut out, *parameters, active);
         }
     };
-    let kinds: Vec<&str> = TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect();
+    let kinds: Vec<&str> = TopologyParameters::ALL.iter().map(|kind| kind.name).collect();
     if let Ok(topology) = TopologyParameters::named("fat-tree") {
         let meaning = format!("The graph. `kind` is one of {}; each has its own keys.", kinds.join(", "));
         let active = [("kind", "\"fat-tree\""), ("tiers", "2"), ("radix", "16")];
@@ -88,7 +88,7 @@ pub fn scenario_to_start_from() -> String {
             section(&format!("[load_balancer.{}]", alias.switch), "Its switch side.", &[], &[switch.1.parameters()]);
         }
     }
-    let kinds: Vec<&str> = WORKLOAD_KINDS.iter().map(|kind| kind.name).collect();
+    let kinds: Vec<&str> = WorkloadParameters::ALL.iter().map(|kind| kind.name).collect();
     if let Ok(poisson) = WorkloadParameters::named("poisson") {
         let meaning = format!("Who sends what to whom; one or more of these. `kind` is one of {}.", kinds.join(", "));
         let active = [("kind", "\"poisson\""), ("sizes", "\"web-search\""), ("load", "0.6"), ("duration", "\"1ms\"")];

@@ -2,17 +2,17 @@
 
 use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named};
 use anabranch_backend::FabricParameters;
-use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters};
-use anabranch_settings::{Parameter, Parameters, Raw, Seed, Setting, Shape};
-use anabranch_topology::{FaultParameters, LinkOverride, TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
+use anabranch_settings::{About, Parameter, Parameters, Raw, Seed, Setting, Shape};
+use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TRANSPORTS;
 use anabranch_wire::WireParameters;
-use anabranch_workload::{CommonParameters, WORKLOAD_KINDS, WorkloadParameters};
+use anabranch_workload::{CommonParameters, WorkloadParameters};
 use serde_json::{Map, Value, json};
 
 /// The schema (draft 7, which editors know).
 pub fn schema() -> Value {
-    let topologies: Vec<Value> = TOPOLOGY_KINDS
+    let topologies: Vec<Value> = TopologyParameters::ALL
         .iter()
         .filter_map(|about| {
             let kind = TopologyParameters::named(about.name).ok()?;
@@ -21,7 +21,7 @@ pub fn schema() -> Value {
             Some(object(keys, &["kind"]))
         })
         .collect();
-    let workloads: Vec<Value> = WORKLOAD_KINDS
+    let workloads: Vec<Value> = WorkloadParameters::ALL
         .iter()
         .filter_map(|about| {
             let kind = WorkloadParameters::named(about.name).ok()?;
@@ -90,15 +90,15 @@ fn transports() -> Value {
 }
 
 fn load_balancer() -> Value {
-    let names = |abouts: &'static [anabranch_lb::registry::About]| words(abouts.iter().map(|about| about.name));
+    let names = |abouts: &'static [About]| words(abouts.iter().map(|about| about.name));
     let mut keys = Map::new();
     // Besides the names there are pairs, `host+switch`.
     let pair = json!({ "type": "string", "pattern": "^[^+]+\\+[^+]+$" });
     let scheme = json!({ "anyOf": [words(ALIASES.iter().map(|alias| alias.name)), pair] });
     keys.insert("scheme".into(), described(scheme, "A pair by name, or `host+switch`."));
-    keys.insert("host".into(), described(names(HOST_SCHEMES), "A host-side scheme."));
-    keys.insert("switch".into(), described(names(SWITCH_SCHEMES), "A switch-side scheme."));
-    for about in HOST_SCHEMES.iter().chain(SWITCH_SCHEMES) {
+    keys.insert("host".into(), described(names(HostParameters::ALL), "A host-side scheme."));
+    keys.insert("switch".into(), described(names(SwitchParameters::ALL), "A switch-side scheme."));
+    for about in HostParameters::ALL.iter().chain(SwitchParameters::ALL) {
         let mut table = Map::new();
         if let Ok(host) = HostParameters::named(about.name) {
             table.extend(properties(host.parameters()));

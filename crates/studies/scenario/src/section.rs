@@ -4,7 +4,7 @@ use crate::{
     error::ScenarioError,
     tree::{Node, Place, Value},
 };
-use anabranch_settings::{Parameter, Parameters, Raw, SetError, Setting, nearest};
+use anabranch_settings::{Parameter, Parameters, Raw, Registry, SetError, Setting, nearest};
 
 /// A table being read.
 #[derive(Debug)]
@@ -85,6 +85,22 @@ impl<'t> Section<'t> {
             _ => None,
         };
         Err(did_you_mean(error, near))
+    }
+
+    /// Takes `kind`, one of a registry, with its default parameters.
+    pub(crate) fn kind<T: Registry>(&mut self) -> Result<Option<T>, ScenarioError> {
+        let Some(node) = self.take("kind") else { return Ok(None) };
+        let name = match node.raw() {
+            Some(Raw::Text(name)) => name,
+            _ => node.describe(),
+        };
+        let wrong = |unknown| ScenarioError::new(format!("{}: `kind`: {unknown}", self.title)).at(node.place.clone());
+        T::named(&name).map(Some).map_err(wrong)
+    }
+
+    /// An error of a section that must have a kind.
+    pub(crate) fn no_kind<T: Registry>(&self) -> ScenarioError {
+        self.error(format!("`kind` is missing; allowed are {}", kinds::<T>()))
     }
 
     /// Takes a table.
@@ -177,6 +193,11 @@ impl Parameters for Both<'_> {
         all.extend(self.1.entries());
         all
     }
+}
+
+/// The names of a registry in a row.
+pub(crate) fn kinds<T: Registry>() -> String {
+    list(&T::ALL.iter().map(|about| about.name).collect::<Vec<_>>())
 }
 
 /// The names in a row.

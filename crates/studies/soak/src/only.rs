@@ -1,7 +1,7 @@
 //! What a soak is restricted to: load balancers, a kind of topology or one topology.
 
 use super::draft::Section;
-use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, SWITCH_SCHEMES, resolve};
+use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
 use anabranch_scenario::{
     ScenarioError, library,
     scenario::{FolderFile, topology_of},
@@ -9,7 +9,7 @@ use anabranch_scenario::{
     tree::Tree,
 };
 use anabranch_settings::{nearest, nearest_few};
-use anabranch_topology::TOPOLOGY_KINDS;
+use anabranch_topology::TopologyParameters;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -65,14 +65,16 @@ fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
         Err(error) if name.contains('+') => return Err(wrong(error.to_string())),
         Err(_) => {}
     }
-    let pairs = HOST_SCHEMES.iter().flat_map(|host| SWITCH_SCHEMES.iter().map(move |switch| (host.name, switch.name)));
+    let pairs = HostParameters::ALL
+        .iter()
+        .flat_map(|host| SwitchParameters::ALL.iter().map(move |switch| (host.name, switch.name)));
     let of = pairs.filter(|(host, switch)| name == *host || name == *switch);
     let pairs: Vec<String> =
         of.map(|(host, switch)| format!("{host}+{switch}")).filter(|p| resolve(p).is_ok()).collect();
     if !pairs.is_empty() {
         return Ok(pairs);
     }
-    let sides = HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).map(|about| about.name);
+    let sides = HostParameters::ALL.iter().chain(SwitchParameters::ALL).map(|about| about.name);
     let names: Vec<&str> = ALIASES.iter().map(|alias| alias.name).chain(sides).collect();
     let few = nearest_few(name, names.iter().copied(), 3).join(", ");
     let message = format!("no load balancer, host scheme or switch scheme has this name; the nearest are {few}");
@@ -82,7 +84,7 @@ fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
 
 /// Returns the topologies that a name stands for.
 fn ground(name: &str) -> Result<Ground, ScenarioError> {
-    if let Some(kind) = TOPOLOGY_KINDS.iter().find(|kind| kind.name == name) {
+    if let Some(kind) = TopologyParameters::ALL.iter().find(|kind| kind.name == name) {
         return Ok(Ground::Kind(kind.name));
     }
     let ready_made = library::READY_MADE.iter().any(|ready| ready.name == name);
@@ -98,7 +100,7 @@ fn ground(name: &str) -> Result<Ground, ScenarioError> {
         let (table, file) = topology_of(&tree, &folder).map_err(|error| error.of(&format!("`--topology {name}`")))?;
         return Ok(given(&table, file));
     }
-    let kinds: Vec<&str> = TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect();
+    let kinds: Vec<&str> = TopologyParameters::ALL.iter().map(|kind| kind.name).collect();
     let what = if path.exists() { "is no file to read" } else { "is no file" };
     let message = format!(
         "`--topology {name}`: {name} {what}, no kind of topology ({}) and no ready-made scenario",
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(Only::new(Some("prime"), None).expect("an alias").schemes, ["prime"]);
         assert_eq!(Only::new(Some("ops+drill"), None).expect("a pair").schemes, ["ops+drill"]);
         // Every side has a name of its own or an alias.
-        for about in HOST_SCHEMES.iter().chain(SWITCH_SCHEMES) {
+        for about in HostParameters::ALL.iter().chain(SwitchParameters::ALL) {
             let found = Only::new(Some(about.name), None).expect("a scheme").schemes;
             assert!(!found.is_empty() && found.iter().all(|pair| resolve(pair).is_ok()), "{}: {found:?}", about.name);
         }

@@ -8,11 +8,11 @@ use super::{
     kept::Kept,
     scratch::Scratch,
 };
-use anabranch_lb::registry::{HOST_SCHEMES, SWITCH_SCHEMES};
+use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_scenario::scenario::PROFILES;
-use anabranch_topology::TOPOLOGY_KINDS;
+use anabranch_topology::TopologyParameters;
 use anabranch_transport::TRANSPORTS;
-use anabranch_workload::WORKLOAD_KINDS;
+use anabranch_workload::WorkloadParameters;
 
 #[test]
 fn cases_follow_from_seed_and_number() {
@@ -53,12 +53,12 @@ fn every_registered_name_is_drawn() {
         }
     }
     // Ranks of `nccl` are processes, which no simulation runs.
-    let workloads = WORKLOAD_KINDS.iter().map(|about| about.name).filter(|name| *name != "nccl");
+    let workloads = WorkloadParameters::ALL.iter().map(|about| about.name).filter(|name| *name != "nccl");
     let controls = TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| control.name));
     let wanted: Vec<(&str, Vec<&str>)> = vec![
-        ("host_scheme", HOST_SCHEMES.iter().map(|about| about.name).collect()),
-        ("switch_scheme", SWITCH_SCHEMES.iter().map(|about| about.name).collect()),
-        ("topology", TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect()),
+        ("host_scheme", HostParameters::ALL.iter().map(|about| about.name).collect()),
+        ("switch_scheme", SwitchParameters::ALL.iter().map(|about| about.name).collect()),
+        ("topology", TopologyParameters::ALL.iter().map(|kind| kind.name).collect()),
         ("topology_format", vec!["adjacency", "conweave", "htsim-topo"]),
         ("transport", TRANSPORTS.iter().map(|about| about.name).collect()),
         ("congestion_control", controls.collect()),

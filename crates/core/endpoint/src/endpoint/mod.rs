@@ -181,7 +181,7 @@ impl Endpoint {
         let entropy = Entropy::new(&settings.secret, &format!("anabranch endpoint {}", settings.host_key));
         let (cookies, hosts) = (Cookies::new(&settings.secret, settings.max_retries), Hosts::new(&settings));
         let balancer = Balancer::new(settings.scheme.build(settings.seed, settings.host_key));
-        let tags = settings.scheme.about().tags;
+        let tags = settings.scheme.capabilities().tags();
         let pacer = Pacer::new(settings.rate, settings.overhead, settings.catch_up);
         Endpoint {
             settings,
@@ -298,7 +298,7 @@ impl Endpoint {
     /// remember of paths begins anew; windows stay.
     pub fn change_scheme(&mut self, now: Time, scheme: HostParameters) {
         self.balancer = Balancer::new(scheme.build(self.settings.seed, self.settings.host_key));
-        self.tags = scheme.about().tags;
+        self.tags = scheme.capabilities().tags();
         self.settings.scheme = scheme;
         let slots: Vec<u32> = self.flows.iter().map(|(slot, _)| slot as u32).collect();
         for slot in slots {

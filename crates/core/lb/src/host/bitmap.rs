@@ -6,10 +6,10 @@
 use super::Slots;
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -19,8 +19,6 @@ pub const ABOUT: About = About {
     source: "specification 6.2; Ultra Ethernet reference model; STrack",
     description: "Entropy values are tried in turn. ECN marks, NACKs and timeouts add to a value's penalty, at most \
         15; a penalised value is passed over, and each packet takes one off the first penalty it meets.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 /// Largest penalty of a path (four bits).

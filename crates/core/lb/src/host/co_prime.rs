@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing,
-    registry::{About, Check, Sees, TagKind},
+    registry::{Check, TagKind},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -22,8 +22,6 @@ pub const ABOUT: About = About {
     description: "Every packet takes the next path of a permutation of all uplinks, tier by tier, that is reshuffled \
         after every pass; congestion signals are ignored. With the same seed a flow sends the same paths as under \
         PRIME as long as no signal arrives. Needs a switch scheme that reads multi-part entropy values.",
-    tags: TagKind::MultiPart,
-    sees: Sees::Choices,
 };
 
 parameters! {
@@ -31,7 +29,11 @@ parameters! {
     pub struct CoPrimeParameters {}
 }
 
-impl Check for CoPrimeParameters {}
+impl Check for CoPrimeParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::MultiPart
+    }
+}
 
 /// CO-PRIME for all flows of a host.
 #[derive(Debug)]

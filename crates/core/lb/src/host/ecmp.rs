@@ -2,12 +2,9 @@
 //! hashing switch sends the whole flow the same way. The tag is a keyed hash of the flow's key.
 
 use super::{OnTimeout, Slots};
-use crate::{
-    Decision, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, Sees, TagKind},
-};
+use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::Check};
 use anabranch_random::key;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -17,8 +14,6 @@ pub const ABOUT: About = About {
     source: "specification 3.5",
     description: "All packets of a flow carry the same tag, a hash of the flow's key, and so take one path. Flows \
         that happen to share a link share it to their end.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

@@ -4,10 +4,10 @@
 use super::{OnTimeout, Slots, guided::Sampler};
 use crate::{
     Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, TagKind},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 use std::sync::Arc;
 
@@ -19,8 +19,6 @@ pub const ABOUT: About = About {
     description: "After a grace of one base round trip on a new path, whose feedback counts for nothing, the share of \
         marked ACKs is checked every base round trip; above `ecn_share`, or at a NACK or a timeout, the next packet \
         draws another path.",
-    tags: TagKind::Guided,
-    sees: Sees::Choices,
 };
 
 parameters! {
@@ -38,6 +36,10 @@ parameters! {
 }
 
 impl Check for FlicrParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::Guided
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         let scale = self.weight_scale;
         Invalid::unless(scale > 0.0 && scale.is_finite(), "weight_scale", scale, "a number above 0")?;

@@ -10,10 +10,10 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
@@ -24,8 +24,6 @@ pub const ABOUT: About = About {
     description: "At the end of every round trip the share of marked ACKs is compared with `t`; after `n` congested \
         round trips in a row the flow's tag moves to another of `range` values. Variant `rtt` counts ACKs whose round \
         trip exceeds `rtt_threshold` instead of marks.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 choices! {

@@ -6,10 +6,10 @@ use super::{Slots, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -19,8 +19,6 @@ pub const ABOUT: About = About {
     source: "specification 3.3",
     description: "A flow keeps its entropy value until it pauses for longer than `gap` base round trips; the next \
         packet draws a new one at random.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

@@ -5,10 +5,10 @@
 use super::{OnTimeout, Slots, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, Tag,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::key;
-use anabranch_settings::{Auto, Never, choices, parameters};
+use anabranch_settings::{About, Auto, Never, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
@@ -20,8 +20,6 @@ pub const ABOUT: About = About {
         a share `p` of them reaches. A packet whose gap is at least alpha T, and short of the flowlet timeout by \
         at most `dmax` of it, waits until the timeout has passed. alpha makes short flowlets longer and splits long ones. \
         Works with any flowlet switch; it never changes a path itself.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 choices! {

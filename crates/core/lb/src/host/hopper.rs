@@ -10,10 +10,10 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{Auto, choices, parameters};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
@@ -25,8 +25,6 @@ pub const ABOUT: About = About {
         at most once per epoch each. Above the first, two random paths are probed with real packets; above the second \
         the flow moves to the better of the two, if that is below `delta_rtt` of its own. The move is delayed by the \
         extrapolated difference, so that no more packets come early than the receiver takes.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 choices! {

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
 /// What the registry says of this scheme.
@@ -22,8 +22,6 @@ pub const ABOUT: About = About {
     source: "specification 6.3; Ultra Ethernet reference model",
     description: "Entropy values of clean ACKs are queued and used again, oldest first; while none is queued, the \
         bitmap scheme picks the next one.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

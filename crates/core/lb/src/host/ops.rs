@@ -6,10 +6,10 @@ use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -19,8 +19,6 @@ pub const ABOUT: About = About {
     source: "specification 3.4; Dixit et al., INFOCOM 2013; Ultra Ethernet",
     description: "Every packet takes a random path: the host writes a random entropy value and the switches hash it. \
         Mode `round-robin-masked` runs through all values in an order that changes at every wrap.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 choices! {

@@ -6,10 +6,10 @@ use super::Slots;
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -19,8 +19,6 @@ pub const ABOUT: About = About {
     source: "specification 3.2; REPS artifact; Linux tcp_plb",
     description: "A round trip is congested if more than the share `k` of its acknowledged bytes was ECN-marked. \
         After more than `n` such rounds in a row the flow draws a new entropy value, at most once per `min_wait`.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

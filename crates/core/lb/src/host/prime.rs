@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, TagKind},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{Auto, choices, parameters};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
 /// What the registry says of this scheme.
@@ -35,8 +35,6 @@ pub const ABOUT: About = About {
         after every pass. A path is penalised by an ECN mark (p_ecn), a NACK (p_nack) or a timeout (p_timeout), and passed over \
         until the penalty, which falls by `decay` per packet, is over; if all are penalised, the least penalised \
         goes. Needs a switch scheme that reads multi-part entropy values.",
-    tags: TagKind::MultiPart,
-    sees: Sees::Choices,
 };
 
 choices! {
@@ -82,6 +80,10 @@ parameters! {
 }
 
 impl Check for PrimeParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::MultiPart
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.decay <= LARGEST, "decay", self.decay, "at most 1073741824")
     }

@@ -5,10 +5,10 @@ use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
@@ -18,8 +18,6 @@ pub const ABOUT: About = About {
     source: "Hopper §1 and §4.2: what collective libraries do",
     description: "A flow has `qps` random tags. Chunk k goes over tag k mod `qps`; at most `outstanding` chunks are on \
         their way. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of order.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

@@ -7,10 +7,10 @@ use super::{Slots, recycle::Recycle, times};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
 /// What the registry says of this scheme.
@@ -21,8 +21,6 @@ pub const ABOUT: About = About {
     description: "The entropy values of unmarked ACKs are kept in a circular buffer of 8 and each is used again once; \
         with none at hand a random value explores. A timeout freezes the buffer, whose values are then repeated until \
         freeze_time has passed. Variant `legacy` is an unlimited queue without freezing.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 choices! {

@@ -6,10 +6,10 @@ use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -19,8 +19,6 @@ pub const ABOUT: About = About {
     source: "ours; specification 3.4 without the mask",
     description: "Every packet carries the next entropy value of a counter that starts at random for each flow. \
         The switches hash the values, so with few values some paths get several and others none.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

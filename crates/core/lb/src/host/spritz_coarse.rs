@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{
     Spread, Weights,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, TagKind},
 };
-use anabranch_settings::{Never, parameters};
+use anabranch_settings::{About, Never, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -20,8 +20,6 @@ pub const ABOUT: About = About {
     description: "The host marks packets with a category of paths (minimal and non-minimal, or the types of Table I) and \
         holds to the fastest category that is good, as Spritz-Scout does with paths. Endpoints need no list of paths; in \
         return they cannot avoid a single bad one.",
-    tags: TagKind::Category,
-    sees: Sees::Choices,
 };
 
 parameters! {
@@ -55,6 +53,10 @@ parameters! {
 }
 
 impl Check for SpritzCoarseParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::Category
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         Rules::from(self.clone()).check()
     }

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     Spread, Weights,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, TagKind},
 };
-use anabranch_settings::{Never, parameters};
+use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
@@ -21,8 +21,6 @@ pub const ABOUT: About = About {
     description: "Up to 8 good paths per connection, the fastest first, are reused for packet after packet. More than \
         `ecn_threshold` marks, a NACK or a timeout remove a path; a timeout also blocks it until a timer restores all. \
         Where nearly all ACKs are marked, draws lean to the minimal path.",
-    tags: TagKind::Guided,
-    sees: Sees::Choices,
 };
 
 parameters! {
@@ -70,6 +68,10 @@ parameters! {
 }
 
 impl Check for SpritzScoutParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::Guided
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         Rules::from(self.clone()).check()
     }

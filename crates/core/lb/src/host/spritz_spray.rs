@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     Spread, Weights,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, TagKind},
 };
-use anabranch_settings::{Never, parameters};
+use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this scheme.
@@ -20,8 +20,6 @@ pub const ABOUT: About = About {
     source: "Spritz §IV, Algorithms 1 and 3; specification 8.4, 8.5",
     description: "Up to 8 good paths per connection, each used once and refilled by clean ACKs. A timeout blocks a path until a timer \
         restores all. Where nearly all ACKs are marked, draws lean to the minimal path.",
-    tags: TagKind::Guided,
-    sees: Sees::Choices,
 };
 
 parameters! {
@@ -65,6 +63,10 @@ parameters! {
 }
 
 impl Check for SpritzSprayParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::Guided
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         Rules::from(self.clone()).check()
     }

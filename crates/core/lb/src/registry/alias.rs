@@ -1,7 +1,7 @@
 //! Pairs of a host and a switch scheme, by the names that papers and peers give them.
 
-use super::{HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, TagKind, UnknownScheme};
-use anabranch_settings::{Raw, nearest};
+use super::{HostParameters, SchemeError, SwitchParameters, TagKind};
+use anabranch_settings::{Raw, Unknown};
 
 /// A name for a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,20 +106,23 @@ pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters),
     Ok((host, switch))
 }
 
-fn unknown(found: &str) -> UnknownScheme {
-    let allowed: Vec<_> = ALIASES.iter().map(|alias| alias.name).collect();
+fn unknown(found: &str) -> Unknown {
+    let unknown = Unknown::new("load balancer", found, ALIASES.iter().map(|alias| alias.name));
     // One side alone has a name but is no alias: complete it with a partner.
-    let first = |all: &'static [super::About], kind| {
-        all.iter().find(|about| about.tags == kind).map_or(all[0].name, |about| about.name)
+    let pair = match (HostParameters::named(found), SwitchParameters::named(found)) {
+        (Ok(host), _) => {
+            let tags = host.capabilities().tags();
+            let partner = SwitchParameters::names(|switch| switch.capabilities().tags() == tags);
+            partner.first().map(|switch| format!("{found}+{switch}"))
+        }
+        (Err(_), Ok(switch)) => {
+            let tags = switch.capabilities().tags();
+            let partner = HostParameters::names(|host| host.capabilities().tags() == tags);
+            partner.first().map(|host| format!("{host}+{found}"))
+        }
+        (Err(_), Err(_)) => None,
     };
-    let switch = SWITCH_SCHEMES.iter().find(|about| about.name == found);
-    let host = HOST_SCHEMES.iter().find(|about| about.name == found);
-    let nearest = match (host, switch) {
-        (Some(host), _) => Some(format!("{found}+{}", first(SWITCH_SCHEMES, host.tags))),
-        (None, Some(switch)) => Some(format!("{}+{found}", first(HOST_SCHEMES, switch.tags))),
-        (None, None) => nearest(found, allowed.iter().copied()),
-    };
-    UnknownScheme { what: "load balancer", found: found.to_string(), allowed, nearest }
+    Unknown { nearest: pair.or(unknown.nearest), ..unknown }
 }
 
 /// Whether the switch scheme understands the tags of the host scheme (specification 5.3).
@@ -127,20 +130,17 @@ fn unknown(found: &str) -> UnknownScheme {
 /// # Errors
 /// [`SchemeError::Pair`] names what would work.
 pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<(), SchemeError> {
-    let (writes, reads) = (host.about().tags, switch.about().tags);
+    let (writes, reads) = (host.capabilities().tags(), switch.capabilities().tags());
     if goes_with(writes, reads) {
         return Ok(());
     }
-    let names = |all: &'static [super::About], fits: &dyn Fn(TagKind) -> bool| -> Vec<&'static str> {
-        all.iter().filter(|about| fits(about.tags)).map(|about| about.name).collect()
-    };
     Err(SchemeError::Pair {
         host: host.name(),
         switch: switch.name(),
         writes: writes.plural(),
         reads: reads.plural(),
-        hosts: names(HOST_SCHEMES, &|tags| goes_with(tags, reads)),
-        switches: names(SWITCH_SCHEMES, &|tags| goes_with(writes, tags)),
+        hosts: HostParameters::names(|other| goes_with(other.capabilities().tags(), reads)),
+        switches: SwitchParameters::names(|other| goes_with(writes, other.capabilities().tags())),
     })
 }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_known() {
-        for all in [HOST_SCHEMES, SWITCH_SCHEMES] {
+        for all in [HostParameters::ALL, SwitchParameters::ALL] {
             let mut names: Vec<_> = all.iter().map(|about| about.name).collect();
             names.sort();
             names.dedup();
@@ -273,9 +273,8 @@ mod tests {
         for name in SwitchParameters::names(|switch| switch.capabilities().guided_form().is_some()) {
             let switch = SwitchParameters::named(name).unwrap();
             let form = SwitchParameters::named(switch.capabilities().guided_form().unwrap()).unwrap();
-            assert_eq!(form.about().sees, crate::registry::Sees::Guided);
-            for host in HOST_SCHEMES {
-                let host = HostParameters::named(host.name).unwrap();
+            assert_eq!(form.capabilities().sees(), crate::registry::Sees::Guided);
+            for host in HostParameters::each() {
                 assert!(check_pair(&host, &switch).is_err() || check_pair(&host, &form).is_ok(), "{}", host.name());
             }
         }

@@ -1,31 +1,8 @@
 //! What can be wrong with the name of a scheme, a pair of schemes, or a parameter.
 
-use anabranch_settings::nearest_few;
+use anabranch_settings::Unknown;
 use std::fmt::Display;
 use thiserror::Error;
-
-/// The three names nearest to what was found.
-fn few(found: &str, names: &[&'static str]) -> String {
-    nearest_few(found, names.iter().copied(), 3).join(", ")
-}
-
-/// No scheme has this name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{found}` is not a {what}; the nearest of {} are {}{}", allowed.len(), few(found, allowed), hint(nearest))]
-pub struct UnknownScheme {
-    /// What was looked for: "host scheme", "switch scheme" or "load balancer".
-    pub what: &'static str,
-    /// The name as found.
-    pub found: String,
-    /// All names.
-    pub allowed: Vec<&'static str>,
-    /// What may have been meant.
-    pub nearest: Option<String>,
-}
-
-fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
-}
 
 /// A parameter is outside its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -54,7 +31,7 @@ impl Invalid {
 pub enum SchemeError {
     /// Unknown scheme.
     #[error(transparent)]
-    Unknown(#[from] UnknownScheme),
+    Unknown(#[from] Unknown),
     /// The switch scheme does not understand the tags of the host scheme.
     #[error(
         "host scheme `{host}` writes {writes} and switch scheme `{switch}` reads {reads}; \

@@ -8,10 +8,10 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::Stream;
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -21,8 +21,6 @@ pub const ABOUT: About = About {
     source: "PRIME §IV; specification 4.3 (random ties: ours)",
     description: "Every data packet takes the next hop whose queue at this switch is the shortest, by levels of its \
         filling or exactly; equal queues are drawn among at random. It cannot see congestion further on.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 choices! {

@@ -4,11 +4,11 @@
 use crate::{
     Category, GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{ecmp_hash, reduce},
-    registry::{About, Check, Sees, TagKind},
+    registry::{Check, Sees, TagKind},
     switch::course::Course,
 };
 use anabranch_random::key;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -19,8 +19,6 @@ pub const ABOUT: About = About {
     description: "The tag is a category of paths: minimal, non-minimal, or a type of Spritz' Table I. The first switch \
         hashes flow and entropy to one path of that category, the second follows, the tag is cleared, and default tables \
         do the rest. Needs no list of paths at the endpoints.",
-    tags: TagKind::Category,
-    sees: Sees::Guided,
 };
 
 parameters! {
@@ -28,7 +26,15 @@ parameters! {
     pub struct CoarseGuidedParameters {}
 }
 
-impl Check for CoarseGuidedParameters {}
+impl Check for CoarseGuidedParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::Category
+    }
+
+    fn sees(&self) -> Sees {
+        Sees::Guided
+    }
+}
 
 /// Coarse-grained path control at one switch.
 #[derive(Debug)]

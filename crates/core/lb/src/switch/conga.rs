@@ -6,10 +6,10 @@ use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, Sees},
 };
 use anabranch_random::Stream;
-use anabranch_settings::{Auto, parameters};
+use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::{Rate, Time};
 
 /// What the registry says of this scheme.
@@ -20,8 +20,6 @@ pub const ABOUT: About = About {
     description: "Every output port keeps a discounting rate estimator. A packet gathers the largest quantised estimate \
         on its way; the receiver's leaf remembers it per path and sends it back with traffic in the other direction. A \
         new flowlet compares max(local, remote) over `candidates` paths.",
-    tags: TagKind::Entropy,
-    sees: Sees::EveryHop,
 };
 
 parameters! {
@@ -47,6 +45,10 @@ parameters! {
 }
 
 impl Check for CongaParameters {
+    fn sees(&self) -> Sees {
+        Sees::EveryHop
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.alpha > 0.0 && self.alpha < 1.0, "alpha", self.alpha, "a share between 0 and 1")?;
         Invalid::unless((1..=16).contains(&self.q), "q", self.q, "1 to 16")?;

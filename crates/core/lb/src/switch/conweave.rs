@@ -10,10 +10,10 @@ use super::leaf::{Entry, FlowKey, FlowTable, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, Sees},
 };
 use anabranch_random::Stream;
-use anabranch_settings::{Auto, parameters};
+use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
@@ -25,8 +25,6 @@ pub const ABOUT: About = About {
     description: "The sender's leaf asks for the round trip of a flow and, if the answer is late, moves the flow to a \
         path that has not been reported congested. The receiver's leaf keeps early packets of the new path in a queue \
         until the last packet of the old one has passed. Needs a congestion control that does not read round trips.",
-    tags: TagKind::Entropy,
-    sees: Sees::EveryHop,
 };
 
 parameters! {
@@ -46,6 +44,10 @@ parameters! {
 }
 
 impl Check for ConweaveParameters {
+    fn sees(&self) -> Sees {
+        Sees::EveryHop
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         let expiry = self.tx_expiry;
         Invalid::unless(expiry != Auto::Value(Time::ZERO), "tx_expiry", "0us", "a time above zero")

@@ -9,10 +9,10 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::Stream;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -22,8 +22,6 @@ pub const ABOUT: About = About {
     source: "specification 4.3; DRILL, SIGCOMM 2017",
     description: "For every data packet the switch looks at `d` random next hops and at the `m` best of the last \
         decision for the same set of next hops, and takes the one with the shortest queue.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

@@ -4,9 +4,9 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Sees, TagKind},
+    registry::Check,
 };
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -16,8 +16,6 @@ pub const ABOUT: About = About {
     source: "specification 3.5",
     description: "The next hop is a hash of source, destination, flow and path tag, keyed by the switch. Hosts steer \
         it by the entropy value they write into the tag.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

@@ -4,9 +4,9 @@
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
-    registry::{About, Check, Sees, TagKind},
+    registry::{Check, TagKind},
 };
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -18,8 +18,6 @@ pub const ABOUT: About = About {
         After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some; hosts \
         are told nothing), or it names the uplink as before, only those of dead uplinks are remapped, and hosts that \
         know leave them out (remap = \"skip\").",
-    tags: TagKind::MultiPart,
-    sees: Sees::Choices,
 };
 
 choices! {
@@ -41,6 +39,10 @@ parameters! {
 }
 
 impl Check for EvIndexParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::MultiPart
+    }
+
     /// Where the switches renumber their live uplinks an entropy value no longer means the path it meant, and a host that
     /// left one out would leave out a live path.
     fn tells_dead_paths(&self) -> bool {

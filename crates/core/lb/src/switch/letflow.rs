@@ -5,10 +5,10 @@ use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid},
 };
 use anabranch_random::Stream;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -18,8 +18,6 @@ pub const ABOUT: About = About {
     source: "specification 4.1; LetFlow, NSDI 2017",
     description: "The leaf remembers per flow its path and last packet. After a pause longer than `flowlet_timeout` the \
         flow gets a new path, uniformly at random. Answers and traffic within the rack take plain hash ECMP.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

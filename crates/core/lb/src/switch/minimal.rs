@@ -4,9 +4,9 @@
 
 use crate::{
     GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{About, Check, Sees, TagKind},
+    registry::{Check, Sees},
 };
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -16,8 +16,6 @@ pub const ABOUT: About = About {
     source: "Spritz §II-A, §V-A; specification 8.6",
     description: "Every packet takes the one default path of its pair of switches. Best where traffic is uniform; one \
         global link carries all traffic between two groups of a Dragonfly.",
-    tags: TagKind::Entropy,
-    sees: Sees::Guided,
 };
 
 parameters! {
@@ -25,7 +23,11 @@ parameters! {
     pub struct MinimalParameters {}
 }
 
-impl Check for MinimalParameters {}
+impl Check for MinimalParameters {
+    fn sees(&self) -> Sees {
+        Sees::Guided
+    }
+}
 
 /// Minimal routing at one switch.
 #[derive(Debug)]

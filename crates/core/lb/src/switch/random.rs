@@ -4,10 +4,10 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Sees, TagKind},
+    registry::Check,
 };
 use anabranch_random::Stream;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -17,8 +17,6 @@ pub const ABOUT: About = About {
     source: "Dixit et al., INFOCOM 2013; specification 3.4",
     description: "Every data packet takes a next hop drawn uniformly at random by the switch itself; hosts need not \
         vary their tags.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

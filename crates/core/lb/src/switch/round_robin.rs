@@ -4,10 +4,10 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{About, Check, Sees, TagKind},
+    registry::Check,
 };
 use anabranch_random::Stream;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -16,8 +16,6 @@ pub const ABOUT: About = About {
     summary: "the next hops in turn, packet by packet",
     source: "ours; round robin of Dixit et al., INFOCOM 2013",
     description: "Each set of next hops has a counter, and every data packet takes the next one in turn.",
-    tags: TagKind::Entropy,
-    sees: Sees::Choices,
 };
 
 parameters! {

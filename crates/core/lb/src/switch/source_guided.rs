@@ -5,11 +5,11 @@
 use crate::{
     GuidedSwitch, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
     hash::ecmp_hash,
-    registry::{About, Check, Invalid, Sees, TagKind},
+    registry::{Check, Invalid, Sees, TagKind},
     switch::course::Course,
 };
 use anabranch_random::key;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -21,8 +21,6 @@ pub const ABOUT: About = About {
         default table leads to the destination. Host schemes that know the list of paths (spritz-scout, spritz-spray, \
         flicr) name the path. For all others (ecmp, ops, reps, ...) the first switch hashes flow and entropy value to \
         one of the paths of the pair, weighted as `weights` says.",
-    tags: TagKind::Guided,
-    sees: Sees::Guided,
 };
 
 parameters! {
@@ -36,6 +34,14 @@ parameters! {
 }
 
 impl Check for SourceGuidedParameters {
+    fn tags(&self) -> TagKind {
+        TagKind::Guided
+    }
+
+    fn sees(&self) -> Sees {
+        Sees::Guided
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(
             self.weight_scale > 0.0 && self.weight_scale.is_finite(),

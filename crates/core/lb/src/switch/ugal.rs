@@ -6,11 +6,11 @@
 use super::valiant::{FirstHop, draw, ev, onward};
 use crate::{
     GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{About, Check, Sees, TagKind},
+    registry::{Check, Sees},
     switch::course::Course,
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{Auto, choices, parameters};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -20,8 +20,6 @@ pub const ABOUT: About = About {
     source: "Spritz §II-A, §V-A; specification 8.6",
     description: "q_min * h_min <= q_val * h_val takes the minimal path, else the Valiant path that was drawn. The aliases \
         are ugal-l (queues of the switch's own ports) and ugal-g (queues along both paths, from snapshots: an oracle).",
-    tags: TagKind::Entropy,
-    sees: Sees::Guided,
 };
 
 choices! {
@@ -60,6 +58,10 @@ parameters! {
 }
 
 impl Check for UgalParameters {
+    fn sees(&self) -> Sees {
+        Sees::Guided
+    }
+
     fn snapshots(&self) -> Option<Auto<Time>> {
         (self.knowledge == Knowledge::Global).then_some(self.snapshot_interval)
     }

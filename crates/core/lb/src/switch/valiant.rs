@@ -5,11 +5,11 @@
 
 use crate::{
     GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{About, Check, Sees, TagKind},
+    registry::{Check, Sees},
     switch::course::Course,
 };
 use anabranch_random::{Stream, key};
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this scheme.
@@ -20,8 +20,6 @@ pub const ABOUT: About = About {
     description: "Each of the first two switches draws its next hop by itself, packet by packet. With first_hop = \
         \"port\" every port of the first switch is equally likely, so that its own global links are taken more often \
         than those of its neighbours; with \"switch\" all global links of the group are.",
-    tags: TagKind::Entropy,
-    sees: Sees::Guided,
 };
 
 choices! {
@@ -42,7 +40,11 @@ parameters! {
     }
 }
 
-impl Check for ValiantParameters {}
+impl Check for ValiantParameters {
+    fn sees(&self) -> Sees {
+        Sees::Guided
+    }
+}
 
 /// The ports that a Valiant path takes at the first and the second switch.
 ///

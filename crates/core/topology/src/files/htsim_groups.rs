@@ -3,7 +3,7 @@
 //! take our defaults. The global links of a Dragonfly are arranged as htsim does, relative.
 
 use super::{at_line, lines, number};
-use crate::{Arrangement, DragonflyParameters, SlimFlyParameters, Topology, TopologyError};
+use crate::{Arrangement, DragonflyParameters, SlimFlyParameters, Topology, TopologyError, kinds::Kind};
 use anabranch_settings::{Auto, nearest};
 use anabranch_units::{Rate, Time};
 

@@ -4,13 +4,21 @@
 //! to, and to which port there; in a smaller Dragonfly the ports beyond the number of other groups stay free.
 
 use super::grouped::{self, Cabling, MAX_SWITCHES};
-use super::{Scale, not_too_many, positive};
+use super::kind::{Kind, Scale, not_too_many, positive};
 use crate::{Guidance, Topology, TopologyError};
-use anabranch_settings::{Auto, choices, parameters};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
 
 /// Most cables between switches.
 const MAX_CABLES: u64 = 1 << 24;
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "dragonfly",
+    summary: "fully meshed groups of switches, one global link between any two groups",
+    source: "Spritz §V-A; specification 9.1",
+    description: "",
+};
 
 choices! {
     /// Which groups the global ports of a group lead to.
@@ -104,10 +112,6 @@ impl Shape {
 }
 
 impl DragonflyParameters {
-    pub(crate) fn scale(&self) -> Option<Scale> {
-        Some(self.shape().ok()?.scale())
-    }
-
     fn shape(&self) -> Result<Shape, TopologyError> {
         for (key, value) in [("p", self.p), ("a", self.a), ("h", self.h)] {
             positive(key, value)?;
@@ -144,8 +148,14 @@ impl DragonflyParameters {
         let [p, a, h, groups] = [self.p, a, self.h, groups].map(|count| count as u32);
         Ok(Shape { p, a, h, groups, hosts, switches, cables })
     }
+}
 
-    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+impl Kind for DragonflyParameters {
+    fn scale(&self) -> Option<Scale> {
+        Some(self.shape().ok()?.scale())
+    }
+
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         let Shape { p, a, h, groups, cables, .. } = self.shape()?;
         let cabling = Cabling::checked(
             self.link_rate,

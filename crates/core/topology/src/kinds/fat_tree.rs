@@ -4,10 +4,18 @@
 //! aggregation switches, (k/2)^2 cores, k^3/4 hosts; aggregation switch j of every pod has cables to the cores
 //! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod. `oversubscription` multiplies the hosts of every leaf.
 
-use super::{Scale, moving, not_too_many, short};
+use super::kind::{Kind, Scale, moving, not_too_many, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "fat-tree",
+    summary: "non-blocking tree of 2 or 3 tiers of switches of one radix",
+    source: "PRIME, Table I; specification 10.6",
+    description: "",
+};
 
 parameters! {
     /// A fat tree.
@@ -54,10 +62,6 @@ impl Shape {
 }
 
 impl FatTreeParameters {
-    pub(super) fn scale(&self) -> Option<Scale> {
-        Some(self.shape().ok()?.scale())
-    }
-
     fn shape(&self) -> Result<Shape, TopologyError> {
         let k = self.radix;
         if !(2..=3).contains(&self.tiers) {
@@ -81,8 +85,14 @@ impl FatTreeParameters {
         let [half, per_leaf, leaves, aggs, top] = [half, per_leaf, leaves, aggs, top].map(|count| count as u32);
         Ok(Shape { three, half, hosts, per_leaf, leaves, aggs, top })
     }
+}
 
-    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+impl Kind for FatTreeParameters {
+    fn scale(&self) -> Option<Scale> {
+        Some(self.shape().ok()?.scale())
+    }
+
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         let Shape { three, half, hosts, per_leaf, leaves, aggs, top } = self.shape()?;
         let rate = moving("link_rate", self.link_rate)?;
         let delay = short("link_delay", self.link_delay)?;

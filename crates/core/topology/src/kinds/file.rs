@@ -1,9 +1,17 @@
 //! A topology from a file.
 
-use super::{Scale, moving, short};
+use super::kind::{Kind, Scale, moving, short};
 use crate::{Topology, TopologyError, files};
-use anabranch_settings::{Auto, choices, parameters};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "file",
+    summary: "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list",
+    source: "specification 14.2, 14.3",
+    description: "",
+};
 
 choices! {
     /// The format of a topology file.
@@ -55,12 +63,12 @@ parameters! {
     }
 }
 
-impl FileParameters {
-    pub(super) fn scale(&self) -> Option<Scale> {
+impl Kind for FileParameters {
+    fn scale(&self) -> Option<Scale> {
         None
     }
 
-    pub(super) fn build(&self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn build(&self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         if self.path.is_empty() {
             return Err(TopologyError::at("path", "kind = \"file\" needs `path`"));
         }

@@ -1,6 +1,6 @@
 //! What Dragonfly and Slim Fly share: switches in groups, hosts at every switch, local and global links.
 
-use super::{moving, short};
+use super::kind::{moving, short};
 use crate::{Guidance, LinkClass, Topology, TopologyError, build::Builder};
 use anabranch_units::{Rate, Time};
 

@@ -1,12 +1,20 @@
 //! Leaf-spine: every leaf has a cable (or several) to every spine.
 
-use super::{Scale, moving, not_too_many, positive, short};
+use super::kind::{Kind, Scale, moving, not_too_many, positive, short};
 use crate::{LinkClass, Topology, TopologyError, build::Builder};
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
 /// Most cables between switches.
 const MAX_CABLES: u64 = 1 << 24;
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "leaf-spine",
+    summary: "two tiers with any number of leaves, spines and hosts",
+    source: "specification 10.6",
+    description: "",
+};
 
 parameters! {
     /// Leaf-spine. Oversubscription follows: hosts_per_leaf * host rate to spines * links_per_spine * uplink rate.
@@ -51,10 +59,6 @@ impl Shape {
 }
 
 impl LeafSpineParameters {
-    pub(super) fn scale(&self) -> Option<Scale> {
-        Some(self.shape().ok()?.scale())
-    }
-
     fn shape(&self) -> Result<Shape, TopologyError> {
         for (key, value) in [
             ("leaves", self.leaves),
@@ -83,8 +87,14 @@ impl LeafSpineParameters {
             uplinks: uplinks as u32,
         })
     }
+}
 
-    pub(super) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+impl Kind for LeafSpineParameters {
+    fn scale(&self) -> Option<Scale> {
+        Some(self.shape().ok()?.scale())
+    }
+
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         let Shape { leaves, spines, hosts, hosts_per_leaf, links_per_spine, uplinks } = self.shape()?;
         let rate = moving("link_rate", self.link_rate)?;
         let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;

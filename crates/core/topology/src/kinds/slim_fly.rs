@@ -5,16 +5,24 @@
 //! linked where y = m*x + c (specification 10.1).
 
 use super::grouped::{self, Cabling};
-use super::{Scale, not_too_many, positive};
+use super::kind::{Kind, Scale, not_too_many, positive};
 use crate::{
     Guidance, Topology, TopologyError,
     gf::{Field, prime_power},
 };
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
 /// The largest q: 22,898 switches. The next one would not fit the limit on forwarding tables.
 const MAX_Q: u64 = 107;
+
+/// What the registry says of this kind.
+pub(crate) const ABOUT: About = About {
+    name: "slim-fly",
+    summary: "switches at most two hops apart, over a finite field",
+    source: "Spritz §V-A; specification 10",
+    description: "",
+};
 
 parameters! {
     /// Slim Fly: 2 * q^2 switches in 2 * q groups, any two of them at most two hops apart.
@@ -90,10 +98,6 @@ impl Shape {
 }
 
 impl SlimFlyParameters {
-    pub(crate) fn scale(&self) -> Option<Scale> {
-        Some(self.shape().ok()?.scale())
-    }
-
     fn shape(&self) -> Result<Shape, TopologyError> {
         if !is_possible(self.q) {
             let from = self.q.clamp(3, MAX_Q);
@@ -110,8 +114,14 @@ impl SlimFlyParameters {
         let hosts = not_too_many("p", switches.saturating_mul(self.p))?.into();
         Ok(Shape { q: self.q as u32, p: self.p as u32, hosts, switches, exponents: exponents(self.q as usize) })
     }
+}
 
-    pub(crate) fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+impl Kind for SlimFlyParameters {
+    fn scale(&self) -> Option<Scale> {
+        Some(self.shape().ok()?.scale())
+    }
+
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         let shape = self.shape()?;
         let cabling = Cabling::checked(
             self.link_rate,

@@ -5,7 +5,7 @@
 //! Starts are what ConWeave's simulator makes of them: the seconds as a double, cut to whole nanoseconds (specification 17.2).
 
 use super::Source;
-use crate::{Start, WorkloadError, kinds::plain, view::Traffic};
+use crate::{Start, WorkloadError, flow::plain, traffic::Traffic};
 use anabranch_units::Time;
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {

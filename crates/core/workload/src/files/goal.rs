@@ -12,7 +12,7 @@ use super::{
     goal_ops::{Edge, Op, Rank, What},
     goal_text,
 };
-use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, kinds::plain, view::Traffic};
+use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic};
 use anabranch_units::Time;
 
 /// Most operations, so that their triggers can be numbered.

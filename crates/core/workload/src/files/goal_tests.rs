@@ -1,7 +1,7 @@
 //! Tests of GOAL schedules, text and binary.
 
 use super::super::testing::{read_bytes, read_text, refused};
-use crate::{FileFormat::Goal, Start, TriggerId, TriggerKind, view::Traffic};
+use crate::{FileFormat::Goal, Start, TriggerId, TriggerKind, traffic::Traffic};
 use anabranch_units::Time;
 use proptest::prelude::*;
 use std::{

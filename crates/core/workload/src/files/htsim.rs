@@ -5,8 +5,11 @@
 //! htsim's UEC model. Refused is what could never work: a trigger that starts nothing, or that is not activated often
 //! enough (or, if `oneshot`, too often) to start each of its flows once.
 
-use super::{FailedSwitch, FileFailure, Source, reach};
-use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, error::hint, kinds::plain, view::Traffic};
+use super::{Source, reach};
+use crate::{
+    FailedSwitch, FileFailure, Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, error::hint, flow::plain,
+    traffic::Traffic,
+};
 use anabranch_settings::nearest;
 use std::collections::BTreeMap;
 

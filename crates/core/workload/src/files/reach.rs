@@ -35,7 +35,7 @@ pub(super) fn stuck(flows: &[Flow], triggers: &[Trigger]) -> Option<TriggerId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::plain;
+    use crate::flow::plain;
     use anabranch_units::Time;
 
     fn flow(start: Option<u32>, sent: Option<u32>) -> Flow {

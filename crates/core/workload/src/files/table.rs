@@ -5,8 +5,8 @@ use super::Source;
 use crate::{
     Start, WorkloadError,
     error::hint,
-    kinds::plain,
-    view::{Label, NO_CLASS, Traffic},
+    flow::{NO_CLASS, plain},
+    traffic::{Label, Traffic},
 };
 use anabranch_settings::nearest;
 use csv::{ReaderBuilder, StringRecord};
@@ -82,7 +82,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
             name => match labels.get(name) {
                 Some(&label) => label,
                 None => {
-                    if let Some(wrong) = crate::generate::wrong_workload_name(name) {
+                    if let Some(wrong) = crate::names::wrong_workload_name(name) {
                         return Err(source.wrong(line, format!("workload: {wrong}")));
                     }
                     let label = u16::try_from(traffic.labels.len())
@@ -112,7 +112,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{read_text, refused};
-    use crate::{FileFormat::Csv, Start, view::NO_CLASS};
+    use crate::{FileFormat::Csv, Start, flow::NO_CLASS};
     use anabranch_units::Time;
     use proptest::prelude::*;
 

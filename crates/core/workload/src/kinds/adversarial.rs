@@ -1,12 +1,14 @@
 //! Adversarial pairs on Dragonfly and Slim Fly (specification 12.3): flows whose default paths share single links, so
 //! that minimal routing uses a small part of the network.
 
-use super::{Kind, plain};
+use super::Kind;
 use crate::{
-    About, HostView, Start, WorkloadError,
-    view::{Context, LowDiameter, Traffic},
+    HostView, Start, WorkloadError,
+    flow::plain,
+    traffic::Traffic,
+    view::{Context, LowDiameter},
 };
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.

@@ -1,13 +1,10 @@
 //! All-to-all: every rank sends one message to every other (specification 12.5). With a window of w, a
 //! rank has at most w messages outstanding: each acknowledged one starts its next, by a multishot trigger per rank.
 
-use super::{Kind, plain};
-use crate::{
-    About, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
-    view::{Context, Traffic},
-};
+use super::{Kind, ranks::Ranks};
+use crate::{Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context};
 use anabranch_random::Stream;
-use anabranch_settings::{Raw, Setting, Shape, Wrong, choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.
@@ -36,40 +33,6 @@ choices! {
         Packed = "packed",
         /// Random hosts in a random order.
         Random = "random",
-    }
-}
-
-/// How many hosts take part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ranks {
-    /// Every host.
-    All,
-    /// A number of them.
-    Number(u32),
-}
-
-impl Setting for Ranks {
-    fn expected() -> String {
-        "\"all\" or a number of hosts, 2 or more".into()
-    }
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Words(vec!["all"]), Shape::Whole])
-    }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
-        match raw {
-            Raw::Text(word) if word == "all" => Ok(Ranks::All),
-            Raw::Text(_) => Err(Wrong::of::<Self>(raw).near(["all"])),
-            _ => match u32::read(raw) {
-                Ok(number) if number >= 2 => Ok(Ranks::Number(number)),
-                _ => Err(Wrong::of::<Self>(raw)),
-            },
-        }
-    }
-    fn write(&self) -> Raw {
-        match self {
-            Ranks::All => Raw::Text("all".into()),
-            Ranks::Number(number) => number.write(),
-        }
     }
 }
 
@@ -217,8 +180,5 @@ mod tests {
         ] {
             assert_eq!(traffic(&p, &view(8, 4, 1), "").unwrap_err().key.as_deref(), Some(key));
         }
-        assert!(Ranks::read(&Raw::Text("al".into())).unwrap_err().to_string().contains("did you mean `all`"));
-        assert!(Ranks::read(&Raw::Int(1)).is_err());
-        assert_eq!(Ranks::read(&Raw::Int(2)), Ok(Ranks::Number(2)));
     }
 }

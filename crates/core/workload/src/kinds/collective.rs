@@ -7,14 +7,11 @@ pub use algorithm::Algorithm;
 
 use super::{
     Kind,
-    all_to_all::{AllToAllParameters, Order, Placement, Ranks, placed},
-    plain,
+    all_to_all::{AllToAllParameters, Order, Placement, placed},
+    ranks::Ranks,
 };
-use crate::{
-    About, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
-    view::{Context, Traffic},
-};
-use anabranch_settings::{Auto, choices, parameters};
+use crate::{Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.

@@ -2,11 +2,12 @@
 
 use super::Kind;
 use crate::{
-    About, FileFormat, Start, StartAt, StartUnit, WorkloadError,
+    FileFormat, Start, StartAt, StartUnit, WorkloadError,
     files::{Source, read, unit_of},
-    view::{Context, Traffic},
+    traffic::Traffic,
+    view::Context,
 };
-use anabranch_settings::{Auto, parameters};
+use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this kind.

@@ -1,12 +1,9 @@
 //! Incast: many hosts send to the same receiver at the same time (specification 12.3).
 
-use super::{Kind, plain};
-use crate::{
-    About, Start, WorkloadError,
-    view::{Context, Traffic},
-};
+use super::Kind;
+use crate::{Start, WorkloadError, flow::plain, traffic::Traffic, view::Context};
 use anabranch_random::Stream;
-use anabranch_settings::{Auto, parameters};
+use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.

@@ -1,13 +1,15 @@
 //! The microbenchmark of Spritz (Fig. 5, Table III; construction of specification 12.4): one monitored flow between two
 //! groups of a Dragonfly, while all but a few of the groups queue at their gateway to the destination's group.
 
-use super::{Kind, adversarial::hosts_by_group, plain};
+use super::{Kind, adversarial::hosts_by_group};
 use crate::{
-    About, Start, WorkloadError,
-    view::{Context, Label, LowDiameter, Traffic},
+    Start, WorkloadError,
+    flow::plain,
+    traffic::{Label, Traffic},
+    view::{Context, LowDiameter},
 };
 use anabranch_random::{Stream, name_key};
-use anabranch_settings::{Auto, choices, parameters};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.

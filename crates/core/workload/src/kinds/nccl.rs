@@ -1,17 +1,22 @@
 //! A collective over NCCL's network plugin: real processes at the hosts of a testbed. Its messages are flows that nothing here
 //! starts: ranks do, and say when each began and ended.
 
+mod job;
+mod parameters;
 pub mod plan;
 
-use super::{Kind, all_to_all::Ranks, plain};
+pub use job::{Message, NcclJob};
+pub use parameters::{Abi, Element, NcclParameters};
+
+use super::{Kind, ranks::Ranks};
 use crate::{
-    About, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
-    view::{Context, HostView, Traffic},
+    Start, Trigger, TriggerId, TriggerKind, WorkloadError,
+    flow::plain,
+    traffic::Traffic,
+    view::{Context, HostView},
 };
-use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, choices, parameters};
-use anabranch_units::{Bytes, Time};
-use plan::{KINDS, What};
-use std::collections::BTreeMap;
+use anabranch_settings::About;
+use anabranch_units::Bytes;
 
 /// Most ranks, as `anabranch collective` has them.
 const MOST_RANKS: u32 = 64;
@@ -30,178 +35,30 @@ pub(crate) const ABOUT: About = About {
         512 KiB. A simulation cannot do it; its kinds `collective` and `all-to-all` send the same shapes.",
 };
 
-choices! {
-    /// A version of NCCL's interface of network plugins.
-    pub enum Abi {
-        /// NCCL 2.20 to 2.23.
-        V8 = "v8",
-        /// NCCL 2.24 and 2.25.
-        V9 = "v9",
-        /// NCCL 2.26 and 2.27.
-        V10 = "v10",
-        /// NCCL 2.28 and 2.29.
-        V11 = "v11",
-        /// NCCL 2.30.
-        V12 = "v12",
+/// The host of each rank.
+fn placed(of: &NcclParameters, view: &HostView) -> Result<Vec<u32>, WorkloadError> {
+    let most = view.hosts.min(MOST_RANKS);
+    if let Some(host) = of.hosts.iter().find(|host| **host >= view.hosts) {
+        let message = format!("host {host} does not exist; hosts are 0 to {}", view.hosts - 1);
+        return Err(WorkloadError::of_key("hosts", message));
     }
-}
-
-impl Abi {
-    /// Its number.
-    pub fn number(self) -> u32 {
-        8 + self as u32
+    let ranks = match of.ranks {
+        Ranks::Number(ranks) => ranks,
+        Ranks::All if of.hosts.is_empty() => view.hosts,
+        Ranks::All => of.hosts.len() as u32,
+    };
+    WorkloadError::unless(ranks <= most, "ranks", ranks, &format!("at most {most}, a host for each"))?;
+    if !of.hosts.is_empty() {
+        return Ok(of.hosts.clone());
     }
-}
-
-choices! {
-    /// What buffers hold.
-    pub enum Element {
-        /// 32-bit floating point.
-        Float = "float",
-        /// 32-bit integers.
-        Int = "int",
+    // The first host of every leaf, then the second of every leaf, and so on.
+    let mut places: Vec<(usize, u32, u32)> = Vec::new();
+    for host in 0..view.hosts {
+        let leaf = view.leaf_of[host as usize];
+        places.push((places.iter().filter(|(_, at, _)| *at == leaf).count(), leaf, host));
     }
-}
-
-impl Setting for plan::Kind {
-    fn expected() -> String {
-        let names: Vec<String> = KINDS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        format!("one of {}", names.join(" "))
-    }
-    fn shape() -> Shape {
-        Shape::Words(KINDS.iter().map(|(name, _)| *name).collect())
-    }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
-        let found = KINDS.iter().find(|(name, _)| *raw == Raw::Text((*name).into()));
-        found.map(|(_, kind)| *kind).ok_or_else(|| Wrong::of::<Self>(raw).near(KINDS.iter().map(|(name, _)| *name)))
-    }
-    fn write(&self) -> Raw {
-        Raw::Text(self.name().into())
-    }
-}
-
-parameters! {
-    /// A collective over NCCL's network plugin.
-    pub struct NcclParameters {
-        /// The collective: ring and tree are all-reduces; in pairs each rank sends to the next.
-        collective: plan::Kind = plan::Kind::Ring, source "ours";
-        /// Number of ranks, each a process at a host.
-        ranks: Ranks = Ranks::All, source "ours";
-        /// The host of each rank, by number; empty: neighbours in a ring stand at different leaves.
-        hosts: Vec<u32> = vec![], source "ours";
-        /// Bytes of each rank's buffer: whole words of 4 B, at most 4GiB.
-        size: Bytes = Bytes(4 << 20), source "ours";
-        /// Rounds that count, after one that does not.
-        rounds: u32 = 5, source "ours";
-        /// Channels, each of which does a share over connections of its own.
-        channels: u32 = 2, source "ours";
-        /// What buffers hold.
-        element: Element = Element::Float, source "ours";
-        /// Version of NCCL's interface; auto: the newest that the plugin has.
-        abi: Auto<Abi> = Auto::Auto, source "ours";
-        /// When ranks are started.
-        start: Time = Time::ZERO, source "ours";
-        /// Most flows that may be made: a guard for the memory.
-        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
-    }
-}
-
-/// A collective that ranks run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NcclJob {
-    /// Its workload, an index into [`crate::FlowSet::workloads`].
-    pub workload: u16,
-    /// [`crate::Flow::listed`] of its first message; the others follow in the order of [`NcclJob::messages`].
-    pub first: u32,
-    /// The host of each rank.
-    pub hosts: Vec<u32>,
-    /// What is run.
-    pub parameters: NcclParameters,
-}
-
-/// A message of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// Its round, from zero.
-    pub round: u32,
-    /// Its channel.
-    pub channel: usize,
-    /// The rank that sends it, and its place in that rank's program.
-    pub from: (usize, usize),
-    /// The rank that receives it, and its place in that rank's program.
-    pub to: (usize, usize),
-    /// Its bytes.
-    pub bytes: u64,
-}
-
-impl NcclParameters {
-    /// The messages of a round of so many ranks, by channel, sender and place in the sender's program.
-    fn round(&self, ranks: usize) -> Vec<Message> {
-        let (all, channels) = (self.size.0 as usize, self.channels as usize);
-        let mut messages = Vec::new();
-        for channel in 0..channels {
-            let share = plan::part(&(0..all), channel, channels);
-            let programs: Vec<_> =
-                (0..ranks).map(|rank| plan::operations(self.collective, rank, ranks, share.clone(), all)).collect();
-            // Of each pair of ranks the receives, which meet the sends in order.
-            let mut receives: BTreeMap<(usize, usize), std::vec::IntoIter<usize>> = BTreeMap::new();
-            for (to, program) in programs.iter().enumerate() {
-                let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-                for (place, (what, _)) in program.iter().enumerate() {
-                    if let What::Receive(from, _) = what {
-                        places.entry(*from).or_default().push(place);
-                    }
-                }
-                receives.extend(places.into_iter().map(|(from, places)| ((from, to), places.into_iter())));
-            }
-            for (from, program) in programs.iter().enumerate() {
-                for (place, (what, bytes)) in program.iter().enumerate() {
-                    if let What::Send(to) = *what
-                        && let Some(there) = receives.get_mut(&(from, to)).and_then(Iterator::next)
-                    {
-                        let (from, to, bytes) = ((from, place), (to, there), bytes.len() as u64);
-                        messages.push(Message { round: 0, channel, from, to, bytes });
-                    }
-                }
-            }
-        }
-        messages
-    }
-
-    /// The host of each rank.
-    fn placed(&self, view: &HostView) -> Result<Vec<u32>, WorkloadError> {
-        let most = view.hosts.min(MOST_RANKS);
-        if let Some(host) = self.hosts.iter().find(|host| **host >= view.hosts) {
-            let message = format!("host {host} does not exist; hosts are 0 to {}", view.hosts - 1);
-            return Err(WorkloadError::of_key("hosts", message));
-        }
-        let ranks = match self.ranks {
-            Ranks::Number(ranks) => ranks,
-            Ranks::All if self.hosts.is_empty() => view.hosts,
-            Ranks::All => self.hosts.len() as u32,
-        };
-        WorkloadError::unless(ranks <= most, "ranks", ranks, &format!("at most {most}, a host for each"))?;
-        if !self.hosts.is_empty() {
-            return Ok(self.hosts.clone());
-        }
-        // The first host of every leaf, then the second of every leaf, and so on.
-        let mut places: Vec<(usize, u32, u32)> = Vec::new();
-        for host in 0..view.hosts {
-            let leaf = view.leaf_of[host as usize];
-            places.push((places.iter().filter(|(_, of, _)| *of == leaf).count(), leaf, host));
-        }
-        places.sort_unstable();
-        Ok(places[..ranks as usize].iter().map(|(.., host)| *host).collect())
-    }
-}
-
-impl NcclJob {
-    /// All messages, by round, channel, sender and place in the sender's program: as its flows are listed.
-    pub fn messages(&self) -> impl Iterator<Item = Message> {
-        let of_round = self.parameters.round(self.hosts.len());
-        (0..self.parameters.rounds)
-            .flat_map(move |round| of_round.clone().into_iter().map(move |message| Message { round, ..message }))
-    }
+    places.sort_unstable();
+    Ok(places[..ranks as usize].iter().map(|(.., host)| *host).collect())
 }
 
 impl Kind for NcclParameters {
@@ -230,12 +87,12 @@ impl Kind for NcclParameters {
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         context.needs_a_pair()?;
-        let hosts = self.placed(context.view)?;
+        let hosts = placed(self, context.view)?;
         // A part that has no bytes is a message all the same, but no flow.
         let least = 4 * hosts.len() as u64 * u64::from(self.channels);
         let parts = format!("{least} B or more: a word for each rank and channel");
         WorkloadError::unless(self.size.0 >= least, "size", self.size, &parts)?;
-        let of_round = self.round(hosts.len());
+        let of_round = job::round(self, hosts.len());
         let flows = of_round.len() as u128 * u128::from(self.rounds);
         context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "rounds")?;
         let job = NcclJob { workload: 0, first: 0, hosts, parameters: self.clone() };
@@ -254,6 +111,8 @@ impl Kind for NcclParameters {
 mod tests {
     use super::*;
     use crate::kinds::testing::{traffic, view};
+    use anabranch_settings::{Raw, Setting};
+    use plan::{KINDS, What};
 
     fn ring() -> NcclParameters {
         NcclParameters { size: Bytes(64 << 10), channels: 1, rounds: 2, ..NcclParameters::default() }

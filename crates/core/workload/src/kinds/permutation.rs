@@ -1,14 +1,13 @@
 //! Permutation: every host sends one message and receives one (specification 12.3). Nobody sends to itself; with a
 //! scope, nobody sends within its leaf or its group. Several rounds are separated by a barrier.
 
-use super::{Kind, plain};
+use super::Kind;
 use crate::{
-    About, Members, Scope, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
-    pairs::Parts,
-    view::{Context, Traffic},
+    Members, Scope, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, pairs::Parts, traffic::Traffic,
+    view::Context,
 };
 use anabranch_random::Stream;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// What the registry says of this kind.

@@ -2,14 +2,16 @@
 //! receiver and with a size drawn from a distribution. `load` counts payload bytes. With `load_reference = "network"`
 //! it is the load of the uplinks and is divided by the oversubscription to give the load of the NICs.
 
-use super::{Kind, plain};
+use super::Kind;
 use crate::{
-    About, Members, Scope, SizeDistribution, Start, WorkloadError,
+    Members, Scope, SizeDistribution, Start, WorkloadError,
+    flow::plain,
     pairs::{Limit, Parts},
-    view::{Context, Traffic},
+    traffic::Traffic,
+    view::Context,
 };
 use anabranch_random::Stream;
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Rate, Time};
 
 /// What the registry says of this kind.

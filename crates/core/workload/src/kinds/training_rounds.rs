@@ -1,13 +1,13 @@
 //! Rounds of a training job (Hopper §4.2): in each round the ranks of an AllReduce exchange their messages, and the next
 //! round begins when every message of this one has been received.
 
-use super::{Kind, all_to_all::Ranks, plain};
+use super::{Kind, ranks::Ranks};
 use crate::{
-    About, SizeDistribution, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
-    view::{Context, Traffic},
+    SizeDistribution, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic,
+    view::Context,
 };
 use anabranch_random::Stream;
-use anabranch_settings::{choices, parameters};
+use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
 /// What the registry says of this kind.

@@ -75,10 +75,7 @@ impl<'a> Limit<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Scope,
-        kinds::{plain, testing::view},
-    };
+    use crate::{Scope, flow::plain, kinds::testing::view};
 
     /// Receivers of flows (source, start in ns) of 1 us each among four hosts, at most one sender each.
     fn receivers(seed: u64, flows: &[(u32, u64)]) -> Vec<u32> {

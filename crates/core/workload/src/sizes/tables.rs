@@ -1,5 +1,7 @@
 //! The distributions that come with the program. Each table is a file in `cdf/`, with its source at the top.
 
+use anabranch_settings::About;
+
 /// A flow-size distribution that comes with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizesAbout {
@@ -11,6 +13,13 @@ pub struct SizesAbout {
     pub source: &'static str,
     /// The table: a line per point, size in bytes and cumulative probability.
     pub text: &'static str,
+}
+
+impl SizesAbout {
+    /// The same as a registry has it.
+    pub const fn about(&self) -> About {
+        About { name: self.name, summary: self.summary, source: self.source, description: "" }
+    }
 }
 
 macro_rules! tables {

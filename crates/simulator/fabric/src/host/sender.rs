@@ -63,7 +63,7 @@ impl Partition<'_> {
             early_packets: plan.transport.early_packets(),
             paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
         };
-        let numbered = plan.balancers[usize::from(balancer)].host.about().tags == TagKind::Guided;
+        let numbered = plan.balancers[usize::from(balancer)].host.capabilities().tags() == TagKind::Guided;
         let paths = list.filter(|_| numbered).map(Arc::clone);
         let scheme_slot = self.hosts.schemes[src.at()][usize::from(balancer)].open(time, &info);
         let sending = Sending {

@@ -252,8 +252,8 @@ impl<'a> Plan<'a> {
             bdp_packets: bdp.div_ceil(wire_mtu),
             guided,
             longest_rtt: topology.guidance.map(|_| base_rtt),
-            sees: setup.load_balancers.iter().map(|b| b.switch.about().sees).collect(),
-            hashed: setup.load_balancers.iter().map(|b| b.host.about().tags == TagKind::Entropy).collect(),
+            sees: setup.load_balancers.iter().map(|b| b.switch.capabilities().sees()).collect(),
+            hashed: setup.load_balancers.iter().map(|b| b.host.capabilities().tags() == TagKind::Entropy).collect(),
             plain_host: setup
                 .load_balancers
                 .iter()

@@ -30,7 +30,7 @@ pub(crate) struct Guided {
 impl Guided {
     /// What the balancers of a plan need; `None` where none of them is guided.
     pub(crate) fn new(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<Self>, String> {
-        let guided = |b: &&LoadBalancer| b.switch.about().sees == Sees::Guided;
+        let guided = |b: &&LoadBalancer| b.switch.capabilities().sees() == Sees::Guided;
         if !balancers.iter().any(|b| guided(&b)) {
             return Ok(None);
         }
@@ -38,7 +38,7 @@ impl Guided {
             let names: Vec<&str> = balancers.iter().filter(guided).map(|b| b.switch.name()).collect();
             return Err(format!("switch scheme {} needs a Dragonfly or a Slim Fly", names.join(", ")));
         };
-        let lists = |b: &LoadBalancer| matches!(b.host.about().tags, TagKind::Guided | TagKind::Category);
+        let lists = |b: &LoadBalancer| matches!(b.host.capabilities().tags(), TagKind::Guided | TagKind::Category);
         let snapshots = Snapshots::new(topology, balancers)?;
         Ok(Some(Guided { guide, lists: balancers.iter().map(lists).collect(), snapshots }))
     }

@@ -69,7 +69,7 @@ impl Switches {
             uplinks.push(info.part_size);
             for balancer in plan.balancers {
                 let mine = plan.cells.owner_of(node) == me;
-                info.tags = balancer.host.about().tags;
+                info.tags = balancer.host.capabilities().tags();
                 schemes.push(mine.then(|| balancer.switch.build(plan.seed, &info)));
             }
         }

@@ -8,8 +8,7 @@ use crate::{
 };
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{
-    ALIASES, DEFAULT_ALIAS, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SchemeError, SwitchParameters, check_pair,
-    resolve,
+    ALIASES, DEFAULT_ALIAS, HostParameters, SchemeError, SwitchParameters, check_pair, resolve,
 };
 use anabranch_settings::{Parameters, Raw, SetError, nearest};
 use toml::Table;
@@ -165,8 +164,11 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
 
 /// The parameter tables, each checked against the host and the switch scheme of its name.
 fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
-    let names: Vec<&'static str> =
-        HOST_SCHEMES.iter().chain(SWITCH_SCHEMES).map(|about| about.name).fold(Vec::new(), |mut all, name| {
+    let names: Vec<&'static str> = HostParameters::ALL
+        .iter()
+        .chain(SwitchParameters::ALL)
+        .map(|about| about.name)
+        .fold(Vec::new(), |mut all, name| {
             if !all.contains(&name) {
                 all.push(name);
             }

@@ -4,12 +4,12 @@ use super::{files::Folder, memory::Budget};
 use crate::{
     document,
     error::ScenarioError,
-    section::{Section, list},
+    section::{Section, kinds},
     tree::Tree,
 };
 use anabranch_settings::Raw;
 use anabranch_topology::{
-    Guidance, Guide, LinkOverride, NodeId, NodeKind, TOPOLOGY_KINDS, Topology, TopologyError, TopologyParameters,
+    Guidance, Guide, LinkOverride, NodeId, NodeKind, Topology, TopologyError, TopologyParameters,
 };
 use anabranch_workload::{HostView, LowDiameter};
 use std::sync::Arc;
@@ -24,15 +24,13 @@ pub(crate) struct TopologySection {
 
 /// Reads the section, which must be there.
 pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, ScenarioError> {
-    let kinds: Vec<&'static str> = TOPOLOGY_KINDS.iter().map(|kind| kind.name).collect();
     let Some(mut section) = section else {
         return Err(ScenarioError::new("the scenario has no [topology]")
-            .help(format!("add `[topology]` with `kind = ...`; kinds are {}", list(&kinds))));
+            .help(format!("add `[topology]` with `kind = ...`; kinds are {}", kinds::<TopologyParameters>())));
     };
-    let Some(kind) = section.word("kind", &kinds)? else {
-        return Err(section.error(format!("`kind` is missing; allowed are {}", list(&kinds))));
+    let Some(mut parameters) = section.kind::<TopologyParameters>()? else {
+        return Err(section.no_kind::<TopologyParameters>());
     };
-    let mut parameters = TopologyParameters::named(kind).map_err(|error| section.error(error))?;
     let overrides = section
         .tables("link", "topology.link")?
         .into_iter()
@@ -71,7 +69,7 @@ impl TopologySection {
         if let TopologyParameters::File(file) = &mut parameters {
             file.path = files(&file.path);
         }
-        let mut table = document::table([("kind", Raw::Text(parameters.kind().into()))], parameters.parameters());
+        let mut table = document::table([("kind", Raw::Text(parameters.name().into()))], parameters.parameters());
         if !self.overrides.is_empty() {
             let links: Vec<Table> = self.overrides.iter().map(|settings| document::table([], settings)).collect();
             table.insert("link".into(), links.into());

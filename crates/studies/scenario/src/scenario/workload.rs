@@ -4,15 +4,13 @@ use super::load_balancer::{LoadBalancers, scheme_error};
 use crate::{
     document,
     error::ScenarioError,
-    section::{Both, Section, did_you_mean, list},
+    section::{Both, Section, did_you_mean, kinds, list},
     tree::{Place, Tree},
 };
 use anabranch_backend::FabricParameters;
 use anabranch_backend::LoadBalancer;
 use anabranch_settings::{Parameters, Raw, nearest};
-use anabranch_workload::{
-    CommonParameters, GeneratedAs, MOST_WORKLOADS, WORKLOAD_KINDS, WorkloadError, WorkloadParameters, names,
-};
+use anabranch_workload::{CommonParameters, GeneratedAs, MOST_WORKLOADS, WorkloadError, WorkloadParameters, names};
 use std::collections::HashSet;
 use toml::Table;
 
@@ -48,10 +46,8 @@ pub(crate) fn read(
     tree: &Tree,
 ) -> Result<Vec<Workload>, ScenarioError> {
     if sections.is_empty() {
-        return Err(ScenarioError::new("the scenario has no [[workload]]: nothing would be sent").help(format!(
-            "add `[[workload]]` with `kind = ...`; kinds are {}",
-            list(&WORKLOAD_KINDS.iter().map(|about| about.name).collect::<Vec<_>>())
-        )));
+        return Err(ScenarioError::new("the scenario has no [[workload]]: nothing would be sent")
+            .help(format!("add `[[workload]]` with `kind = ...`; kinds are {}", kinds::<WorkloadParameters>())));
     }
     if let Some(beyond) = sections.get(MOST_WORKLOADS) {
         let found = sections.len();
@@ -61,12 +57,10 @@ pub(crate) fn read(
     }
     let mut read = Vec::new();
     for (number, mut section) in sections.into_iter().enumerate() {
-        let kinds: Vec<_> = WORKLOAD_KINDS.iter().map(|about| about.name).collect();
-        let Some(kind) = section.word("kind", &kinds)? else {
-            return Err(section.error(format!("`kind` is missing; allowed are {}", list(&kinds))));
+        let Some(mut kind) = section.kind::<WorkloadParameters>()? else {
+            return Err(section.no_kind::<WorkloadParameters>());
         };
-        refuse_plugin(&section, kind, number)?;
-        let mut kind = WorkloadParameters::named(kind).map_err(|error| section.error(error))?;
+        refuse_plugin(&section, kind.name(), number)?;
         let mut common = CommonParameters::default();
         section.fill(&mut Both(kind.parameters_mut(), &mut common), &["kind"])?;
         let checked = kind.check().and_then(|()| common.check());
@@ -86,7 +80,7 @@ pub(crate) fn read(
         }
         read.push((kind, common));
     }
-    let given = names(&read.iter().map(|(kind, common)| (kind, common)).collect::<Vec<_>>());
+    let given = names(&read.iter().map(|(kind, common)| (kind.name(), common)).collect::<Vec<_>>());
     let mut seen = HashSet::new();
     for (number, name) in given.iter().enumerate() {
         if !seen.insert(name) {
@@ -189,7 +183,7 @@ impl Workload {
 
     /// The section, with its name and class filled in; what is not given at all is left out.
     pub(crate) fn table(&self, fabric: &FabricParameters) -> Table {
-        let mut table = document::table([("kind", Raw::Text(self.kind.about().name.into()))], self.kind.parameters());
+        let mut table = document::table([("kind", Raw::Text(self.kind.name().into()))], self.kind.parameters());
         let class = self.common.class.as_ref().or(fabric.classes.first()).cloned();
         let filled = CommonParameters { name: Some(self.name.clone()), class, ..self.common.clone() };
         let given = filled.entries().into_iter().filter(|(_, raw)| *raw != Raw::Text(String::new()));

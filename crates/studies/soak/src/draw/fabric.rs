@@ -6,7 +6,7 @@ use crate::{
     draft::{Draft, Section},
 };
 use anabranch_backend::{BufferRules, FabricParameters};
-use anabranch_lb::registry::{ALIASES, HOST_SCHEMES, HostParameters, SWITCH_SCHEMES, SwitchParameters, resolve};
+use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
 use anabranch_scenario::scenario::{PROFILES, Profile};
 use anabranch_settings::Parameters;
 use anabranch_transport::{TRANSPORTS, TransportParameters};
@@ -163,7 +163,7 @@ pub(super) fn name(dice: &mut Dice) -> String {
         return dice.one(ALIASES).name.into();
     }
     loop {
-        let pair = format!("{}+{}", dice.one(HOST_SCHEMES).name, dice.one(SWITCH_SCHEMES).name);
+        let pair = format!("{}+{}", dice.one(HostParameters::ALL).name, dice.one(SwitchParameters::ALL).name);
         if resolve(&pair).is_ok() {
             return pair;
         }

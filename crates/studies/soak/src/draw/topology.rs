@@ -6,7 +6,7 @@ use crate::{
     draft::{Draft, Section},
     only::Ground,
 };
-use anabranch_topology::{TOPOLOGY_KINDS, TopologyParameters};
+use anabranch_topology::TopologyParameters;
 use std::fmt::Write;
 
 pub(super) const RATES: &[&str] = &[
@@ -27,7 +27,7 @@ const LATENCIES: &[&str] = &["0us", "100ns", "500ns", "1us"];
 /// A topology of the kind that is asked for, or the one that is given.
 pub(super) fn draw(dice: &mut Dice, draft: &Draft, ground: &Ground) -> Draft {
     let kind = match ground {
-        Ground::Any => dice.one(TOPOLOGY_KINDS).name,
+        Ground::Any => dice.one(TopologyParameters::ALL).name,
         Ground::Kind(kind) => kind,
         Ground::Given { sections, files, .. } => {
             let mut draft = draft.clone();

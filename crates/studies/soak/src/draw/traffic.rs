@@ -5,7 +5,7 @@ use crate::{
     dice::Dice,
     draft::{Draft, Section},
 };
-use anabranch_workload::{SIZE_DISTRIBUTIONS, WORKLOAD_KINDS, WorkloadParameters};
+use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
 use std::fmt::Write;
 
 const SIZES: &[&str] = &["1B", "100B", "4096B", "4097B", "10kB", "20kB", "64KiB", "200kB", "1MiB"];
@@ -18,7 +18,7 @@ pub(super) fn least() -> Section {
 
 /// One more workload.
 pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
-    let kind = dice.one(WORKLOAD_KINDS).name;
+    let kind = dice.one(WorkloadParameters::ALL).name;
     let name = format!("w{number}");
     let mut draft = draft.clone();
     let mut section = Section::new("[[workload]]").text("kind", kind).text("name", &name);

@@ -1,0 +1,81 @@
+//! What every kind of topology does, and the limits they share.
+
+use crate::{Topology, TopologyError};
+use anabranch_units::{Rate, Time};
+
+/// A kind of topology with its parameters.
+pub(crate) trait Kind {
+    /// How large [`Kind::build`] makes it; `None` for a file and for sizes that are refused.
+    fn scale(&self) -> Option<Scale>;
+    /// Builds it. `read_file` gives the text of a file that the parameters name.
+    ///
+    /// # Errors
+    /// An impossible topology, or a file that cannot be read or describes one.
+    fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError>;
+}
+
+/// How large a topology is, known before it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Hosts.
+    pub hosts: u64,
+    /// Switches.
+    pub switches: u64,
+    /// Switches with hosts: forwarding tables have an entry for each.
+    pub leaves: u64,
+    /// Cables, those of hosts among them.
+    pub cables: u64,
+    /// Bytes of the tables of source-guided routing.
+    pub guide_bytes: u64,
+}
+
+impl Scale {
+    /// Entries of the forwarding tables.
+    pub fn table_entries(&self) -> u64 {
+        self.switches.saturating_mul(self.leaves)
+    }
+}
+
+impl Topology {
+    /// How large it is.
+    pub fn scale(&self) -> Scale {
+        let groups = self.groups.iter().max().map_or(0, |last| u64::from(*last) + 1);
+        Scale {
+            hosts: self.hosts.into(),
+            switches: self.switches().into(),
+            leaves: self.edge_switches().len() as u64,
+            cables: self.links.len() as u64 / 2,
+            guide_bytes: self.guidance.map_or(0, |guidance| guidance.table_bytes(self.switches().into(), groups)),
+        }
+    }
+}
+
+/// Refuses a size of zero.
+pub(crate) fn positive(key: &str, value: u64) -> Result<(), TopologyError> {
+    if value == 0 { Err(TopologyError::at(key, format!("`{key}` is 0; at least 1 is needed"))) } else { Ok(()) }
+}
+
+/// Refuses rates below 1 Mb/s.
+pub(crate) fn moving(key: &str, rate: Rate) -> Result<Rate, TopologyError> {
+    if rate.0 < 1_000_000 {
+        return Err(TopologyError::at(key, format!("`{key}` is {rate}; at least 1Mbps is needed")));
+    }
+    Ok(rate)
+}
+
+/// Refuses delays above a second.
+pub(crate) fn short(key: &str, delay: Time) -> Result<Time, TopologyError> {
+    if delay > Time::from_ms(1000) {
+        return Err(TopologyError::at(key, format!("`{key}` is {delay}; at most 1s is allowed")));
+    }
+    Ok(delay)
+}
+
+/// Refuses more hosts than the simulator can name.
+pub(crate) fn not_too_many(key: &str, hosts: u64) -> Result<u32, TopologyError> {
+    if hosts > crate::build::MAX_HOSTS {
+        let most = crate::build::MAX_HOSTS;
+        return Err(TopologyError::at(key, format!("`{key}` makes {hosts} hosts; at most {most} are allowed")));
+    }
+    Ok(hosts as u32)
+}

@@ -1,0 +1,97 @@
+//! A flow file, and how its fields are read.
+
+use super::decimal;
+use crate::WorkloadError;
+use anabranch_settings::choices;
+use anabranch_units::Time;
+
+choices! {
+    /// The unit of a file's start times.
+    pub enum StartUnit {
+        /// Picoseconds.
+        Ps = "ps",
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Microseconds.
+        Us = "us",
+        /// Milliseconds.
+        Ms = "ms",
+        /// Seconds.
+        S = "s",
+    }
+}
+
+impl StartUnit {
+    /// Picoseconds in the unit.
+    fn ps(self) -> u64 {
+        match self {
+            StartUnit::Ps => 1,
+            StartUnit::Ns => 1_000,
+            StartUnit::Us => 1_000_000,
+            StartUnit::Ms => 1_000_000_000,
+            StartUnit::S => 1_000_000_000_000,
+        }
+    }
+}
+
+/// A file to read, and what its fields may refer to.
+pub(crate) struct Source<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) content: &'a [u8],
+    pub(crate) hosts: u32,
+    /// The fabric's data classes.
+    pub(crate) classes: &'a [String],
+    /// The unit of start times.
+    pub(crate) unit: StartUnit,
+}
+
+impl Source<'_> {
+    pub(super) fn wrong(&self, line: usize, message: impl Into<String>) -> WorkloadError {
+        WorkloadError::in_line(self.path, line, message)
+    }
+
+    /// The content as text.
+    pub(super) fn text(&self) -> Result<&str, WorkloadError> {
+        std::str::from_utf8(self.content).map_err(|why| {
+            let line = self.content[..why.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            self.wrong(line, "found bytes that are not text (UTF-8)")
+        })
+    }
+
+    /// A host's number.
+    pub(super) fn host(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {
+        match text.parse::<u32>() {
+            Ok(host) if host < self.hosts => Ok(host),
+            Ok(host) => {
+                let message = format!("{what}: host {host} does not exist; hosts are 0 to {}", self.hosts.max(1) - 1);
+                Err(self.wrong(line, message))
+            }
+            Err(_) => Err(self.wrong(line, format!("{what}: found `{text}`, expected a host's number"))),
+        }
+    }
+
+    /// Refuses a flow from a host to itself.
+    pub(super) fn pair(&self, line: usize, src: u32, dst: u32) -> Result<(), WorkloadError> {
+        if src == dst { Err(self.wrong(line, format!("host {src} sends to itself"))) } else { Ok(()) }
+    }
+
+    /// A size in bytes.
+    pub(super) fn size(&self, line: usize, text: &str) -> Result<u64, WorkloadError> {
+        match text.parse::<u64>() {
+            Ok(size) if size > 0 => Ok(size),
+            _ => Err(self.wrong(line, format!("size: found `{text}`, expected a whole number of bytes, 1 or more"))),
+        }
+    }
+
+    /// A start time, exactly.
+    pub(super) fn start(&self, line: usize, text: &str) -> Result<Time, WorkloadError> {
+        decimal::read(text, self.unit.ps())
+            .map(Time::from_ps)
+            .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))
+    }
+
+    /// A whole number.
+    pub(super) fn whole(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {
+        text.parse().map_err(|_| self.wrong(line, format!("{what}: found `{text}`, expected a whole number")))
+    }
+}

@@ -1,0 +1,77 @@
+//! The messages of a collective that ranks run by themselves.
+
+use super::{
+    NcclParameters,
+    plan::{self, What},
+};
+use std::collections::BTreeMap;
+
+/// A collective that ranks run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NcclJob {
+    /// Its workload, an index into [`crate::FlowSet::workloads`].
+    pub workload: u16,
+    /// [`crate::Flow::listed`] of its first message; the others follow in the order of [`NcclJob::messages`].
+    pub first: u32,
+    /// The host of each rank.
+    pub hosts: Vec<u32>,
+    /// What is run.
+    pub parameters: NcclParameters,
+}
+
+/// A message of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its round, from zero.
+    pub round: u32,
+    /// Its channel.
+    pub channel: usize,
+    /// The rank that sends it, and its place in that rank's program.
+    pub from: (usize, usize),
+    /// The rank that receives it, and its place in that rank's program.
+    pub to: (usize, usize),
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// The messages of a round of so many ranks, by channel, sender and place in the sender's program.
+pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
+    let (all, channels) = (of.size.0 as usize, of.channels as usize);
+    let mut messages = Vec::new();
+    for channel in 0..channels {
+        let share = plan::part(&(0..all), channel, channels);
+        let programs: Vec<_> =
+            (0..ranks).map(|rank| plan::operations(of.collective, rank, ranks, share.clone(), all)).collect();
+        // Of each pair of ranks the receives, which meet the sends in order.
+        let mut receives: BTreeMap<(usize, usize), std::vec::IntoIter<usize>> = BTreeMap::new();
+        for (to, program) in programs.iter().enumerate() {
+            let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for (place, (what, _)) in program.iter().enumerate() {
+                if let What::Receive(from, _) = what {
+                    places.entry(*from).or_default().push(place);
+                }
+            }
+            receives.extend(places.into_iter().map(|(from, places)| ((from, to), places.into_iter())));
+        }
+        for (from, program) in programs.iter().enumerate() {
+            for (place, (what, bytes)) in program.iter().enumerate() {
+                if let What::Send(to) = *what
+                    && let Some(there) = receives.get_mut(&(from, to)).and_then(Iterator::next)
+                {
+                    let (from, to, bytes) = ((from, place), (to, there), bytes.len() as u64);
+                    messages.push(Message { round: 0, channel, from, to, bytes });
+                }
+            }
+        }
+    }
+    messages
+}
+
+impl NcclJob {
+    /// All messages, by round, channel, sender and place in the sender's program: as its flows are listed.
+    pub fn messages(&self) -> impl Iterator<Item = Message> {
+        let of_round = round(&self.parameters, self.hosts.len());
+        (0..self.parameters.rounds)
+            .flat_map(move |round| of_round.clone().into_iter().map(move |message| Message { round, ..message }))
+    }
+}

@@ -1,0 +1,82 @@
+//! `[[workload]]` of kind `nccl`.
+
+use super::plan::{self, KINDS};
+use crate::kinds::ranks::Ranks;
+use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, choices, parameters};
+use anabranch_units::{Bytes, Time};
+
+choices! {
+    /// A version of NCCL's interface of network plugins.
+    pub enum Abi {
+        /// NCCL 2.20 to 2.23.
+        V8 = "v8",
+        /// NCCL 2.24 and 2.25.
+        V9 = "v9",
+        /// NCCL 2.26 and 2.27.
+        V10 = "v10",
+        /// NCCL 2.28 and 2.29.
+        V11 = "v11",
+        /// NCCL 2.30.
+        V12 = "v12",
+    }
+}
+
+impl Abi {
+    /// Its number.
+    pub fn number(self) -> u32 {
+        8 + self as u32
+    }
+}
+
+choices! {
+    /// What buffers hold.
+    pub enum Element {
+        /// 32-bit floating point.
+        Float = "float",
+        /// 32-bit integers.
+        Int = "int",
+    }
+}
+
+impl Setting for plan::Kind {
+    fn expected() -> String {
+        let names: Vec<String> = KINDS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        format!("one of {}", names.join(" "))
+    }
+    fn shape() -> Shape {
+        Shape::Words(KINDS.iter().map(|(name, _)| *name).collect())
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        let found = KINDS.iter().find(|(name, _)| *raw == Raw::Text((*name).into()));
+        found.map(|(_, kind)| *kind).ok_or_else(|| Wrong::of::<Self>(raw).near(KINDS.iter().map(|(name, _)| *name)))
+    }
+    fn write(&self) -> Raw {
+        Raw::Text(self.name().into())
+    }
+}
+
+parameters! {
+    /// A collective over NCCL's network plugin.
+    pub struct NcclParameters {
+        /// The collective: ring and tree are all-reduces; in pairs each rank sends to the next.
+        collective: plan::Kind = plan::Kind::Ring, source "ours";
+        /// Number of ranks, each a process at a host.
+        ranks: Ranks = Ranks::All, source "ours";
+        /// The host of each rank, by number; empty: neighbours in a ring stand at different leaves.
+        hosts: Vec<u32> = vec![], source "ours";
+        /// Bytes of each rank's buffer: whole words of 4 B, at most 4GiB.
+        size: Bytes = Bytes(4 << 20), source "ours";
+        /// Rounds that count, after one that does not.
+        rounds: u32 = 5, source "ours";
+        /// Channels, each of which does a share over connections of its own.
+        channels: u32 = 2, source "ours";
+        /// What buffers hold.
+        element: Element = Element::Float, source "ours";
+        /// Version of NCCL's interface; auto: the newest that the plugin has.
+        abi: Auto<Abi> = Auto::Auto, source "ours";
+        /// When ranks are started.
+        start: Time = Time::ZERO, source "ours";
+        /// Most flows that may be made: a guard for the memory.
+        max_flows: u64 = 20_000_000, source "ours: about 2 GB";
+    }
+}

@@ -1,0 +1,49 @@
+//! How many hosts take part in a collective.
+
+use anabranch_settings::{Raw, Setting, Shape, Wrong};
+
+/// How many hosts take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ranks {
+    /// Every host.
+    All,
+    /// A number of them.
+    Number(u32),
+}
+
+impl Setting for Ranks {
+    fn expected() -> String {
+        "\"all\" or a number of hosts, 2 or more".into()
+    }
+    fn shape() -> Shape {
+        Shape::Either(vec![Shape::Words(vec!["all"]), Shape::Whole])
+    }
+    fn read(raw: &Raw) -> Result<Self, Wrong> {
+        match raw {
+            Raw::Text(word) if word == "all" => Ok(Ranks::All),
+            Raw::Text(_) => Err(Wrong::of::<Self>(raw).near(["all"])),
+            _ => match u32::read(raw) {
+                Ok(number) if number >= 2 => Ok(Ranks::Number(number)),
+                _ => Err(Wrong::of::<Self>(raw)),
+            },
+        }
+    }
+    fn write(&self) -> Raw {
+        match self {
+            Ranks::All => Raw::Text("all".into()),
+            Ranks::Number(number) => number.write(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_all_or_two_and_more() {
+        assert!(Ranks::read(&Raw::Text("al".into())).unwrap_err().to_string().contains("did you mean `all`"));
+        assert!(Ranks::read(&Raw::Int(1)).is_err());
+        assert_eq!(Ranks::read(&Raw::Int(2)), Ok(Ranks::Number(2)));
+    }
+}
