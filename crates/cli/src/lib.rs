@@ -29,7 +29,18 @@ const MOST_COLUMNS: usize = 100;
 /// Does what a command line says, its first word the program's name, with these backends, the default first. Returns the exit
 /// code.
 pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static BackendEntry]) -> u8 {
-    let words: Vec<OsString> = words.into_iter().collect();
+    let code = execute(words.into_iter().collect(), backends);
+    match printing::unwritten() {
+        // A file that is cut short must not look like an answer.
+        Some(error) if code == 0 => {
+            printing::complain(&format!("error: standard output could not be written: {error}"));
+            2
+        }
+        _ => code,
+    }
+}
+
+fn execute(words: Vec<OsString>, backends: &[&'static BackendEntry]) -> u8 {
     anabranch_scenario::machine::note_command(&words);
     let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
     let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
@@ -38,7 +49,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static B
         Err(mut error) => {
             name_the_nearest(&mut error);
             match words.iter().all(|word| anabranch_input::is_plain(&word.to_string_lossy())) {
-                true => drop(error.print()),
+                true => printing::note_output(error.print()),
                 // It quotes them.
                 false => printing::complain(&anabranch_input::escaped(error.render().to_string().trim_end())),
             }

@@ -3,8 +3,11 @@
 use crate::table::Table;
 use anabranch_input::{escaped, is_plain};
 use std::{
-    io::{IsTerminal, Write},
-    sync::atomic::{AtomicBool, Ordering},
+    io::{ErrorKind, IsTerminal, Write},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// Columns where neither a terminal nor `COLUMNS` says otherwise.
@@ -45,7 +48,24 @@ fn columns(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> u
 /// Prints to standard output; a reader that has gone away is no error.
 pub(crate) fn print(text: &str) {
     let (text, mut out) = (escaped(text), std::io::stdout().lock());
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    note_output(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Why the answer could not be written, once that is so.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
+
+/// Notes how writing to standard output ended.
+pub(crate) fn note_output(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let _ = UNWRITTEN.set(error.to_string());
+    }
+}
+
+/// Returns why the answer, or a part of it, could not be written; `None`: it was.
+pub(crate) fn unwritten() -> Option<&'static str> {
+    UNWRITTEN.get().map(String::as_str)
 }
 
 /// Prints one JSON object. Characters that control terminals stand as JSON's escapes.

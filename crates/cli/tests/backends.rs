@@ -67,6 +67,54 @@ fn a_backend_of_one_file_is_compared_with_the_simulator() {
 }
 
 #[test]
+fn settings_of_real_networks_tell_runs_apart() {
+    let folder = Folder::new("backends-wire");
+    let compare = |wire: &str| {
+        let words = ["compare", "tiny", "--schemes", "ecmp", "--seeds", "1", "--backend", "sleep", "--out", "out"];
+        let output = with_sleep(&folder, &[&words[..], &["--set", wire, "--progress", "never"]].concat());
+        (code(&output), stderr(&output))
+    };
+    assert_eq!(compare("wire.labels=8").0, 0, "8 is the default");
+    assert!(compare("wire.labels=8").1.contains("1 of 1 runs were finished before"));
+    let (exit, text) = compare("wire.labels=4");
+    assert!(!text.contains("finished before"), "{exit}: {text}");
+    // The same of a sweep, which only a backend that reads the section can do.
+    let words = ["sweep", "tiny", "--over", "wire.labels=4,8", "--schemes", "ecmp", "--seeds", "1", "--out", "swept"];
+    said(&folder.run(&words), 2, &["a simulation does not read `[wire]`", "--backend testbed"]);
+    let output = with_sleep(&folder, &[&words[..], &["--backend", "sleep", "--progress", "never"]].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(folder.0.join("swept/runs")).unwrap().count(), 2);
+}
+
+#[test]
+fn verify_misses_a_backend() {
+    let folder = Folder::new("backends-verify");
+    let words =
+        ["compare", "tiny", "--schemes", "ecmp", "--backend", "sim,sleep", "--out", "out", "--progress", "never"];
+    assert_eq!(code(&with_sleep(&folder, &words)), 0);
+    assert_eq!(code(&folder.run(&["verify", "out"])), 0);
+    let page = std::fs::read_to_string(folder.0.join("out/sleep/report.html")).unwrap();
+    for word in ["on sleep", "How long packets waited was not measured"] {
+        assert!(page.contains(word), "{word}");
+    }
+    assert!(!page.contains("No packet waited"), "nobody measured that");
+    // Other runs of the same backend, then none.
+    let words = ["compare", "tiny", "--schemes", "ecmp", "--seeds", "4", "--out", "other", "--progress", "never"];
+    assert_eq!(code(&folder.run(&words)), 0);
+    std::fs::rename(folder.0.join("out/sim"), folder.0.join("sim")).unwrap();
+    std::fs::rename(folder.0.join("other"), folder.0.join("out/sim")).unwrap();
+    let output = folder.run(&["verify", "out"]);
+    assert!(code(&output) == 1 && stdout(&output).contains("its runs are not those"), "{}", stdout(&output));
+    std::fs::remove_dir_all(folder.0.join("out/sim")).unwrap();
+    let output = folder.run(&["verify", "out"]);
+    assert!(
+        code(&output) == 1 && stdout(&output).contains("the tables were made of these results"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
 fn agree_fails_where_backends_are_apart() {
     let folder = Folder::new("backends-agree");
     let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "8", "--out", "out", "--progress", "never"];

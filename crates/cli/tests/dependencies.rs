@@ -3,9 +3,9 @@
 use anabranch_testkit::skip;
 use std::{collections::BTreeSet, process::Command};
 
-/// Most crates of `cargo build --release -p anabranch`, ours and those of build scripts and macros among them. Lower it
-/// when one goes; before raising it, look for a feature or a smaller crate that does the same.
-const MAX_CRATES: usize = 191;
+/// Most crates of others in `cargo build --release -p anabranch`, those of build scripts and macros among them. Lower it when
+/// one goes; before raising it, look for a feature or a smaller crate that does the same.
+const MAX_CRATES: usize = 169;
 
 /// Lines that `cargo tree` prints for the default build, one per crate and version; `None`, having reported the skip, where this
 /// user may not run the cargo that built the test.
@@ -31,7 +31,7 @@ fn crates() -> Option<BTreeSet<String>> {
 fn default_build_has_few_crates() {
     let Some(crates) = crates() else { return };
     assert!(crates.iter().any(|name| name.starts_with("anabranch-sim ")), "{crates:?}");
-    let found = crates.len();
+    let found = crates.iter().filter(|name| !name.starts_with("anabranch")).count();
     assert!(found <= MAX_CRATES, "{found} crates, at most {MAX_CRATES} are allowed: {crates:#?}");
 }
 

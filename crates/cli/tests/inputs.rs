@@ -479,3 +479,61 @@ fn numbers_without_measure_are_refused() {
     }
     assert!(folder.entries("results").is_empty());
 }
+
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let folder = Folder::new("inputs-full");
+    assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out", "--progress", "never"])), 0);
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for words in [
+        &["schema"][..],
+        &["completions", "bash"],
+        &["list", "schemes"],
+        &["explain", "prime"],
+        &["check", "tiny"],
+        &["topology", "tiny"],
+        &["init", "-"],
+        &["verify", "out"],
+        &["rerun", "out", "--format", "json"],
+        &["--help"],
+        &["run", "--help"],
+        &["--version"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        let output = command.args(words).current_dir(&folder.0).stdout(full()).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("standard output could not be written: No space left"), "{words:?}");
+    }
+    // Whoever has read enough is no error.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch")).arg("schema").stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn long_keys_do_not_flood_the_terminal() {
+    let folder = Folder::new("inputs-long");
+    std::fs::write(
+        folder.0.join("long.toml"),
+        format!("[topology]\nkind = \"leaf-spine\"\n{} = 1\n", "k".repeat(1_000_000)),
+    )
+    .unwrap();
+    let output = folder.run(&["check", "long.toml"]);
+    let text = stderr(&output);
+    assert!(code(&output) == 2 && text.len() < 20_000 && text.contains("long.toml:3:1"), "{} bytes", text.len());
+}
+
+#[test]
+fn a_drawing_in_a_result_directory_can_be_replaced() {
+    let folder = Folder::new("inputs-replaced");
+    let traced = ["run", "tiny", "--set", "measure.trace_flows=[\"first:2\"]", "--out", "out", "--progress", "never"];
+    assert_eq!(code(&folder.run(&traced)), 0);
+    let draw = ["trace", "out", "--perfetto", "out/mine.pftrace"];
+    assert_eq!(code(&folder.run(&draw)), 0);
+    let output = folder.run(&draw);
+    assert!(code(&output) == 2 && stderr(&output).contains("--replace"), "{}", stderr(&output));
+    assert_eq!(code(&folder.run(&[&draw[..], &["--replace"]].concat())), 0);
+    // What the results list stays.
+    let output = folder.run(&["trace", "out", "--perfetto", "out/flows.csv", "--replace"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("which is read"), "{}", stderr(&output));
+}

@@ -33,6 +33,12 @@ pub(crate) fn man(arguments: &Man) -> Result<(), Failure> {
     command.build();
     let mut pages = Vec::new();
     pages_of(&command, &mut pages).map_err(failed)?;
+    if dir.exists() && !dir.is_dir() {
+        return Err(Failure::input(format!(
+            "{}: this is a file, expected a directory for the manual pages",
+            dir.display()
+        )));
+    }
     disk::make_directories(dir).map_err(failed)?;
     // Pages that are there as they would be written stay; what is not such a page is not replaced unasked.
     let is_other = |(name, text): &(String, Vec<u8>)| !std::fs::read(dir.join(name)).is_ok_and(|there| there == *text);

@@ -749,6 +749,21 @@ mod tests {
         any::<u32>().prop_map(|ns| Time::from_ns(u64::from(ns)))
     }
 
+    /// As docs/wire.md has it.
+    #[test]
+    fn fields_of_a_retry() {
+        let mut out = Vec::new();
+        retry(&mut out, 0x0102_0304, 0x1112_1314_1516_1718, &[0xAB; COOKIE]);
+        assert_eq!(out.len(), 56);
+        assert_eq!((out[1], &out[4..8]), (8, &[1, 2, 3, 4][..]));
+        assert_eq!(&out[8..12], b"ABCH");
+        assert_eq!(&out[12..20], [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18]);
+        assert_eq!(&out[20..52], [0xAB; 32]);
+        let check: [u8; 4] = out[52..].try_into().unwrap();
+        out[52..].fill(0);
+        assert_eq!(crc_fast::crc32_iscsi(&out).to_be_bytes(), check);
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read(

@@ -238,10 +238,11 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     let mut headlines = vec![Headline {
         workload: None,
         sentences: vec![format!(
-            "{} of {} flows finished in {} of simulated time under {}.",
+            "{} of {} flows finished in {}{} under {}.",
             thousands(&flows.finished.to_string()),
             thousands(&flows.total.to_string()),
             seconds(run.simulated_s),
+            if run.is_simulated() { " of simulated time" } else { "" },
             run.scheme
         )],
     }];

@@ -34,7 +34,7 @@ impl FctKind {
             FctKind::Ack => flow.ideal_ack,
         }
     }
-    /// `fct / ideal`, at least 1; `None` for an unfinished flow.
+    /// `fct / ideal`, at least 1 where simulated; `None` for an unfinished flow.
     #[inline]
     pub fn slowdown(self, flow: &FlowRow) -> Option<f64> {
         self.fct(flow).map(|fct| slowdown(fct.ps(), self.ideal(flow).ps()))

@@ -55,10 +55,15 @@ impl Inputs {
     }
 }
 
-/// The files of the results in `dir`, as what must not be written to.
+/// The files of the results in `dir`, as what must not be written to: those that its manifest lists, or all where there is none.
 pub fn files_of(dir: &Path) -> Inputs {
+    let manifest = Manifest::read(dir).ok().flatten();
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name == MANIFEST || manifest.as_ref().is_none_or(|manifest| manifest.file(&name).is_some())
+    };
     let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    Inputs::of(names.filter(|path| path.is_file()))
+    Inputs::of(names.filter(|path| path.is_file()).filter(is_ours))
 }
 
 /// A directory that results are written into, and what of it is ours.

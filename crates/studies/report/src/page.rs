@@ -58,6 +58,8 @@ pub(crate) fn render(
         script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
         fonts => fonts(),
         title => &m.name,
+        backend => m.backend(),
+        simulated => first.is_none_or(Summary::is_simulated),
         comparison => comparison.is_some(),
         schemes => data.schemes.iter().map(|s| context! { name => &s.name, seeds => seeds_of(&s.name).len() }).collect::<Vec<_>>(),
         baseline => comparison.map(|c| &c.baseline),

@@ -32,10 +32,10 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// How often a flow's completion time exceeds the ideal one; never below 1, since an ideal that rounds up by a picosecond
-/// must not make a flow faster than ideal.
+/// Completion time over the ideal one. An ideal that rounds up by a picosecond makes no flow faster than ideal; on a real network,
+/// whose ports burst and whose cables have other delays, a flow can be.
 pub fn slowdown(fct_ps: u64, ideal_ps: u64) -> f64 {
-    if ideal_ps == 0 { 1.0 } else { (fct_ps as f64 / ideal_ps as f64).max(1.0) }
+    if ideal_ps <= fct_ps.saturating_add(1) && fct_ps <= ideal_ps { 1.0 } else { fct_ps as f64 / ideal_ps as f64 }
 }
 
 /// What is told of many values; every member is `None` where there are no values.
@@ -196,10 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn slowdown_is_never_below_one() {
+    fn a_picosecond_of_rounding_makes_no_flow_faster_than_ideal() {
         assert_eq!(slowdown(150, 100), 1.5);
+        assert_eq!(slowdown(100, 100), 1.0);
         assert_eq!(slowdown(99, 100), 1.0);
-        assert_eq!(slowdown(99, 0), 1.0);
+        assert_eq!(slowdown(80, 100), 0.8, "a real network can be faster than the model of it");
+        assert_eq!(slowdown(0, 0), 1.0);
     }
 
     #[test]

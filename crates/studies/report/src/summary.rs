@@ -416,6 +416,11 @@ impl Summary {
         summary
     }
 
+    /// Returns `true` where no real packets were carried.
+    pub fn is_simulated(&self) -> bool {
+        self.backend() == "sim"
+    }
+
     /// Returns `true` where the machine is known not to have kept up.
     pub fn is_machine_bound(&self) -> bool {
         self.machine_load.and_then(|machine| machine.bound) == Some(true)

@@ -245,6 +245,13 @@ fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<F
     Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), Fault::Differs, found)))
 }
 
+/// The runs of the backend `name` that the manifest of an agreement records: names and digests of their rows.
+fn rows_of_side(name: &str, manifest: &Manifest) -> BTreeMap<String, String> {
+    let own =
+        |(run, rows): (&String, &String)| Some((run.strip_prefix(name)?.strip_prefix('/')?.to_string(), rows.clone()));
+    manifest.runs.iter().filter_map(own).collect()
+}
+
 /// What came of looking at all files of results.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verified {
@@ -326,13 +333,32 @@ impl Verified {
             let path = dir.join(&file.name);
             if path.join(MANIFEST).exists() {
                 self.directory(&path, inputs)?;
+            } else if manifest.kind() == ResultKind::Agreement {
+                self.findings.push(Finding::new(path, Fault::Missing, "the tables were made of these results"));
             } else if file.name != "failed" && path.is_dir() {
                 self.below(&path, inputs, Some((dir, &manifest)))?;
             }
         }
+        if manifest.kind() == ResultKind::Agreement {
+            return self.sides(dir, &manifest);
+        }
         for (name, _) in manifest.runs.iter().filter(|(name, _)| !dir.join("runs").join(name).is_dir()) {
             let path = dir.join("runs").join(name);
             self.findings.push(Finding::new(path, Fault::Missing, "the tables were made of this run too"));
+        }
+        Ok(())
+    }
+
+    /// Whether the results of every backend are those that the agreement in `dir` was made of.
+    fn sides(&mut self, dir: &Path, manifest: &Manifest) -> Result<(), ReportError> {
+        for file in manifest.files.iter().filter(|file| file.open && dir.join(&file.name).join(MANIFEST).exists()) {
+            let path = dir.join(&file.name);
+            let now = Manifest::read(&path).ok().flatten().map(|side| side.runs).unwrap_or_default();
+            let then = rows_of_side(&file.name, manifest);
+            if now != then {
+                let found = "its runs are not those that the tables above it were made of";
+                self.findings.push(Finding::new(path.join(MANIFEST), Fault::Differs, found));
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_outcome::{FlowRow, Measures, RunResult, RunRows};
-use anabranch_report::{Agreement, Formats, Side, Verdict};
+use anabranch_report::{Agreement, Formats, Metric, Side, Verdict};
 use anabranch_units::Time;
 use common::{flow, link, meta, provenance, result, unfinish};
 use std::{fs, path::Path};
@@ -43,7 +43,8 @@ fn ratios_are_of_whole_runs_and_unknown_counts_stay_unknown() {
     }
     few.counters.dropped = false;
     let other = side(&dir, "other", &few, &[whole(3.0), whole(3.0), open]);
-    let agreement = Agreement::new(&[all, other], &["ecmp".to_string()], None).unwrap();
+    let sides = [all, other];
+    let agreement = Agreement::new(&sides, &["ecmp".to_string()], None).unwrap();
     let row = &agreement.rows[0];
     // 3 over 2 at each of two seeds; at the third a flow did not finish.
     assert_eq!((row.seeds, row.verdict), (2, Verdict::Apart));
@@ -57,5 +58,10 @@ fn ratios_are_of_whole_runs_and_unknown_counts_stay_unknown() {
     assert_eq!(of("marks at a port"), [Some(100_000.0), None]);
     assert_eq!(of("drops"), [Some(10.0), None]);
     assert_eq!(of("share of bytes"), [Some(1.0), Some(1.0)]);
+    // What one backend does not count stands beside what the other counted.
+    let agreement = Agreement::new(&sides, &["ecmp".to_string()], Metric::named("dropped")).unwrap();
+    let row = &agreement.rows[0];
+    assert_eq!((row.reference, row.value, row.verdict), (Some(10.0), None, Verdict::Missing));
+    assert!(agreement.notes.iter().any(|note| note.contains("`other` has no values of")), "{:?}", agreement.notes);
     fs::remove_dir_all(dir).unwrap();
 }

@@ -29,10 +29,15 @@ pub static SIMULATOR: BackendEntry = BackendEntry {
 };
 
 impl BackendEntry {
+    /// Returns the clock of its runs.
+    pub fn clock(&self, scenario: &Scenario) -> Clock {
+        (self.make)(scenario).measures().clock
+    }
+
     /// Threads for runs of `scenario`, of those offered. Runs on the clock of the machine go one at a time: side by side they would
     /// measure each other.
     pub fn threads(&self, scenario: &Scenario, offered: usize) -> usize {
-        match (self.make)(scenario).measures().clock {
+        match self.clock(scenario) {
             Clock::Simulated => offered,
             Clock::Machine => 1,
         }

@@ -18,10 +18,25 @@ struct Parts {
     code: Option<NamedSource<String>>,
 }
 
+/// Bytes of a message, or of a line of its source, that are shown.
+const MAX_SHOWN: usize = 4000;
+
+/// `message`, its middle left out where nobody would read it.
+fn shortened(message: &str) -> String {
+    let keep = MAX_SHOWN / 2;
+    if message.len() <= MAX_SHOWN {
+        return message.to_string();
+    }
+    let start: String = message.chars().take(keep / 2).collect();
+    let end: Vec<char> = message.chars().rev().take(keep / 2).collect();
+    let left_out = message.len() - start.len() - end.iter().map(|c| c.len_utf8()).sum::<usize>();
+    format!("{start} ... ({left_out} bytes left out) ... {}", end.iter().rev().collect::<String>())
+}
+
 impl ScenarioError {
     /// What is wrong.
     pub fn new(message: impl Into<String>) -> Self {
-        let message = escaped(&message.into()).into_owned();
+        let message = shortened(&escaped(&message.into()));
         ScenarioError(Box::new(Parts { message, place: None, help: None, code: None }))
     }
 
@@ -38,6 +53,14 @@ impl ScenarioError {
         let (name, text) = (escaped(&place.source.name), masked(&place.source.text));
         self.0.code = Some(NamedSource::new(name, text.into_owned()));
         self.0.place = Some(place);
+        // Lines that long are not shown: nobody finds a place in them.
+        if self.source_line().is_some_and(|line| line.len() > MAX_SHOWN)
+            && let Some((line, column)) = self.line_column()
+        {
+            self.0.message =
+                format!("{}:{line}:{column}: {}", escaped(self.source_name().unwrap_or_default()), self.0.message);
+            self.0.code = None;
+        }
         self
     }
 

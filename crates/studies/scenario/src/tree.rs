@@ -233,9 +233,11 @@ fn insert(node: &mut Node, steps: &[Step], path: &str, leaf: Node) -> Result<(),
                 .help("elements count from 0; the next free number adds one"));
         }
         (Value::List(items), Step::Key(key)) => {
+            // What looks like a number is a slip, not the name of a key below.
+            let below = if key.parse::<i64>().is_ok() { String::new() } else { format!(".{key}") };
             return Err(ScenarioError::new(format!("`{path}`: which of the {}?", items.len()))
                 .at(at_fault)
-                .help(format!("name the element by its number from 0, for example `0.{key}`")));
+                .help(format!("name the element by its number from 0, for example `0{below}`")));
         }
         (Value::Table(_), Step::Index(index)) => {
             return Err(ScenarioError::new(format!("`{path}`: {index} is not a key of a table")).at(at_fault));

@@ -17,6 +17,7 @@ use anabranch_report::{
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -154,7 +155,8 @@ pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
     let mut taken =
         Taken { directory: directory.to_path_buf(), lock: None, made: absent.map(Path::to_path_buf).collect() };
     disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
-    match Lock::try_take_among_others(&directory.join(".lock")) {
+    let lock = directory.join(".lock");
+    match Lock::try_take_among_others(&lock) {
         Ok(Some(lock)) => {
             taken.lock = Some(lock);
             Ok(taken)
@@ -162,6 +164,10 @@ pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
         Ok(None) => Err(ScenarioError::new(format!("another anabranch is at work in {}", directory.display()))
             .help("wait until it is done, or give another directory with --out DIR")),
         Err(error) if is_unsupported(&error) => Ok(taken),
+        Err(error) if fs::symlink_metadata(&lock).is_ok_and(|there| !there.is_file()) => {
+            Err(ScenarioError::new(format!("{}: {error}", lock.display()))
+                .help("the command keeps its lock there: remove it, or give another directory with --out DIR"))
+        }
         Err(error) => Err(directory_error(directory, &error)),
     }
 }

@@ -16,13 +16,13 @@ use crate::{
     manifest::{ColumnEntry, FileEntry, Manifest, read_json, to_json},
     output::{Inputs, OutputDir},
     staging::Staging,
-    statistics::Estimate,
+    statistics::{Estimate, mean},
     summary::Summary,
     sweep::{SweepPlan, is_whole, store_directory},
 };
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -79,7 +79,7 @@ pub struct AgreementRow {
     pub scheme: String,
     /// The other backend.
     pub backend: String,
-    /// Mean on the first backend over the paired seeds; `None`: there is none.
+    /// Mean on the first backend over the paired seeds, or over its own where there is no pair; `None`: there is none.
     pub reference: Option<f64>,
     /// Mean on the other.
     pub value: Option<f64>,
@@ -210,7 +210,7 @@ impl Agreement {
             metric: metric.name,
             title: metric.title,
             unit: metric.unit,
-            notes: notes(&rows, sides),
+            notes: notes(&rows, sides, metric),
             rows,
             explanations: explanations(sides, schemes)?,
         })
@@ -287,15 +287,22 @@ fn value(metric: &Metric, run: &Summary) -> Option<f64> {
 fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRow {
     let seeds: BTreeSet<u64> = other.summaries().filter(|run| run.scheme == scheme).map(|run| run.seed).collect();
     let (mut pairs, mut bound) = (vec![], vec![]);
+    let (mut of_first, mut of_other) = (vec![], vec![]);
     for seed in seeds {
         let (Some(a), Some(b)) = (first.run(scheme, seed), other.run(scheme, seed)) else { continue };
         if a.is_machine_bound() || b.is_machine_bound() {
             bound.push(seed);
             continue;
         }
-        pairs.extend(value(metric, a).zip(value(metric, b)));
+        let (a, b) = (value(metric, a), value(metric, b));
+        of_first.extend(a);
+        of_other.extend(b);
+        pairs.extend(a.zip(b));
     }
-    let mean = |of: fn(&(f64, f64)) -> f64| crate::statistics::mean(&pairs.iter().map(of).collect::<Vec<_>>());
+    // What one of them does not measure, the other does all the same.
+    if !pairs.is_empty() {
+        (of_first, of_other) = pairs.iter().copied().unzip();
+    }
     let positive = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0);
     let logarithms: Vec<f64> = positive.map(|(a, b)| (b / a).ln()).collect();
     let estimate = Estimate::of(&logarithms);
@@ -303,8 +310,8 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
     AgreementRow {
         scheme: scheme.to_string(),
         backend: other.backend.clone(),
-        reference: mean(|pair| pair.0),
-        value: mean(|pair| pair.1),
+        reference: mean(&of_first),
+        value: mean(&of_other),
         ratio: estimate.map(|estimate| estimate.mean.exp()),
         ratio_ci95_low: interval.map(|interval| interval.0),
         ratio_ci95_high: interval.map(|interval| interval.1),
@@ -315,7 +322,7 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
 }
 
 /// What limits the ratios.
-fn notes(rows: &[AgreementRow], sides: &[Side]) -> Vec<String> {
+fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> {
     let mut notes = vec![];
     for (side, run) in sides.iter().flat_map(|side| side.summaries().map(move |run| (side, run))) {
         let open = run.all.flows.measured_unfinished;
@@ -334,6 +341,14 @@ fn notes(rows: &[AgreementRow], sides: &[Side]) -> Vec<String> {
             row.backend,
             seeds.join(", ")
         ));
+    }
+    for row in rows.iter().filter(|row| row.verdict == Verdict::Missing) {
+        let unknown = match (row.reference, row.value) {
+            (Some(_), None) => &row.backend,
+            (None, Some(_)) => &sides[0].backend,
+            _ => continue,
+        };
+        notes.push(format!("{} on {}: `{unknown}` has no values of {}.", row.scheme, row.backend, metric.name));
     }
     for row in rows.iter().filter(|row| row.seeds == 1) {
         notes.push(format!("{} on {}: one pair has no interval; give more seeds.", row.scheme, row.backend));
@@ -364,18 +379,21 @@ pub fn write_agreement(
         FileEntry::new("report.html", "the page that shows all this; opens offline", vec![]),
     ];
     let mut manifest = Manifest::default();
+    let mut runs = BTreeMap::new();
     for side in sides {
         let meaning = format!("the comparison on the backend `{}`, with a manifest of its own", side.backend);
         files.push(FileEntry::open(&side.backend, &meaning));
-        if let Some(there) = Manifest::read(&directory.join(&side.backend))?.filter(|_| manifest.name.is_empty()) {
+        let Some(there) = Manifest::read(&directory.join(&side.backend))? else { continue };
+        runs.extend(there.runs.iter().map(|(run, rows)| (format!("{}/{run}", side.backend), rows.clone())));
+        if manifest.name.is_empty() {
             manifest = Manifest { recorded_backend: String::new(), files: vec![], ..there };
             (manifest.baseline, manifest.datapath) = (None, None);
-            manifest.runs.clear();
             manifest.fingerprints.clear();
             manifest.statuses.clear();
         }
     }
     manifest.files = files;
+    manifest.runs = runs;
     staging.publish(manifest)?;
     Ok(directory.join("report.html"))
 }

@@ -3,7 +3,7 @@
 use super::{ALIKE, Agreement, AgreementRow, Explanation, Verdict};
 use crate::{
     error::ReportError,
-    numbers::{significant_digits, significant_digits_trimmed, thousands},
+    numbers::{significant_digits, significant_digits_trimmed},
     page::{FIGURES, SORT, STYLE, fonts},
 };
 use minijinja::{AutoEscape, Environment, Value, context};
@@ -50,7 +50,7 @@ fn at(ratio: f64) -> f64 {
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_string(), |value| thousands(&significant_digits_trimmed(value, 4)))
+    value.map_or_else(|| "-".to_string(), |value| significant_digits_trimmed(value, 4))
 }
 
 fn headline(agreement: &Agreement) -> Vec<String> {

@@ -12,12 +12,14 @@ use minijinja::{Value, context};
 const WAITING: usize = 8;
 const LOSING: usize = 4;
 
-/// A block per scheme, of its first seed.
+/// A block per scheme, of its first seed. Without rows, `waited` says whether that is because no packet waited or because nobody
+/// measured.
 pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     let block = |(at, scheme): (usize, &crate::dataset::SchemeRuns)| {
         let run = &scheme.runs[0];
         let rows: Vec<Value> = worst(run).into_iter().map(|link| row(link, run)).collect();
-        context! { scheme => &scheme.name, series => at % SERIES.len(), seed => run.summary.seed, rows => rows }
+        context! { scheme => &scheme.name, series => at % SERIES.len(), seed => run.summary.seed, rows => rows,
+        measured => run.links.iter().any(|link| waited(link, run).is_some()) }
     };
     data.schemes.iter().enumerate().map(block).collect()
 }
@@ -34,7 +36,8 @@ fn worst(run: &RunRows) -> Vec<&LinkPoint> {
     let mut links: Vec<&LinkPoint> = run.links.iter().filter(|link| !link.is_nic()).collect();
     let lost = |link: &LinkPoint| link.trims.unwrap_or(0) + link.drops.unwrap_or(0);
     let wait = |link: &LinkPoint| waited(link, run).unwrap_or(0.0);
-    let mean = |link: &LinkPoint| link.queue_mean_bytes.unwrap_or(0.0);
+    // The largest queue counts only where nothing better was measured: where packets are trimmed it is the limit, at many ports.
+    let mean = |link: &LinkPoint| link.queue_mean_bytes.or(link.queue_max_bytes).unwrap_or(0.0);
     let by_wait = |a: &&LinkPoint, b: &&LinkPoint| {
         wait(b).total_cmp(&wait(a)).then(lost(b).cmp(&lost(a))).then(mean(b).total_cmp(&mean(a)))
     };

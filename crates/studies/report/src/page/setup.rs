@@ -1,6 +1,6 @@
 //! What was run, at the top of the page: network, traffic, faults, limits, command.
 
-use crate::{dataset::Dataset, headline::seconds_trimmed, numbers::significant_digits_trimmed};
+use crate::{dataset::Dataset, headline::seconds_trimmed, numbers::significant_digits_trimmed, summary::Summary};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
@@ -15,6 +15,7 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
         }
     };
     add("Network", network(data, section("topology")));
+    add("Backend", backend(data));
     let kinds = [
         section("fabric").and_then(|s| text(s, "profile")).map(|profile| format!("fabric {profile}")),
         section("transport").map(|s| {
@@ -55,6 +56,22 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     facts
 }
 
+/// What carried the packets, and how far the machine kept up; empty where they were simulated.
+fn backend(data: &Dataset) -> String {
+    let Some(first) = data.summaries.first().filter(|run| !run.is_simulated()) else { return String::new() };
+    let over = first.datapath.as_ref().map_or(String::new(), |datapath| format!(" over {datapath}"));
+    let mut lines = vec![format!("{}{over}", data.manifest.backend())];
+    match (&data.summaries[..], first.machine_load) {
+        ([_], Some(load)) => lines.push(load.in_words()),
+        (several, _) => {
+            let bound = several.iter().filter(|run| run.is_machine_bound()).count();
+            lines.push(format!("{bound} of {} runs machine-bound", several.len()));
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n")
+}
+
 fn text(table: &Table, key: &str) -> Option<String> {
     Some(match table.get(key)? {
         Value::Array(list) => list.iter().map(word).collect::<Vec<_>>().join(", "),
@@ -92,7 +109,10 @@ fn network(data: &Dataset, topology: Option<&Table>) -> String {
         1 => rates.first().map(|one| format!("links of {}", rate(one.0))).unwrap_or_default(),
         _ => rates.iter().map(|(bps, tier)| format!("{tier} {}", rate(*bps))).collect::<Vec<_>>().join(", "),
     };
-    let delay = topology.and_then(|table| text(table, "link_delay")).map(|delay| format!("link delay {delay}"));
+    let delay = topology
+        .and_then(|table| text(table, "link_delay"))
+        .filter(|_| data.summaries.iter().all(Summary::is_simulated))
+        .map(|delay| format!("link delay {delay}"));
     let numbers = (!links.is_empty())
         .then(|| format!("{hosts} hosts, {} switches, {} directed links", switches.len(), links.len()));
     let parts = [kind, numbers, (!rates.is_empty()).then_some(rates), delay];

@@ -88,9 +88,15 @@ pub struct SweepPlan {
 impl SweepPlan {
     /// A run's point and load balancer, as one name: `load = 0.3, ecmp`.
     pub fn scheme_at(&self, run: &SweepRun) -> String {
+        let (point, entry) = (self.point_name(run.point), &self.entries[run.entry]);
+        if point.is_empty() { entry.clone() } else { format!("{point}, {entry}") }
+    }
+
+    /// A point by its values: `load = 0.3, radix = 8`.
+    pub fn point_name(&self, point: usize) -> String {
         let keys = self.axes.iter().map(|axis| axis.key.rsplit('.').next().unwrap_or(&axis.key));
-        let values = keys.zip(self.values(run.point)).map(|(key, value)| format!("{key} = {value}"));
-        values.chain([self.entries[run.entry].clone()]).collect::<Vec<_>>().join(", ")
+        let values = keys.zip(self.values(point)).map(|(key, value)| format!("{key} = {value}"));
+        values.collect::<Vec<_>>().join(", ")
     }
 
     /// Number of points.

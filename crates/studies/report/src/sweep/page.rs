@@ -149,6 +149,11 @@ fn warnings(sweep: &Sweep) -> Vec<String> {
         _ => None,
     });
     warnings.extend(failures.take(MOST_FAILURES));
+    let bound = |at: usize| sweep.comparisons[at].as_ref().filter(|comparison| !comparison.machine_bound.is_empty());
+    warnings.extend(
+        (0..sweep.comparisons.len())
+            .filter_map(|at| Some(format!("{}: {}.", sweep.plan.point_name(at), bound(at)?.machine_bound_line()?))),
+    );
     if failed > MOST_FAILURES {
         warnings.push(format!("{} more failed; `runs.csv` names them.", failed - MOST_FAILURES));
     }

@@ -13,7 +13,7 @@ mod trace;
 use crate::{
     directory::{read_summary, run_directory},
     error::ReportError,
-    manifest::{FileEntry, Manifest},
+    manifest::{FileEntry, MANIFEST, Manifest},
     output::{OutputDir, OutputFile},
     staging::Staging,
     summary::Summary,
@@ -62,14 +62,16 @@ pub fn viewed_runs(
     if !dir.join("runs").is_dir() {
         return Err(ReportError::NoResults { path: dir.to_path_buf() });
     }
-    let known = Manifest::read(dir)?.unwrap_or_default().schemes;
+    let Some(manifest) = Manifest::read(dir)? else {
+        return Err(wrong(format!("it has no {MANIFEST}"), "give the command that made the results again"));
+    };
+    let (known, seeds) = (manifest.schemes, manifest.seeds);
     let mut chosen = if schemes.is_empty() { known.clone() } else { schemes.to_vec() };
     chosen.truncate(most);
     if let Some(scheme) = chosen.iter().find(|scheme| !known.contains(scheme)) {
         return Err(wrong(format!("it has no `{scheme}`"), &format!("it compares {}", known.join(", "))));
     }
     let finished = |scheme: &str, seed: u64| run_directory(dir, scheme, seed).join("summary.json").exists();
-    let seeds = Manifest::read(dir)?.unwrap_or_default().seeds;
     let all_have = |seed: u64| chosen.iter().all(|scheme| finished(scheme, seed));
     let Some(seed) = seed.or_else(|| seeds.iter().copied().find(|&seed| all_have(seed))) else {
         return Err(wrong(

@@ -329,6 +329,10 @@ impl Scenario {
         // It decides whether a run is begun, not what it gives.
         run.remove("memory_limit");
         document.insert("run".into(), run.into());
+        // Simulations do not read it; where it says nothing of its own it is no part, so that theirs keep their hashes.
+        if self.wire != WireParameters::default() {
+            document.insert("wire".into(), document::table([], &self.wire).into());
+        }
         if let Some(plugin) = &self.plugin {
             let absolute = std::path::absolute(plugin).unwrap_or_else(|_| plugin.clone());
             document.insert("plugin".into(), self.folder.content(&absolute.to_string_lossy()).into());

@@ -15,7 +15,10 @@ use anabranch_report::{
     is_whole, report_sweep, store_directory, store_output,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 /// Which runs that are there are done anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -296,7 +299,16 @@ fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
     match error {
         RunError::Report(ReportError::File { path, source }) => {
             let message = format!("{}: {source}; {finished} of {of} runs are finished and kept", path.display());
-            ScenarioError::new(message).help("make room there, and give the same command again: it goes on").into()
+            let help = match source.kind() {
+                ErrorKind::NotFound => {
+                    "somebody moved or removed the directory, or a part of it, while the sweep was running"
+                }
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    "make room there, and give the same command again: it goes on"
+                }
+                _ => "see to it that the directory can be written, and give the same command again: it goes on",
+            };
+            ScenarioError::new(message).help(help).into()
         }
         other => other,
     }

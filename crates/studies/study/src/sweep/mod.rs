@@ -14,6 +14,7 @@ use crate::{
     entries::{Entries, Request},
     run_key,
 };
+use anabranch_backend::Clock;
 use anabranch_random::name_key;
 use anabranch_report::{SweepAxis, SweepPlan, SweepRun};
 use anabranch_scenario::{
@@ -83,6 +84,13 @@ impl Sweep {
                 lengths.collect::<Vec<_>>().join(", ")
             ))
             .help(format!("give `{}` as many values as `{}`, or leave --zip out", other.key, axes[0].key)));
+        }
+        let is_simulated = request.backend.clock(&base) == Clock::Simulated;
+        if let Some(wire) = axes.iter().find(|axis| axis.key.starts_with("wire.") && is_simulated) {
+            let message = format!("--over {}: a simulation does not read `[wire]`", wire.key);
+            return Err(
+                ScenarioError::new(message).help("sweep it on a real network, for example with --backend testbed")
+            );
         }
         base.remember_files();
         let entries = Entries::new(&base, request)?;

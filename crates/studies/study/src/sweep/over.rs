@@ -53,7 +53,7 @@ pub fn axis_from(key: &str, values: Vec<String>) -> Result<SweepAxis, ScenarioEr
         "load_balancer.scheme" | "load_balancer.host" | "load_balancer.switch" => {
             return Err(elsewhere(&text, "load balancers are given with --schemes A,B,... (a pair as host+switch)"));
         }
-        _ if key == "name" || ["compare", "wire"].contains(&key.split('.').next().unwrap_or_default()) => {
+        _ if key == "name" || key.split('.').next() == Some("compare") => {
             return Err(elsewhere(&text, "this key does not change a run; sweep one that does"));
         }
         _ => {}
