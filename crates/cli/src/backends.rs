@@ -2,7 +2,7 @@
 
 use crate::{
     arguments::{BackendArguments, ScenarioArguments},
-    commands::{load, nccl},
+    commands::{nccl, request::load},
     failure::Failure,
 };
 use anabranch_scenario::{

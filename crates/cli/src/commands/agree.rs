@@ -2,9 +2,8 @@
 
 use super::{
     compare::{ended, failed, run_plan},
-    directory, request,
+    request::{directory, request, some_failed},
     run::where_it_lies,
-    some_failed,
 };
 use crate::{
     arguments::{Agree, Format, RunOptions},

@@ -1,6 +1,6 @@
 //! `check`.
 
-use super::load;
+use super::request::load;
 use crate::{
     arguments::{Check, Format},
     backends::chosen,

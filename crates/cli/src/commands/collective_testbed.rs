@@ -1,7 +1,7 @@
 //! `collective` on a testbed: each rank at a host of its own, and what the switches saw of it.
 
 use super::collective::Uplink;
-use crate::{arguments::ScenarioArguments, commands::load, failure::Failure};
+use crate::{arguments::ScenarioArguments, commands::request::load, failure::Failure};
 use anabranch_testbed::{
     Plan, PortCount, Role,
     standing::{self, Action, Standing, Tied},

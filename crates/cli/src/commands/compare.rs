@@ -2,9 +2,8 @@
 
 use super::{
     agree::{Asked, side_by_side},
-    directory, request,
+    request::{directory, request, some_failed, stem, threads},
     run::where_it_lies,
-    some_failed, stem, threads,
 };
 use crate::{
     arguments::{Compare, Format, RunOptions},

@@ -16,6 +16,7 @@ pub(crate) mod nccl;
 pub(crate) mod paths;
 mod report;
 mod reproduce;
+pub(crate) mod request;
 mod rerun;
 mod run;
 mod shell;
@@ -34,19 +35,11 @@ mod wire;
 pub use topology::topology_of;
 
 use crate::{
-    arguments::{Arguments, Command, EntryArguments, RunOptions, ScenarioArguments},
+    arguments::{Arguments, Command},
     failure::Failure,
-    printing::{note, print_json},
+    printing::print_json,
 };
-use anabranch_scenario::{
-    ScenarioError,
-    backend::{BackendEntry, SIMULATOR},
-    library,
-    scenario::Scenario,
-    schema,
-};
-use anabranch_study::compare::Request;
-use std::path::PathBuf;
+use anabranch_scenario::{backend::BackendEntry, schema};
 
 /// Does what the command line says.
 pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
@@ -85,63 +78,5 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Testbed(arguments) => testbed::testbed(arguments, backends),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man(arguments) => shell::man(&arguments),
-    }
-}
-
-/// The scenario of the command line; what should be checked before its results are trusted goes to people.
-pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
-    let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
-    for warning in scenario.warnings() {
-        note(&format!("warning: {warning}"));
-    }
-    Ok(scenario)
-}
-
-/// What the flags say of what is compared.
-fn request(arguments: &EntryArguments) -> Request {
-    Request {
-        schemes: arguments.schemes.clone(),
-        variants: arguments.variants.clone(),
-        seeds: arguments.seeds,
-        baseline: arguments.baseline.clone(),
-        ..Request::default()
-    }
-}
-
-/// Begins the name of the directory of a scenario's results on `backend`.
-fn stem(scenario: &Scenario, backend: &BackendEntry) -> String {
-    match *backend == SIMULATOR {
-        true => scenario.stem.clone(),
-        false => format!("{}-{}", scenario.stem, backend.name),
-    }
-}
-
-/// Says that runs failed, with the errors of the first few; the others are done all the same.
-fn some_failed(failed: &[(String, String)], runs: usize) -> Failure {
-    const MOST: usize = 5;
-    let named = failed.iter().take(MOST).map(|(name, error)| format!("\n  {name}: {error}"));
-    let more = if failed.len() > MOST { format!("\n  and {} more", failed.len() - MOST) } else { String::new() };
-    Failure::Broken(format!("{} of {runs} runs failed{}{more}", failed.len(), named.collect::<String>()))
-}
-
-/// The threads asked for, else as many as the machine has.
-fn threads(options: &RunOptions) -> usize {
-    options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
-}
-
-/// The threads asked for, else as many as the machine has, but no more than the fabric keeps busy.
-fn threads_of_run(options: &RunOptions, scenario: &Scenario) -> usize {
-    options.threads.map_or_else(|| threads(options).min(scenario.most_threads()), usize::from)
-}
-
-/// The directory asked for, else `results/STEM-HASH`. What stands in its way is told before anything is run.
-fn directory(options: &RunOptions, stem: &str, hash: u64) -> Result<PathBuf, ScenarioError> {
-    let name = || format!("{stem}-{:08x}", hash >> 32);
-    let directory = options.out.clone().unwrap_or_else(|| PathBuf::from("results").join(name()));
-    match directory.ancestors().find(|path| path.exists()) {
-        Some(path) if !path.is_dir() => {
-            Err(ScenarioError::new(format!("--out: {} is a file, not a directory for results", path.display())))
-        }
-        _ => Ok(directory),
     }
 }

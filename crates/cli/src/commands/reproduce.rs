@@ -1,6 +1,6 @@
 //! `reproduce`.
 
-use super::{directory, some_failed, threads};
+use super::request::{directory, some_failed, threads};
 use crate::{
     arguments::{self, Format, Reproduce},
     failure::Failure,

@@ -2,7 +2,7 @@
 
 use super::{
     agree::{Asked, side_by_side},
-    directory, stem, threads_of_run,
+    request::{directory, stem, threads_of_run},
 };
 use crate::{
     arguments::{Format, Run},

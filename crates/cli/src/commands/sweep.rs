@@ -2,9 +2,8 @@
 
 use super::{
     agree::{free, tell_agreement},
-    directory, request,
+    request::{directory, request, some_failed, threads},
     run::where_it_lies,
-    some_failed, threads,
 };
 use crate::{
     arguments::{self, Format, Sweep},

@@ -1,6 +1,6 @@
 //! `topology`.
 
-use super::load;
+use super::request::load;
 use crate::{
     arguments::{Format, Topology},
     failure::Failure,

@@ -297,6 +297,10 @@ fn no_circle_of_more_than_three_files() {
             let name = path.file_name().unwrap().to_str().unwrap();
             if !KNOWN.contains(&name) {
                 found.push(format!("{}: {} files: {files:?}", path.display(), files.len()));
+                let needs = whole.needs();
+                let inside = needs.all_edges().filter(|(from, to, ())| circle.contains(from) && circle.contains(to));
+                let names = |file: usize| whole.files[file].strip_prefix(path.join("src")).unwrap().display();
+                found.extend(inside.map(|(from, to, ())| format!("    {} needs {}", names(from), names(to))));
             }
         }
     }

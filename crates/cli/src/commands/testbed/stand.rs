@@ -3,7 +3,7 @@
 use super::{Capture, Exec, Fault, Kind, Name, Status, Up};
 use crate::{
     arguments::Format,
-    commands::load,
+    commands::request::load,
     failure::Failure,
     printing::{count, note, print, print_json, width, wrapped},
     table::Table,
