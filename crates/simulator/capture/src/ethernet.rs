@@ -1,9 +1,6 @@
 //! Ethernet, IPv4 and UDP, and PFC's pause frames.
 
-use crate::{
-    Wire,
-    frame::{Head, is_control},
-};
+use crate::wire::{Head, Wire, is_control};
 use anabranch_outcome::CapturedPacket;
 use etherparse::{EtherType, Ethernet2Header, IpNumber, Ipv4Header, UdpHeader};
 

@@ -1,6 +1,9 @@
 //! A packet as the frame it would be.
 
-use crate::{Encapsulation, Wire, ethernet, ours, roce};
+use crate::{
+    ethernet, ours, roce,
+    wire::{Encapsulation, Wire, carries_payload},
+};
 use anabranch_outcome::{CapturedPacket, PacketKind};
 
 /// A frame: what is captured of it, and its length.
@@ -45,34 +48,11 @@ impl Frame {
             (PacketKind::SwitchControl | PacketKind::Header, _) | (_, Encapsulation::Ours) => ours::frame(packet, wire),
             (_, Encapsulation::Roce) => roce::frame(packet, wire),
         };
-        head.captured(packet)
-    }
-}
-
-/// The beginning of a frame.
-pub(crate) struct Head {
-    /// All headers, and what follows the payload where there is none.
-    pub(crate) bytes: Vec<u8>,
-    /// The least length of the frame.
-    pub(crate) least: usize,
-}
-
-impl Head {
-    fn captured(mut self, packet: &CapturedPacket) -> Frame {
-        let length = self.least.max(usize::from(packet.size_bytes));
+        let length = head.least.max(usize::from(packet.size_bytes));
+        let mut bytes = head.bytes;
         if !carries_payload(packet) {
-            self.bytes.resize(length, 0);
+            bytes.resize(length, 0);
         }
-        Frame { head: self.bytes, length: length as u32 }
+        Frame { head: bytes, length: length as u32 }
     }
-}
-
-/// Whether payload follows the headers.
-pub(crate) fn carries_payload(packet: &CapturedPacket) -> bool {
-    matches!(packet.kind, PacketKind::Data | PacketKind::Probe)
-}
-
-/// Whether it goes before data.
-pub(crate) fn is_control(packet: &CapturedPacket) -> bool {
-    !carries_payload(packet)
 }

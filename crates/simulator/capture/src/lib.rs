@@ -6,46 +6,15 @@ mod frame;
 mod ours;
 mod pcapng;
 mod roce;
+mod wire;
 
 pub use frame::{Frame, Written};
 pub use ours::PORT as OUR_PORT;
 pub use roce::PORT as ROCE_PORT;
+pub use wire::{Encapsulation, Wire};
 
 use anabranch_outcome::Capture;
-use anabranch_units::Time;
 use std::io::{self, Write};
-
-/// How packets of data and their answers are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encapsulation {
-    /// RoCEv2: UDP port 4791, BTH, RETH, AETH.
-    Roce,
-    /// UDP with a header of our own.
-    Ours,
-}
-
-/// What frames are made of beyond the packets.
-#[derive(Clone, Copy)]
-pub struct Wire<'a> {
-    /// How packets are written.
-    pub encapsulation: Encapsulation,
-    /// Name of the link.
-    pub link: &'a str,
-    /// Number of the node it leaves.
-    pub from: u32,
-    /// Number of the node it leads to.
-    pub to: u32,
-    /// Its rate in bits per second.
-    pub rate_bps: u64,
-    /// Whether switches mark packets.
-    pub ecn: bool,
-    /// How long a PFC frame pauses; `None`: until the one that ends the pause.
-    pub pause: Option<Time>,
-    /// Data packets of a flow.
-    pub packets: &'a dyn Fn(u32) -> u64,
-    /// Payload bytes of a flow.
-    pub bytes: &'a dyn Fn(u32) -> u64,
-}
 
 /// Writes `capture` as pcapng.
 ///

@@ -1,9 +1,8 @@
 //! The header of our own within UDP: what a simulated packet says, in 22 bytes.
 
 use crate::{
-    Wire,
     ethernet::{ETHERNET, HEADERS, headers},
-    frame::Head,
+    wire::{Head, Wire},
 };
 use anabranch_outcome::{CapturedPacket, PacketKind};
 

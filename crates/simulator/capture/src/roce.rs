@@ -2,9 +2,8 @@
 //! and of an acknowledgement, invariant CRC.
 
 use crate::{
-    Wire,
     ethernet::{ETHERNET, HEADERS, headers},
-    frame::Head,
+    wire::{Head, Wire},
 };
 use anabranch_outcome::{CapturedPacket, PacketKind};
 

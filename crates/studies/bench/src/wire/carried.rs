@@ -1,6 +1,10 @@
 //! Bytes over the loopback interface, and the CPU time of both ends.
 
-use super::{Check, DATAGRAM, PAYLOAD, UNDER_WAY, cpu_seconds, iperf};
+use super::{
+    iperf,
+    per_packet::Check,
+    shared::{DATAGRAM, PAYLOAD, UNDER_WAY, cpu_seconds},
+};
 use anabranch_endpoint::{Bytes, Endpoint, Event, Settings};
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Auto, Raw};

@@ -1,6 +1,9 @@
 //! `iperf3`, where it is installed: the yardstick that people know.
 
-use super::{Carried, DATAGRAM, Way};
+use super::{
+    carried::{Carried, Way},
+    shared::DATAGRAM,
+};
 use serde_json::Value;
 use std::{
     net::TcpListener,

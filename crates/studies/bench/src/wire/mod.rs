@@ -5,23 +5,12 @@
 mod carried;
 mod iperf;
 mod per_packet;
+mod shared;
 
 pub use carried::{Carried, Way, measure as carry};
 pub use per_packet::{Check, Part, PerPacket};
 
 use anabranch_wire::WireError;
-
-/// Bytes of a datagram: 4 KiB and our header.
-const PAYLOAD: u64 = 4096;
-const DATAGRAM: usize = PAYLOAD as usize + anabranch_endpoint::header::DATA_HEADER;
-/// Datagrams that may be under way, of ours as of plain sockets: they fit a socket's buffer.
-const UNDER_WAY: u64 = 128;
-
-/// CPU time of this thread in seconds.
-fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
 
 /// A ratio that should be at least `target`.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! What a packet costs without sockets: the scheme alone, with the transport of both ends, and two whole endpoints.
 
-use super::{PAYLOAD, cpu_seconds};
+use super::shared::{PAYLOAD, cpu_seconds};
 use anabranch_endpoint::{Arrival, Departure, Endpoint, Event, Flow, Key, Line, Nic, Settings, header::Protection};
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace,

@@ -1,6 +1,6 @@
 //! Transport, fabric, load balancer and their parameters.
 
-use super::unknown;
+use super::unknown::unknown;
 use crate::{
     dice::{Dice, quoted},
     draft::{Draft, Section},

@@ -8,16 +8,16 @@ mod fabric;
 mod rest;
 mod topology;
 mod traffic;
+mod unknown;
 
 use super::{
     dice::Dice,
-    draft::{Draft, Section},
+    draft::Draft,
     only::{Ground, Only},
 };
 use anabranch_backend::Setup;
 use anabranch_scenario::ScenarioError;
 use anabranch_scenario::backend::SIMULATOR;
-use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::Topology;
 use std::path::Path;
 
@@ -169,19 +169,4 @@ fn small(setup: &Setup, given: bool) -> bool {
         && packets <= max_packets
         // The limit of a run comes last, and series end with its flows.
         && samples <= MAX_SAMPLES
-}
-
-/// Adds values for some parameters of a kind that the soak knows nothing of; counts are small.
-fn unknown(dice: &mut Dice, mut section: Section, parameters: &dyn Parameters) -> Section {
-    for parameter in parameters.documentation() {
-        if matches!(parameter.default, Raw::Int(_)) && !dice.once_in(3) {
-            section = section.raw(parameter.name, dice.number(1, 5));
-        }
-    }
-    for _ in 0..dice.number(0, 2) {
-        if let Some((key, value)) = dice.other_value(parameters) {
-            section = section.raw(&key, value);
-        }
-    }
-    section
 }

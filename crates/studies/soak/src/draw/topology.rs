@@ -1,6 +1,6 @@
 //! Topologies.
 
-use super::unknown;
+use super::unknown::unknown;
 use crate::{
     dice::Dice,
     draft::{Draft, Section},

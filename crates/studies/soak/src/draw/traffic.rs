@@ -1,6 +1,6 @@
 //! Workloads and the files some of them read.
 
-use super::{fabric, unknown};
+use super::{fabric, unknown::unknown};
 use crate::{
     dice::Dice,
     draft::{Draft, Section},

@@ -1,0 +1,19 @@
+//! Parameters of kinds that the soak knows nothing of.
+
+use crate::{dice::Dice, draft::Section};
+use anabranch_settings::{Parameters, Raw};
+
+/// Adds values for some parameters of a kind that the soak knows nothing of; counts are small.
+pub(super) fn unknown(dice: &mut Dice, mut section: Section, parameters: &dyn Parameters) -> Section {
+    for parameter in parameters.documentation() {
+        if matches!(parameter.default, Raw::Int(_)) && !dice.once_in(3) {
+            section = section.raw(parameter.name, dice.number(1, 5));
+        }
+    }
+    for _ in 0..dice.number(0, 2) {
+        if let Some((key, value)) = dice.other_value(parameters) {
+            section = section.raw(&key, value);
+        }
+    }
+    section
+}
