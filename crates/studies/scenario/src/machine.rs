@@ -1,6 +1,5 @@
 //! What is known of this build and this machine.
 
-use crate::scenario::quoted;
 use std::{ffi::OsString, sync::OnceLock};
 
 /// The version of the project.
@@ -66,6 +65,12 @@ pub fn machine() -> String {
     });
     let (system, architecture) = (std::env::consts::OS, std::env::consts::ARCH);
     format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
+}
+
+/// A word for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:".contains(c);
+    if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// The command line, once it is known.

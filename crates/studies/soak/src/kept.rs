@@ -8,8 +8,8 @@ use super::{
 };
 use anabranch_scenario::{
     ScenarioError,
+    machine::quoted,
     machine::{COMMIT, VERSION},
-    scenario::quoted,
 };
 use serde_json::{Value, json};
 use std::{

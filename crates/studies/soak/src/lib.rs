@@ -250,7 +250,7 @@ pub fn again(name: &str, stop: &'static AtomicBool) -> Result<Outcome, ScenarioE
                 outcome.reasons.push(format!("{scenario}: {reason}"));
             }
             Verdict::Failed(failure) => {
-                let again = format!("anabranch soak --again {}", anabranch_scenario::scenario::quoted(&scenario));
+                let again = format!("anabranch soak --again {}", anabranch_scenario::machine::quoted(&scenario));
                 outcome.failures.push(Failed::new(None, &failure, Some(scenario.into()), &[], again));
             }
         }

@@ -46,7 +46,7 @@ impl Only {
     /// Where there is no such scheme or topology; the message names the nearest.
     pub fn new(scheme: Option<&str>, topology: Option<&str>) -> Result<Self, ScenarioError> {
         let flag = |name: &str, value: Option<&str>| {
-            value.map_or_else(String::new, |value| format!(" --{name} {}", anabranch_scenario::scenario::quoted(value)))
+            value.map_or_else(String::new, |value| format!(" --{name} {}", anabranch_scenario::machine::quoted(value)))
         };
         Ok(Only {
             schemes: scheme.map_or_else(|| Ok(Vec::new()), schemes)?,

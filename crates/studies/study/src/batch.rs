@@ -5,7 +5,6 @@ use crate::{
     results::{Destination, RunError, run_unless},
     schedule::{Observer, Step, Work, work_off},
     store::{Claim, Store, Written},
-    sweep::Again,
 };
 use anabranch_backend::Progress;
 use anabranch_report::{Attempt, Formats, disk};
@@ -19,6 +18,18 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+/// Which runs that are there are done anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Again {
+    /// None.
+    #[default]
+    No,
+    /// Those that failed.
+    Failed,
+    /// All.
+    All,
+}
 
 /// Starts after which a run is given up that kills its process each time.
 const MOST_KILLED: u64 = 3;

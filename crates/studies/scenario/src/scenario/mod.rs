@@ -26,7 +26,7 @@ use crate::{
     backend::{BackendEntry, SIMULATOR},
     document,
     error::ScenarioError,
-    machine::VERSION,
+    machine::{VERSION, quoted},
     section::{Section, did_you_mean, list},
     tree::{Place, Tree},
 };
@@ -98,12 +98,6 @@ pub struct Scenario {
     folder: Folder,
     tree: Tree,
     changes: Vec<String>,
-}
-
-/// A word for a shell.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:".contains(c);
-    if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// The text of a file that a scenario names, and the ending of its name.

@@ -2,7 +2,7 @@
 
 use super::Sweep;
 use crate::{
-    batch::{Batch, Runs},
+    batch::{Again, Batch, Runs},
     compare::check,
     hold::Hold,
     results::RunError,
@@ -19,18 +19,6 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
 };
-
-/// Which runs that are there are done anew.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Again {
-    /// None.
-    #[default]
-    No,
-    /// Those that failed.
-    Failed,
-    /// All.
-    All,
-}
 
 /// How a sweep is done.
 #[derive(Clone, Copy, Debug)]

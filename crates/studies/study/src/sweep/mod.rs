@@ -5,8 +5,9 @@ mod execute;
 mod file;
 pub mod over;
 
+pub use crate::batch::Again;
 pub use dry::{DryRun, Measured};
-pub use execute::{Again, Options, Swept};
+pub use execute::{Options, Swept};
 pub use file::SweepFile;
 pub use file::{flatten, variants};
 
