@@ -11,3 +11,9 @@ mod switch_pictures;
 
 pub use pages::{Page, pages};
 pub use pictures::{Side, picture};
+
+/// The Rust blocks of the repository's pages compile and run as doctests (`build.rs`).
+#[cfg(doctest)]
+mod blocks {
+    include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+}
