@@ -3,6 +3,7 @@
 //! [`run`] is the way in: it prepares a plan that all threads may read, lets a partition per thread handle its events,
 //! checks the invariants and puts the results together.
 
+mod context;
 mod event;
 mod host;
 mod ids;
@@ -11,15 +12,16 @@ mod measure;
 mod message;
 mod packet;
 mod partition;
+mod paths;
 mod plan;
 mod port;
 mod prefetch;
 mod results;
 mod run;
+mod snapshots;
 mod switch;
 mod trigger;
 
 pub use measure::series_bytes;
-pub use plan::{How, Split, Timing};
-pub use port::lossless_problem;
+pub use plan::{How, Split, Timing, lossless_problem};
 pub use run::{check, run};

@@ -108,6 +108,23 @@ impl Packet {
         if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
     }
 
+    /// A packet that goes back where this one came from.
+    #[inline]
+    pub(crate) fn reply(&self, kind: Kind, size: u16) -> Packet {
+        Packet {
+            psn: self.psn,
+            flow: self.flow,
+            tag: self.tag,
+            src: self.dst,
+            dst: self.src,
+            size,
+            kind,
+            class: self.class,
+            balancer: self.balancer,
+            ..Packet::default()
+        }
+    }
+
     /// Whether it waits in the control class.
     #[inline]
     pub(crate) fn is_control(&self) -> bool {

@@ -1,8 +1,9 @@
 //! The way in: from a setup to its results.
 
 use crate::{
+    context::{Failure, Shared},
     looks::check_memory,
-    partition::{Failure, Partition},
+    partition::Partition,
     plan::{How, Plan},
     results::{End, collect, deadlock},
 };
@@ -49,12 +50,13 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunRows, RunError> {
     let (until_all_done, time_limit) = (setup.limits.until_all_done, setup.limits.time_limit);
     let flows_total = setup.flows.flows.len() as u64;
+    let shared = Shared::new(plan);
     let mut partitions = Vec::new();
     for me in 0..plan.cells.partitions as u16 {
         if !observer(&Progress::default()) {
             return Err(RunError::Interrupted);
         }
-        partitions.push(Partition::new(plan, me));
+        partitions.push(Partition::new(plan, &shared, me));
     }
     // All is built: whoever watches hears of it before the first event.
     if !observer(&Progress::default()) {
@@ -70,17 +72,18 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         })
     });
     let wall_seconds = started.elapsed().as_secs_f64();
-    if let Some(failure) = partitions.iter().find_map(|partition| partition.failure.clone()) {
+    if let Some(failure) = partitions.iter().find_map(|partition| partition.cx.failure.clone()) {
         return Err(match failure {
             Failure::Invariant(message) => RunError::Invariant(message),
             Failure::Input(message) => RunError::Setup(message),
         });
     }
-    let finished: u64 = partitions.iter().map(|partition| partition.hosts.finished).sum();
+    let finished: u64 = partitions.iter().map(|partition| partition.hosts.counters().finished).sum();
     let all_done = finished == plan.flows.flows.len() as u64;
     let idle = partitions.iter().all(|partition| partition.next_time() == u64::MAX);
     // Timers of flows that are done mean nothing.
-    let quiet = idle || all_done && partitions.iter().all(|partition| partition.ports.packets.live().next().is_none());
+    let quiet = idle
+        || all_done && partitions.iter().all(|partition| partition.cx.ports.queues.packets.live().next().is_none());
     let interrupted = outcome == Outcome::Interrupted;
     let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
     if outcome == Outcome::Done
@@ -93,13 +96,14 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     }
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));
     let simulated = match () {
-        () if interrupted => latest(|partition| partition.now),
+        () if interrupted => latest(|partition| partition.cx.now),
         () if quiet && until_all_done => latest(|partition| partition.last_arrival),
         () => time_limit,
     };
     // A run that was asked to end at a time has not been struck by a limit.
     let time_limit_struck = until_all_done && !interrupted && !all_done && !idle;
-    check_memory(plan, &partitions, simulated.ps()).map_err(RunError::Setup)?;
+    let series = partitions.iter().map(|partition| &partition.cx.series);
+    check_memory(plan, &shared, series, simulated.ps()).map_err(RunError::Setup)?;
     let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
     let end = End { simulated, time_limit_struck, interrupted, deadlock, wall_seconds };
     collect(setup, plan, partitions, end).map_err(RunError::Invariant)

@@ -4,13 +4,12 @@
 //! follow each other in the order of the activations.
 
 use crate::{
+    context::Ctx,
     event::{Event, Stage},
     ids::{FlowId, HostId},
-    message::Message,
-    partition::Partition,
-    plan::{Plan, activations},
+    plan::activations,
 };
-use anabranch_workload::{TriggerId, TriggerKind};
+use anabranch_workload::TriggerKind;
 use std::collections::BTreeMap;
 
 /// How far a trigger is.
@@ -29,105 +28,73 @@ pub(crate) struct Triggers {
 }
 
 impl Triggers {
-    pub(crate) fn new(plan: &Plan<'_>) -> Self {
-        Triggers { states: vec![TriggerState::default(); plan.flows.triggers.len()], processors: BTreeMap::new() }
-    }
-}
-
-impl Partition<'_> {
-    /// First events of the triggers that are activated by themselves.
-    pub(crate) fn activate_by_time(&mut self) {
-        for (trigger, definition) in (0..).zip(&self.plan.flows.triggers) {
+    /// The triggers, with the first events of those that are activated by themselves.
+    pub(crate) fn new(cx: &mut Ctx<'_>) -> Self {
+        let plan = cx.plan;
+        for (trigger, definition) in (0..).zip(&plan.flows.triggers) {
+            let home = plan.home(trigger);
             if let Some(at) = definition.at
-                && self.plan.owner_of_host(self.plan.trigger_home[trigger as usize]) == self.me
+                && plan.owner_of_host(home.0) == cx.me
             {
-                self.activate_at(trigger, at.ps());
+                cx.host_event(at.ps(), home, Event::Trigger { home, trigger, stage: Stage::Activated });
             }
         }
-    }
-
-    fn home(&self, trigger: u32) -> HostId {
-        HostId(self.plan.trigger_home[trigger as usize])
-    }
-
-    /// A trigger of this partition is activated at `time`.
-    pub(crate) fn activate_at(&mut self, trigger: u32, time: u64) {
-        let home = self.home(trigger);
-        self.host_event(time, home, Event::Trigger { home, trigger, stage: Stage::Activated });
-    }
-
-    /// Something at `host` activates `trigger`.
-    pub(crate) fn activate(&mut self, trigger: u32, host: HostId, now: u64) {
-        let home = self.home(trigger);
-        let time = if home == host { now } else { now + self.plan.trigger_latency };
-        let owner = self.plan.owner_of_host(home.0);
-        if owner == self.me {
-            self.activate_at(trigger, time);
-        } else {
-            self.ports.outbox[usize::from(owner)].push(Message::Activate { time, trigger });
-        }
+        Triggers { states: vec![TriggerState::default(); plan.flows.triggers.len()], processors: BTreeMap::new() }
     }
 
     /// Something happens to a trigger at its home.
-    pub(crate) fn trigger_event(&mut self, trigger: u32, stage: Stage, now: u64) {
+    pub(crate) fn on_event(&mut self, cx: &mut Ctx<'_>, trigger: u32, stage: Stage) {
         match stage {
-            Stage::Activated => self.activated(trigger, now),
-            Stage::Begins => self.begin(trigger, now),
-            Stage::Fires => self.fire(trigger, now),
+            Stage::Activated => self.activated(cx, trigger),
+            Stage::Begins => begin(cx, trigger),
+            Stage::Fires => self.fire(cx, trigger),
         }
     }
 
     /// An activation reaches the trigger's home.
-    fn activated(&mut self, trigger: u32, now: u64) {
-        let definition = &self.plan.flows.triggers[trigger as usize];
-        let state = &mut self.triggers.states[trigger as usize];
+    fn activated(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
+        let definition = &cx.plan.flows.triggers[trigger as usize];
+        let state = &mut self.states[trigger as usize];
         let before = state.activated;
         state.activated += 1;
         match activations(definition.kind) {
-            None => self.schedule(trigger, now),
-            Some(wanted) if before + 1 == wanted => self.schedule(trigger, now),
+            None => self.schedule(cx, trigger),
+            Some(wanted) if before + 1 == wanted => self.schedule(cx, trigger),
             Some(_) if before > 0 && definition.kind == TriggerKind::Oneshot => {
-                self.mistake(now, format!("oneshot trigger {trigger} is activated a second time"));
+                cx.mistake(format!("oneshot trigger {trigger} is activated a second time"));
             }
             Some(_) => {}
         }
     }
 
     /// Lets a trigger begin as soon as its processor is free, and fire after its delay.
-    fn schedule(&mut self, trigger: u32, now: u64) {
-        let definition = &self.plan.flows.triggers[trigger as usize];
-        let home = self.home(trigger);
+    fn schedule(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
+        let (now, definition) = (cx.now, &cx.plan.flows.triggers[trigger as usize]);
+        let home = cx.plan.home(trigger);
         let delay = definition.delay.ps();
         let mut begins = now;
         if let Some(cpu) = definition.cpu {
-            let free = self.triggers.processors.entry((home, cpu)).or_default();
+            let free = self.processors.entry((home, cpu)).or_default();
             begins = begins.max(*free);
             *free = begins.saturating_add(delay);
         }
         let fires = begins.saturating_add(delay);
         let event = |stage| Event::Trigger { home, trigger, stage };
         match begins == now {
-            true => self.begin(trigger, now),
+            true => begin(cx, trigger),
             false if definition.begun.is_empty() => {}
-            false => self.host_event(begins, home, event(Stage::Begins)),
+            false => cx.host_event(begins, home, event(Stage::Begins)),
         }
         match fires == now {
-            true => self.fire(trigger, now),
-            false => self.host_event(fires, home, event(Stage::Fires)),
+            true => self.fire(cx, trigger),
+            false => cx.host_event(fires, home, event(Stage::Fires)),
         }
     }
 
-    fn begin(&mut self, trigger: u32, now: u64) {
-        let (plan, home) = (self.plan, self.home(trigger));
-        for &TriggerId(after) in &plan.flows.triggers[trigger as usize].begun {
-            self.activate(after, home, now);
-        }
-    }
-
-    fn fire(&mut self, trigger: u32, now: u64) {
-        let (plan, home) = (self.plan, self.home(trigger));
+    fn fire(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
+        let (plan, home) = (cx.plan, cx.plan.home(trigger));
         let definition = &plan.flows.triggers[trigger as usize];
-        let state = &mut self.triggers.states[trigger as usize];
+        let state = &mut self.states[trigger as usize];
         let before = state.fired as usize;
         state.fired += 1;
         let targets = match definition.kind {
@@ -135,21 +102,18 @@ impl Partition<'_> {
             TriggerKind::Oneshot | TriggerKind::Barrier(_) => &definition.targets,
         };
         for &flow in targets {
-            self.start_from(home, FlowId(flow), now);
+            let (host, flow) = (HostId(plan.flows.flows[flow as usize].src), FlowId(flow));
+            cx.cause(home, host, Event::Start { host, flow });
         }
-        for &TriggerId(after) in &definition.next {
-            self.activate(after, home, now);
+        for &after in &definition.next {
+            cx.activate(after, home);
         }
     }
+}
 
-    fn start_from(&mut self, home: HostId, flow: FlowId, now: u64) {
-        let host = HostId(self.plan.flows.flows[flow.at()].src);
-        let time = if host == home { now } else { now + self.plan.trigger_latency };
-        let owner = self.plan.owner_of_host(host.0);
-        if owner == self.me {
-            self.host_event(time, host, Event::Start { host, flow });
-        } else {
-            self.ports.outbox[usize::from(owner)].push(Message::Start { time, flow });
-        }
+fn begin(cx: &mut Ctx<'_>, trigger: u32) {
+    let (plan, home) = (cx.plan, cx.plan.home(trigger));
+    for &after in &plan.flows.triggers[trigger as usize].begun {
+        cx.activate(after, home);
     }
 }

@@ -1,136 +1,180 @@
 //! Hosts: NICs that serve the flows, senders, receivers, and the host side of the schemes.
 
+mod flow;
 mod nic;
 mod outcome;
 mod probe;
 mod receiver;
 mod sender;
 
-pub(crate) use outcome::{NEVER, Received, Sent};
-pub(crate) use sender::SenderFlow;
+pub(crate) use flow::{SenderFlow, sender_look};
+pub(crate) use outcome::NEVER;
 
 use crate::{
-    ids::{FlowId, Slot},
-    measure::Gaps,
+    context::Ctx,
+    ids::{FlowId, HostId, PacketId, Slot},
+    packet::{Kind, LAST_HOP, Packet},
     plan::Plan,
 };
-use anabranch_backend::LoadBalancer;
-use anabranch_endpoint::Balancer;
-use anabranch_lb::{HostScheme, SchemeCounters, registry};
-use anabranch_topology::{BasePaths, NodeId};
-use anabranch_transport::Receiver;
+use anabranch_lb::{HostScheme, SchemeCounters};
+use anabranch_transport::{Answer, Receiver};
 use anabranch_units::Time;
-use nic::Nic;
-use probe::ProbeCounters;
-use slab::Slab;
+use nic::Nics;
+use outcome::{HostCounters, Received, Sent};
+use receiver::Receivers;
+use sender::Senders;
 
 /// The hosts of a partition and the flows that are open there.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// Per host; empty ones for hosts of other partitions.
-    nics: Vec<Nic>,
-    /// Schemes per host and load balancer; none for hosts of other partitions.
-    schemes: Vec<Vec<Balancer<registry::Host>>>,
-    senders: Slab<SenderFlow>,
-    /// Per flow.
-    sender_of: Vec<Slot>,
-    receivers: Slab<Receiver>,
-    /// Per flow.
-    receiver_of: Vec<Slot>,
-    sent: Vec<Sent>,
-    received: Vec<Received>,
-    base_paths: BasePaths,
-    pub(crate) probes: ProbeCounters,
-    pub(crate) gaps: Gaps,
-    pub(crate) timeouts: u64,
-    /// Flows done at their senders.
-    pub(crate) finished: u64,
+    /// What works out the ports of hosts.
+    pub(crate) nics: Nics,
+    senders: Senders,
+    receivers: Receivers,
 }
 
 impl Hosts {
     /// The hosts of partition `me`.
     pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let flows = plan.flows.flows.len();
-        let schemes = |host: u32| {
-            let key = plan.topology.key(NodeId(host));
-            let build = |b: &LoadBalancer| {
-                let scheme = b.host.build(plan.seed, key);
-                Balancer::new(match &plan.measure.record {
-                    Some(record) => record.around(scheme, key),
-                    None => scheme,
-                })
-            };
-            if plan.owner_of_host(host) == me { plan.balancers.iter().map(build).collect() } else { vec![] }
+        Hosts { nics: Nics::new(plan, me), senders: Senders::new(flows), receivers: Receivers::new(flows) }
+    }
+
+    // ---- events ----
+
+    /// A packet has reached its host.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId) {
+        let packet = cx.ports.deliver(id);
+        let answer = match packet.kind {
+            Kind::Data => self.receivers.on_data(cx, host, &packet),
+            Kind::Header => self.receivers.on_header(cx.plan, &packet),
+            Kind::Ack | Kind::Nack => {
+                cx.ports.remove(id);
+                return self.senders.on_answer(&mut self.nics, cx, host, &packet);
+            }
+            Kind::Probe => {
+                let reply = packet.reply(Kind::ProbeReply, cx.plan.ack_size);
+                let reply = Packet { head: packet.head, payload: packet.payload, ..reply };
+                return self.nics.send_control(cx, host, id, reply);
+            }
+            Kind::ProbeReply => {
+                cx.ports.remove(id);
+                return self.senders.on_probe_reply(&mut self.nics, cx, host, &packet);
+            }
+            Kind::Free | Kind::SwitchControl | Kind::Pause => {
+                return cx.fail(cx.now, format!("packet {} ({:?}) arrives at host {}", id.0, packet.kind, host.0));
+            }
         };
-        Hosts {
-            nics: (0..plan.hosts).map(|_| Nic::default()).collect(),
-            schemes: (0..plan.hosts).map(schemes).collect(),
-            senders: Slab::new(),
-            sender_of: vec![Slot::NONE; flows],
-            receivers: Slab::new(),
-            receiver_of: vec![Slot::NONE; flows],
-            sent: vec![Sent::default(); flows],
-            received: vec![Received::default(); flows],
-            base_paths: BasePaths::default(),
-            probes: ProbeCounters::default(),
-            gaps: Gaps::default(),
-            timeouts: 0,
-            finished: 0,
+        match answer {
+            Some(answer) => self.answer(cx, host, id, &packet, &answer),
+            None => cx.ports.remove(id),
         }
     }
 
+    /// A timer of a flow at `host`: of its sender or of its receiver.
+    pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) {
+        let plan = cx.plan;
+        let of = &plan.flows.flows[flow.at()];
+        if of.src == host.0 {
+            self.senders.on_timer(&mut self.nics, cx, flow);
+        } else if let Some(answer) = self.receivers.on_timer(cx, flow) {
+            let data = Packet {
+                flow: flow.0,
+                src: of.src,
+                dst: of.dst,
+                class: of.class,
+                balancer: plan.balancer_of(of),
+                ..Packet::default()
+            };
+            let id = cx.ports.place();
+            self.answer(cx, host, id, &data, &answer);
+        }
+    }
+
+    /// A flow starts.
+    pub(crate) fn on_start(&mut self, cx: &mut Ctx<'_>, flow: FlowId) {
+        self.senders.start(&mut self.nics, cx, flow);
+    }
+
+    /// The tables have changed at `now`.
+    pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
+        self.nics.on_tables_changed(cx, now);
+    }
+
+    /// Sends an answer to `data` in the place of packet `id`.
+    #[inline]
+    fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Answer) {
+        let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
+        reply.set_answer(answer);
+        reply.flags |= data.flags & LAST_HOP;
+        if cx.plan.transport.fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
+            // The time of sending: another entropy value for every answer, the same in every run.
+            reply.payload = (cx.now ^ cx.now >> 16) as u16;
+        }
+        self.nics.send_control(cx, host, id, reply);
+    }
+
+    // ---- what there is to see ----
+
     /// A flow at its sender, where it is open.
     pub(crate) fn sender(&self, flow: FlowId) -> Option<&SenderFlow> {
-        self.senders.get(self.sender_of[flow.at()].at())
+        self.nics.flows.get(self.senders.slots[flow.at()].at())
     }
 
     /// A flow at its receiver, where it is open.
     pub(crate) fn receiver(&self, flow: FlowId) -> Option<&Receiver> {
-        self.receivers.get(self.receiver_of[flow.at()].at())
+        self.receivers.open.get(self.receivers.slots[flow.at()].at())
     }
 
     /// Whether a flow has been received whole here.
     pub(crate) fn is_complete(&self, flow: FlowId) -> bool {
-        self.receiver_of[flow.at()] == Slot::COMPLETE
+        self.receivers.slots[flow.at()] == Slot::COMPLETE
     }
 
     /// Every flow that is open at its sender, in no order that means anything.
     pub(crate) fn open_senders(&self) -> impl Iterator<Item = &SenderFlow> {
-        self.senders.iter().map(|(_, flow)| flow)
+        self.nics.flows.iter().map(|(_, flow)| flow)
+    }
+
+    pub(crate) fn counters(&self) -> &HostCounters {
+        &self.nics.counters
     }
 
     /// What the host side of a load balancer has counted.
-    pub(crate) fn counters(&self, balancer: usize) -> SchemeCounters {
+    pub(crate) fn scheme_counters(&self, balancer: usize) -> SchemeCounters {
         let mut sum = SchemeCounters::default();
-        self.schemes.iter().filter_map(|host| host.get(balancer)).for_each(|own| sum += own.scheme().counters());
+        let own = self.nics.schemes.iter().filter_map(|host| host.get(balancer));
+        own.for_each(|own| sum += own.scheme().counters());
         sum
     }
 
     /// What is known of a flow at its sender.
     pub(crate) fn sent(&self, flow: FlowId) -> &Sent {
-        &self.sent[flow.at()]
+        &self.nics.sent[flow.at()]
     }
 
     /// What is known of a flow at its receiver.
     pub(crate) fn received(&self, flow: FlowId) -> &Received {
-        &self.received[flow.at()]
+        &self.receivers.received[flow.at()]
     }
 
     /// Open flows leave what they have so far.
     pub(crate) fn note_open_flows(&mut self) {
-        for (_, flow) in &self.senders {
-            self.sent[flow.of.flow.at()].note(flow);
+        for (_, flow) in &self.nics.flows {
+            self.nics.sent[flow.of.flow.at()].note(flow);
         }
-        for (number, slot) in self.receiver_of.iter().enumerate() {
-            if let Some(receiver) = self.receivers.get(slot.at()) {
-                self.received[number].note(receiver);
+        let Receivers { open, slots, received } = &mut self.receivers;
+        for (slot, received) in slots.iter().zip(received) {
+            if let Some(receiver) = open.get(slot.at()) {
+                received.note(receiver);
             }
         }
     }
 
     /// The first open flow, for people: which, where, since when.
     pub(crate) fn open_flow(&self) -> Option<(FlowId, String)> {
-        let (_, open) = self.senders.iter().min_by_key(|(_, open)| open.of.flow)?;
+        let open = self.open_senders().min_by_key(|open| open.of.flow)?;
         let (flow, src, dst) = (open.of.flow, open.of.src, open.of.dst);
         let started = Time::from_ps(self.sent(flow).started);
         let message = format!(
@@ -150,9 +194,9 @@ impl Hosts {
         let window = plan.transport.window_packets().next_power_of_two() as usize;
         let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();
         // A sender keeps 16 B per packet of its window, a receiver one bit.
-        self.senders.capacity() * (size_of::<SenderFlow>() + 16 * window)
-            + self.receivers.capacity() * (size_of::<Receiver>() + window / 8)
-            + self.sent.len() * per_flow
-            + self.nics.len() * (size_of::<Nic>() + size_of::<Vec<Balancer<registry::Host>>>())
+        self.nics.flows.capacity() * (size_of::<SenderFlow>() + 16 * window)
+            + self.receivers.open.capacity() * (size_of::<Receiver>() + window / 8)
+            + plan.flows.flows.len() * per_flow
+            + plan.hosts as usize * Nics::bytes_per_host()
     }
 }

@@ -1,32 +1,33 @@
-//! A NIC: a port that is fed by flows. Path, window and pacing are those of the very moment at which a transmission
+//! NICs: ports that are fed by flows. Path, window and pacing are those of the very moment at which a transmission
 //! starts.
 
-use super::{Hosts, Sent, sender::Sending};
-use crate::{
-    ids::{HostId, PacketId, PortId, Slot},
-    measure::{FlowLooks, Gaps},
-    packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
-    partition::Partition,
-    plan::Plan,
-    port::Ports,
+use super::{
+    flow::{SenderFlow, Sending},
+    outcome::{HostCounters, Sent},
 };
+use crate::{
+    context::Ctx,
+    event::Event,
+    ids::{FlowId, HostId, PacketId, PortId, Slot},
+    measure::Gaps,
+    packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
+    paths::dead_paths,
+    plan::Plan,
+};
+use anabranch_backend::LoadBalancer;
 use anabranch_endpoint::{Balancer, Departure, Line, Nic as Turns};
 use anabranch_lb::registry;
+use anabranch_topology::NodeId;
 use anabranch_units::Time;
+use slab::Slab;
 
 /// A host's NIC.
 #[derive(Debug)]
-pub(crate) struct Nic {
+struct Nic {
     /// Whose turn it is.
-    pub(super) turns: Turns,
+    turns: Turns,
     /// Time of the earliest pending service event, where the NIC needs any.
     armed_at: u64,
-}
-
-impl Default for Nic {
-    fn default() -> Self {
-        Nic { turns: Turns::default(), armed_at: u64::MAX }
-    }
 }
 
 impl Nic {
@@ -36,17 +37,28 @@ impl Nic {
     }
 }
 
+/// The NICs of a partition, and the flows that send there.
+#[derive(Debug)]
+pub(crate) struct Nics {
+    /// Per host; empty ones for hosts of other partitions.
+    nics: Vec<Nic>,
+    /// Schemes per host and load balancer; none for hosts of other partitions.
+    pub(super) schemes: Vec<Vec<Balancer<registry::Host>>>,
+    pub(super) flows: Slab<SenderFlow>,
+    /// Per flow of the run.
+    pub(super) sent: Vec<Sent>,
+    pub(super) counters: HostCounters,
+}
+
 /// The port of a NIC, as the flows see it.
 struct NicLine<'a, 'p> {
-    plan: &'a Plan<'p>,
-    ports: &'a mut Ports<'p>,
+    cx: &'a mut Ctx<'p>,
     port: PortId,
     /// Data classes that are paused, a bit each.
     paused: u8,
     schemes: &'a mut [Balancer<registry::Host>],
     gaps: &'a mut Gaps,
     sent: &'a mut [Sent],
-    watched: &'a mut [FlowLooks],
 }
 
 impl Line<Sending> for NicLine<'_, '_> {
@@ -64,13 +76,13 @@ impl Line<Sending> for NicLine<'_, '_> {
 
     #[inline]
     fn tag(&self, flow: &Sending, tag: u32) -> u32 {
-        if self.plan.plain_host[usize::from(flow.balancer)] { 0 } else { tag }
+        if self.cx.plan.plain_host[usize::from(flow.balancer)] { 0 } else { tag }
     }
 
     #[inline]
     fn start(&mut self, flow: &mut Sending, departure: &Departure, start: Time) -> Time {
         let (next, start) = (departure.segment, start.ps());
-        if let Some(looks) = self.watched.get_mut(flow.watch as usize) {
+        if let Some(looks) = self.cx.series.flows.get_mut(flow.watch as usize) {
             looks.counted.sent(departure.tag);
         }
         if let Some(gap) = departure.gap {
@@ -80,9 +92,9 @@ impl Line<Sending> for NicLine<'_, '_> {
             self.sent[flow.flow.at()].first_sent = start;
         }
         let again = if next.retransmission { RETRANSMISSION } else { 0 };
-        let id = self.ports.packets.place();
-        let packet = &mut self.ports.packets[id];
-        *packet = Packet {
+        let ports = &mut self.cx.ports;
+        let id = ports.place();
+        let packet = Packet {
             queued_at: 0,
             psn: next.psn,
             head: Default::default(),
@@ -91,120 +103,208 @@ impl Line<Sending> for NicLine<'_, '_> {
             src: flow.src.0,
             dst: flow.dst.0,
             next: PacketId::NONE.0,
-            size: next.payload as u16 + self.plan.data_overhead,
+            size: next.payload as u16 + self.cx.plan.data_overhead,
             payload: next.payload as u16,
             kind: Kind::Data,
             class: flow.class,
             flags: again | if departure.ack_request { ACK_REQUEST } else { 0 },
             balancer: flow.balancer,
         };
-        self.ports.books.born(packet);
-        self.ports.start(self.port, id, start);
-        Time::from_ps(self.ports.free_at(self.port))
+        ports.fill(id, packet);
+        ports.start(self.port, id, start);
+        Time::from_ps(ports.free_at(self.port))
     }
 
     #[inline]
     fn has_urgent(&self) -> bool {
-        self.ports.can_send(self.port)
+        self.cx.ports.queues.can_send(self.port)
     }
 }
 
-impl Partition<'_> {
+impl Nics {
+    /// The NICs of partition `me`.
+    pub(super) fn new(plan: &Plan<'_>, me: u16) -> Self {
+        let schemes = |host: u32| {
+            let key = plan.topology.key(NodeId(host));
+            let build = |b: &LoadBalancer| {
+                let scheme = b.host.build(plan.seed, key);
+                Balancer::new(match &plan.measure.record {
+                    Some(record) => record.around(scheme, key),
+                    None => scheme,
+                })
+            };
+            if plan.owner_of_host(host) == me { plan.balancers.iter().map(build).collect() } else { vec![] }
+        };
+        Nics {
+            nics: (0..plan.hosts).map(|_| Nic { turns: Turns::default(), armed_at: u64::MAX }).collect(),
+            schemes: (0..plan.hosts).map(schemes).collect(),
+            flows: Slab::new(),
+            sent: vec![Sent::default(); plan.flows.flows.len()],
+            counters: HostCounters::default(),
+        }
+    }
+
     /// Works out what the NIC of `host` started to send at or before `until`.
     #[inline]
-    pub(crate) fn advance_nic(&mut self, host: HostId, until: u64) {
-        let port = self.plan.nic(host);
+    pub(crate) fn advance(&mut self, cx: &mut Ctx<'_>, host: HostId, until: u64) {
+        let port = cx.plan.nic(host);
         loop {
-            let start = self.ports.free_at(port);
+            let start = cx.ports.free_at(port);
             if start > until {
                 return;
             }
-            if self.start_next(host, port, start, until) {
+            if self.start_next(cx, host, port, start, until) {
                 continue;
             }
             // Nothing may go: the NIC stands idle until pacing lets the next flow send.
-            match self.hosts.nics[host.at()].paced_until() {
-                Some(time) if time <= until => self.ports.idle_until(port, time),
+            match self.nics[host.at()].paced_until() {
+                Some(time) if time <= until => cx.ports.idle_until(port, time),
                 _ => return,
             }
         }
     }
 
-    /// After something changed at `now` (the NIC having been worked out): an idle NIC starts at once.
+    /// The same up to the event at hand.
     #[inline]
-    pub(crate) fn wake_nic(&mut self, host: HostId, now: u64) {
-        let port = self.plan.nic(host);
-        if self.ports.free_at(port) <= self.ports.before(now) {
-            self.start_next(host, port, now, now);
+    pub(super) fn catch_up(&mut self, cx: &mut Ctx<'_>, host: HostId) {
+        let until = cx.ports.before(cx.now);
+        self.advance(cx, host, until);
+    }
+
+    /// After something changed (the NIC having been worked out): an idle NIC starts at once.
+    #[inline]
+    pub(crate) fn wake(&mut self, cx: &mut Ctx<'_>, host: HostId) {
+        let (port, now) = (cx.plan.nic(host), cx.now);
+        if cx.ports.free_at(port) <= cx.ports.before(now) {
+            self.start_next(cx, host, port, now, now);
         }
-        self.list_nic(host, port);
+        self.list(cx, host, port);
     }
 
     /// When the NIC can start to send next, as things stand; `None`: there is nothing.
     #[inline]
-    pub(crate) fn nic_starts(&self, host: HostId, port: PortId) -> Option<u64> {
-        let nic = &self.hosts.nics[host.at()];
-        let (free_at, paused) = (self.ports.free_at(port), self.ports.paused(port));
+    pub(crate) fn starts(&self, cx: &Ctx<'_>, host: HostId, port: PortId) -> Option<u64> {
+        let nic = &self.nics[host.at()];
+        let (free_at, paused) = (cx.ports.free_at(port), cx.ports.port(port).paused);
         let round = nic.turns.round();
-        let unpaused = |slot: &u32| paused >> self.hosts.senders[*slot as usize].of.class & 1 == 0;
+        let unpaused = |slot: &u32| paused >> self.flows[*slot as usize].of.class & 1 == 0;
         let waits = !round.is_empty() && (paused == 0 || round.iter().any(unpaused));
-        if waits || self.ports.can_send(port) { Some(free_at) } else { nic.paced_until().map(|time| time.max(free_at)) }
+        if waits || cx.ports.queues.can_send(port) {
+            Some(free_at)
+        } else {
+            nic.paced_until().map(|time| time.max(free_at))
+        }
     }
 
     /// Sees to it that the NIC is worked out in time.
     #[inline]
-    pub(crate) fn list_nic(&mut self, host: HostId, port: PortId) {
-        let Some(start) = self.nic_starts(host, port) else { return };
-        self.ports.list(port);
-        if self.ports.is_prompt(port) {
-            self.arm_nic(host, port, start);
+    fn list(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId) {
+        let Some(start) = self.starts(cx, host, port) else { return };
+        cx.ports.list(port);
+        if cx.ports.is_prompt(port) {
+            self.arm(cx, host, port, start);
         }
     }
 
     /// Asks for a service event no later than the NIC needs one.
     #[cold]
-    pub(crate) fn arm_nic(&mut self, host: HostId, port: PortId, start: u64) {
-        let time = self.ports.service_time(port, start);
-        let nic = &mut self.hosts.nics[host.at()];
-        if time < nic.armed_at && time < self.ports.cells.window_end() {
+    pub(crate) fn arm(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64) {
+        let time = cx.ports.service_time(port, start);
+        let nic = &mut self.nics[host.at()];
+        if time < nic.armed_at && time < cx.ports.cells.window_end() {
             nic.armed_at = time;
-            self.ports.ask_for_service(port, time);
+            cx.ports.ask_for_service(port, time);
         }
     }
 
     /// A service event of a NIC.
-    pub(crate) fn serve_nic(&mut self, host: HostId, now: u64) {
-        let nic = &mut self.hosts.nics[host.at()];
-        if nic.armed_at <= now {
+    pub(crate) fn serve(&mut self, cx: &mut Ctx<'_>, host: HostId) {
+        let nic = &mut self.nics[host.at()];
+        if nic.armed_at <= cx.now {
             nic.armed_at = u64::MAX;
         }
-        self.advance_nic(host, self.ports.before(now));
-        self.list_nic(host, self.plan.nic(host));
+        self.catch_up(cx, host);
+        let port = cx.plan.nic(host);
+        self.list(cx, host, port);
+    }
+
+    /// Sends a control packet in the place of packet `id`.
+    #[inline]
+    pub(super) fn send_control(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, control: Packet) {
+        cx.ports.fill(id, control);
+        self.catch_up(cx, host);
+        let port = cx.plan.nic(host);
+        cx.ports.join_nic(port, id, cx.now);
+        self.list(cx, host, port);
     }
 
     /// The NIC starts at `start` what is due: control first, then probes, then the flows in turn. A flow that is alone
     /// goes on with what may start by `until`. False where nothing may go.
     #[inline]
-    fn start_next(&mut self, host: HostId, port: PortId, start: u64, until: u64) -> bool {
-        let (plan, time) = (self.plan, Time::from_ps(start));
-        let Hosts { nics, schemes, senders, gaps, sent, .. } = &mut self.hosts;
+    fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
+        let (plan, time) = (cx.plan, Time::from_ps(start));
+        let Nics { nics, schemes, flows, sent, counters } = self;
         let turns = &mut nics[host.at()].turns;
-        turns.promote(senders, &plan.transport, time);
-        if let Some(id) = self.ports.take(port, start) {
-            let packet = &mut self.ports.packets[id];
+        turns.promote(flows, &plan.transport, time);
+        if let Some(id) = cx.ports.queues.take(port, start) {
+            let packet = &mut cx.ports[id];
             if packet.kind == Kind::Probe {
                 packet.head.set_wide(0, start);
             }
-            self.ports.start(port, id, start);
+            cx.ports.start(port, id, start);
             return true;
         }
-        let paused = self.ports.paused(port);
-        let (schemes, watched) = (&mut schemes[host.at()], &mut self.series.flows[..]);
-        let mut line = NicLine { plan, ports: &mut self.ports, port, paused, schemes, gaps, sent, watched };
-        let Some(slot) = turns.serve(senders, &plan.transport, &mut line, time, Time::from_ps(until)) else {
+        let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
+        let mut line = NicLine { cx, port, paused, schemes, gaps: &mut counters.gaps, sent };
+        let Some(slot) = turns.serve(flows, &plan.transport, &mut line, time, Time::from_ps(until)) else {
             return false;
         };
-        self.arm_timer(Slot(slot));
+        self.arm_timer(cx, Slot(slot));
         true
+    }
+
+    /// Puts a flow that may send now into its host's round, or among the paced.
+    #[inline]
+    pub(super) fn enter(&mut self, cx: &Ctx<'_>, slot: Slot) {
+        let flow = &mut self.flows[slot.at()];
+        self.nics[flow.of.src.at()].turns.enter(slot.0, flow, &cx.plan.transport, Time::from_ps(cx.now));
+    }
+
+    /// A flow is done: it leaves its host.
+    pub(super) fn close(&mut self, slot: Slot) -> SenderFlow {
+        let flow = self.flows.remove(slot.at());
+        let Sending { src: host, balancer, .. } = flow.of;
+        self.schemes[host.at()][usize::from(balancer)].close(flow.scheme_slot());
+        self.nics[host.at()].turns.leave(slot.0, &flow);
+        flow
+    }
+
+    /// Makes sure that a timer strikes no later than the flow needs one.
+    #[inline]
+    pub(super) fn arm_timer(&mut self, cx: &mut Ctx<'_>, slot: Slot) {
+        let flow = &mut self.flows[slot.at()];
+        if let Some(wanted) = flow.arm(&cx.plan.transport, Time::from_ps(cx.now)) {
+            let Sending { src: host, flow, .. } = flow.of;
+            cx.host_event(wanted.ps(), host, Event::FlowTimer { host, flow });
+        }
+    }
+
+    /// The tables have changed at `now`: every open flow's scheme hears which of its paths are known to be dead.
+    pub(super) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
+        let mut open: Vec<(FlowId, usize)> = self.flows.iter().map(|(slot, flow)| (flow.of.flow, slot)).collect();
+        // Where flows share a scheme's memory, their order counts; that of the slots is an accident.
+        open.sort_unstable();
+        for (_, slot) in open {
+            let flow = &self.flows[slot];
+            let Sending { src, dst, balancer, .. } = flow.of;
+            let dead = dead_paths(cx.plan, cx.tables, balancer, src.0, dst.0);
+            let scheme = self.schemes[src.at()][usize::from(balancer)].scheme_mut();
+            flow.on_paths_changed(scheme, Time::from_ps(now), &dead);
+        }
+    }
+
+    /// Bytes of memory that each host takes.
+    pub(super) fn bytes_per_host() -> usize {
+        size_of::<Nic>() + size_of::<Vec<Balancer<registry::Host>>>()
     }
 }

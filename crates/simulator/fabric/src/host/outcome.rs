@@ -1,11 +1,23 @@
-//! What a partition keeps of each flow for the results.
+//! What a partition keeps of its hosts and flows for the results.
 
-use super::SenderFlow;
+use super::flow::SenderFlow;
+use crate::measure::Gaps;
 use anabranch_outcome::FlowCounters;
 use anabranch_transport::Receiver;
 
 /// Not yet.
 pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What all hosts count together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HostCounters {
+    pub(crate) probes: u64,
+    pub(crate) probe_bytes: u64,
+    pub(crate) gaps: Gaps,
+    pub(crate) timeouts: u64,
+    /// Flows done at their senders.
+    pub(crate) finished: u64,
+}
 
 /// A flow as its sender saw it.
 #[derive(Clone, Copy, Debug)]

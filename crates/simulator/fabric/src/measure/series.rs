@@ -124,6 +124,24 @@ pub(crate) struct FlowLooks {
     pub(crate) closed: Option<u32>,
 }
 
+impl FlowLooks {
+    /// A look at the receiver, kept where it is new.
+    pub(crate) fn receives(&mut self, number: u32, look: ReceiverLook) {
+        if self.receiver.last().is_none_or(|last| last.1 != look) {
+            self.receiver.push((number, look));
+        }
+    }
+
+    /// What look `number` saw at the receiver; `complete` is what holds once it has closed the flow.
+    pub(crate) fn at(&self, number: u32, complete: impl FnOnce() -> ReceiverLook) -> ReceiverLook {
+        if self.closed.is_some_and(|closed| closed <= number) {
+            return complete();
+        }
+        let before = self.receiver.partition_point(|(other, _)| *other <= number);
+        before.checked_sub(1).map_or_else(ReceiverLook::default, |index| self.receiver[index].1)
+    }
+}
+
 /// What there is of all load balancers.
 #[derive(Debug, Default)]
 pub(crate) struct BalancerLooks {

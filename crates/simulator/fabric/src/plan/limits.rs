@@ -1,6 +1,6 @@
 //! `[fabric]` with every size in bytes.
 
-use crate::port::{Marking, quanta};
+use super::marking::Marking;
 use anabranch_backend::{FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, Trim, WireTimes};
 use anabranch_settings::Never;
 
@@ -68,5 +68,25 @@ impl Limits {
             whole_nanoseconds: fabric.wire_times == WireTimes::WholeNanoseconds,
             arrivals_first: fabric.simultaneous == Simultaneous::Arrival,
         })
+    }
+}
+
+/// Bytes that each class may send in one turn, in proportion to the weights; the smallest is one full packet, so
+/// that every turn sends.
+fn quanta(weights: &[u64], full_packet: u32) -> Vec<i32> {
+    let least = u128::from(weights.iter().copied().min().unwrap_or(1).max(1));
+    let scaled = |weight: u64| u128::from(weight) * u128::from(full_packet) / least;
+    weights.iter().map(|&weight| scaled(weight).min(i32::MAX as u128 / 2) as i32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_weight_sends_one_full_packet() {
+        assert_eq!(quanta(&[3, 1], 100), [300, 100]);
+        assert_eq!(quanta(&[5, 2], 100), [250, 100]);
+        assert_eq!(quanta(&[u64::MAX, 1], 100), [i32::MAX / 2, 100]);
     }
 }

@@ -1,18 +1,25 @@
 //! What every partition may read and none may change: links, routes, flows, limits, faults.
 
+mod buffer;
 mod cells;
+mod guided;
 mod limits;
 mod links;
+mod marking;
 mod tables;
 
+pub(crate) use buffer::SharedBuffer;
+pub use buffer::lossless_problem;
+#[cfg(test)]
+pub(crate) use buffer::{Pool, QUEUES};
+pub(crate) use guided::Guided;
 pub(crate) use links::LinkPlan;
+pub(crate) use marking::Marking;
 pub(crate) use tables::Tables;
 
 use crate::{
     event::MOST_TRIGGERS,
     ids::{HostId, PortId},
-    port::SharedBuffer,
-    switch::Guided,
 };
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
 use anabranch_lb::registry::{Sees, TagKind};
@@ -22,7 +29,7 @@ use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;
 use limits::Limits;
-use std::{ops::Range, sync::atomic::AtomicU64};
+use std::ops::Range;
 use tables::Stopped;
 
 /// Everything a run is a function of, prepared for the hot path.
@@ -51,7 +58,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) flows: &'a FlowSet,
     pub(crate) flow_keys: Vec<u64>,
     /// Host at which each trigger keeps its state.
-    pub(crate) trigger_home: Vec<u32>,
+    trigger_home: Vec<u32>,
     pub(crate) trigger_latency: u64,
     pub(crate) fabric: Limits,
     /// The buffers of the switches, where their ports share them.
@@ -83,8 +90,6 @@ pub(crate) struct Plan<'a> {
     /// When faults strike and which, in order.
     pub(crate) faults_by_time: Vec<(u64, usize)>,
     pub(crate) measure: &'a Measure,
-    /// Bytes that the time series of all partitions hold.
-    pub(crate) series_held: AtomicU64,
     /// The run ends before this.
     pub(crate) time_limit: Time,
     /// Between which moments the bytes of every link are counted too.
@@ -267,7 +272,6 @@ impl<'a> Plan<'a> {
             faults: &setup.faults,
             faults_by_time,
             measure: &setup.measure,
-            series_held: AtomicU64::new(0),
             time_limit: setup.limits.time_limit,
             window: arrivals(setup),
             links,
@@ -346,6 +350,11 @@ impl<'a> Plan<'a> {
     /// Rate of a host's NIC.
     pub(crate) fn nic_rate(&self, host: u32) -> Rate {
         self.links[self.host_up[host as usize] as usize].rate
+    }
+
+    /// The host at which a trigger keeps its state.
+    pub(crate) fn home(&self, trigger: u32) -> HostId {
+        HostId(self.trigger_home[trigger as usize])
     }
 
     /// The load balancer of a flow.

@@ -129,22 +129,14 @@ impl ClassQueues {
     }
 }
 
-/// Bytes that each class may send in one turn, in proportion to the weights; the smallest is one full packet, so
-/// that every turn sends.
-pub(crate) fn quanta(weights: &[u64], full_packet: u32) -> Vec<i32> {
-    let least = u128::from(weights.iter().copied().min().unwrap_or(1).max(1));
-    let scaled = |weight: u64| u128::from(weight) * u128::from(full_packet) / least;
-    weights.iter().map(|&weight| scaled(weight).min(i32::MAX as u128 / 2) as i32).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::packet::Packet;
 
     /// Classes in the order in which a port sends 6 packets each of two classes, 100 B all.
-    fn sent(scheduling: Scheduling, weights: &[u64], paused: u8) -> Vec<u8> {
-        let (mut packets, mut queues) = (Packets::default(), ClassQueues::new(3, scheduling, &quanta(weights, 100)));
+    fn sent(scheduling: Scheduling, quanta: &[i32], paused: u8) -> Vec<u8> {
+        let (mut packets, mut queues) = (Packets::default(), ClassQueues::new(3, scheduling, quanta));
         let port = PortId(2);
         for class in [1, 0] {
             for _ in 0..6 {
@@ -164,14 +156,14 @@ mod tests {
 
     #[test]
     fn strict_priority_and_weights() {
-        assert_eq!(sent(Scheduling::Strict, &[1, 1], 0), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(sent(Scheduling::Strict, &[100, 100], 0), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
         // Two packets of the first class to one of the second; the turn begins behind class 0.
-        assert_eq!(sent(Scheduling::Wrr, &[2, 1], 0), [1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1]);
+        assert_eq!(sent(Scheduling::Wrr, &[200, 100], 0), [1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1]);
     }
 
     #[test]
     fn a_paused_class_waits() {
-        assert_eq!(sent(Scheduling::Strict, &[1, 1], 0b01), [1; 6]);
-        assert_eq!(sent(Scheduling::Wrr, &[2, 1], 0b10), [0; 6]);
+        assert_eq!(sent(Scheduling::Strict, &[100, 100], 0b01), [1; 6]);
+        assert_eq!(sent(Scheduling::Wrr, &[200, 100], 0b10), [0; 6]);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Ports, buffer::Guest};
 use crate::{
     event::Event,
-    ids::{PacketId, PortId},
+    ids::PortId,
     packet::{Kind, Packet},
 };
 use anabranch_topology::LinkId;
@@ -27,10 +27,10 @@ impl Ports<'_> {
     pub(super) fn check_pause(&mut self, guest: &Guest, passing: u32, now: u64) {
         let Some(shared) = &self.plan.shared else { return };
         let Guest { switch, ingress, class, .. } = *guest;
-        if !self.buffers.pauses(shared, switch, ingress, class, passing) {
+        if !self.queues.buffers.pauses(shared, switch, ingress, class, passing) {
             return;
         }
-        let already = self.buffers.set_paused(ingress, class, true);
+        let already = self.queues.buffers.set_paused(ingress, class, true);
         // A pause that ends by itself is renewed with every packet.
         if !already || self.plan.fabric.pfc_pause.is_some() {
             self.send_pause(ingress, class, true, now);
@@ -39,7 +39,7 @@ impl Ports<'_> {
 
     /// The sender behind `ingress` may go on.
     pub(super) fn resume(&mut self, ingress: u32, class: u8, now: u64) {
-        self.buffers.set_paused(ingress, class, false);
+        self.queues.buffers.set_paused(ingress, class, false);
         self.send_pause(ingress, class, false, now);
     }
 
@@ -54,19 +54,18 @@ impl Ports<'_> {
             ..Packet::default()
         };
         self.pause_frames += u64::from(pause);
-        self.books.born(&frame);
-        let id = self.packets.insert(frame);
+        let id = self.create(frame);
         self.join(self.plan.port_of(LinkId(ingress).reverse().0), id, now, u32::MAX);
     }
 
     /// The data of a class must wait from `now` on; what started before has been worked out.
     pub(crate) fn pause(&mut self, port: PortId, class: u8, now: u64) {
-        self.ports[port.at()].paused |= 1 << class;
-        self.counters[port.at()].pauses += 1;
+        self.port_mut(port).paused |= 1 << class;
+        self.queues.counters[port.at()].pauses += 1;
         if let Some(pause) = self.plan.fabric.pfc_pause {
             let queue = self.pause_number(port, class);
             self.pauses.until[queue as usize] = now + pause;
-            let link = &self.plan.links[self.link(port) as usize];
+            let link = &self.plan.links[self.queues.link(port) as usize];
             let event = Event::PauseEnds { rank: link.rank, queue };
             self.cells.push(u32::from(self.plan.cell_of(link.from)), event.at(now + pause));
         }
@@ -84,14 +83,9 @@ impl Ports<'_> {
 
     /// Lifts a pause at `now`; the port, worked out up to then, may go on from there.
     pub(crate) fn unpause(&mut self, port: PortId, class: u8, now: u64) {
-        if self.ports[port.at()].paused & 1 << class != 0 {
-            self.ports[port.at()].paused &= !(1 << class);
+        if self.port(port).paused & 1 << class != 0 {
+            self.port_mut(port).paused &= !(1 << class);
             self.idle_until(port, now);
         }
-    }
-
-    /// Of a packet that waits: the link by which it came, with PFC.
-    pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
-        self.buffers.came_by(id)
     }
 }

@@ -1,24 +1,15 @@
-//! Ports whose packets are watched, and links that lose them: what is off the quick way.
+//! Ports whose packets are watched.
 
-use super::{FAULTY, NIC, Port, Ports, REMOTE, WATCHED};
+use super::{NIC, WATCHED, backlog::Backlog};
 use crate::{
     ids::{PacketId, PortId},
     measure::Spot,
     packet::Kind,
 };
 use anabranch_outcome::TraceEvent;
-use anabranch_random::Stream;
 
-impl Ports<'_> {
-    /// A packet that came by link `ingress` joins a watched port of a switch.
-    #[cold]
-    pub(super) fn join_watched(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
-        self.advance(port, self.before(now));
-        self.watch_join(port, id, now);
-        self.join_any(port, id, now, ingress);
-    }
-
-    /// The same, once the port has been worked out.
+impl Backlog<'_> {
+    /// A packet joins a watched port of a switch, which has been worked out.
     #[cold]
     pub(super) fn watch_join(&mut self, port: PortId, id: PacketId, now: u64) {
         let packet = &self.packets[id];
@@ -27,32 +18,6 @@ impl Ports<'_> {
             let queue = if packet.is_control() { state.control_bytes } else { self.class_bytes(port, packet.class) };
             self.watch.joins(id, now, queue);
         }
-    }
-
-    /// A packet starts at `start` over a link that loses packets or is watched; its transmission ends at `end`.
-    #[inline(never)]
-    pub(super) fn start_seen(&mut self, port: PortId, id: PacketId, start: u64, end: u64) {
-        let flags = self.ports[port.at()].flags;
-        if flags & WATCHED != 0 {
-            self.watch_start(port, id, start);
-        }
-        if flags & FAULTY != 0 {
-            let (seed, key) = (self.plan.seed, self.plan.links[self.link(port) as usize].key);
-            let stream = || Stream::keyed(seed, key, "loss");
-            if self.faults[port.at()].loses(&self.packets[id], stream) {
-                return self.drop_packet(port, id, TraceEvent::Loss, start);
-            }
-        }
-        let Port { to, to_cell, delay, order, .. } = self.ports[port.at()];
-        if flags & WATCHED != 0 {
-            self.watch_arrival(port, id, end + delay);
-        }
-        if to_cell == REMOTE {
-            return self.start_remote(port, id, end);
-        }
-        self.packets[id].next = to;
-        let arrival = anabranch_engine::Event { time: end + delay, order, payload: id.0 };
-        self.cells.push(u32::from(to_cell), arrival);
     }
 
     /// Something happens to a packet at a watched port: `queue` bytes led to it, else those that it found when it joined

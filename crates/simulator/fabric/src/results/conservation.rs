@@ -11,12 +11,13 @@ use anabranch_outcome::{Balance, Conservation};
 
 /// The books of all partitions together.
 pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
-    let trimmed: Tally = partitions.iter().map(|p| p.ports.books.trimmed).sum();
+    let trimmed: Tally = partitions.iter().map(|p| p.cx.ports.queues.books.trimmed).sum();
     let balance = |family: Family| {
-        let books = |index: usize| -> Tally { partitions.iter().map(|p| p.ports.books.of(family)[index]).sum() };
+        let books =
+            |index: usize| -> Tally { partitions.iter().map(|p| p.cx.ports.queues.books.of(family)[index]).sum() };
         let (injected, delivered, dropped) = (books(0), books(1), books(2));
         let mut in_flight = Tally::default();
-        let live = partitions.iter().flat_map(|p| p.ports.packets.live());
+        let live = partitions.iter().flat_map(|p| p.cx.ports.queues.packets.live());
         live.filter(|packet| Family::of(packet.kind) == family).for_each(|packet| in_flight.add(packet));
         let trimmed = if family == Family::Data { trimmed } else { Tally::default() };
         let of = |number: fn(&Tally) -> u64| Balance {

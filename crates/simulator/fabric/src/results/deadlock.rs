@@ -9,16 +9,16 @@ pub(crate) fn deadlock(plan: &Plan, partitions: &[Partition<'_>]) -> Vec<LinkId>
     if !plan.fabric.pfc {
         return Vec::new();
     }
-    let ports = |link: u32| &partitions[usize::from(plan.owner_of_link(link))].ports;
-    let paused = |link: u32| ports(link).paused(plan.port_of(link));
+    let ports = |link: u32| &partitions[usize::from(plan.owner_of_link(link))].cx.ports;
+    let paused = |link: u32| ports(link).port(plan.port_of(link)).paused;
     // Link l waits for link m where l is paused and a packet that came by l waits at m; `None`: at a port that is not paused.
     let mut waits: BTreeMap<u32, Vec<Option<u32>>> = BTreeMap::new();
     for link in (0..plan.links.len() as u32).filter(|&link| plan.links[link as usize].from >= plan.hosts) {
-        let (of, stopped) = (ports(link), paused(link));
+        let (queues, stopped) = (&ports(link).queues, paused(link));
         // Control packets come first and are never paused.
-        for (place, queue) in of.queues(plan.port_of(link)).enumerate() {
+        for (place, queue) in queues.of(plan.port_of(link)).enumerate() {
             let at = (place > 0 && stopped & 1 << (place - 1) != 0).then_some(link);
-            for came_by in queue.iter(&of.packets).filter_map(|id| of.came_by(id)) {
+            for came_by in queue.iter(&queues.packets).filter_map(|id| queues.came_by(id)) {
                 if came_by != u32::MAX && plan.links[came_by as usize].from >= plan.hosts && paused(came_by) != 0 {
                     let list = waits.entry(came_by).or_default();
                     if !list.contains(&at) {

@@ -13,11 +13,12 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
     let mut rows = Vec::with_capacity(plan.links.len());
     for (index, link) in plan.links.iter().enumerate() {
         let number = index as u32;
-        let (ports, id) = (&mut partitions[usize::from(plan.owner_of_link(number))].ports, plan.port_of(number));
-        ports.close_books(id, end.ps());
-        let (port, counters) = (ports.port(id), ports.counters(id));
+        let (ports, id) = (&mut partitions[usize::from(plan.owner_of_link(number))].cx.ports, plan.port_of(number));
+        ports.queues.close_books(id, end.ps());
+        let (port, queues) = (ports.port(id), &ports.queues);
+        let counters = queues.counters(id);
         let account = &port.account;
-        let still = ports.queues(id).flat_map(|queue| queue.iter(&ports.packets)).map(|id| &ports.packets[id]);
+        let still = queues.of(id).flat_map(|queue| queue.iter(&queues.packets)).map(|id| &queues.packets[id]);
         let still = still.filter(|packet| !packet.is_control());
         let waited = account.waited + still.map(|packet| account.changed_at - packet.queued_at).sum::<u64>();
         if waited != account.area_packets {
@@ -28,8 +29,8 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
             ));
         }
         let total = end.ps().max(1);
-        let occupancy = ports.histograms.occupancy(id, total);
-        let p99_bytes = ports.histograms.quantile_bytes(id, total, 0.99, account.max_bytes);
+        let occupancy = queues.histograms.occupancy(id, total);
+        let p99_bytes = queues.histograms.quantile_bytes(id, total, 0.99, account.max_bytes);
         let p99_packets = quantile_packets(&occupancy, total)
             .unwrap_or_else(|| p99_bytes.div_ceil(plan.wire_mtu).min(u64::from(account.max_packets)));
         rows.push(LinkRow {
@@ -64,7 +65,7 @@ pub(super) fn window_bytes(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Opt
     let of_link = |link: u32| {
         let partition = &partitions[usize::from(plan.owner_of_link(link))];
         let port = plan.port_of(link);
-        partition.window.sent_bytes(port.at(), partition.ports.port(port).account.sent_bytes)
+        partition.window.sent_bytes(port.at(), partition.cx.ports.port(port).account.sent_bytes)
     };
     (0..plan.links.len() as u32).map(of_link).collect()
 }

@@ -45,7 +45,7 @@ pub(crate) fn collect(
     let mut schemes = SchemeCounters::default();
     for (partition, balancer) in partitions.iter().flat_map(|p| (0..plan.balancers.len()).map(move |b| (p, b))) {
         schemes += partition.switches.counters(balancer);
-        schemes += partition.hosts.counters(balancer);
+        schemes += partition.hosts.scheme_counters(balancer);
     }
     let of_flows = FlowMetrics::together(flows.iter().map(|flow| &flow.metrics)).complete().unwrap_or_default();
     let counters = Counters {
@@ -53,34 +53,34 @@ pub(crate) fn collect(
         acks: conservation.acks.injected,
         ecn_marked: links.iter().filter_map(|l| l.ecn_marks).sum(),
         trimmed: conservation.data_packets.trimmed,
-        dropped: count(&|p| p.ports.books.all_dropped()),
+        dropped: count(&|p| p.cx.ports.queues.books.all_dropped()),
         retransmitted: of_flows.retransmitted_packets,
-        timeouts: count(&|p| p.hosts.timeouts),
+        timeouts: count(&|p| p.hosts.counters().timeouts),
         out_of_order: of_flows.out_of_order_packets,
         path_switches: of_flows.path_switches,
-        pfc_pauses: count(&|p| p.ports.pause_frames),
-        probes: count(&|p| p.hosts.probes.sent),
-        probe_bytes: count(&|p| p.hosts.probes.bytes),
+        pfc_pauses: count(&|p| p.cx.ports.pause_frames),
+        probes: count(&|p| p.hosts.counters().probes),
+        probe_bytes: count(&|p| p.hosts.counters().probe_bytes),
         flowlets: schemes.flowlets,
         created_flowlets: schemes.created_flowlets,
         added_delay_ns: schemes.added_delay_ps / 1000,
         reroutes: schemes.reroutes,
         reordered_packets: schemes.reordered_packets,
-        gaps: count(&|p| p.hosts.gaps.all),
-        gaps_1_rtt: count(&|p| p.hosts.gaps.round_trips[0]),
-        gaps_2_rtt: count(&|p| p.hosts.gaps.round_trips[1]),
-        gaps_3_rtt: count(&|p| p.hosts.gaps.round_trips[2]),
+        gaps: count(&|p| p.hosts.counters().gaps.all),
+        gaps_1_rtt: count(&|p| p.hosts.counters().gaps.round_trips[0]),
+        gaps_2_rtt: count(&|p| p.hosts.counters().gaps.round_trips[1]),
+        gaps_3_rtt: count(&|p| p.hosts.counters().gaps.round_trips[2]),
     };
     let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
-    let bytes = count(&|p| (p.ports.memory() + p.hosts.memory(plan) + p.series.memory()) as u64);
+    let bytes = count(&|p| (p.cx.ports.memory() + p.hosts.memory(plan) + p.cx.series.memory()) as u64);
     let flows = flow_rows(setup, &flows);
     Ok(RunRows {
         fingerprint: None,
         simulated: end.simulated,
         wall_seconds: end.wall_seconds,
         events: Some(count(&|p| p.events)),
-        packet_hops: Some(count(&|p| p.ports.hops)),
+        packet_hops: Some(count(&|p| p.cx.ports.hops)),
         time_limit_struck: end.time_limit_struck,
         interrupted: end.interrupted,
         deadlock: end.deadlock,

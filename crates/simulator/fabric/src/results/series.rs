@@ -2,7 +2,7 @@
 
 use crate::{
     ids::FlowId,
-    measure::{BalancerLook, FlowLooks, PortLook, ReceiverLook, SenderLook, Spread},
+    measure::{BalancerLook, PortLook, ReceiverLook, SenderLook, Spread},
     partition::Partition,
     plan::Plan,
 };
@@ -17,7 +17,7 @@ pub(super) fn series(
     end: Time,
 ) -> (Vec<PortSeries>, Vec<FlowSeries>, Vec<SchemeSeries>) {
     // All partitions have passed the same cuts. What came after the last one is a look more.
-    for partition in partitions.iter_mut().filter(|partition| partition.series.next() <= end.ps()) {
+    for partition in partitions.iter_mut().filter(|partition| partition.cx.series.next() <= end.ps()) {
         partition.look(end.ps());
     }
     let partitions = &*partitions;
@@ -30,7 +30,7 @@ fn ports(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<PortSe
     links.dedup();
     let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
     let of_link = |link: u32| {
-        let series = &partitions[usize::from(plan.owner_of_link(link))].series;
+        let series = &partitions[usize::from(plan.owner_of_link(link))].cx.series;
         let looks = series.ports.binary_search_by_key(&plan.port_of(link), |port| port.0);
         let looks = looks.map_or(&[][..], |index| &series.ports[index].1);
         let at_times = |(number, look): (usize, &PortLook)| {
@@ -67,11 +67,11 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
         let flow = &plan.flows.flows[plan.measure.series_flows[index] as usize];
         let source = &partitions[usize::from(plan.owner_of_host(flow.src))];
         let target = &partitions[usize::from(plan.owner_of_host(flow.dst))];
-        let (sent, heard) = (&source.series.flows[index], &target.series.flows[index]);
+        let (sent, heard) = (&source.cx.series.flows[index], &target.cx.series.flows[index]);
         let mut samples = Vec::new();
         for (number, look) in &sent.sender {
             let receiver = heard.at(*number, || final_look(target, sent.flow));
-            let times = source.series.times(*number as usize, end.ps()).enumerate();
+            let times = source.cx.series.times(*number as usize, end.ps()).enumerate();
             // The same look at a later time: since the look before nothing was sent.
             let look_at = |k: usize| SenderLook { paths: if k == 0 { look.paths } else { 0 }, ..*look };
             samples.extend(times.map(|(k, time)| flow_sample(time, &look_at(k), &receiver)));
@@ -109,23 +109,12 @@ fn flow_sample(time: u64, look: &SenderLook, receiver: &ReceiverLook) -> FlowSam
     }
 }
 
-impl FlowLooks {
-    /// What look `number` saw at the receiver; `complete` is what holds once it has closed the flow.
-    fn at(&self, number: u32, complete: impl FnOnce() -> ReceiverLook) -> ReceiverLook {
-        if self.closed.is_some_and(|closed| closed <= number) {
-            return complete();
-        }
-        let before = self.receiver.partition_point(|(other, _)| *other <= number);
-        before.checked_sub(1).map_or_else(ReceiverLook::default, |index| self.receiver[index].1)
-    }
-}
-
 fn balancers(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<SchemeSeries> {
-    let parts: Vec<_> = partitions.iter().filter_map(|partition| partition.series.balancers.as_deref()).collect();
+    let parts: Vec<_> = partitions.iter().filter_map(|partition| partition.cx.series.balancers.as_deref()).collect();
     if parts.is_empty() || plan.measure.series_interval == Time::ZERO {
         return Vec::new();
     }
-    let series = &partitions[0].series;
+    let series = &partitions[0].cx.series;
     let of_balancer = |balancer: usize| {
         let mut samples = Vec::new();
         for number in 0..series.looks() {

@@ -6,7 +6,7 @@ use anabranch_units::Time;
 
 /// The rows of traced flows in canonical order, and the packets of captured links, of a run that ended at `end`.
 pub(super) fn watched(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Watched {
-    let mut trace: Vec<TraceRow> = partitions.iter_mut().flat_map(|p| p.ports.watch.take_rows()).collect();
+    let mut trace: Vec<TraceRow> = partitions.iter_mut().flat_map(|p| p.cx.ports.queues.watch.take_rows()).collect();
     // Receptions are written when their packets set out. What would happen at the time limit itself does not.
     trace.retain(|row| row.time <= end && row.time < plan.time_limit);
     trace.sort_unstable();
@@ -17,7 +17,7 @@ pub(super) fn watched(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Ti
     links.sort_unstable();
     links.dedup();
     let capture = |link: u32| {
-        let watch = &mut partitions[usize::from(plan.owner_of_link(link))].ports.watch;
+        let watch = &mut partitions[usize::from(plan.owner_of_link(link))].cx.ports.queues.watch;
         Capture { link, packets: watch.take_capture(plan.port_of(link)) }
     };
     Watched { trace, trace_cut, captures: links.into_iter().map(capture).collect() }

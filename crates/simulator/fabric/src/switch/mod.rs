@@ -2,31 +2,25 @@
 
 mod effects;
 mod guided;
-mod snapshots;
-
-pub(crate) use guided::Guided;
-pub(crate) use snapshots::Snapshots;
 
 use crate::{
+    context::Ctx,
     ids::{PacketId, SwitchId},
     packet::{Kind, MARKED, Packet},
-    partition::Partition,
     plan::Plan,
-    port::Ports,
 };
 use anabranch_lb::{
     Candidates, LocalQueues, PacketView, SchemeCounters, SwitchInfo, SwitchScheme,
     registry::{Sees, Switch, TagKind},
 };
-use anabranch_topology::{LinkId, NodeId, NodeKind, Routes};
+use anabranch_topology::{LinkId, NodeId, NodeKind};
 use anabranch_units::{Rate, Time};
 use effects::Reordering;
-use guided::PathLists;
 use std::collections::BTreeMap;
 
 /// The schemes of a partition's switches, per switch and load balancer; `None` for switches of other partitions.
 #[derive(Debug)]
-pub(crate) struct Schemes {
+struct Schemes {
     balancers: usize,
     schemes: Vec<Option<Switch>>,
 }
@@ -39,7 +33,7 @@ impl Schemes {
 
     /// A scheme of this partition.
     #[inline]
-    pub(super) fn of(&mut self, switch: SwitchId, balancer: u8) -> &mut Switch {
+    fn of(&mut self, switch: SwitchId, balancer: u8) -> &mut Switch {
         self.schemes[switch.at() * self.balancers + usize::from(balancer)].as_mut().expect("a switch of this partition")
     }
 }
@@ -51,8 +45,6 @@ pub(crate) struct Switches {
     /// Per switch: its uplinks when nothing has failed.
     uplinks: Vec<u32>,
     reordering: Reordering,
-    /// Lists of guided paths.
-    pub(crate) lists: PathLists,
     /// Data packets per (flow, link) that leaves a switch by choice, where asked for.
     pub(crate) uplink_counts: Option<BTreeMap<(u32, u32), u64>>,
 }
@@ -77,7 +69,6 @@ impl Switches {
             schemes: Schemes { balancers, schemes },
             uplinks,
             reordering: Reordering::default(),
-            lists: PathLists::default(),
             uplink_counts: plan.measure.uplink_counts.then(BTreeMap::new),
         }
     }
@@ -91,14 +82,13 @@ impl Switches {
     }
 
     /// The forwarding tables have changed.
-    pub(crate) fn routes_changed(&mut self, routes: &Routes, plan: &Plan<'_>) {
+    pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>) {
         for (index, scheme) in self.schemes.schemes.iter_mut().enumerate() {
-            let node = NodeId(plan.hosts + (index / plan.balancers.len()) as u32);
+            let node = NodeId(cx.plan.hosts + (index / self.schemes.balancers) as u32);
             if let Some(scheme) = scheme {
-                scheme.on_routes_changed(routes.groups_at(node));
+                scheme.on_routes_changed(cx.routes.groups_at(node));
             }
         }
-        self.lists.forget_live();
     }
 }
 
@@ -127,128 +117,123 @@ fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
     }
 }
 
-impl Plan<'_> {
-    /// A packet as a switch scheme sees it.
-    #[inline]
-    pub(crate) fn view(&self, packet: &Packet) -> PacketView {
-        PacketView {
-            src: packet.src,
-            dst: packet.dst,
-            src_leaf: self.leaf[packet.src as usize],
-            dst_leaf: self.leaf[packet.dst as usize],
-            flow: self.flow_keys[packet.flow as usize],
-            tag: packet.tag ^ u32::from(packet.fresh_entropy()) << 16,
-            bytes: u32::from(packet.size),
-            control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
-            marked: packet.flags & MARKED != 0,
-        }
+/// A packet as a switch scheme sees it.
+#[inline]
+fn view(plan: &Plan<'_>, packet: &Packet) -> PacketView {
+    PacketView {
+        src: packet.src,
+        dst: packet.dst,
+        src_leaf: plan.leaf[packet.src as usize],
+        dst_leaf: plan.leaf[packet.dst as usize],
+        flow: plan.flow_keys[packet.flow as usize],
+        tag: packet.tag ^ u32::from(packet.fresh_entropy()) << 16,
+        bytes: u32::from(packet.size),
+        control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),
+        marked: packet.flags & MARKED != 0,
     }
 }
 
 /// The candidates' queues as a scheme may read them.
 struct Queues<'s, 'p> {
-    ports: &'s mut Ports<'p>,
-    plan: &'p Plan<'p>,
-    links: &'s [LinkId],
-    now: u64,
+    cx: &'s mut Ctx<'p>,
+    links: &'p [LinkId],
 }
 
 impl LocalQueues for Queues<'_, '_> {
     #[inline]
     fn bytes(&mut self, index: u32) -> u64 {
-        self.ports.backlog(self.plan.port_of(self.links[index as usize].0), self.now)
+        self.cx.ports.backlog(self.cx.plan.port_of(self.links[index as usize].0), self.cx.now)
     }
     fn rate(&mut self, index: u32) -> Rate {
-        self.plan.links[self.links[index as usize].0 as usize].rate
+        self.cx.plan.links[self.links[index as usize].0 as usize].rate
     }
 }
 
-impl Partition<'_> {
+impl Switches {
     /// A packet that came over the link of this rank has passed the switch's latency and goes to an output port.
     #[inline]
-    pub(crate) fn switch_arrival(&mut self, switch: SwitchId, id: PacketId, rank: u32, now: u64) {
-        let ingress = if self.plan.shared.is_some() { self.plan.link_of_rank[rank as usize] } else { u32::MAX };
-        self.forward(switch, id, ingress, now);
+    pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId, rank: u32) {
+        let ingress = if cx.plan.shared.is_some() { cx.plan.link_of_rank[rank as usize] } else { u32::MAX };
+        self.forward(cx, switch, id, ingress);
     }
 
     /// A packet at a switch goes to an output port; `ingress` is the link it came by.
     #[inline]
-    pub(super) fn forward(&mut self, switch: SwitchId, id: PacketId, ingress: u32, now: u64) {
-        let plan = self.plan;
-        let packet = &self.ports.packets[id];
+    fn forward(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId, ingress: u32) {
+        let plan = cx.plan;
+        let packet = &cx.ports[id];
         let (dst, balancer) = (packet.dst, packet.balancer);
         let sees = plan.sees[usize::from(balancer)];
         let every_hop = sees == Sees::EveryHop && packet.kind == Kind::Data;
         let leaf = plan.leaf[dst as usize];
         let link = if leaf == switch.0 {
             if packet.kind == Kind::SwitchControl {
-                return self.switch_control(switch, id, now);
+                return self.on_control(cx, switch, id);
             }
-            if every_hop && !self.deliver(switch, id, ingress, now) {
+            if every_hop && !self.deliver(cx, switch, id, ingress) {
                 return;
             }
             plan.host_down[dst as usize]
         } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == Sees::Guided) {
-            match self.guided_hop(guided, switch, leaf, id, now) {
+            match self.guided_hop(cx, guided, switch, leaf, id) {
                 Some(link) => link,
-                None => return self.no_way(switch, id, now),
+                None => return no_way(cx, switch, id),
             }
         } else {
-            let routes = self.routes;
+            let routes = cx.routes;
             let group = routes.group(switch.0, leaf);
             match u32::from(group.len) {
                 // There is no way.
-                0 => return self.no_way(switch, id, now),
+                0 => return no_way(cx, switch, id),
                 1 if !every_hop => routes.link_of(group, 0).0,
                 count => {
                     let tag = packet.tag;
-                    let Switches { schemes, uplinks, .. } = &self.switches;
-                    let by_tag = schemes.get(switch, balancer).by_tag(tag, count, uplinks[switch.at()]);
-                    let index = by_tag.unwrap_or_else(|| self.choose(switch, leaf, id, now));
-                    let link = self.routes.link_of(group, index).0;
-                    self.count_uplink(id, link);
+                    let by_tag = self.schemes.get(switch, balancer).by_tag(tag, count, self.uplinks[switch.at()]);
+                    let index = by_tag.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
+                    let link = cx.routes.link_of(group, index).0;
+                    self.count_uplink(cx, id, link);
                     link
                 }
             }
         };
-        self.ports.join(plan.port_of(link), id, now, ingress);
-    }
-
-    /// A switch knows no way on for a packet.
-    #[cold]
-    fn no_way(&mut self, switch: SwitchId, id: PacketId, now: u64) {
-        let links = self.plan.topology.out_links(NodeId(self.plan.hosts + switch.0));
-        self.ports.discard_lost(id, links[0].0, now);
+        cx.ports.join(plan.port_of(link), id, cx.now, ingress);
     }
 
     /// Asks the scheme which of the next hops towards `leaf` a packet takes.
     #[inline(never)]
-    fn choose(&mut self, switch: SwitchId, leaf: u32, id: PacketId, now: u64) -> u32 {
-        let (plan, packet) = (self.plan, &self.ports.packets[id]);
-        let hops = self.routes.towards(switch.0, leaf);
+    fn choose(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, leaf: u32, id: PacketId) -> u32 {
+        let packet = &cx.ports[id];
+        let hops = cx.routes.towards(switch.0, leaf);
         let candidates = Candidates {
             count: hops.links.len() as u32,
             group: hops.group,
             position: hops.positions,
             port: hops.ports,
-            uplinks: self.switches.uplinks[switch.at()],
+            uplinks: self.uplinks[switch.at()],
         };
-        let (view, mut header, balancer) = (plan.view(packet), packet.head, packet.balancer);
-        let mut queues = Queues { ports: &mut self.ports, plan, links: hops.links, now };
-        let scheme = self.switches.schemes.of(switch, balancer);
-        let index = scheme.forward(Time::from_ps(now), &view, &mut header, &candidates, &mut queues);
-        self.ports.packets[id].head = header;
+        let (view, mut header, balancer) = (view(cx.plan, packet), packet.head, packet.balancer);
+        let now = Time::from_ps(cx.now);
+        let mut queues = Queues { cx, links: hops.links };
+        let index = self.schemes.of(switch, balancer).forward(now, &view, &mut header, &candidates, &mut queues);
+        cx.ports[id].head = header;
         index
     }
 
     /// A packet leaves a switch by choice.
     #[inline]
-    fn count_uplink(&mut self, id: PacketId, link: u32) {
-        if let Some(counts) = &mut self.switches.uplink_counts {
-            let packet = &self.ports.packets[id];
+    fn count_uplink(&mut self, cx: &Ctx<'_>, id: PacketId, link: u32) {
+        if let Some(counts) = &mut self.uplink_counts {
+            let packet = &cx.ports[id];
             if packet.kind == Kind::Data {
                 *counts.entry((packet.flow, link)).or_insert(0) += 1;
             }
         }
     }
+}
+
+/// A switch knows no way on for a packet.
+#[cold]
+fn no_way(cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId) {
+    let links = cx.plan.topology.out_links(NodeId(cx.plan.hosts + switch.0));
+    cx.ports.queues.discard_lost(id, links[0].0, cx.now);
 }

@@ -1,7 +1,5 @@
 //! Explicit congestion notification, as RED does it.
 
-use anabranch_random::Stream;
-
 /// Thresholds in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Marking {
@@ -22,16 +20,6 @@ impl Marking {
         }
         let probability = self.pmax * f64::from(bytes - self.kmin) / f64::from(self.kmax - self.kmin);
         stream() < probability
-    }
-}
-
-/// A port's random stream for marks and for the choice of the packet to trim; made when first used.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Draws(Option<Box<Stream>>);
-
-impl Draws {
-    pub(crate) fn of(&mut self, seed: u64, link_key: u64) -> &mut Stream {
-        self.0.get_or_insert_with(|| Box::new(Stream::keyed(seed, link_key, "red")))
     }
 }
 

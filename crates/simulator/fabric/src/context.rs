@@ -1,0 +1,120 @@
+//! What every handler of events may touch.
+
+use crate::{
+    event::{Event, Stage},
+    ids::HostId,
+    measure::Series,
+    message::Message,
+    paths::PathLists,
+    plan::{Plan, Tables},
+    port::Ports,
+    snapshots::Snapshots,
+};
+use anabranch_topology::Routes;
+use anabranch_units::Time;
+use anabranch_workload::TriggerId;
+use std::sync::atomic::AtomicU64;
+
+/// Why a run had to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// An invariant of ours does not hold.
+    Invariant(String),
+    /// The input asks for something impossible.
+    Input(String),
+}
+
+/// What all partitions of a run write to.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Bytes that the time series hold.
+    pub(crate) series_held: AtomicU64,
+    /// The queues of all ports, where a scheme reads them.
+    pub(crate) snapshots: Option<Snapshots>,
+}
+
+impl Shared {
+    pub(crate) fn new(plan: &Plan<'_>) -> Self {
+        let interval = plan.guided.as_ref().and_then(|guided| guided.snapshot_interval);
+        Shared {
+            series_held: AtomicU64::new(0),
+            snapshots: interval.map(|interval| Snapshots::new(interval, plan.links.len())),
+        }
+    }
+}
+
+/// What the handlers of a partition have in common. Hosts, switches and triggers act on each other through it alone: by
+/// packets, events and messages.
+#[derive(Debug)]
+pub(crate) struct Ctx<'a> {
+    pub(crate) plan: &'a Plan<'a>,
+    pub(crate) shared: &'a Shared,
+    /// The partition.
+    pub(crate) me: u16,
+    /// Ports, packets, the event queue, and messages for other partitions.
+    pub(crate) ports: Ports<'a>,
+    pub(crate) tables: &'a Tables,
+    /// The routes of `tables`, one step nearer.
+    pub(crate) routes: &'a Routes,
+    pub(crate) paths: PathLists,
+    pub(crate) series: Series,
+    /// Time of the latest event.
+    pub(crate) now: u64,
+    pub(crate) failure: Option<Failure>,
+}
+
+impl<'a> Ctx<'a> {
+    /// Of partition `me`, before its first event.
+    pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, me: u16, series: Series) -> Self {
+        Ctx {
+            plan,
+            shared,
+            me,
+            ports: Ports::new(plan, me),
+            tables: &plan.tables[0],
+            routes: &plan.tables[0].routes,
+            paths: PathLists::default(),
+            series,
+            now: 0,
+            failure: None,
+        }
+    }
+
+    /// Asks for an event at a host of this partition.
+    #[inline]
+    pub(crate) fn host_event(&mut self, time: u64, host: HostId, event: Event) {
+        self.ports.cells.push(u32::from(self.plan.cell_of(host.0)), event.at(time));
+    }
+
+    /// What happens at the host `from` causes an event at the host `to`: now, or where that is another one, a trigger's
+    /// latency later.
+    pub(crate) fn cause(&mut self, from: HostId, to: HostId, event: Event) {
+        let time = if from == to { self.now } else { self.now + self.plan.trigger_latency };
+        let owner = self.plan.owner_of_host(to.0);
+        if owner == self.me {
+            self.host_event(time, to, event);
+        } else {
+            self.ports.outbox[usize::from(owner)].push(Message::Event { time, host: to, event });
+        }
+    }
+
+    /// Something at the host `from` activates a trigger.
+    pub(crate) fn activate(&mut self, trigger: TriggerId, from: HostId) {
+        let home = self.plan.home(trigger.0);
+        self.cause(from, home, Event::Trigger { home, trigger: trigger.0, stage: Stage::Activated });
+    }
+
+    /// Notes the first failure of an invariant, at `now`.
+    #[cold]
+    pub(crate) fn fail(&mut self, now: u64, message: String) {
+        let now = Time::from_ps(now);
+        self.failure.get_or_insert(Failure::Invariant(format!("at {now}: {message}")));
+    }
+
+    /// Notes a mistake of the input that only shows while running.
+    #[cold]
+    pub(crate) fn mistake(&mut self, message: String) {
+        let now = Time::from_ps(self.now);
+        self.failure.get_or_insert(Failure::Input(format!("at {now}: {message}")));
+    }
+}

@@ -1,0 +1,48 @@
+//! What the simulator keeps of an open flow at its sender.
+
+use crate::{
+    ids::{FlowId, HostId},
+    measure::{Counted, SenderLook},
+    plan::Plan,
+};
+use anabranch_endpoint::Flow;
+use anabranch_lb::GuidedPaths;
+use anabranch_units::Time;
+use std::sync::Arc;
+
+/// What the simulator adds to a flow.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub(super) flow: FlowId,
+    pub(super) src: HostId,
+    pub(super) dst: HostId,
+    pub(crate) balancer: u8,
+    pub(super) class: u8,
+    /// Base round trip of its pair.
+    pub(super) base_rtt: u64,
+    /// The list that its tags number, where they do, and the base round trip over the first of it.
+    pub(super) paths: Option<Arc<GuidedPaths>>,
+    pub(super) shortest_rtt: Time,
+    /// Its place among the flows that have time series; `u32::MAX`: it has none.
+    pub(super) watch: u32,
+}
+
+/// An open flow at its sender.
+pub(crate) type SenderFlow = Flow<Sending>;
+
+/// What a time series sees of a flow at `now`.
+pub(crate) fn sender_look(plan: &Plan<'_>, flow: &SenderFlow, counted: &mut Counted, now: u64) -> SenderLook {
+    let (window, rate) = flow.sender.allowed(&plan.transport, Time::from_ps(now));
+    SenderLook {
+        sent_packets: counted.sent,
+        in_flight: flow.sender.in_flight(),
+        window,
+        rate: rate.map(|rate| rate.0),
+        retransmitted: flow.sender.retransmitted(),
+        marked: counted.marked,
+        trimmed: counted.trimmed,
+        tag: counted.tag,
+        path_switches: flow.path_switches(),
+        paths: std::mem::take(&mut counted.tags).len() as u64,
+    }
+}

@@ -1,0 +1,82 @@
+//! Lists of guided paths, and which paths are dead.
+
+use crate::plan::{Plan, Tables};
+use anabranch_lb::{GuidedPath, GuidedPaths};
+use anabranch_topology::{Guide, NodeId};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Lists of paths from the switches of a partition, made when a pair is first used.
+#[derive(Debug, Default)]
+pub(crate) struct PathLists {
+    all: FxHashMap<u64, Arc<GuidedPaths>>,
+    /// Without the paths that are known to be dead, as far as there are any.
+    live: FxHashMap<u64, Arc<GuidedPaths>>,
+}
+
+impl PathLists {
+    /// All paths between two switches.
+    pub(crate) fn list(&mut self, plan: &Plan<'_>, guide: &Guide, from: u32, to: u32) -> &Arc<GuidedPaths> {
+        let make = || Arc::new(GuidedPaths::new(paths(plan, guide, from, to).into_iter().map(|path| path.0)));
+        self.all.entry(u64::from(from) << 32 | u64::from(to)).or_insert_with(make)
+    }
+
+    /// The paths that are not known to be dead; all, where every one is.
+    #[inline]
+    pub(crate) fn live(&mut self, plan: &Plan<'_>, guide: &Guide, from: u32, to: u32, tables: &Tables) -> &GuidedPaths {
+        if !tables.any_dead {
+            return self.list(plan, guide, from, to);
+        }
+        let dead = &tables.dead;
+        let key = u64::from(from) << 32 | u64::from(to);
+        if !self.live.contains_key(&key) {
+            let alive = paths(plan, guide, from, to).into_iter().filter(|path| !crosses(&path.1, dead));
+            let alive = GuidedPaths::new(alive.map(|path| path.0));
+            let list = if alive.is_empty() { Arc::clone(self.list(plan, guide, from, to)) } else { Arc::new(alive) };
+            self.live.insert(key, list);
+        }
+        &self.live[&key]
+    }
+
+    /// The tables changed.
+    pub(crate) fn forget_live(&mut self) {
+        self.live.clear();
+    }
+}
+
+/// The paths between two switches, with their links.
+fn paths(plan: &Plan<'_>, guide: &Guide, from: u32, to: u32) -> Vec<(GuidedPath, Vec<u32>)> {
+    let node = |switch: u32| NodeId(plan.hosts + switch);
+    let guidance = guide.guidance();
+    let of = |path: &anabranch_topology::GuidedPath| {
+        let entry = GuidedPath {
+            ev: path.ev[0] << 8 | path.ev[1] & 0xff,
+            kind: guidance.category(path.kind).unwrap_or(0),
+            minimal: path.minimal,
+            latency: path.latency,
+            propagation: path.propagation,
+            hops: path.links().len() as u8,
+        };
+        (entry, path.links().iter().map(|link| link.0).collect())
+    };
+    guide.paths(plan.topology, node(from), node(to), plan.wire_mtu).iter().map(of).collect()
+}
+
+fn crosses(links: &[u32], dead: &[bool]) -> bool {
+    links.iter().any(|&link| dead[link as usize])
+}
+
+/// Which paths from the host `src` to `dst` are known to be dead, as entropy values name them, or by their place in the list
+/// of guided paths; empty: none.
+pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
+    if !tables.any_dead || !plan.balancers[usize::from(balancer)].switch.capabilities().tells_dead_paths() {
+        return Vec::new();
+    }
+    let (from, to) = (plan.leaf[src as usize], plan.leaf[dst as usize]);
+    let Some(guided) = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]) else {
+        return plan.topology.dead_paths(NodeId(plan.hosts + from), NodeId(plan.hosts + to), &tables.dead);
+    };
+    let paths = paths(plan, &guided.guide, from, to);
+    let flags: Vec<bool> = paths.iter().map(|path| crosses(&path.1, &tables.dead)).collect();
+    if flags.contains(&true) { flags } else { Vec::new() }
+}

@@ -1,0 +1,154 @@
+//! The limits of shared buffers: dynamic thresholds at the egress, and at the ingress what PFC counts (specification 7.2,
+//! specification 17.4).
+//!
+//! **With PFC nothing is dropped**, whatever the fan-in (the reference model's peculiarities apart). Let L be what all
+//! ingresses may hold before they use their headroom, and H what the switch holds. A packet that joins while H > L is
+//! counted as headroom of its ingress (per class), its sender is told to pause, and is not told to go on before all of
+//! that headroom is free again. So the headroom in use of an ingress is at most that packet and what arrives before the
+//! pause takes effect: [`least_headroom`]. Since every packet that joined after H last was L or less is counted there,
+//! H <= L + the sum of all headroom, which is the whole buffer less the minimum of the queues. For this to hold the egress
+//! threshold must not act, pause frames must not wait behind other control packets, and pauses must not end by themselves.
+
+use super::LinkPlan;
+use anabranch_backend::{BufferRules, FabricParameters};
+use anabranch_settings::{Auto, Never};
+use anabranch_topology::{LinkId, NodeId, Topology};
+use anabranch_units::Time;
+
+/// The limits of one switch's buffer, in bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    /// All of it.
+    pub(crate) total: u64,
+    /// What all ingresses may hold before they use their headroom.
+    pub(crate) ingress_limit: u64,
+    /// What all egress queues may hold beyond their minimum.
+    pub(crate) egress_limit: u64,
+}
+
+/// What every switch of a run shares with the others: thresholds in bytes. Where ports have limits of
+/// their own there is none.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedBuffer {
+    /// Bytes of one switch.
+    pub(crate) size: u64,
+    /// Per switch.
+    pub(crate) pools: Vec<Pool>,
+    /// Per directed link into a switch: bytes kept for it beyond the thresholds.
+    pub(crate) headroom: Vec<u64>,
+    /// What an egress queue holds before it draws on the pool.
+    pub(crate) queue_minimum: u32,
+    /// What an ingress holds before it draws on the pool.
+    pub(crate) ingress_minimum: u64,
+    /// `None`: no threshold at the egress, since PFC keeps the buffer from overflowing.
+    pub(crate) alpha_egress: Option<f64>,
+    pub(crate) alpha_ingress: f64,
+    /// Whether the peculiarities of the reference model are followed.
+    pub(crate) recorded: bool,
+}
+
+/// Queues per port in the reference model; each has a full packet of its own.
+pub(crate) const QUEUES: u64 = 8;
+/// Bytes less headroom than a port needs that the reference model keeps for a switch's first port, whatever its link.
+const FIRST_PORT: u64 = 12_500;
+
+/// Bytes of one class that can join a switch over `link` from the packet on that makes it pause its sender, that packet
+/// included, for packets of `full` bytes and pause frames of `frame` bytes: the frame waits for a packet that is being
+/// sent, travels, finds another packet being sent, and what is on the link arrives.
+fn least_headroom(topology: &Topology, link: LinkId, full: u64, frame: u64) -> u64 {
+    let delay = |link: LinkId| {
+        let to_switch = topology.link(link).to.0 >= topology.hosts;
+        topology.link(link).delay + if to_switch { topology.switch_latency } else { Time::ZERO }
+    };
+    let back = topology.link(link.reverse()).rate;
+    let until_paused = back.wire_time(full) + back.wire_time(frame) + delay(link.reverse()) + delay(link);
+    // Rounded up: the trigger, the packet that the pause finds on its way out, and a picosecond's worth.
+    topology.link(link).rate.bytes_in(until_paused) + 2 * full + 1
+}
+
+/// What would make a fabric with PFC lose packets, where anything does: key, what is wrong with it, and the remedy.
+pub fn lossless_problem(
+    topology: &Topology,
+    fabric: &FabricParameters,
+    full: u64,
+) -> Option<(&'static str, String, String)> {
+    if !fabric.pfc || fabric.buffer_rules == BufferRules::Recorded {
+        return None;
+    }
+    if let Never::Value(pause) = fabric.pfc_pause {
+        let message =
+            format!("a pause of {pause} ends by itself while the buffer may still be full, and packets are lost");
+        let help = "give pfc_pause = \"never\", or the profile conweave-ns3-lossless, whose pauses end";
+        return Some(("pfc_pause", message, help.into()));
+    }
+    let Auto::Value(given) = fabric.pfc_headroom else { return None };
+    let into_switches =
+        (0..topology.links.len() as u32).map(LinkId).filter(|l| topology.link(*l).to.0 >= topology.hosts);
+    let (least, link) = into_switches.map(|l| (least_headroom(topology, l, full, fabric.pfc_frame.0), l)).max()?;
+    (given.0 < least).then(|| {
+        let name = topology.link_name(link);
+        let message = format!(
+            "{given} do not hold what still arrives over {name} after a pause was sent ({least}B): packets are lost"
+        );
+        ("pfc_headroom", message, format!("give pfc_headroom = \"auto\", or {least}B or more"))
+    })
+}
+
+impl SharedBuffer {
+    /// The buffers of `topology` whose switches have `size` bytes each, for packets of `full` bytes.
+    ///
+    /// # Errors
+    /// Where headroom and minima leave nothing to share.
+    pub(crate) fn new(
+        topology: &Topology,
+        links: &[LinkPlan],
+        fabric: &FabricParameters,
+        full: u64,
+    ) -> Result<Self, String> {
+        let recorded = fabric.buffer_rules == BufferRules::Recorded;
+        if let Some((key, message, help)) = lossless_problem(topology, fabric, full) {
+            return Err(format!("fabric.{key}: {message}; {help}"));
+        }
+        let size = fabric.shared_buffer.0;
+        let needed = |(number, link): (u32, &LinkPlan)| match fabric.pfc_headroom {
+            Auto::Value(bytes) => bytes.0,
+            Auto::Auto if recorded => 2 * link.rate.bytes_in(Time::from_ps(link.delay)) + 2 * full,
+            Auto::Auto => least_headroom(topology, LinkId(number), full, fabric.pfc_frame.0),
+        };
+        let headroom: Vec<u64> = (0..).zip(links).map(needed).collect();
+        let mut pools = Vec::new();
+        for switch in 0..topology.switches() {
+            let node = NodeId(topology.hosts + switch);
+            let into: Vec<u64> = topology.out_links(node).iter().map(|l| headroom[l.reverse().0 as usize]).collect();
+            let minimum = QUEUES * full * into.len() as u64;
+            let kept: u64 = match (recorded, fabric.pfc) {
+                // The last port's is not counted, and the first one's is a constant.
+                (true, _) => FIRST_PORT + 2 * full + into.iter().rev().skip(1).sum::<u64>(),
+                // Every class has its own pauses.
+                (false, true) => into.iter().sum::<u64>() * fabric.classes.len().max(1) as u64,
+                (false, false) => 0,
+            };
+            if kept + minimum + full > size {
+                let name = &topology.node(node).name;
+                return Err(format!(
+                    "fabric.shared_buffer: {size} B are too few for {name}: its {} ports need {kept} B of headroom and \
+                     {minimum} B of minimum; give {} B or more",
+                    into.len(),
+                    kept + minimum + full
+                ));
+            }
+            let (ingress_limit, egress_limit) = (size - kept - minimum, size - minimum);
+            pools.push(Pool { total: size, ingress_limit, egress_limit });
+        }
+        Ok(SharedBuffer {
+            size,
+            pools,
+            headroom,
+            queue_minimum: if recorded { full as u32 + 1 } else { full as u32 },
+            ingress_minimum: 2 * full,
+            alpha_egress: (recorded || !fabric.pfc).then_some(fabric.buffer_alpha),
+            alpha_ingress: fabric.pfc_alpha,
+            recorded,
+        })
+    }
+}

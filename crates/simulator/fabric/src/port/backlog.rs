@@ -1,0 +1,408 @@
+//! What waits in the ports of a partition: how packets join their queues and leave them, are marked, trimmed and dropped.
+//! A queue knows neither events nor the line behind it: [`super::Ports`] says when a packet joins and when one may start.
+
+use super::{
+    NIC, Port, WATCHED,
+    buffer::{Buffers, Guest},
+    classes::ClassQueues,
+};
+use crate::{
+    ids::{PacketId, PortId, SwitchId},
+    measure::{Balances, Histograms, Watch},
+    packet::{Fifo, Kind, LAST_HOP, MARKED, Packets},
+    plan::{Marking, Plan},
+};
+use anabranch_backend::{MarkAt, Trim};
+use anabranch_outcome::TraceEvent;
+use anabranch_random::Stream;
+
+/// Events of a port that are rare enough to be kept apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PortCounters {
+    pub(crate) marked: u64,
+    pub(crate) trimmed: u64,
+    pub(crate) dropped: u64,
+    /// Pause frames received for the data of this port.
+    pub(crate) pauses: u64,
+}
+
+/// A port's random stream for marks and for the choice of the packet to trim; made when first used.
+#[derive(Clone, Debug, Default)]
+struct Draws(Option<Box<Stream>>);
+
+impl Draws {
+    fn of(&mut self, seed: u64, link_key: u64) -> &mut Stream {
+        self.0.get_or_insert_with(|| Box::new(Stream::keyed(seed, link_key, "red")))
+    }
+}
+
+/// The queues of every port, and the packets of the partition.
+#[derive(Debug)]
+pub(crate) struct Backlog<'a> {
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) ports: Vec<Port>,
+    /// Directed link of each port.
+    links: &'a [u32],
+    pub(crate) packets: Packets,
+    pub(crate) books: Balances,
+    pub(super) counters: Vec<PortCounters>,
+    pub(crate) histograms: Histograms,
+    pub(crate) watch: Watch,
+    pub(super) classes: ClassQueues,
+    pub(super) buffers: Buffers,
+    /// Ingress and class that may go on once the packet just taken has started.
+    pub(super) resumes: Option<(u32, u8)>,
+    draws: Vec<Draws>,
+    marking: Marking,
+    /// [`Marking::kmin`] where packets are marked when they leave, else nothing is long enough.
+    marks_leaving: u32,
+    marks_joining: u32,
+    queue_limit: u32,
+    control_limit: u32,
+}
+
+impl<'a> Backlog<'a> {
+    /// The empty queues of these ports of partition `me`.
+    pub(super) fn new(plan: &'a Plan<'a>, me: u16, mut ports: Vec<Port>) -> Self {
+        let (count, fabric) = (ports.len(), &plan.fabric);
+        let captured = plan.measure.capture_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
+        let captured = captured.map(|link| plan.port_of(link.0));
+        let (traced, limit) = (&plan.measure.trace_flows, plan.measure.trace_limit);
+        let watch = Watch::new(traced, plan.flows.flows.len(), limit, captured, plan.measure.capture_limit);
+        match watch.traces() {
+            true => ports.iter_mut().for_each(|port| port.flags |= WATCHED),
+            false => watch.captured().for_each(|port| ports[port.at()].flags |= WATCHED),
+        }
+        let marks = |at| if fabric.ecn && fabric.mark_at == at { fabric.marking.kmin } else { u32::MAX };
+        Backlog {
+            plan,
+            ports,
+            links: plan.links_of(me),
+            packets: Packets::default(),
+            books: Balances::default(),
+            counters: vec![PortCounters::default(); count],
+            histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),
+            watch,
+            classes: ClassQueues::new(count, fabric.scheduling, &fabric.quanta),
+            buffers: Buffers::new(plan.shared.as_ref(), plan.links.len(), fabric.classes, fabric.pfc),
+            resumes: None,
+            draws: vec![Draws::default(); count],
+            marking: fabric.marking,
+            marks_leaving: marks(MarkAt::Dequeue),
+            marks_joining: marks(MarkAt::Enqueue),
+            queue_limit: fabric.queue_limit,
+            control_limit: fabric.control_limit,
+        }
+    }
+
+    // ---- joining; each returns whether the port now has something more to send ----
+
+    /// A data packet joins a plain port that is busy.
+    #[inline(always)]
+    pub(super) fn push_plain(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
+        let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
+        let (bytes, waiting) = (u32::from(packet.size), state.waiting_bytes);
+        if waiting + bytes > self.queue_limit {
+            return self.overflow(port, id, now);
+        }
+        let span = state.account.held(waiting, state.waiting_packets, now);
+        self.histograms.record(port, waiting, state.waiting_packets, span);
+        state.waiting_bytes += bytes;
+        state.waiting_packets += 1;
+        state.account.max_bytes = state.account.max_bytes.max(state.waiting_bytes);
+        state.account.max_packets = state.account.max_packets.max(state.waiting_packets);
+        packet.next = PacketId::NONE.0;
+        packet.queued_at = now;
+        state.data.push(&mut self.packets, id);
+        if waiting > self.marks_joining {
+            self.mark(port, id, waiting, now);
+        }
+        true
+    }
+
+    /// A control packet joins.
+    #[inline(always)]
+    pub(super) fn push_control(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
+        let state = &mut self.ports[port.at()];
+        let packet = &mut self.packets[id];
+        let size = u32::from(packet.size);
+        if state.control_bytes.saturating_add(size) > self.control_limit && state.flags & NIC == 0 {
+            self.drop_packet(port, id, TraceEvent::Drop, now);
+            return false;
+        }
+        packet.next = PacketId::NONE.0;
+        packet.queued_at = now;
+        state.control_bytes += size;
+        // A pause frame goes before other control packets (IEEE 802.1Qbb: it passes the queues), behind other frames.
+        if packet.kind == Kind::Pause && !self.plan.shared.as_ref().is_some_and(|shared| shared.recorded) {
+            state.control.push_behind(&mut self.packets, id, |other| other.kind == Kind::Pause);
+        } else {
+            state.control.push(&mut self.packets, id);
+        }
+        true
+    }
+
+    /// A data packet joins its queue as far as that has room.
+    #[inline]
+    pub(super) fn push_data(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
+        let (size, class) = (u32::from(self.packets[id].size), self.packets[id].class);
+        let waiting = self.class_bytes(port, class);
+        if waiting + size > self.queue_limit {
+            return self.overflow(port, id, now);
+        }
+        if waiting > self.marks_joining {
+            self.mark(port, id, waiting, now);
+        }
+        self.push(port, id, now)
+    }
+
+    /// A data packet goes to the end of its queue, whatever its length.
+    #[inline(always)]
+    pub(super) fn push(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
+        let size = i64::from(self.packets[id].size);
+        self.change(port, now, size, 1);
+        let packet = &mut self.packets[id];
+        packet.next = PacketId::NONE.0;
+        packet.queued_at = now;
+        if self.classes.several() {
+            self.classes.push(&mut self.packets, port, id);
+        } else {
+            self.ports[port.at()].data.push(&mut self.packets, id);
+        }
+        // A paused port that stands idle is woken when the pause ends.
+        self.ports[port.at()].paused == 0 || self.can_send(port)
+    }
+
+    #[inline]
+    pub(super) fn class_bytes(&self, port: PortId, class: u8) -> u32 {
+        if self.classes.several() { self.classes.bytes(port, class) } else { self.ports[port.at()].waiting_bytes }
+    }
+
+    /// A data packet that finds its queue full: trimmed, or dropped where trimming is off.
+    #[cold]
+    fn overflow(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
+        let fabric = &self.plan.fabric;
+        if !fabric.trimming {
+            self.drop_packet(port, id, TraceEvent::Drop, now);
+            return false;
+        }
+        if fabric.trim == Trim::Coin && self.draws(port).chance(1, 2) {
+            self.swap_with_last(port, id, now);
+        }
+        if self.packets[id].kind == Kind::Probe {
+            // Its round trip is its message: without its bytes it would say something else.
+            self.drop_packet(port, id, TraceEvent::Drop, now);
+            return false;
+        }
+        if self.ports[port.at()].flags & WATCHED != 0 {
+            self.watch_event(TraceEvent::Trim, port, id, now, None);
+        }
+        let packet = &mut self.packets[id];
+        self.counters[port.at()].trimmed += 1;
+        self.books.trimmed(packet);
+        packet.kind = Kind::Header;
+        if self.ports[port.at()].to < self.plan.hosts {
+            packet.flags |= LAST_HOP;
+        }
+        packet.size = fabric.trimmed_size;
+        self.books.born(packet);
+        if self.ports[port.at()].flags & WATCHED != 0 {
+            self.watch_join(port, id, now);
+        }
+        self.push_control(port, id, now)
+    }
+
+    /// The arriving packet takes the place of the one queued last in its class, which is then the one to trim.
+    fn swap_with_last(&mut self, port: PortId, id: PacketId, now: u64) {
+        let class = self.packets[id].class;
+        let last =
+            if self.classes.several() { self.classes.last(port, class) } else { self.ports[port.at()].data.last() };
+        if !last.is_some() {
+            return;
+        }
+        let difference = i64::from(self.packets[id].size) - i64::from(self.packets[last].size);
+        self.change(port, now, difference, 0);
+        if self.classes.several() {
+            self.classes.resize(port, class, difference);
+        }
+        self.packets.swap(id, last);
+        self.watch.swap(id, last);
+        self.ports[port.at()].account.waited += now - self.packets[id].queued_at;
+        let next = self.packets[id].next;
+        let arrived = &mut self.packets[last];
+        arrived.next = next;
+        arrived.queued_at = now;
+    }
+
+    /// Accounts for the time since the last change of the data queue and applies one.
+    #[inline]
+    fn change(&mut self, port: PortId, now: u64, bytes: i64, packets: i32) {
+        let state = &mut self.ports[port.at()];
+        let span = state.account.held(state.waiting_bytes, state.waiting_packets, now);
+        self.histograms.record(port, state.waiting_bytes, state.waiting_packets, span);
+        state.waiting_bytes = (i64::from(state.waiting_bytes) + bytes) as u32;
+        state.waiting_packets = (state.waiting_packets as i32 + packets) as u32;
+        state.account.max_bytes = state.account.max_bytes.max(state.waiting_bytes);
+        state.account.max_packets = state.account.max_packets.max(state.waiting_packets);
+    }
+
+    // ---- leaving ----
+
+    /// Whether a packet waits that is not paused.
+    #[inline]
+    pub(crate) fn can_send(&self, port: PortId) -> bool {
+        let state = &self.ports[port.at()];
+        if state.paused == 0 {
+            state.backlogged()
+        } else {
+            !state.control.is_empty() || self.classes.several() && self.classes.waits(port, state.paused)
+        }
+    }
+
+    /// Takes the packet whose turn it is at a plain port, where it can start by `until`, and says when it does.
+    #[inline(always)]
+    pub(super) fn take_plain(&mut self, port: PortId, until: u64) -> Option<(PacketId, u64)> {
+        let state = &mut self.ports[port.at()];
+        let start = state.free_at;
+        if start > until || !state.backlogged() {
+            return None;
+        }
+        let control = !state.control.is_empty();
+        let id = if control { state.pop_control(&self.packets) } else { state.data.pop(&self.packets) };
+        // It has waited for long; the next one will have waited as long.
+        self.packets.prefetch(state.data.first());
+        let packet = &mut self.packets[id];
+        if !control {
+            let (bytes, packets) = (state.waiting_bytes, state.waiting_packets);
+            let span = state.account.held(bytes, packets, start);
+            state.account.waited += start - packet.queued_at;
+            state.waiting_bytes = bytes - u32::from(packet.size);
+            state.waiting_packets = packets - 1;
+            self.histograms.record(port, bytes, packets, span);
+            let behind = state.waiting_bytes;
+            if behind > self.marks_leaving {
+                self.mark(port, id, behind, start);
+            }
+        }
+        Some((id, start))
+    }
+
+    /// Takes the packet whose turn it is at `start`: control first, then data that is not paused.
+    #[inline]
+    pub(crate) fn take(&mut self, port: PortId, start: u64) -> Option<PacketId> {
+        let state = &mut self.ports[port.at()];
+        if !state.control.is_empty() {
+            return Some(state.pop_control(&self.packets));
+        }
+        (state.waiting_packets > 0 && self.can_send(port)).then(|| self.take_data(port, start))
+    }
+
+    fn take_data(&mut self, port: PortId, start: u64) -> PacketId {
+        let state = &mut self.ports[port.at()];
+        let id = if self.classes.several() {
+            self.classes.pop(&self.packets, port, state.paused)
+        } else {
+            state.data.pop(&self.packets)
+        };
+        let packet = &self.packets[id];
+        let (size, class) = (packet.size, packet.class);
+        state.account.waited += start - packet.queued_at;
+        self.change(port, start, -i64::from(size), -1);
+        let behind = self.class_bytes(port, class);
+        if behind > self.marks_leaving {
+            self.mark(port, id, behind, start);
+        }
+        if let Some(shared) = &self.plan.shared
+            && self.ports[port.at()].flags & NIC == 0
+        {
+            let switch = self.switch(port);
+            let guest = Guest { switch, ingress: u32::MAX, class, size: u32::from(size), queue: behind };
+            self.resumes = self.buffers.leave(shared, &guest, id).map(|ingress| (ingress, class));
+        }
+        id
+    }
+
+    #[inline(never)]
+    fn mark(&mut self, port: PortId, id: PacketId, bytes: u32, time: u64) {
+        let (plan, link) = (self.plan, self.link(port) as usize);
+        let draws = &mut self.draws[port.at()];
+        if self.marking.marks(bytes, || draws.of(plan.seed, plan.links[link].key).unit()) {
+            self.packets[id].flags |= MARKED;
+            self.counters[port.at()].marked += 1;
+            if self.ports[port.at()].flags & WATCHED != 0 {
+                self.watch_event(TraceEvent::Mark, port, id, time, Some(bytes));
+            }
+        }
+    }
+
+    fn draws(&mut self, port: PortId) -> &mut Stream {
+        let key = self.plan.links[self.link(port) as usize].key;
+        self.draws[port.at()].of(self.plan.seed, key)
+    }
+
+    pub(super) fn drop_packet(&mut self, port: PortId, id: PacketId, how: TraceEvent, now: u64) {
+        self.counters[port.at()].dropped += 1;
+        self.watch_event(how, port, id, now, None);
+        self.discard(id);
+    }
+
+    /// A packet is lost.
+    pub(super) fn discard(&mut self, id: PacketId) {
+        self.books.dropped(&self.packets[id]);
+        self.packets.remove(id);
+    }
+
+    // ---- the rest ----
+
+    /// The directed link of a port.
+    pub(super) fn link(&self, port: PortId) -> u32 {
+        self.links[port.at()]
+    }
+
+    /// The switch or host that sends over the link of a port, as a node.
+    #[inline]
+    pub(super) fn from(&self, port: PortId) -> u32 {
+        self.plan.links[self.link(port) as usize].from
+    }
+
+    pub(super) fn switch(&self, port: PortId) -> SwitchId {
+        SwitchId(self.from(port) - self.plan.hosts)
+    }
+
+    /// The queues of a port, control first.
+    pub(crate) fn of(&self, port: PortId) -> impl Iterator<Item = &Fifo> {
+        let state = &self.ports[port.at()];
+        let (one, several) =
+            if self.classes.several() { (None, Some(self.classes.of(port))) } else { (Some(&state.data), None) };
+        std::iter::once(&state.control).chain(one).chain(several.into_iter().flatten())
+    }
+
+    /// Of a packet that waits: the link by which it came, with PFC.
+    pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
+        self.buffers.came_by(id)
+    }
+
+    pub(crate) fn counters(&self, port: PortId) -> &PortCounters {
+        &self.counters[port.at()]
+    }
+
+    /// Bytes that each port has sent so far.
+    pub(crate) fn sent_bytes(&self) -> Vec<u64> {
+        self.ports.iter().map(|port| port.account.sent_bytes).collect()
+    }
+
+    /// Closes the books of a port's queue at `end`.
+    pub(crate) fn close_books(&mut self, port: PortId, end: u64) {
+        let end = end.max(self.ports[port.at()].account.changed_at);
+        self.change(port, end, 0, 0);
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory(&self) -> usize {
+        self.ports.capacity() * (size_of::<Port>() + size_of::<PortCounters>() + 3 * 8)
+            + self.packets.bytes()
+            + self.histograms.memory()
+            + self.classes.memory()
+            + self.buffers.memory()
+    }
+}
