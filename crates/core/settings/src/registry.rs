@@ -201,6 +201,12 @@ macro_rules! registry {
 
             /// How it differs from others.
             $seen fn capabilities(&self) -> &dyn $capabilities {
+                self.as_ref()
+            }
+        }
+
+        impl AsRef<dyn $capabilities> for $name {
+            fn as_ref(&self) -> &(dyn $capabilities + 'static) {
                 match self {
                     $(Self::$variant(parameters) => parameters,)*
                 }
@@ -258,9 +264,9 @@ impl<T: Registry> Each<T> {
 pub struct Named<T>(&'static About, PhantomData<T>);
 
 impl<T: Registry> Named<T> {
-    /// The kind of the registry that `about` describes.
-    pub const fn of(about: &'static About) -> Self {
-        Named(about, PhantomData)
+    /// The name of this kind.
+    pub fn of(kind: &T) -> Self {
+        Named(kind.about(), PhantomData)
     }
 
     /// What the registry says of it.
@@ -278,7 +284,9 @@ impl<T: Registry> Setting for Named<T> {
     }
     fn read(raw: &Raw) -> Result<Self, Wrong> {
         let found = T::ALL.iter().find(|about| matches!(raw, Raw::Text(word) if word == about.name));
-        found.map(Self::of).ok_or_else(|| Wrong::of::<Self>(raw).near(T::ALL.iter().map(|about| about.name)))
+        found
+            .map(|about| Named(about, PhantomData))
+            .ok_or_else(|| Wrong::of::<Self>(raw).near(T::ALL.iter().map(|about| about.name)))
     }
     fn write(&self) -> Raw {
         Raw::Text(self.0.name.into())

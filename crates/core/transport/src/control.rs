@@ -1,17 +1,67 @@
-//! What the registries of congestion controls have in common: the entry of one, and the macro that makes of a list of them
-//! all that scenarios, checks and flows need.
+//! What the congestion controls of all transports have in common.
 
-use anabranch_settings::{Parameters, SetError, Wrong};
+use anabranch_settings::{About, Each, Parameters, Registry, SetError, Wrong};
 
-/// What a registry says of a congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
-    /// The name scenarios use, also of the table of its parameters.
-    pub name: &'static str,
-    /// What it does, in a sentence.
-    pub summary: &'static str,
+/// What a congestion control tells of itself: the limits of its parameters, and how it differs from others. Every method has a
+/// default; a congestion control writes those that differ.
+pub trait Check {
+    /// Whether every value lies in the range where it has a meaning.
+    ///
+    /// # Errors
+    /// [`SetError::WrongValue`] of the first that does not.
+    fn check(&self) -> Result<(), SetError> {
+        Ok(())
+    }
+
     /// Whether delay is all that it goes by, so that a network that holds packets back misleads it.
-    pub by_delay_alone: bool,
+    fn by_delay_alone(&self) -> bool {
+        false
+    }
+
+    /// Of one of RoCEv2: whether it needs a receiver that goes back N and a window of one BDP.
+    fn goes_back_n(&self) -> bool {
+        false
+    }
+}
+
+/// The congestion controls of a transport, each with its parameters.
+pub trait Controls {
+    /// What the registry says of each.
+    fn all(&self) -> &'static [About];
+    /// The parameters of the one of this name.
+    fn parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters>;
+    /// The names of those by [`Check::by_delay_alone`].
+    fn by_delay_alone(&self) -> Vec<&'static str>;
+    /// Whether every value lies in the range where it has a meaning.
+    ///
+    /// # Errors
+    /// [`SetError::WrongValue`] of the first that does not; its key is relative to `[transport]`, for instance `dctcp.ewma_gain`.
+    fn check(&self) -> Result<(), SetError>;
+}
+
+impl<C: Registry + AsRef<dyn Check>> Controls for Each<C> {
+    fn all(&self) -> &'static [About] {
+        C::ALL
+    }
+
+    fn parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters> {
+        Each::parameters_mut(self, name)
+    }
+
+    fn by_delay_alone(&self) -> Vec<&'static str> {
+        self.iter().filter(|one| one.as_ref().by_delay_alone()).map(|one| one.about().name).collect()
+    }
+
+    fn check(&self) -> Result<(), SetError> {
+        self.iter().try_for_each(|one| {
+            one.as_ref().check().map_err(|error| match error {
+                SetError::WrongValue { key, wrong } => {
+                    SetError::WrongValue { key: format!("{}.{key}", one.about().name), wrong }
+                }
+                other => other,
+            })
+        })
+    }
 }
 
 /// Parameters under check: names the key of a wrong value and says what is allowed.
@@ -61,114 +111,3 @@ impl<'a> Section<'a> {
         self.require(key, (0.0..=1.0).contains(&value), "a number from 0 to 1")
     }
 }
-
-/// Names a wrong value of a congestion control by the key relative to `[transport]`, for instance `dctcp.ewma_gain`.
-pub(crate) fn in_table(about: &About, error: SetError) -> SetError {
-    match error {
-        SetError::WrongValue { key, wrong } => SetError::WrongValue { key: format!("{}.{key}", about.name), wrong },
-        other => other,
-    }
-}
-
-/// The part of a registry of congestion controls that both transports share. Of each line `module Control,` it makes the
-/// kind that scenarios name, the table of parameters, the constants of a run and the state of a flow.
-macro_rules! controls {
-    (
-        $of:ident, $list:ident, $kind:ident, $parameters:ident, $config:ident, $state:ident:
-        $($module:ident $control:ident,)*
-    ) => {
-        /// Every congestion control, in the order of the registry.
-        pub const $list: &[About] = &[$(<$module::$control as $of>::ABOUT,)*];
-
-        /// Which congestion control a run uses.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $kind {
-            $(
-                #[doc = concat!("See the module `", stringify!($module), "`.")]
-                $control,
-            )*
-        }
-
-        impl $kind {
-            /// What the registry says of it.
-            pub fn about(self) -> &'static About {
-                match self {
-                    $(Self::$control => const { &<$module::$control as $of>::ABOUT },)*
-                }
-            }
-        }
-
-        impl Setting for $kind {
-            fn expected() -> String {
-                $list.iter().fold("one of".to_string(), |text, about| format!("{text} \"{}\"", about.name))
-            }
-            fn shape() -> anabranch_settings::Shape {
-                anabranch_settings::Shape::Words($list.iter().map(|about| about.name).collect())
-            }
-            fn read(raw: &Raw) -> Result<Self, Wrong> {
-                $(
-                    if matches!(raw, Raw::Text(word) if word == <$module::$control as $of>::ABOUT.name) {
-                        return Ok(Self::$control);
-                    }
-                )*
-                Err(Wrong::of::<Self>(raw).near($list.iter().map(|about| about.name)))
-            }
-            fn write(&self) -> Raw {
-                Raw::Text(self.about().name.to_string())
-            }
-        }
-
-        /// The parameters of every congestion control.
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct $parameters {
-            $(
-                #[doc = concat!("Those of the module `", stringify!($module), "`.")]
-                pub $module: <$module::$control as $of>::Parameters,
-            )*
-        }
-
-        impl $parameters {
-            /// Those of the congestion control of this name.
-            pub fn named_mut(&mut self, name: &str) -> Option<&mut dyn Parameters> {
-                $(
-                    if name == <$module::$control as $of>::ABOUT.name {
-                        return Some(&mut self.$module);
-                    }
-                )*
-                None
-            }
-
-            /// Whether every value lies in the range where it has a meaning.
-            ///
-            /// # Errors
-            /// [`SetError::WrongValue`] of the first that does not; its key is that of its table and its own.
-            pub fn check(&self) -> Result<(), SetError> {
-                $(
-                    <$module::$control as $of>::check(&self.$module)
-                        .map_err(|error| in_table(&<$module::$control as $of>::ABOUT, error))?;
-                )*
-                Ok(())
-            }
-        }
-
-        /// The congestion control of a run and its constants.
-        #[derive(Clone, Debug)]
-        pub enum $config {
-            $(
-                #[doc = concat!("See the module `", stringify!($module), "`.")]
-                $control(<$module::$control as $of>::Config),
-            )*
-        }
-
-        /// The congestion control of one flow.
-        #[derive(Clone, Debug)]
-        #[allow(clippy::large_enum_variant)]
-        pub enum $state {
-            $(
-                #[doc = concat!("See the module `", stringify!($module), "`.")]
-                $control($module::$control),
-            )*
-        }
-    };
-}
-pub(crate) use controls;

@@ -2,18 +2,18 @@
 //! return what to send. They read no clock and allocate nothing per packet in steady state.
 //!
 //! [`uet`] is the Ultra-Ethernet-like transport: window-based, selective acknowledgement and retransmission,
-//! packet trimming with NACKs; [`cc`] holds its congestion controls. [`roce`] is RoCEv2. [`Transport`], [`Sender`] and
-//! [`Receiver`] are what both look like from outside.
+//! packet trimming with NACKs; [`uet::cc`] holds its congestion controls. [`roce`] is RoCEv2. [`Transport`], [`Sender`] and
+//! [`Receiver`] are what all look like from outside, [`Protocol`] is what each implements.
 
-pub mod cc;
 mod control;
+mod kind;
+mod kinds;
 mod network;
 mod packet;
 mod psn_set;
-pub mod roce;
-mod transport;
-pub mod uet;
 
+pub use control::{Check, Controls, Section};
+pub use kind::{Constants, Kind, Protocol, RealNetwork, Receiving, Sending};
+pub use kinds::{Receiver, Sender, Transport, TransportParameters, roce, uet};
 pub use network::{Moved, Network};
 pub use packet::{Acked, Answer, DataArrival, Segment};
-pub use transport::{Receiver, Sender, TRANSPORTS, Transport, TransportAbout, TransportParameters};

@@ -8,7 +8,7 @@ use crate::{
 use anabranch_endpoint::{Key, Secret};
 use anabranch_lb::registry::{self, HostParameters, SwitchParameters};
 use anabranch_settings::{Auto, Parameters, Raw, SetError, nearest};
-use anabranch_transport::{TRANSPORTS, TransportParameters};
+use anabranch_transport::TransportParameters;
 use anabranch_units::{Bytes, Rate, Time};
 use anabranch_wire::{DatapathKind, WireParameters};
 use std::path::{Path, PathBuf};
@@ -454,13 +454,13 @@ fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WirePar
         Raw::Text(text) => Ok(text.clone()),
         other => Err(of.wrong(format!("found {other}, expected a name"))),
     };
-    let mut transport = named_transport("uet", |kinds| kinds)?;
+    let mut transport = TransportParameters::named("uet").map_err(|error| error.to_string())?;
     if let Some(of) = last("transport", &["kind"]) {
         let kind = text(of)?;
-        transport = named_transport(&kind, |why| of.wrong(why))?;
-    } else if let TransportParameters::Uet(uet) = &mut transport {
+        transport = TransportParameters::named(&kind).map_err(|unknown| of.wrong(unknown))?;
+    } else {
         let control = Raw::Text("dctcp".into());
-        uet.uet.set("congestion_control", &control).map_err(|error| error.to_string())?;
+        transport.parameters_mut().set("congestion_control", &control).map_err(|error| error.to_string())?;
     }
     let mut scheme = HostParameters::named("reps").map_err(|error| error.to_string())?;
     if let Some(of) = last("load_balancer", &["scheme", "host"]) {
@@ -488,12 +488,6 @@ fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WirePar
     transport.check().map_err(|error| format!("[transport]: {error}"))?;
     wire.check().map_err(|error| format!("[wire]: {error}"))?;
     Ok((scheme, transport, wire))
-}
-
-fn named_transport(kind: &str, wrong: impl Fn(String) -> String) -> Result<TransportParameters, String> {
-    let kinds: Vec<&str> = TRANSPORTS.iter().map(|about| about.name).collect();
-    TransportParameters::named(kind)
-        .ok_or_else(|| wrong(format!("found `{kind}`, expected one of {}", kinds.join(", "))))
 }
 
 /// A parameter of a scheme, which need not be the one in use: a file may have tables for several.

@@ -7,7 +7,7 @@ use anabranch_endpoint::{
 };
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Auto, Never, Raw, SetError, Setting, Wrong, choices, parameters};
-use anabranch_transport::{TransportParameters, uet::RtoRule};
+use anabranch_transport::{RealNetwork, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
 
 /// Headers of UDP, IPv4 and Ethernet, which pacing and windows count.
@@ -26,8 +26,6 @@ const fn max_payload(is_authenticated: bool) -> u64 {
 const LEAST_PAYLOAD: u64 = 64;
 /// Labels of an endpoint: as many sockets.
 pub const MOST_LABELS: u32 = 256;
-/// Measurement periods that SMaRTT and DCTCP wait for acknowledgements after QuickAdapt, where the scenario says nothing.
-const QUICK_ADAPT_PATIENCE: f64 = 10.0;
 /// Bytes of the largest chunk: a receiver holds two messages of sixteen.
 const MOST_CHUNK: u64 = 30_000_000;
 /// Bytes that messages of all peers may take: four of the largest at least.
@@ -306,27 +304,7 @@ impl WireParameters {
         let payload = Bytes(self.payload_of(transport)?);
         let header = Bytes(self.header(has_key) + self.overhead());
         let mut ours = transport.clone();
-        match &mut ours {
-            TransportParameters::Uet(t) => {
-                (t.uet.mtu, t.uet.header, t.uet.early_loss) = (payload, header, self.early_loss);
-                (t.uet.rto, t.uet.rto_rule, t.uet.min_rto) = (Auto::Auto, RtoRule::Measured, self.least_timeout);
-                for patience in [&mut t.cc.smartt.quick_adapt_patience, &mut t.cc.dctcp.quick_adapt_patience] {
-                    if *patience == Never::Never {
-                        *patience = Never::Value(QUICK_ADAPT_PATIENCE);
-                    }
-                }
-            }
-            TransportParameters::Roce(t) => {
-                let least = self.least_timeout;
-                (t.roce.mtu, t.roce.header) = (payload, header);
-                (t.roce.rto_low, t.roce.rto_high) = (t.roce.rto_low.max(least), t.roce.rto_high.max(least));
-                // Without any, a stream whose last packet is lost would wait for ever.
-                t.roce.rto = Never::Value(match t.roce.rto {
-                    Never::Value(rto) => rto.max(least),
-                    Never::Never => least,
-                });
-            }
-        }
+        ours.adapt(&RealNetwork { payload, header, min_timeout: self.least_timeout, early_loss: self.early_loss });
         Ok(ours)
     }
 

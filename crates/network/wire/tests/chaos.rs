@@ -41,8 +41,9 @@ fn transport(draws: &mut Stream, mtu: u64) -> TransportParameters {
     };
     uet.uet.ack_every = 1 + draws.below(8) as u32;
     // As on a real network (`WireParameters::transport`).
-    uet.cc.smartt.quick_adapt_patience = Never::Value(10.0);
-    uet.cc.dctcp.quick_adapt_patience = Never::Value(10.0);
+    for control in ["smartt", "dctcp"] {
+        uet.cc.parameters_mut(control).unwrap().set("quick_adapt_patience", &Raw::Float(10.0)).unwrap();
+    }
     // Without any, a slow link stays full of the heads of trimmed packets for ever.
     let control = ["dctcp", "smartt", "nscc"][draws.below(3) as usize];
     uet.uet.set("congestion_control", &Raw::Text(control.into())).unwrap();

@@ -3,13 +3,13 @@
 use crate::{
     error::ScenarioError,
     library::READY_MADE,
-    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
+    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters},
 };
 use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{About, Parameter, Parameters, Raw, Registry, nearest_few};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
-use anabranch_transport::{TRANSPORTS, cc};
+use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WorkloadParameters};
 use serde_json::{Value, json};
@@ -84,9 +84,13 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
             all.extend(entries(TopologyParameters::ALL, "topology"));
         }
         Kind::Transports => {
-            all.extend(TRANSPORTS.iter().map(|about| entry(about.name, "transport", about.summary)));
-            for (kind, control) in controls() {
-                all.push(entry(control.name, "congestion control", format!("{} ({kind})", control.summary)));
+            all.extend(entries(TransportParameters::ALL, "transport"));
+            for (transport, control) in controls() {
+                all.push(entry(
+                    control.name,
+                    "congestion control",
+                    format!("{} ({})", control.summary, transport.name()),
+                ));
             }
             all.extend(PROFILES.iter().map(|profile| entry(profile.name, "fabric profile", profile.meaning)));
         }
@@ -270,25 +274,19 @@ fn switch_part(name: &str) -> Option<Part> {
 }
 
 /// Every congestion control, with the transport it belongs to.
-fn controls() -> impl Iterator<Item = (&'static str, &'static cc::About)> {
-    TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| (about.name, control)))
+fn controls() -> impl Iterator<Item = (TransportParameters, &'static About)> {
+    let all = TransportParameters::each().into_iter();
+    all.flat_map(|transport| transport.controls().all().iter().map(move |control| (transport.clone(), control)))
 }
 
 fn transport_parts(name: &str) -> Vec<Part> {
-    let mut parts = Vec::new();
-    if let Some(about) = TRANSPORTS.iter().find(|about| about.name == name) {
-        let parameters = transport_named(name).parameters_mut().documentation();
-        parts.push(Part {
-            table: format!("[transport] with kind = \"{name}\""),
-            meaning: about.summary.into(),
-            parameters,
-        });
-    }
-    for (kind, control) in controls().filter(|(_, control)| control.name == name) {
-        let mut transport = transport_named(kind);
+    let own = registry_part::<TransportParameters>(name, format!("[transport] with kind = \"{name}\""));
+    let mut parts = Vec::from_iter(own);
+    for (mut transport, control) in controls().filter(|(_, control)| control.name == name) {
+        let kind = transport.name();
         let parameters = transport.control_parameters_mut(name).map(|p| p.documentation()).unwrap_or_default();
         let table = format!("[transport.{name}] with kind = \"{kind}\", congestion_control = \"{name}\"");
-        parts.push(Part { table, meaning: control.summary.into(), parameters });
+        parts.push(Part { table, meaning: control.text(), parameters });
     }
     parts
 }

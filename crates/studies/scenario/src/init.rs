@@ -2,7 +2,7 @@
 
 use crate::{
     document,
-    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named},
+    scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters},
 };
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{Parameters, Raw};
@@ -54,20 +54,14 @@ pub fn scenario_to_start_from() -> String {
         let meaning = format!("Switches and NICs. `profile` names a set of defaults: {}.", profiles.join(", "));
         section("[fabric]", &meaning, &[("profile", "\"uet-lossy\"")], &[&fabric]);
         let mut transport = (profile.transport)();
-        let main = transport.parameters_mut().entries();
-        let control = main.iter().find_map(|(key, raw)| match raw {
-            Raw::Text(word) if *key == "congestion_control" => Some(word.clone()),
-            _ => None,
-        });
         section(
             "[transport]",
             "Senders and receivers: uet or roce.",
             &[("kind", "\"uet\"")],
-            &[&*transport.parameters_mut()],
+            &[transport.parameters()],
         );
-        let mut of_control = transport_named("uet");
-        let named = control.unwrap_or_else(|| "dctcp".into());
-        if let Some(parameters) = of_control.control_parameters_mut(&named) {
+        let named = transport.control().name;
+        if let Some(parameters) = transport.control_parameters_mut(named) {
             section(&format!("[transport.{named}]"), "Parameters of the congestion control.", &[], &[&*parameters]);
         }
     }

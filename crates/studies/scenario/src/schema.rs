@@ -1,11 +1,11 @@
 //! The JSON Schema of scenario files, for editors, from the declarations that read them.
 
-use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters, transport_named};
+use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters};
 use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{About, Parameter, Parameters, Raw, Seed, Setting, Shape};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
-use anabranch_transport::TRANSPORTS;
+use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, WorkloadParameters};
 use serde_json::{Map, Value, json};
@@ -74,11 +74,10 @@ pub fn schema() -> Value {
 }
 
 fn transports() -> Value {
-    let of = |name: &'static str| {
-        let mut transport = transport_named(name);
-        let mut keys = properties(&*transport.parameters_mut());
-        keys.insert("kind".into(), words([name]));
-        for control in transport.about().controls {
+    let of = |mut transport: TransportParameters| {
+        let mut keys = properties(transport.parameters());
+        keys.insert("kind".into(), words([transport.name()]));
+        for control in transport.controls().all() {
             if let Some(parameters) = transport.control_parameters_mut(control.name) {
                 let table = object(properties(&*parameters), &[]);
                 keys.insert(control.name.into(), described(table, control.summary));
@@ -86,7 +85,7 @@ fn transports() -> Value {
         }
         object(keys, &[])
     };
-    json!({ "anyOf": TRANSPORTS.iter().map(|about| of(about.name)).collect::<Vec<_>>() })
+    json!({ "anyOf": TransportParameters::each().into_iter().map(of).collect::<Vec<_>>() })
 }
 
 fn load_balancer() -> Value {

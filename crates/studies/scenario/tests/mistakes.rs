@@ -106,7 +106,11 @@ fn mistakes_in_the_file() {
         ("[fabric]", "[fabric]\ntrimmed_size = \"1MB\"", &["`trimmed_size`", "found 1MB", "4160B"]),
         ("ack_every = 4", "ack_every = 0", &["`ack_every`", "found 0", "at least 1"]),
         ("ack_every = 4", "ack_evry = 4", &["unknown key `ack_evry`", "window", "did you mean `ack_every`?"]),
-        ("ack_every = 4", "kind = \"rocev\"", &["found \"rocev\"", "allowed are uet, roce", "did you mean `roce`?"]),
+        (
+            "ack_every = 4",
+            "kind = \"rocev\"",
+            &["`rocev` is not a transport", "allowed are uet, roce", "did you mean `roce`?"],
+        ),
         ("ack_every = 4", "kind = \"roce\"\nack_every = 4", &["[transport]", "unknown key `ack_every`", "recovery"]),
         ("ack_every = 4", "congestion_control = \"dctpc\"", &["dctpc", "smartt", "did you mean `dctcp`?"]),
         ("ack_every = 4", "mtu = \"64KiB\"", &["`mtu`", "found \"64KiB\"", "65471B"]),

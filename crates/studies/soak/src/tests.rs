@@ -11,7 +11,7 @@ use super::{
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_scenario::scenario::PROFILES;
 use anabranch_topology::TopologyParameters;
-use anabranch_transport::TRANSPORTS;
+use anabranch_transport::TransportParameters;
 use anabranch_workload::WorkloadParameters;
 
 #[test]
@@ -54,13 +54,15 @@ fn every_registered_name_is_drawn() {
     }
     // Ranks of `nccl` are processes, which no simulation runs.
     let workloads = WorkloadParameters::ALL.iter().map(|about| about.name).filter(|name| *name != "nccl");
-    let controls = TRANSPORTS.iter().flat_map(|about| about.controls.iter().map(|control| control.name));
+    let transports = TransportParameters::each();
+    let controls =
+        transports.iter().flat_map(|transport| transport.controls().all().iter().map(|control| control.name));
     let wanted: Vec<(&str, Vec<&str>)> = vec![
         ("host_scheme", HostParameters::ALL.iter().map(|about| about.name).collect()),
         ("switch_scheme", SwitchParameters::ALL.iter().map(|about| about.name).collect()),
         ("topology", TopologyParameters::ALL.iter().map(|kind| kind.name).collect()),
         ("topology_format", vec!["adjacency", "conweave", "htsim-topo"]),
-        ("transport", TRANSPORTS.iter().map(|about| about.name).collect()),
+        ("transport", TransportParameters::ALL.iter().map(|about| about.name).collect()),
         ("congestion_control", controls.collect()),
         ("profile", PROFILES.iter().map(|profile| profile.name).collect()),
         ("recovery", vec!["irn", "irn-extended", "go-back-n"]),

@@ -7,7 +7,6 @@ use anabranch_outcome::RunResult;
 use anabranch_report::{Inputs, OutputDir, OutputFile, PendingFile, ReportError, disk::NewFile};
 use anabranch_scenario::error::ScenarioError;
 use anabranch_topology::LinkId;
-use anabranch_transport::TransportParameters;
 use std::{
     io::{self, BufWriter},
     path::{Path, PathBuf},
@@ -152,9 +151,9 @@ impl Asked {
         let captured = result.watched.captures.iter().find(|capture| capture.link == link.0);
         let nothing = anabranch_outcome::Capture::default();
         let wire = Wire {
-            encapsulation: match setup.transport {
-                TransportParameters::Roce(_) => Encapsulation::Roce,
-                TransportParameters::Uet(_) => Encapsulation::Ours,
+            encapsulation: match setup.transport.has_roce_headers() {
+                true => Encapsulation::Roce,
+                false => Encapsulation::Ours,
             },
             link: &setup.topology.link_name(link),
             from: ends.from.0,

@@ -19,7 +19,6 @@ pub use chosen::ChosenFlows;
 pub use fabric::{MOST_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
 pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
-pub(crate) use transport::named as transport_named;
 pub use workload::Workload;
 
 use crate::{
@@ -153,11 +152,11 @@ impl Scenario {
         }
         let topology = topology::read(root.table("topology")?)?;
         let mut transport = root.table("transport")?;
-        let kind = transport::wanted(&mut transport)?;
-        let (profile, fabric) = fabric::read(root.table("fabric")?, kind)?;
+        let kind = transport.as_mut().map_or(Ok(None), Section::kind::<TransportParameters>)?;
+        let (profile, fabric) = fabric::read(root.table("fabric")?, kind.as_ref().map(TransportParameters::name))?;
         let defaults = (profile.transport)();
         let defaults = match kind {
-            Some(kind) if kind != defaults.about().name => transport::named(kind),
+            Some(kind) if kind.name() != defaults.name() => kind,
             _ => defaults,
         };
         let transport = transport::read(transport, defaults, &tree)?;

@@ -3,25 +3,10 @@
 use crate::{document, error::ScenarioError, section::Section, tree::Tree};
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Raw, SetError};
+use anabranch_settings::{About, Raw, SetError};
 use anabranch_transport::TransportParameters;
-use anabranch_transport::{TRANSPORTS, cc::About};
 use anabranch_units::BytesOrBdp;
 use toml::Table;
-
-/// The transport of this kind with its defaults.
-pub(crate) fn named(kind: &str) -> TransportParameters {
-    TransportParameters::named(kind).unwrap_or_else(|| unreachable!("`{kind}` stands in the registry of transports"))
-}
-
-/// The kind that the section asks for, if it does.
-pub(crate) fn wanted(section: &mut Option<Section<'_>>) -> Result<Option<&'static str>, ScenarioError> {
-    let kinds: Vec<&'static str> = TRANSPORTS.iter().map(|about| about.name).collect();
-    match section {
-        Some(section) => section.word("kind", &kinds),
-        None => Ok(None),
-    }
-}
 
 /// Reads the section over the defaults in `transport`.
 pub(crate) fn read(
@@ -31,7 +16,7 @@ pub(crate) fn read(
 ) -> Result<TransportParameters, ScenarioError> {
     let Some(mut section) = section else { return Ok(transport) };
     let mut taken = vec!["kind"];
-    for About { name, .. } in transport.about().controls {
+    for About { name, .. } in transport.controls().all() {
         let Some(parameters) = transport.control_parameters_mut(name) else { continue };
         taken.push(name);
         if let Some(node) = section.take(name) {
@@ -75,9 +60,9 @@ pub(crate) fn check_balancers(
     tree: &Tree,
 ) -> Result<(), ScenarioError> {
     let place = |key: &str| tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
-    let control = transport.control();
+    let (control, misled) = (transport.control(), transport.controls().by_delay_alone());
     let distorts = |balancer: &&LoadBalancer| balancer.switch.capabilities().distorts_round_trips();
-    if let Some(balancer) = used.iter().find(distorts).filter(|_| control.by_delay_alone) {
+    if let Some(balancer) = used.iter().find(distorts).filter(|_| misled.contains(&control.name)) {
         let message = format!(
             "load balancer `{}` stands beside transport.congestion_control = \"{}\", which reads round trips that switches \
              of `{}` distort",
@@ -85,7 +70,7 @@ pub(crate) fn check_balancers(
             control.name,
             balancer.switch.name()
         );
-        let others = transport.about().controls.iter().filter(|other| !other.by_delay_alone);
+        let others = transport.controls().all().iter().filter(|other| !misled.contains(&other.name));
         let others: Vec<_> = others.map(|other| format!("\"{}\"", other.name)).collect();
         let help = format!("use congestion_control = {}, or another load balancer", others.join(" or "));
         return Err(ScenarioError::new(message).help(help));
@@ -106,7 +91,7 @@ pub(crate) fn check_balancers(
 
 /// The section with every default filled in.
 pub(crate) fn table(transport: &TransportParameters) -> Table {
-    let name = ("kind", Raw::Text(transport.about().name.into()));
+    let name = ("kind", Raw::Text(transport.name().into()));
     let mut transport = transport.clone();
     let mut table = document::table([name], &*transport.parameters_mut());
     // Those of a congestion control that is not in use decide nothing.

@@ -9,7 +9,7 @@ use anabranch_backend::{BufferRules, FabricParameters};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
 use anabranch_scenario::scenario::{PROFILES, Profile};
 use anabranch_settings::Parameters;
-use anabranch_transport::{TRANSPORTS, TransportParameters};
+use anabranch_transport::TransportParameters;
 
 const CLASSES: [&str; 3] = ["a", "b", "c"];
 
@@ -18,19 +18,16 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
     let profile = dice.one(PROFILES);
     let defaults = (profile.fabric)();
     // Mostly the profile's own.
-    let about = match dice.once_in(4) {
-        true => dice.one(TRANSPORTS),
-        false => *(profile.transport)().about(),
+    let kind = match dice.once_in(4) {
+        true => dice.one(&TransportParameters::each()),
+        false => (profile.transport)(),
     };
-    let control = dice.one(about.controls).name;
-    let section = Section::new("[transport]").text("kind", about.name).text("congestion_control", control);
-    let transport = match about.name {
+    let control = dice.one(kind.controls().all()).name;
+    let section = Section::new("[transport]").text("kind", kind.name()).text("congestion_control", control);
+    let transport = match kind.name() {
         "uet" => uet(dice, section),
         "roce" => roce(dice, section, defaults.pfc),
-        name => match TransportParameters::named(name) {
-            Some(mut parameters) => unknown(dice, section, parameters.parameters_mut()),
-            None => section,
-        },
+        _ => unknown(dice, section, kind.parameters()),
     };
     draft.with(fabric(dice, profile, &defaults)).with(sized(dice, transport))
 }
@@ -201,13 +198,13 @@ fn other_value(dice: &mut Dice, draft: &Draft) -> Option<(String, (String, Strin
             Some(("[fabric]".into(), dice.other_value(&(profile.fabric)())?))
         }
         1 => {
-            let mut parameters = TransportParameters::named(kind?)?;
-            Some(("[transport]".into(), dice.other_value(parameters.parameters_mut())?))
+            let transport = TransportParameters::named(kind?).ok()?;
+            Some(("[transport]".into(), dice.other_value(transport.parameters())?))
         }
         2 | 3 => {
             let name = transport?.get("congestion_control")?;
-            let mut parameters = TransportParameters::named(kind?)?;
-            let parameters: &dyn Parameters = parameters.control_parameters_mut(name)?;
+            let mut transport = TransportParameters::named(kind?).ok()?;
+            let parameters: &dyn Parameters = transport.control_parameters_mut(name)?;
             Some((format!("[transport.{name}]"), dice.other_value(parameters)?))
         }
         _ => {

@@ -66,7 +66,7 @@ impl Adaptive {
             ignored: 0,
             ignore_until: Time::MAX,
             period_end: Time::ZERO,
-            period: super::scaled(base_rtt, config.period),
+            period: super::rule::scaled(base_rtt, config.period),
             good: 0,
             target_window: config.sizes.max,
             marks: 0.0,
@@ -154,7 +154,7 @@ impl Adaptive {
             self.clamp(config);
             (self.to_ignore, self.ignored, self.lossy) = (in_flight, 0, false);
             self.ignore_until = match config.patience {
-                Never::Value(periods) => now + super::scaled(self.period, periods),
+                Never::Value(periods) => now + super::rule::scaled(self.period, periods),
                 Never::Never => Time::MAX,
             };
         }

@@ -1,7 +1,10 @@
 //! `[transport]` of kind `roce`: what a scenario can set.
 
-use super::control::{ControlParameters, RoceControl};
-use anabranch_settings::{Auto, Never, SetError, Setting, Wrong, choices, parameters};
+use super::control::{ControlParameters, DcqcnParameters};
+use crate::{Kind, RealNetwork, control::Controls};
+use anabranch_settings::{
+    About, Auto, Each, Named, Never, Parameter, Parameters, Raw, SetError, Setting, Wrong, choices, parameters,
+};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
@@ -41,7 +44,7 @@ parameters! {
     /// RoCEv2: a queue pair per flow with its own pacing, an answer per packet. Each congestion control has its own section.
     pub struct RoceParameters {
         /// What moves rate or window.
-        congestion_control: RoceControl = RoceControl::Dcqcn, source "Hopper §4.1.1; specification 17.3";
+        congestion_control: Named<ControlParameters> = Named::of(&ControlParameters::Dcqcn(DcqcnParameters::default())), source "Hopper §4.1.1; specification 17.3";
         /// How losses are repaired.
         recovery: Recovery = Recovery::Irn, source "Hopper §4.1.1; specification 7.3";
         /// Payload bytes of a full packet.
@@ -79,7 +82,7 @@ pub struct RoceTransport {
     /// The transport itself.
     pub roce: RoceParameters,
     /// `[transport.<name>]` of each congestion control.
-    pub cc: ControlParameters,
+    pub cc: Each<ControlParameters>,
 }
 
 impl RoceTransport {
@@ -102,12 +105,34 @@ impl RoceTransport {
         transport.roce.pace_in_nanoseconds = true;
         transport
     }
+}
 
-    /// Whether every parameter is within its limits.
-    ///
-    /// # Errors
-    /// [`SetError::WrongValue`] names the first that is not.
-    pub fn check(&self) -> Result<(), SetError> {
+impl Parameters for RoceTransport {
+    fn documentation(&self) -> Vec<Parameter> {
+        self.roce.documentation()
+    }
+    fn set(&mut self, key: &str, value: &Raw) -> Result<(), SetError> {
+        self.roce.set(key, value)
+    }
+    fn entries(&self) -> Vec<(&'static str, Raw)> {
+        self.roce.entries()
+    }
+}
+
+impl Kind for RoceTransport {
+    fn controls(&self) -> &dyn Controls {
+        &self.cc
+    }
+
+    fn controls_mut(&mut self) -> &mut dyn Controls {
+        &mut self.cc
+    }
+
+    fn control(&self) -> &'static About {
+        self.roce.congestion_control.about()
+    }
+
+    fn check(&self) -> Result<(), SetError> {
         let roce = &self.roce;
         let wrong = |key: &str, found: String, expected: &str| {
             let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
@@ -127,11 +152,56 @@ impl RoceTransport {
         if roce.rto == Never::Value(Time::ZERO) {
             return wrong("rto", "0us".into(), "a time above zero, or \"never\"");
         }
-        let control = roce.congestion_control;
-        if control.goes_back_n() && roce.recovery != Recovery::GoBackN {
-            let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", control.about().name);
+        let goes_back_n = self.cc.chosen(&roce.congestion_control).capabilities().goes_back_n();
+        if goes_back_n && roce.recovery != Recovery::GoBackN {
+            let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", self.control().name);
             return wrong("recovery", roce.recovery.write().to_string(), &expected);
         }
         self.cc.check()
+    }
+
+    fn mtu(&self) -> u64 {
+        self.roce.mtu.0
+    }
+
+    fn header(&self) -> u64 {
+        self.roce.header.0
+    }
+
+    fn ack_size(&self) -> u64 {
+        self.roce.ack_size.0
+    }
+
+    fn window(&self) -> Option<(BytesOrBdp, u64)> {
+        match self.roce.window {
+            Auto::Auto => None,
+            // Payload alone counts.
+            Auto::Value(window) => Some((window, self.mtu())),
+        }
+    }
+
+    fn adapt(&mut self, real: &RealNetwork) {
+        let (roce, least) = (&mut self.roce, real.min_timeout);
+        (roce.mtu, roce.header) = (real.payload, real.header);
+        (roce.rto_low, roce.rto_high) = (roce.rto_low.max(least), roce.rto_high.max(least));
+        // Without any, a stream whose last packet is lost would wait for ever.
+        roce.rto = Never::Value(match roce.rto {
+            Never::Value(rto) => rto.max(least),
+            Never::Never => least,
+        });
+    }
+
+    fn restarts_on_path_change(&self) -> bool {
+        self.roce.rate_on_path_change == RateOnPathChange::Fresh
+    }
+
+    fn has_roce_headers(&self) -> bool {
+        true
+    }
+
+    fn pfc_problem(&self) -> Option<(String, &'static str)> {
+        let help = "IRN does without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)";
+        let fits = self.roce.recovery == Recovery::GoBackN;
+        (!fits).then(|| (format!("recovery = {}", self.roce.recovery.write()), help))
     }
 }

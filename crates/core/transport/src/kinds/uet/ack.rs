@@ -53,3 +53,10 @@ impl From<Nack> for Answer {
         Answer { cumulative, psn, tag, nack: true, ..Answer::default() }
     }
 }
+
+impl From<Answer> for Nack {
+    fn from(answer: Answer) -> Self {
+        let Answer { cumulative, psn, tag, .. } = answer;
+        Nack { cumulative, psn, tag }
+    }
+}

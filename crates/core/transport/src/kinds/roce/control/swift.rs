@@ -1,9 +1,12 @@
 //! Swift (specification 7.8; SIGCOMM 2020): a window moved by delay, additive below a target and multiplicative above,
 //! once per round trip. Below one packet the window becomes a pace.
 
-use super::{About, PairAnswer, PairControl, Start};
-use anabranch_settings::{Auto, SetError, Wrong, parameters};
+use super::{Check, PairAnswer, PairControl, Start};
+use anabranch_settings::{About, Auto, SetError, Wrong, parameters};
 use anabranch_units::{Rate, Time};
+
+/// What the registry says of it.
+pub(super) const ABOUT: About = About::brief("swift", "Swift: a window moved by delay.");
 
 parameters! {
     /// Swift.
@@ -27,7 +30,7 @@ parameters! {
     }
 }
 
-impl SwiftParameters {
+impl Check for SwiftParameters {
     fn check(&self) -> Result<(), SetError> {
         let values = [
             ("ai", self.ai, self.ai > 0.0),
@@ -46,6 +49,10 @@ impl SwiftParameters {
             }
             None => Ok(()),
         }
+    }
+
+    fn by_delay_alone(&self) -> bool {
+        true
     }
 }
 
@@ -126,14 +133,9 @@ impl Swift {
 }
 
 impl PairControl for Swift {
-    const ABOUT: About = About { name: "swift", summary: "Swift: a window moved by delay.", by_delay_alone: true };
     const WINDOW: bool = true;
     type Parameters = SwiftParameters;
     type Config = SwiftConfig;
-
-    fn check(parameters: &SwiftParameters) -> Result<(), SetError> {
-        parameters.check()
-    }
 
     fn config(parameters: &SwiftParameters, _: Rate) -> SwiftConfig {
         SwiftConfig::new(parameters)

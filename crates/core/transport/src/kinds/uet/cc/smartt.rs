@@ -5,12 +5,16 @@
 //! distance from the target as well. Specification 7.5.
 
 use super::{
-    About, CcAck, CcLoss, Section, Sizes, WindowRule,
+    CcAck, CcLoss, Check, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
 use crate::Network;
-use anabranch_settings::{Never, SetError, parameters};
+use anabranch_settings::{About, Never, SetError, parameters};
 use anabranch_units::Time;
+
+/// What the registry says of it.
+pub(super) const ABOUT: About =
+    About::brief("smartt", "SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease.");
 
 parameters! {
     /// SMaRTT.
@@ -47,7 +51,7 @@ parameters! {
     }
 }
 
-impl SmarttParameters {
+impl Check for SmarttParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         section.require("target_rtt", self.target_rtt.is_finite() && self.target_rtt >= 1.0, "a number, 1 or more")?;
@@ -107,17 +111,8 @@ impl SmarttConfig {
 pub struct Smartt(Adaptive);
 
 impl WindowRule for Smartt {
-    const ABOUT: About = About {
-        name: "smartt",
-        summary: "SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease.",
-        by_delay_alone: false,
-    };
     type Parameters = SmarttParameters;
     type Config = SmarttConfig;
-
-    fn check(parameters: &SmarttParameters) -> Result<(), SetError> {
-        parameters.check()
-    }
 
     fn config(parameters: &SmarttParameters, sizes: Sizes, network: &Network) -> SmarttConfig {
         SmarttConfig::new(parameters, sizes, network)

@@ -1,7 +1,8 @@
 //! The settings of a run, resolved against its network.
 
+use super::cc::{CcConfig, Sizes};
 use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
-use crate::{Moved, Network, cc::CcConfig};
+use crate::{Answer, Constants, DataArrival, Moved, Network};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::Time;
 
@@ -72,7 +73,11 @@ impl UetConfig {
             ack_ecn: uet.ack_ecn,
             fresh_acks: uet.ack_entropy == AckEntropy::Fresh,
             blames_last_hop: uet.last_hop_trims == LastHopTrims::Blame,
-            cc: CcConfig::new(transport, network, mtu, header, window),
+            cc: {
+                let sizes =
+                    Sizes { mtu: (mtu + header) as f64, payload: mtu as f64, max: window as f64, trimmed: header };
+                CcConfig::new(transport.cc.chosen(&uet.congestion_control), sizes, network)
+            },
         }
     }
 
@@ -80,10 +85,49 @@ impl UetConfig {
     pub fn packets(&self, size: u64) -> u64 {
         size.div_ceil(self.mtu).max(1)
     }
+}
 
-    /// Full packets that the window holds, rounded up.
-    pub fn window_packets(&self) -> u64 {
+impl Constants for UetConfig {
+    fn moved(&self) -> Moved {
+        self.moved
+    }
+
+    fn set_moved(&mut self, moved: Moved) {
+        self.moved = moved;
+    }
+
+    fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
+        let DataArrival { psn, tag, ecn, .. } = *arrival;
+        Answer { cumulative: self.packets(size), ecn, psn, tag, ..Answer::default() }
+    }
+
+    fn least_timeout(&self) -> Option<Time> {
+        Some(self.rto)
+    }
+
+    fn check(&self, network: &Network) -> Result<(), String> {
+        if self.rto >= network.base_rtt {
+            return Ok(());
+        }
+        let (rto, rtt) = (self.rto, network.base_rtt);
+        Err(format!(
+            "transport.rto: found {rto}, expected the base round trip of {rtt} at least: every packet would be sent again before its \
+             answer can be back"
+        ))
+    }
+
+    fn window_packets(&self) -> u64 {
         self.window.div_ceil(self.mtu + self.header)
+    }
+
+    #[inline]
+    fn fresh_acks(&self) -> bool {
+        self.fresh_acks
+    }
+
+    #[inline]
+    fn blames_last_hop(&self) -> bool {
+        self.blames_last_hop
     }
 }
 

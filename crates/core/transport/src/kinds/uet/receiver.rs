@@ -2,7 +2,8 @@
 //! waiting would hurt.
 
 use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
-use crate::{DataArrival, psn_set::PsnSet};
+use crate::{Answer, Constants, DataArrival, Receiving, psn_set::PsnSet};
+use anabranch_units::Time;
 
 /// How an arrival relates to what came before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,17 +75,6 @@ impl UetReceiver {
         }
     }
 
-    /// The receiver of a stream, whose packets are all full ones; it never completes.
-    pub fn of_stream(config: &UetConfig) -> Self {
-        let full = UetReceiver::new(config, config.window_packets() * config.mtu);
-        UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }
-    }
-
-    /// The first PSN that has not been received.
-    pub fn cumulative(&self) -> u64 {
-        self.cumulative
-    }
-
     /// A data packet arrived. PSNs beyond the flow's end are the caller's mistake and ignored.
     pub fn on_data(&mut self, config: &UetConfig, packet: &DataArrival) -> Received {
         let DataArrival { psn, payload, tag, ecn, ack_request } = *packet;
@@ -147,26 +137,47 @@ impl UetReceiver {
         let ecn = if config.ack_ecn == AckEcn::Own { own } else { any };
         Ack { cumulative: self.cumulative, bitmap_base, bitmap, psn, tag, ecn }
     }
+}
 
-    /// The header of a trimmed packet arrived.
-    pub fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32) -> Nack {
-        Nack { cumulative: self.cumulative, psn, tag }
+impl Receiving for UetReceiver {
+    type Config = UetConfig;
+
+    fn new(config: &UetConfig, size: u64) -> Self {
+        UetReceiver::new(config, size)
     }
 
-    /// Most payload bytes ever held beyond the lowest missing PSN.
-    pub fn max_reorder_bytes(&self) -> u64 {
-        self.max_reorder_bytes
+    fn of_stream(config: &UetConfig) -> Self {
+        let full = UetReceiver::new(config, config.window_packets() * config.mtu);
+        UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }
     }
-    /// Arrivals whose PSN was not the lowest one missing.
-    pub fn out_of_order(&self) -> u64 {
+
+    #[inline]
+    fn on_data(&mut self, config: &UetConfig, _now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
+        let received = UetReceiver::on_data(self, config, data);
+        (received.reply.map(Answer::from), received.complete)
+    }
+
+    fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32) -> Option<Answer> {
+        Some(Nack { cumulative: self.cumulative, psn, tag }.into())
+    }
+
+    fn cumulative(&self) -> u64 {
+        self.cumulative
+    }
+
+    fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
-    /// Arrivals whose PSN was not the last arrival's plus one.
-    pub fn out_of_sequence(&self) -> u64 {
+
+    fn out_of_sequence(&self) -> u64 {
         self.out_of_sequence
     }
-    /// Unique payload bytes received.
-    pub fn received_bytes(&self) -> u64 {
+
+    fn max_reorder_bytes(&self) -> u64 {
+        self.max_reorder_bytes
+    }
+
+    fn received_bytes(&self) -> u64 {
         self.received_bytes
     }
 }
@@ -175,7 +186,7 @@ impl UetReceiver {
 mod tests {
     use super::*;
     use crate::{Network, uet::UetTransport};
-    use anabranch_units::{Rate, Time};
+    use anabranch_units::Rate;
 
     fn config(change: impl FnOnce(&mut UetTransport)) -> UetConfig {
         let mut transport = UetTransport::default();

@@ -7,10 +7,16 @@
 //!
 //! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
 
-use super::{About, CcAck, CcLoss, Section, Sizes, WindowRule};
+use super::{CcAck, CcLoss, Check, Section, Sizes, WindowRule};
 use crate::Network;
-use anabranch_settings::{Auto, SetError, parameters};
+use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::Time;
+
+/// What the registry says of it.
+pub(super) const ABOUT: About = About::brief(
+    "nscc",
+    "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt.",
+);
 
 parameters! {
     /// NSCC.
@@ -42,7 +48,7 @@ parameters! {
     }
 }
 
-impl NsccParameters {
+impl Check for NsccParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         if let Auto::Value(target) = self.target_delay {
@@ -103,7 +109,7 @@ impl NsccConfig {
             Auto::Auto if network.trimming => 0.75,
             Auto::Auto => 1.0,
         };
-        let target = super::scaled(network.base_rtt, target).max(Time::from_ps(1));
+        let target = super::rule::scaled(network.base_rtt, target).max(Time::from_ps(1));
         // The scaling factors a (bandwidth-delay product) and b (delay).
         let a = network.bdp as f64 / REFERENCE_BDP;
         let b = target.ps() as f64 / REFERENCE_RTT;
@@ -119,7 +125,7 @@ impl NsccConfig {
             max_decrease: parameters.max_decrease,
             delay_gain: parameters.delay_gain,
             trim_sample: network.base_rtt.ps() as f64,
-            quick_adapt_delay: super::scaled(target, parameters.quick_adapt_threshold),
+            quick_adapt_delay: super::rule::scaled(target, parameters.quick_adapt_threshold),
             quick_adapt_below: sizes.max as u64 >> parameters.quick_adapt_gate.min(31),
             adjust_bytes: f64::from(parameters.adjust_packets) * sizes.mtu,
             adjust_period: network.base_rtt,
@@ -156,17 +162,8 @@ pub struct Nscc {
 }
 
 impl WindowRule for Nscc {
-    const ABOUT: About = About {
-        name: "nscc",
-        summary: "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt.",
-        by_delay_alone: false,
-    };
     type Parameters = NsccParameters;
     type Config = NsccConfig;
-
-    fn check(parameters: &NsccParameters) -> Result<(), SetError> {
-        parameters.check()
-    }
 
     fn config(parameters: &NsccParameters, sizes: Sizes, network: &Network) -> NsccConfig {
         NsccConfig::new(parameters, sizes, network)

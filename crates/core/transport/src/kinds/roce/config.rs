@@ -1,7 +1,7 @@
 //! The settings of a run, resolved against its network.
 
 use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
-use crate::{Moved, Network};
+use crate::{Answer, Constants, DataArrival, Moved, Network};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
 
@@ -37,7 +37,8 @@ impl RoceConfig {
     /// Resolves `transport`, which must have passed its `check`, against the network.
     pub fn new(transport: &RoceTransport, network: &Network) -> Self {
         let roce = &transport.roce;
-        let limited = roce.recovery != Recovery::GoBackN || roce.congestion_control.goes_back_n();
+        let control = transport.cc.chosen(&roce.congestion_control);
+        let limited = roce.recovery != Recovery::GoBackN || control.capabilities().goes_back_n();
         RoceConfig {
             moved: Moved::default(),
             mtu: roce.mtu.0,
@@ -49,7 +50,7 @@ impl RoceConfig {
                 Auto::Auto => u64::MAX,
             },
             recovery: roce.recovery,
-            control: ControlConfig::new(transport, network),
+            control: ControlConfig::new(control, network.nic_rate),
             rto: match roce.rto {
                 Never::Never => None,
                 Never::Value(time) => Some(time),
@@ -64,19 +65,6 @@ impl RoceConfig {
         }
     }
 
-    /// Packets that a receiver takes early without complaint.
-    pub fn early_packets(&self) -> u64 {
-        if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
-    }
-
-    /// The shortest time from a packet's sending to the timeout that it may cause.
-    pub fn least_timeout(&self) -> Option<Time> {
-        match self.recovery {
-            Recovery::GoBackN => self.rto,
-            Recovery::Irn | Recovery::IrnExtended => Some(self.rto_low.min(self.rto_high)),
-        }
-    }
-
     /// Packets that `size` payload bytes fill.
     pub fn packets(&self, size: u64) -> u64 {
         size.div_ceil(self.mtu).max(1)
@@ -85,5 +73,31 @@ impl RoceConfig {
     /// Time between the starts of two packets at `rate`, the first of `wire` bytes.
     pub(crate) fn gap(&self, rate: Rate, wire: u64) -> Time {
         if self.pace_in_nanoseconds { rate.wire_time_in_ns(wire) } else { rate.wire_time(wire) }
+    }
+}
+
+impl Constants for RoceConfig {
+    fn moved(&self) -> Moved {
+        self.moved
+    }
+
+    fn set_moved(&mut self, moved: Moved) {
+        self.moved = moved;
+    }
+
+    fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
+        let DataArrival { psn, tag, ecn, .. } = *arrival;
+        Answer { cumulative: self.packets(size), ecn, cnp: ecn, psn, tag, ..Answer::default() }
+    }
+
+    fn least_timeout(&self) -> Option<Time> {
+        match self.recovery {
+            Recovery::GoBackN => self.rto,
+            Recovery::Irn | Recovery::IrnExtended => Some(self.rto_low.min(self.rto_high)),
+        }
+    }
+
+    fn early_packets(&self) -> u64 {
+        if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
     }
 }

@@ -1,9 +1,15 @@
 //! A TCP-like sender for the gap study of HF2T (specification 7.9): a window with slow start and DCTCP's rule, bursts of
 //! segmentation offload, no pacing. Only the gaps it leaves between packets matter here.
 
-use super::{About, DelayedAcks, PairAnswer, PairControl, Start};
-use anabranch_settings::{SetError, Wrong, parameters};
+use super::{Check, DelayedAcks, PairAnswer, PairControl, Start};
+use anabranch_settings::{About, SetError, Wrong, parameters};
 use anabranch_units::{Bytes, Rate, Time};
+
+/// What the registry says of it.
+pub(super) const ABOUT: About = About::brief(
+    "tcp-like",
+    "A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.",
+);
 
 parameters! {
     /// A TCP-like sender.
@@ -23,7 +29,7 @@ parameters! {
     }
 }
 
-impl TcpLikeParameters {
+impl Check for TcpLikeParameters {
     fn check(&self) -> Result<(), SetError> {
         let wrong = |key: &str, found: String, expected: &str| {
             let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
@@ -40,6 +46,10 @@ impl TcpLikeParameters {
             return wrong("g", self.g.to_string(), "a share above 0 and up to 1");
         }
         Ok(())
+    }
+
+    fn goes_back_n(&self) -> bool {
+        true
     }
 }
 
@@ -153,21 +163,11 @@ impl TcpLike {
 }
 
 impl PairControl for TcpLike {
-    const ABOUT: About = About {
-        name: "tcp-like",
-        summary: "A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.",
-        by_delay_alone: false,
-    };
     const WINDOW: bool = true;
     const BURSTS: bool = true;
     const PER_PATH: bool = false;
-    const GO_BACK_N: bool = true;
     type Parameters = TcpLikeParameters;
     type Config = TcpLikeConfig;
-
-    fn check(parameters: &TcpLikeParameters) -> Result<(), SetError> {
-        parameters.check()
-    }
 
     fn config(parameters: &TcpLikeParameters, _: Rate) -> TcpLikeConfig {
         TcpLikeConfig::new(parameters)

@@ -1,13 +1,12 @@
 //! The sender of a flow (specification 7.10): a window, selective acknowledgement, retransmission of what was
 //! trimmed or timed out, a fixed timeout per packet.
 
-use super::{Ack, Nack, UetConfig};
-use crate::{
-    Acked, Segment,
+use super::{
+    Ack, Nack, UetConfig,
     cc::{CcAck, CcLoss, CongestionControl},
-    psn_set::PsnSet,
 };
-use anabranch_units::Time;
+use crate::{Acked, Answer, Constants, Segment, Sending, psn_set::PsnSet};
+use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
 /// What becomes of a packet between its first transmission and its acknowledgement.
@@ -160,17 +159,6 @@ impl UetSender {
         }
     }
 
-    /// The sender of a stream, whose packets are all full ones; there are none yet.
-    pub fn of_stream(config: &UetConfig, base_rtt: Time) -> Self {
-        let full = UetSender::new(config, base_rtt, config.window_packets() * config.mtu);
-        UetSender { packets: 0, last_payload: config.mtu as u32, ..full }
-    }
-
-    /// Appends packets to a stream.
-    pub fn append(&mut self, _config: &UetConfig, packets: u64) {
-        self.packets += packets;
-    }
-
     #[inline]
     fn payload(&self, config: &UetConfig, psn: u64) -> u32 {
         if psn + 1 == self.packets { self.last_payload } else { config.mtu as u32 }
@@ -184,66 +172,6 @@ impl UetSender {
     #[inline]
     fn slot(&mut self, psn: u64) -> &mut Slot {
         &mut self.ring[(psn & self.mask) as usize]
-    }
-
-    /// Whether there is something to send and the window allows it. A packet larger than the window goes alone.
-    #[inline]
-    pub fn ready(&self, config: &UetConfig) -> bool {
-        if self.lost == 0 && self.next_psn == self.packets {
-            return false;
-        }
-        // Of the lost ones the full size stands for all: only a flow's last packet is shorter, and it can wait.
-        let wire = if self.lost == 0 { self.wire(config, self.next_psn) } else { config.mtu + config.header };
-        self.in_flight == 0 || self.in_flight + wire <= self.cwnd
-    }
-
-    /// What would be sent next, whatever the window says: lost packets first, then new ones.
-    #[inline]
-    pub fn peek(&self, config: &UetConfig) -> Option<Segment> {
-        if self.lost > 0 {
-            let psn = *self.queue.front()?;
-            return Some(Segment { psn, payload: self.payload(config, psn), retransmission: true });
-        }
-        let psn = self.next_psn;
-        (psn < self.packets).then(|| Segment { psn, payload: self.payload(config, psn), retransmission: false })
-    }
-
-    /// Sends what [`UetSender::peek`] shows, at `now` with path tag `tag`.
-    ///
-    /// # Panics
-    /// Where there is nothing to send.
-    #[inline]
-    pub fn send(&mut self, config: &UetConfig, now: Time, tag: u32) -> Segment {
-        let segment = self.peek(config).expect("something to send");
-        if segment.retransmission {
-            self.queue.pop_front();
-            self.lost -= 1;
-            self.retransmitted += 1;
-        } else {
-            if self.next_psn - self.cumulative > self.mask {
-                self.grow();
-            }
-            self.next_psn += 1;
-        }
-        if self.in_flight == 0 {
-            self.oldest = now;
-        }
-        self.last_sent = now;
-        if let Tail::Rests = self.tail {
-            self.tail = Tail::Quiet;
-        }
-        self.in_flight += u64::from(segment.payload) + config.header;
-        *self.slot(segment.psn) = Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
-        self.skip_stale();
-        segment
-    }
-
-    /// Nothing further goes before something is heard: what was sent last is, for now, the end of what there is to send.
-    #[inline]
-    pub fn rest(&mut self) {
-        if let Tail::Quiet = self.tail {
-            self.tail = Tail::Rests;
-        }
     }
 
     /// Keeps the front of the queue a packet that is still lost.
@@ -386,7 +314,7 @@ impl UetSender {
 
     /// A round trip that the timeout follows, where it does.
     #[inline]
-    pub(crate) fn note_round_trip(&mut self, config: &UetConfig, rtt: Option<Time>) {
+    fn note_round_trip(&mut self, config: &UetConfig, rtt: Option<Time>) {
         if config.measures_rto
             && let Some(rtt) = rtt
         {
@@ -419,18 +347,6 @@ impl UetSender {
         self.lost += 1;
         self.queue.push_back(psn);
         wire
-    }
-
-    /// When [`UetSender::on_timer`] must be called next at the latest; `None` where nothing is in flight. It may be too
-    /// early, which costs a look, but is never too late.
-    #[inline]
-    pub fn deadline(&self, config: &UetConfig) -> Option<Time> {
-        if self.in_flight == 0 {
-            return None;
-        }
-        let timeout = self.oldest.saturating_add(self.rto);
-        let tail = if config.measures_rto { self.tail_deadline() } else { None };
-        Some(tail.map_or(timeout, |tail| tail.min(timeout)))
     }
 
     /// When something must be done about the end of what there is to send.
@@ -471,9 +387,121 @@ impl UetSender {
         }
     }
 
+    /// The window in bytes on the wire.
+    pub fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+    /// Packets that timed out.
+    pub fn timeouts(&self) -> u64 {
+        self.timeouts
+    }
+    /// Whether everything is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.cumulative == self.packets
+    }
+}
+
+impl Sending for UetSender {
+    type Config = UetConfig;
+
+    fn new(config: &UetConfig, _rate: Rate, base_rtt: Time, size: u64, _now: Time) -> Self {
+        UetSender::new(config, base_rtt, size)
+    }
+
+    fn of_stream(config: &UetConfig, _rate: Rate, base_rtt: Time, _now: Time) -> Self {
+        let full = UetSender::new(config, base_rtt, config.window_packets() * config.mtu);
+        UetSender { packets: 0, last_payload: config.mtu as u32, ..full }
+    }
+
+    #[inline]
+    fn on_answer(
+        &mut self,
+        config: &UetConfig,
+        now: Time,
+        answer: &Answer,
+        path_rtt: Option<Time>,
+        measured: Option<Time>,
+    ) -> Acked {
+        if !answer.nack {
+            return self.on_ack_over(config, now, &(*answer).into(), path_rtt, measured);
+        }
+        self.note_round_trip(config, measured);
+        let done = self.on_nack(config, now, &(*answer).into()).done;
+        Acked { trimmed: true, done, ..Acked::default() }
+    }
+
+    fn allowed(&self, _config: &UetConfig, _now: Time) -> (Option<u64>, Option<Rate>) {
+        (Some(self.cwnd), None)
+    }
+
+    #[inline]
+    fn wants_answer(&self, ready: bool) -> bool {
+        !ready
+    }
+
+    fn append(&mut self, _config: &UetConfig, packets: u64) {
+        self.packets += packets;
+    }
+
+    #[inline]
+    fn ready(&self, config: &UetConfig) -> bool {
+        if self.lost == 0 && self.next_psn == self.packets {
+            return false;
+        }
+        // Of the lost ones the full size stands for all: only a flow's last packet is shorter, and it can wait.
+        let wire = if self.lost == 0 { self.wire(config, self.next_psn) } else { config.mtu + config.header };
+        self.in_flight == 0 || self.in_flight + wire <= self.cwnd
+    }
+
+    #[inline]
+    fn peek(&self, config: &UetConfig) -> Option<Segment> {
+        if self.lost > 0 {
+            let psn = *self.queue.front()?;
+            return Some(Segment { psn, payload: self.payload(config, psn), retransmission: true });
+        }
+        let psn = self.next_psn;
+        (psn < self.packets).then(|| Segment { psn, payload: self.payload(config, psn), retransmission: false })
+    }
+
+    #[inline]
+    fn send(&mut self, config: &UetConfig, now: Time, tag: u32) -> Segment {
+        let segment = self.peek(config).expect("something to send");
+        if segment.retransmission {
+            self.queue.pop_front();
+            self.lost -= 1;
+            self.retransmitted += 1;
+        } else {
+            if self.next_psn - self.cumulative > self.mask {
+                self.grow();
+            }
+            self.next_psn += 1;
+        }
+        if self.in_flight == 0 {
+            self.oldest = now;
+        }
+        self.last_sent = now;
+        if let Tail::Rests = self.tail {
+            self.tail = Tail::Quiet;
+        }
+        self.in_flight += u64::from(segment.payload) + config.header;
+        *self.slot(segment.psn) = Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
+        self.skip_stale();
+        segment
+    }
+
+    #[inline]
+    fn deadline(&self, config: &UetConfig) -> Option<Time> {
+        if self.in_flight == 0 {
+            return None;
+        }
+        let timeout = self.oldest.saturating_add(self.rto);
+        let tail = if config.measures_rto { self.tail_deadline() } else { None };
+        Some(tail.map_or(timeout, |tail| tail.min(timeout)))
+    }
+
     /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each. Where the
     /// timeout is measured, the end of what there is to send is seen to sooner.
-    pub fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
+    fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if config.measures_rto && self.oldest.saturating_add(self.rto) > now {
             if self.tail_deadline().is_some_and(|tail| tail <= now) {
                 self.on_tail(config, now, timed_out);
@@ -510,37 +538,31 @@ impl UetSender {
         }
     }
 
-    /// The next new PSN.
-    pub fn next_psn(&self) -> u64 {
+    fn next_psn(&self) -> u64 {
         self.next_psn
     }
-    /// Every PSN below this one is acknowledged.
-    pub fn cumulative(&self) -> u64 {
+
+    fn cumulative(&self) -> u64 {
         self.cumulative
     }
-    /// The window in bytes on the wire.
-    pub fn cwnd(&self) -> u64 {
-        self.cwnd
-    }
-    /// Bytes on the wire that are neither acknowledged nor lost.
-    pub fn in_flight(&self) -> u64 {
+
+    fn in_flight(&self) -> u64 {
         self.in_flight
     }
-    /// Packets sent more than once, counted each time.
-    pub fn retransmitted(&self) -> u64 {
+
+    fn retransmitted(&self) -> u64 {
         self.retransmitted
     }
-    /// Packets that timed out.
-    pub fn timeouts(&self) -> u64 {
-        self.timeouts
-    }
-    /// Packets in all.
-    pub fn packets(&self) -> u64 {
+
+    fn packets(&self) -> u64 {
         self.packets
     }
-    /// Whether everything is acknowledged.
-    pub fn is_done(&self) -> bool {
-        self.cumulative == self.packets
+
+    #[inline]
+    fn rest(&mut self) {
+        if let Tail::Quiet = self.tail {
+            self.tail = Tail::Rests;
+        }
     }
 }
 
@@ -553,6 +575,10 @@ mod tests {
     };
     use anabranch_settings::Auto;
     use anabranch_units::Rate;
+
+    fn of_stream(config: &UetConfig) -> UetSender {
+        Sending::of_stream(config, Rate::gbps(400), Time::from_us(10), Time::ZERO)
+    }
 
     fn config() -> UetConfig {
         let mut transport = UetTransport::default();
@@ -571,7 +597,7 @@ mod tests {
     fn a_later_packet_of_the_same_tag_tells_of_a_loss() {
         for (after, lost) in [(Time::from_us(20), 1), (Time::from_us(21), 0)] {
             let config = UetConfig { early_loss: Some(after), ..config() };
-            let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+            let mut sender = of_stream(&config);
             sender.append(&config, 9);
             // Packets 0 to 4 at 0, 10, 20, 30, 40 us, tags in turn.
             for psn in 0..5 {
@@ -593,7 +619,7 @@ mod tests {
     #[test]
     fn the_last_packet_goes_again_and_tells_what_was_lost() {
         let config = UetConfig { rto: Time::from_us(1000), ..config() };
-        let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+        let mut sender = of_stream(&config);
         sender.append(&config, 4);
         for psn in 0..4 {
             sender.send(&config, Time::from_us(psn), 10 + psn as u32);
@@ -620,7 +646,7 @@ mod tests {
     #[test]
     fn a_measured_timeout_follows_round_trips_and_backs_off() {
         let config = config();
-        let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+        let mut sender = of_stream(&config);
         sender.append(&config, 5);
         let ack = |psn: u64| Ack { cumulative: psn + 1, bitmap_base: psn + 1, psn, ..Ack::default() };
         let us = |sender: &UetSender, from: u64| (sender.deadline(&config).unwrap() - Time::from_us(from)).as_us();
@@ -651,7 +677,7 @@ mod tests {
     #[test]
     fn a_window_that_is_lost_doubles_the_timeout_once() {
         let config = config();
-        let mut sender = UetSender::of_stream(&config, Time::from_us(10));
+        let mut sender = of_stream(&config);
         sender.append(&config, 3);
         for at in 0..3 {
             sender.send(&config, Time::from_us(at), 0);

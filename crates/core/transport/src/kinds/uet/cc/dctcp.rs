@@ -7,12 +7,15 @@
 //! Spritz §IV-C and V; specification 7.4.
 
 use super::{
-    About, CcAck, CcLoss, Section, Sizes, WindowRule,
+    CcAck, CcLoss, Check, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
 use crate::Network;
-use anabranch_settings::{Never, SetError, choices, parameters};
+use anabranch_settings::{About, Never, SetError, choices, parameters};
 use anabranch_units::Time;
+
+/// What the registry says of it.
+pub(super) const ABOUT: About = About::brief("dctcp", "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease.");
 
 choices! {
     /// Which base RTT a delay is counted from.
@@ -56,7 +59,7 @@ parameters! {
     }
 }
 
-impl DctcpParameters {
+impl Check for DctcpParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         section.factor("increase", self.increase)?;
@@ -106,17 +109,8 @@ impl DctcpConfig {
 pub struct Dctcp(Adaptive);
 
 impl WindowRule for Dctcp {
-    const ABOUT: About = About {
-        name: "dctcp",
-        summary: "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease.",
-        by_delay_alone: false,
-    };
     type Parameters = DctcpParameters;
     type Config = DctcpConfig;
-
-    fn check(parameters: &DctcpParameters) -> Result<(), SetError> {
-        parameters.check()
-    }
 
     fn config(parameters: &DctcpParameters, sizes: Sizes, _: &Network) -> DctcpConfig {
         DctcpConfig::new(parameters, sizes)

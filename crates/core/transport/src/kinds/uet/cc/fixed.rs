@@ -1,9 +1,12 @@
 //! No congestion control: a fixed window.
 
-use super::{About, CcAck, CcLoss, Sizes, WindowRule};
+use super::{CcAck, CcLoss, Check, Sizes, WindowRule};
 use crate::Network;
-use anabranch_settings::parameters;
+use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
+
+/// What the registry says of it.
+pub(super) const ABOUT: About = About::brief("none", "A fixed window.");
 
 parameters! {
     /// A fixed window has no parameters of its own.
@@ -11,12 +14,13 @@ parameters! {
     }
 }
 
+impl Check for FixedParameters {}
+
 /// A window that nothing moves, in bytes.
 #[derive(Clone, Debug)]
 pub struct Fixed(f64);
 
 impl WindowRule for Fixed {
-    const ABOUT: About = About { name: "none", summary: "A fixed window.", by_delay_alone: false };
     type Parameters = FixedParameters;
     type Config = Sizes;
 

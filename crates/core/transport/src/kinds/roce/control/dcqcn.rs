@@ -3,9 +3,13 @@
 //! Its three timers are not events. They are computed, in their order, when a notification arrives or a packet is
 //! about to be sent, which gives the same bits as a timer that fires every microsecond.
 
-use super::{About, PairControl, Start};
-use anabranch_settings::{Auto, SetError, Wrong, parameters};
+use super::{Check, PairControl, Start};
+use anabranch_settings::{About, Auto, SetError, Wrong, parameters};
 use anabranch_units::{Rate, Time};
+
+/// What the registry says of it.
+pub(super) const ABOUT: About =
+    About::brief("dcqcn", "DCQCN: a rate that falls with congestion notifications and recovers by timers.");
 
 parameters! {
     /// DCQCN.
@@ -31,7 +35,7 @@ parameters! {
     }
 }
 
-impl DcqcnParameters {
+impl Check for DcqcnParameters {
     fn check(&self) -> Result<(), SetError> {
         let wrong = |key: &str, found: String, expected: &str| {
             let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
@@ -199,17 +203,8 @@ impl Dcqcn {
 }
 
 impl PairControl for Dcqcn {
-    const ABOUT: About = About {
-        name: "dcqcn",
-        summary: "DCQCN: a rate that falls with congestion notifications and recovers by timers.",
-        by_delay_alone: false,
-    };
     type Parameters = DcqcnParameters;
     type Config = DcqcnConfig;
-
-    fn check(parameters: &DcqcnParameters) -> Result<(), SetError> {
-        parameters.check()
-    }
 
     fn config(parameters: &DcqcnParameters, nic_rate: Rate) -> DcqcnConfig {
         DcqcnConfig::new(parameters, nic_rate)

@@ -6,12 +6,12 @@
 //! in bytes on the wire (payload and header).
 
 mod ack;
+pub mod cc;
 mod config;
 mod parameters;
 mod receiver;
 mod sender;
 
-pub use crate::cc::CongestionControlKind;
 pub use ack::{Ack, Nack};
 pub use config::UetConfig;
 pub use parameters::{
@@ -19,3 +19,22 @@ pub use parameters::{
 };
 pub use receiver::{Arrival, Received, UetReceiver};
 pub use sender::{Nacked, UetSender};
+
+use crate::{Network, Protocol};
+use anabranch_settings::About;
+
+/// What the registry says of this transport.
+pub(super) const ABOUT: About = About::brief(
+    "uet",
+    "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective retransmission, NACKs for \
+     trimmed packets.",
+);
+
+impl Protocol for UetTransport {
+    type Config = UetConfig;
+    type Sender = UetSender;
+    type Receiver = UetReceiver;
+    fn resolve(&self, network: &Network) -> UetConfig {
+        UetConfig::new(self, network)
+    }
+}

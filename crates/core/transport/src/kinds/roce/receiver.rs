@@ -2,7 +2,7 @@
 //! complaint about the same hole within the NACK interval.
 
 use super::{Recovery, RoceConfig, blocks::Blocks};
-use crate::{Answer, DataArrival};
+use crate::{Answer, DataArrival, Receiving};
 use anabranch_units::Time;
 
 /// What the receiver tells the sender.
@@ -50,20 +50,6 @@ pub struct RoceReceived {
     pub complete: bool,
 }
 
-/// The answer to a packet of a flow of `size` bytes that is complete already.
-pub fn final_reply(config: &RoceConfig, size: u64, arrival: &DataArrival) -> RoceReply {
-    let (psn, tag) = (arrival.psn, arrival.tag);
-    RoceReply {
-        cumulative: config.packets(size),
-        sack: None,
-        nack: false,
-        psn,
-        tag,
-        ecn: arrival.ecn,
-        cnp: arrival.ecn,
-    }
-}
-
 /// The receiving side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceReceiver {
@@ -98,37 +84,6 @@ struct Manner {
 const PLAIN: Manner = Manner { sack: false, nack: false, cnp: false, silent: false };
 
 impl RoceReceiver {
-    /// The receiver of `size` payload bytes.
-    pub fn new(config: &RoceConfig, size: u64) -> Self {
-        RoceReceiver {
-            size,
-            packets: config.packets(size),
-            expected: 0,
-            early: Blocks::default(),
-            quiet_until: Time::ZERO,
-            last_nack: None,
-            following: 0,
-            received_bytes: 0,
-            early_bytes: 0,
-            max_early_bytes: 0,
-            out_of_order: 0,
-            out_of_sequence: 0,
-            delayed: 0,
-            last: RoceReply::default(),
-            due: None,
-        }
-    }
-
-    /// The receiver of a stream, whose packets are all full ones; it never completes.
-    pub fn of_stream(config: &RoceConfig) -> Self {
-        RoceReceiver { size: u64::MAX, packets: u64::MAX / config.mtu.max(1), ..RoceReceiver::new(config, 0) }
-    }
-
-    /// The first PSN that has not been received.
-    pub fn cumulative(&self) -> u64 {
-        self.expected
-    }
-
     /// A data packet arrives. One beyond the flow's end is not taken and not answered.
     pub fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> RoceReceived {
         if arrival.psn >= self.packets {
@@ -216,35 +171,70 @@ impl RoceReceiver {
         self.due = Some(now + acks.wait);
         true
     }
+}
 
-    /// When [`RoceReceiver::on_timer`] must be called; `None` where no acknowledgement is delayed.
+impl Receiving for RoceReceiver {
+    type Config = RoceConfig;
+
     #[inline]
-    pub fn deadline(&self) -> Option<Time> {
-        self.due
+    fn on_data(&mut self, config: &RoceConfig, now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
+        let received = RoceReceiver::on_data(self, config, now, data);
+        (received.reply.map(Answer::from), received.complete)
     }
 
-    /// The delayed acknowledgement, if it is due.
-    pub fn on_timer(&mut self, _config: &RoceConfig, now: Time) -> Option<RoceReply> {
+    fn on_timer(&mut self, _config: &RoceConfig, now: Time) -> Option<Answer> {
         self.due.filter(|due| *due <= now)?;
         (self.delayed, self.due) = (0, None);
-        Some(RoceReply { cumulative: self.expected, ..self.last })
+        Some(RoceReply { cumulative: self.expected, ..self.last }.into())
     }
 
-    /// Arrivals whose PSN was not the lowest one missing.
-    pub fn out_of_order(&self) -> u64 {
+    fn new(config: &RoceConfig, size: u64) -> Self {
+        RoceReceiver {
+            size,
+            packets: config.packets(size),
+            expected: 0,
+            early: Blocks::default(),
+            quiet_until: Time::ZERO,
+            last_nack: None,
+            following: 0,
+            received_bytes: 0,
+            early_bytes: 0,
+            max_early_bytes: 0,
+            out_of_order: 0,
+            out_of_sequence: 0,
+            delayed: 0,
+            last: RoceReply::default(),
+            due: None,
+        }
+    }
+
+    fn of_stream(config: &RoceConfig) -> Self {
+        RoceReceiver { size: u64::MAX, packets: u64::MAX / config.mtu.max(1), ..RoceReceiver::new(config, 0) }
+    }
+
+    fn cumulative(&self) -> u64 {
+        self.expected
+    }
+
+    fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
-    /// Arrivals whose PSN was not the last arrival's plus one.
-    pub fn out_of_sequence(&self) -> u64 {
+
+    fn out_of_sequence(&self) -> u64 {
         self.out_of_sequence
     }
-    /// Most payload bytes that were ever held beyond the lowest one missing.
-    pub fn max_reorder_bytes(&self) -> u64 {
+
+    fn max_reorder_bytes(&self) -> u64 {
         self.max_early_bytes
     }
-    /// Unique payload bytes received.
-    pub fn received_bytes(&self) -> u64 {
+
+    fn received_bytes(&self) -> u64 {
         self.received_bytes
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Time> {
+        self.due
     }
 }
 

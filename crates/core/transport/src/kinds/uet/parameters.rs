@@ -1,7 +1,13 @@
 //! `[transport]` of kind `uet`: what a scenario can set.
 
-use crate::cc::{CcParameters, CongestionControlKind, Section};
-use anabranch_settings::{Auto, Never, SetError, choices, parameters};
+use super::cc::{CcParameters, DctcpParameters, NsccParameters};
+use crate::{
+    Kind, RealNetwork,
+    control::{Controls, Section},
+};
+use anabranch_settings::{
+    About, Auto, Each, Named, Never, Parameter, Parameters, Raw, SetError, Setting, choices, parameters,
+};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
@@ -71,7 +77,7 @@ parameters! {
     /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
     pub struct UetParameters {
         /// Which rule moves the window.
-        congestion_control: CongestionControlKind = CongestionControlKind::Nscc, source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
+        congestion_control: Named<CcParameters> = Named::of(&CcParameters::Nscc(NsccParameters::default())), source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
         /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go on asks for one at once.
         ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
         /// Which packet that closes a hole in the sequence is acknowledged at once.
@@ -110,27 +116,51 @@ pub struct UetTransport {
     /// `[transport]`.
     pub uet: UetParameters,
     /// `[transport.<name>]` of each congestion control.
-    pub cc: CcParameters,
+    pub cc: Each<CcParameters>,
 }
 
 impl UetTransport {
     /// Defaults of the profile `spritz` (Spritz §IV-C and V-A; the timeout is that of its artifact, specification 7.4).
     pub fn spritz() -> Self {
         let uet = UetParameters {
-            congestion_control: CongestionControlKind::Dctcp,
+            congestion_control: Named::of(&CcParameters::Dctcp(DctcpParameters::default())),
             ack_every: 1,
             rto: Auto::Value(Time::from_us(100)),
             ..UetParameters::default()
         };
         UetTransport { uet, ..UetTransport::default() }
     }
+}
 
-    /// Whether every value lies in the range where it has a meaning. The key of an error is relative to
-    /// `[transport]`, for instance `dctcp.ewma_gain`.
-    ///
-    /// # Errors
-    /// [`SetError::WrongValue`] of the first value that does not.
-    pub fn check(&self) -> Result<(), SetError> {
+impl Parameters for UetTransport {
+    fn documentation(&self) -> Vec<Parameter> {
+        self.uet.documentation()
+    }
+    fn set(&mut self, key: &str, value: &Raw) -> Result<(), SetError> {
+        self.uet.set(key, value)
+    }
+    fn entries(&self) -> Vec<(&'static str, Raw)> {
+        self.uet.entries()
+    }
+}
+
+/// How many periods QuickAdapt waits on a real network, where a path may carry nothing but heads.
+const QUICK_ADAPT_PATIENCE: f64 = 10.0;
+
+impl Kind for UetTransport {
+    fn controls(&self) -> &dyn Controls {
+        &self.cc
+    }
+
+    fn controls_mut(&mut self) -> &mut dyn Controls {
+        &mut self.cc
+    }
+
+    fn control(&self) -> &'static About {
+        self.uet.congestion_control.about()
+    }
+
+    fn check(&self) -> Result<(), SetError> {
         let uet = Section::of(&self.uet);
         uet.require("ack_every", self.uet.ack_every > 0, "at least 1")?;
         // A packet on the wire is at most 65,535 B long (the length field of IP).
@@ -140,6 +170,43 @@ impl UetTransport {
         uet.require("ack_size", (1..=65_535).contains(&self.uet.ack_size.0), "from 1B to 65535B")?;
         uet.require("rto", self.uet.rto != Auto::Value(Time::ZERO), "longer than 0us")?;
         self.cc.check()
+    }
+
+    fn mtu(&self) -> u64 {
+        self.uet.mtu.0
+    }
+
+    fn header(&self) -> u64 {
+        self.uet.header.0
+    }
+
+    fn ack_size(&self) -> u64 {
+        self.uet.ack_size.0
+    }
+
+    fn window(&self) -> Option<(BytesOrBdp, u64)> {
+        Some((self.uet.window, self.mtu() + self.header()))
+    }
+
+    fn adapt(&mut self, real: &RealNetwork) {
+        let uet = &mut self.uet;
+        (uet.mtu, uet.header, uet.early_loss) = (real.payload, real.header, real.early_loss);
+        (uet.rto, uet.rto_rule, uet.min_rto) = (Auto::Auto, RtoRule::Measured, real.min_timeout);
+        let key = "quick_adapt_patience";
+        for about in CcParameters::ALL {
+            let parameters = self.cc.parameters_mut(about.name);
+            if let Some(waits) = parameters.filter(|p| p.entries().contains(&(key, Never::<f64>::Never.write()))) {
+                waits.set(key, &Never::Value(QUICK_ADAPT_PATIENCE).write()).expect("a key that it has");
+            }
+        }
+    }
+
+    fn packets_per_ack(&self) -> u64 {
+        u64::from(self.uet.ack_every)
+    }
+
+    fn understands_trimming(&self) -> bool {
+        true
     }
 }
 
@@ -156,7 +223,7 @@ mod tests {
     #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         let mut transport = UetTransport::default();
-        transport.cc.dctcp.set("ewma_gain", &Raw::Float(1.5)).unwrap();
+        transport.cc.parameters_mut("dctcp").unwrap().set("ewma_gain", &Raw::Float(1.5)).unwrap();
         let error = transport.check().unwrap_err().to_string();
         assert!(error.contains("dctcp.ewma_gain") && error.contains("1.5") && error.contains("0 to 1"), "{error}");
         let mut transport = UetTransport::default();

@@ -1,8 +1,11 @@
 //! No congestion control: every flow sends at line rate.
 
-use super::{About, PairControl, Start};
-use anabranch_settings::parameters;
+use super::{Check, PairControl, Start};
+use anabranch_settings::{About, parameters};
 use anabranch_units::Rate;
+
+/// What the registry says of it.
+pub(super) const ABOUT: About = About::brief("none", "Line rate.");
 
 parameters! {
     /// Line rate has no parameters of its own.
@@ -10,12 +13,13 @@ parameters! {
     }
 }
 
+impl Check for LineRateParameters {}
+
 /// A queue pair at line rate.
 #[derive(Clone, Debug)]
 pub struct LineRate;
 
 impl PairControl for LineRate {
-    const ABOUT: About = About { name: "none", summary: "Line rate.", by_delay_alone: false };
     type Parameters = LineRateParameters;
     type Config = ();
 

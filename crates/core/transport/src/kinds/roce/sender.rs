@@ -11,7 +11,7 @@ use super::{
     blocks::Blocks,
     control::{Control, PairAnswer, Start},
 };
-use crate::{Acked, Segment};
+use crate::{Acked, Answer, Segment, Sending};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -64,46 +64,6 @@ pub struct RoceSender {
 }
 
 impl RoceSender {
-    /// The sender of `size` payload bytes, from `now` on, by a NIC of `line_rate`, over a path of base round trip
-    /// `base_rtt`.
-    pub fn new(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
-        RoceSender {
-            size,
-            packets: config.packets(size),
-            una: 0,
-            nxt: 0,
-            again_from: 0,
-            lost_below: 0,
-            highest: 0,
-            highest_ack: 0,
-            arrived: Blocks::default(),
-            recovering: false,
-            recovery_end: 0,
-            next_avail: now,
-            restarted: now,
-            timeout: None,
-            line_rate,
-            base_rtt,
-            control: Self::control(config, line_rate, base_rtt, size),
-            path: None,
-            sent: VecDeque::new(),
-            retransmitted: 0,
-            timeouts: 0,
-        }
-    }
-
-    /// The sender of a stream, whose packets are all full ones; there are none yet.
-    pub fn of_stream(config: &RoceConfig, line_rate: Rate, base_rtt: Time, now: Time) -> Self {
-        let endless = RoceSender::new(config, line_rate, base_rtt, ENDLESS, now);
-        RoceSender { size: 0, packets: 0, ..endless }
-    }
-
-    /// Appends packets to a stream.
-    pub fn append(&mut self, config: &RoceConfig, packets: u64) {
-        self.packets += packets;
-        self.size = self.packets * config.mtu;
-    }
-
     /// The congestion control of a queue pair at its start.
     fn control(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Control {
         let window_packets = (config.window.min(size) / config.mtu) as f64;
@@ -142,85 +102,6 @@ impl RoceSender {
         self.control.window(config.mtu).min(config.window)
     }
 
-    /// Whether there is something to send and the window allows it; pacing aside.
-    #[inline]
-    pub fn ready(&self, config: &RoceConfig) -> bool {
-        let next = self.next(config);
-        if next >= self.packets {
-            return false;
-        }
-        if config.window == u64::MAX && !self.control.has_window() {
-            return true;
-        }
-        let window = self.window(config);
-        let (acked, next_bytes) = (self.bytes(config, self.highest_ack), self.bytes(config, next));
-        if self.control.has_bursts() {
-            let room = (acked + window).saturating_sub(next_bytes);
-            // A burst need not be larger than the window, else it would never start.
-            let left = (self.size - next_bytes).min(window);
-            return room > 0 && self.control.lets_go(&config.control, config.mtu, room, left);
-        }
-        // IRN's condition as the reference model has it (specification 17.3).
-        let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
-        in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
-    }
-
-    /// Whether the next packet belongs to a burst of segmentation offload that is under way: a NIC sends it unbroken.
-    #[inline]
-    pub fn in_burst(&self) -> bool {
-        self.control.in_burst()
-    }
-
-    /// The next packet may not go before this.
-    #[inline]
-    pub fn next_avail(&self) -> Time {
-        self.next_avail
-    }
-
-    /// What would be sent next, whatever window and pacing say.
-    #[inline]
-    pub fn peek(&self, config: &RoceConfig) -> Option<Segment> {
-        let psn = self.next(config);
-        let payload = || (self.bytes(config, psn + 1) - self.bytes(config, psn)) as u32;
-        (psn < self.packets).then(|| Segment { psn, payload: payload(), retransmission: psn < self.highest })
-    }
-
-    /// Sends what [`RoceSender::peek`] shows, at `now` with path tag `tag`.
-    ///
-    /// # Panics
-    /// Where there is nothing to send.
-    pub fn send(&mut self, config: &RoceConfig, now: Time, tag: u32) -> Segment {
-        let segment = self.peek(config).expect("something to send");
-        if self.control.has_bursts() {
-            let sent = (segment.psn * config.mtu).min(self.size);
-            let acked = (self.highest_ack * config.mtu).min(self.size);
-            let room = (acked + self.window(config)).saturating_sub(sent);
-            self.control.sent(&config.control, room, u64::from(segment.payload));
-        }
-        self.take_path(config, tag);
-        if segment.psn < self.nxt {
-            self.again_from = segment.psn + 1;
-        } else {
-            self.nxt = segment.psn + 1;
-        }
-        let index = (segment.psn - self.una) as usize;
-        if self.sent.len() <= index {
-            self.sent.resize(index + 1, Sent { again: true, ..Sent::default() });
-        }
-        self.sent[index] = Sent { at: now, tag, again: segment.retransmission };
-        if segment.retransmission {
-            self.retransmitted += 1;
-        } else {
-            self.highest = segment.psn + 1;
-        }
-        let wire = u64::from(segment.payload) + config.header;
-        let paced = self.control.rate(&config.control, now, self.line_rate);
-        let gap = paced.map_or(Time::ZERO, |rate| config.gap(rate, wire));
-        self.next_avail = now + gap.max(self.control.least_gap());
-        self.restart(config, now);
-        segment
-    }
-
     /// The next packet takes the path `tag`. Where a path has a queue pair of its own, a change starts its rate afresh.
     #[inline]
     fn take_path(&mut self, config: &RoceConfig, tag: u32) {
@@ -234,12 +115,6 @@ impl RoceSender {
     #[inline]
     pub fn rate(&mut self, config: &RoceConfig, now: Time) -> Rate {
         self.control.rate(&config.control, now, self.line_rate).unwrap_or(self.line_rate)
-    }
-
-    /// The window in payload bytes and the rate at `now`, where there are such. The control itself stays as it is.
-    pub(crate) fn allowed(&self, config: &RoceConfig, now: Time) -> (Option<u64>, Option<Rate>) {
-        let window = self.window(config);
-        ((window != u64::MAX).then_some(window), self.control.clone().rate(&config.control, now, self.line_rate))
     }
 
     /// Restarts the retransmission timer.
@@ -356,16 +231,125 @@ impl RoceSender {
         }
     }
 
-    /// When [`RoceSender::on_timer`] must be called; `None` where nothing is in flight.
+    /// Timeouts.
+    pub fn timeouts(&self) -> u64 {
+        self.timeouts
+    }
+    /// Whether everything is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.una == self.packets
+    }
+}
+
+impl Sending for RoceSender {
+    type Config = RoceConfig;
+
+    fn new(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self {
+        RoceSender {
+            size,
+            packets: config.packets(size),
+            una: 0,
+            nxt: 0,
+            again_from: 0,
+            lost_below: 0,
+            highest: 0,
+            highest_ack: 0,
+            arrived: Blocks::default(),
+            recovering: false,
+            recovery_end: 0,
+            next_avail: now,
+            restarted: now,
+            timeout: None,
+            line_rate,
+            base_rtt,
+            control: Self::control(config, line_rate, base_rtt, size),
+            path: None,
+            sent: VecDeque::new(),
+            retransmitted: 0,
+            timeouts: 0,
+        }
+    }
+
+    fn of_stream(config: &RoceConfig, line_rate: Rate, base_rtt: Time, now: Time) -> Self {
+        let endless = RoceSender::new(config, line_rate, base_rtt, ENDLESS, now);
+        RoceSender { size: 0, packets: 0, ..endless }
+    }
+
+    fn append(&mut self, config: &RoceConfig, packets: u64) {
+        self.packets += packets;
+        self.size = self.packets * config.mtu;
+    }
+
     #[inline]
-    pub fn deadline(&self, _config: &RoceConfig) -> Option<Time> {
+    fn ready(&self, config: &RoceConfig) -> bool {
+        let next = self.next(config);
+        if next >= self.packets {
+            return false;
+        }
+        if config.window == u64::MAX && !self.control.has_window() {
+            return true;
+        }
+        let window = self.window(config);
+        let (acked, next_bytes) = (self.bytes(config, self.highest_ack), self.bytes(config, next));
+        if self.control.has_bursts() {
+            let room = (acked + window).saturating_sub(next_bytes);
+            // A burst need not be larger than the window, else it would never start.
+            let left = (self.size - next_bytes).min(window);
+            return room > 0 && self.control.lets_go(&config.control, config.mtu, room, left);
+        }
+        // IRN's condition as the reference model has it (specification 17.3).
+        let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
+        in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
+    }
+
+    #[inline]
+    fn peek(&self, config: &RoceConfig) -> Option<Segment> {
+        let psn = self.next(config);
+        let payload = || (self.bytes(config, psn + 1) - self.bytes(config, psn)) as u32;
+        (psn < self.packets).then(|| Segment { psn, payload: payload(), retransmission: psn < self.highest })
+    }
+
+    fn send(&mut self, config: &RoceConfig, now: Time, tag: u32) -> Segment {
+        let segment = self.peek(config).expect("something to send");
+        if self.control.has_bursts() {
+            let sent = (segment.psn * config.mtu).min(self.size);
+            let acked = (self.highest_ack * config.mtu).min(self.size);
+            let room = (acked + self.window(config)).saturating_sub(sent);
+            self.control.sent(&config.control, room, u64::from(segment.payload));
+        }
+        self.take_path(config, tag);
+        if segment.psn < self.nxt {
+            self.again_from = segment.psn + 1;
+        } else {
+            self.nxt = segment.psn + 1;
+        }
+        let index = (segment.psn - self.una) as usize;
+        if self.sent.len() <= index {
+            self.sent.resize(index + 1, Sent { again: true, ..Sent::default() });
+        }
+        self.sent[index] = Sent { at: now, tag, again: segment.retransmission };
+        if segment.retransmission {
+            self.retransmitted += 1;
+        } else {
+            self.highest = segment.psn + 1;
+        }
+        let wire = u64::from(segment.payload) + config.header;
+        let paced = self.control.rate(&config.control, now, self.line_rate);
+        let gap = paced.map_or(Time::ZERO, |rate| config.gap(rate, wire));
+        self.next_avail = now + gap.max(self.control.least_gap());
+        self.restart(config, now);
+        segment
+    }
+
+    #[inline]
+    fn deadline(&self, _config: &RoceConfig) -> Option<Time> {
         if self.nxt > self.una { self.timeout.map(|timeout| self.restarted.saturating_add(timeout)) } else { None }
     }
 
     /// If the timer has run out: goes back to the first packet that is not acknowledged and tells its PSN and tag. With
     /// IRN everything after it that has not arrived counts as lost too (ours, as the reference model: by the paper's
     /// words the first alone does, and a lost tail would take a timeout per packet).
-    pub fn on_timer(&mut self, config: &RoceConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
+    fn on_timer(&mut self, config: &RoceConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if self.deadline(config).is_none_or(|deadline| deadline > now) {
             return;
         }
@@ -386,33 +370,52 @@ impl RoceSender {
         self.restart(config, now);
     }
 
-    /// The first PSN that was never sent.
-    pub fn next_psn(&self) -> u64 {
+    fn allowed(&self, config: &RoceConfig, now: Time) -> (Option<u64>, Option<Rate>) {
+        let window = self.window(config);
+        ((window != u64::MAX).then_some(window), self.control.clone().rate(&config.control, now, self.line_rate))
+    }
+
+    fn next_psn(&self) -> u64 {
         self.highest
     }
-    /// Every PSN below this one is acknowledged.
-    pub fn cumulative(&self) -> u64 {
+
+    fn cumulative(&self) -> u64 {
         self.una
     }
-    /// Packets sent, since the last step back of go-back-N, and not acknowledged.
-    pub fn in_flight(&self) -> u64 {
+
+    fn in_flight(&self) -> u64 {
         self.nxt - self.una
     }
-    /// Packets sent more than once, counted each time.
-    pub fn retransmitted(&self) -> u64 {
+
+    fn retransmitted(&self) -> u64 {
         self.retransmitted
     }
-    /// Timeouts.
-    pub fn timeouts(&self) -> u64 {
-        self.timeouts
-    }
-    /// Packets in all.
-    pub fn packets(&self) -> u64 {
+
+    fn packets(&self) -> u64 {
         self.packets
     }
-    /// Whether everything is acknowledged.
-    pub fn is_done(&self) -> bool {
-        self.una == self.packets
+
+    #[inline]
+    fn next_avail(&self) -> Time {
+        self.next_avail
+    }
+
+    #[inline]
+    fn on_answer(
+        &mut self,
+        config: &RoceConfig,
+        now: Time,
+        answer: &Answer,
+        _path_rtt: Option<Time>,
+        measured: Option<Time>,
+    ) -> Acked {
+        self.on_reply_measured(config, now, &(*answer).into(), measured)
+    }
+
+    /// A burst of segmentation offload that is under way is sent unbroken.
+    #[inline]
+    fn keeps_turn(&self) -> bool {
+        self.control.in_burst()
     }
 }
 

@@ -1,0 +1,36 @@
+//! RoCEv2: a queue pair per flow, paced on its own, an answer per packet, go-back-N or IRN (specification 7.1, 7.3;
+//! specification 17.3).
+//!
+//! Sequence numbers count packets (PSN), all of `mtu` payload bytes but the last. The rules of the literature that speak
+//! of bytes are applied to the bytes below a PSN.
+
+mod blocks;
+mod config;
+pub mod control;
+mod parameters;
+mod receiver;
+mod sender;
+
+pub use config::RoceConfig;
+pub use control::{Dcqcn, DcqcnConfig, DcqcnParameters, SwiftParameters, TcpLikeParameters};
+pub use parameters::{IrnRule, RateOnPathChange, Recovery, RoceParameters, RoceTransport};
+pub use receiver::{RoceReceived, RoceReceiver, RoceReply};
+pub use sender::RoceSender;
+
+use crate::{Network, Protocol};
+use anabranch_settings::About;
+
+/// What the registry says of this transport.
+pub(super) const ABOUT: About = About::brief(
+    "roce",
+    "RoCEv2: a queue pair per flow with its own pacing, an acknowledgement per packet, go-back-N or IRN, DCQCN.",
+);
+
+impl Protocol for RoceTransport {
+    type Config = RoceConfig;
+    type Sender = RoceSender;
+    type Receiver = RoceReceiver;
+    fn resolve(&self, network: &Network) -> RoceConfig {
+        RoceConfig::new(self, network)
+    }
+}

@@ -1,0 +1,127 @@
+//! Congestion control of the window-based transport.
+//!
+//! All bytes are bytes on the wire (payload and header), "MTU" is a full packet of them. Window arithmetic is in
+//! `f64`, with `+ - * /` and comparisons only, which every machine rounds alike. The rules are stated for one
+//! packet per acknowledgement; where one acknowledgement covers more, each rule is applied to the bytes it newly
+//! acknowledges, all of which share the mark and the delay of the packet that triggered it (ours).
+//!
+//! To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type that implements [`WindowRule`]; name them
+//! in the list below. What scenarios, `explain`, `list`, checks and messages say of it follows from that line.
+
+mod adaptive;
+mod dctcp;
+mod fixed;
+mod nscc;
+mod rule;
+mod smartt;
+
+pub use crate::control::{Check, Section};
+pub use dctcp::{Dctcp, DctcpConfig, DctcpParameters};
+pub use fixed::{Fixed, FixedParameters};
+pub use nscc::{Nscc, NsccConfig, NsccParameters};
+pub use rule::{CcAck, CcLoss, Sizes, WindowRule};
+pub use smartt::{Smartt, SmarttConfig, SmarttParameters};
+
+use crate::Network;
+use anabranch_settings::registry;
+use anabranch_units::Time;
+
+macro_rules! window_rules {
+    ($($module:ident $rule:ident $parameters:ident,)*) => {
+        registry! {
+            /// A congestion control and its parameters, `[transport.<name>]`.
+            pub enum CcParameters("congestion control of uet"): pub dyn Check in self {
+                $($module $rule $parameters,)*
+            }
+        }
+
+        /// The congestion control of a run and its constants.
+        #[derive(Clone, Debug)]
+        pub enum CcConfig {
+            $(
+                #[doc = concat!("See the module `", stringify!($module), "`.")]
+                $rule(<$module::$rule as WindowRule>::Config),
+            )*
+        }
+
+        /// The congestion control of one flow.
+        #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum CongestionControl {
+            $(
+                #[doc = concat!("See the module `", stringify!($module), "`.")]
+                $rule($module::$rule),
+            )*
+        }
+
+        impl CcConfig {
+            /// The constants for packets and windows of these sizes on this network.
+            pub(crate) fn new(parameters: &CcParameters, sizes: Sizes, network: &Network) -> Self {
+                match parameters {
+                    $(CcParameters::$rule(parameters) => {
+                        CcConfig::$rule(<$module::$rule as WindowRule>::config(parameters, sizes, network))
+                    })*
+                }
+            }
+        }
+
+        /// A flow is never shown another run's configuration, so that its rule and the constants are of one kind.
+        impl CongestionControl {
+            /// For a flow whose longest path has the base round trip `base_rtt`.
+            pub fn new(config: &CcConfig, base_rtt: Time) -> Self {
+                match config {
+                    $(CcConfig::$rule(constants) => Self::$rule(WindowRule::new(constants, base_rtt)),)*
+                }
+            }
+
+            /// An ACK that newly acknowledges something.
+            #[inline]
+            pub fn on_ack(&mut self, config: &CcConfig, ack: &CcAck) {
+                match (self, config) {
+                    $((Self::$rule(rule), CcConfig::$rule(constants)) => rule.on_ack(constants, ack),)*
+                    _ => {}
+                }
+            }
+
+            /// Bytes acknowledged in passing, by a NACK's cumulative PSN: they count as achieved, but with neither mark
+            /// nor delay known they do not move the window (ours).
+            #[inline]
+            pub fn on_progress(&mut self, bytes: u64) {
+                match self {
+                    $(Self::$rule(rule) => rule.on_progress(bytes),)*
+                }
+            }
+
+            /// A packet was trimmed on its way.
+            pub fn on_nack(&mut self, config: &CcConfig, loss: &CcLoss) {
+                match (self, config) {
+                    $((Self::$rule(rule), CcConfig::$rule(constants)) => rule.on_nack(constants, loss),)*
+                    _ => {}
+                }
+            }
+
+            /// A packet was not acknowledged in time.
+            pub fn on_timeout(&mut self, config: &CcConfig, loss: &CcLoss) {
+                match (self, config) {
+                    $((Self::$rule(rule), CcConfig::$rule(constants)) => rule.on_timeout(constants, loss),)*
+                    _ => {}
+                }
+            }
+
+            /// The window in bytes on the wire, rounded down.
+            #[inline]
+            pub fn cwnd(&self) -> u64 {
+                match self {
+                    $(Self::$rule(rule) => rule.cwnd() as u64,)*
+                }
+            }
+        }
+    };
+}
+
+window_rules! {
+    dctcp Dctcp DctcpParameters,
+    smartt Smartt SmarttParameters,
+    nscc Nscc NsccParameters,
+    fixed Fixed FixedParameters,
+}

@@ -1,0 +1,77 @@
+//! What a congestion control of the window-based transport is, and what it is told.
+
+use crate::Network;
+use anabranch_settings::Parameters;
+use anabranch_units::Time;
+use std::fmt::Debug;
+
+/// A congestion control of the window-based transport: the state of one flow, and how its window moves.
+pub trait WindowRule: Clone + Debug {
+    /// `[transport.<name>]` of a scenario; without parameters there is no such table.
+    type Parameters: Parameters + Clone + Debug + Default + PartialEq;
+    /// The constants of a run.
+    type Config: Clone + Debug;
+
+    /// The constants for packets and windows of these sizes on this network.
+    fn config(parameters: &Self::Parameters, sizes: Sizes, network: &Network) -> Self::Config;
+    /// For a flow whose longest path has the base round trip `base_rtt`.
+    fn new(config: &Self::Config, base_rtt: Time) -> Self;
+    /// See [`super::CongestionControl::on_ack`].
+    fn on_ack(&mut self, config: &Self::Config, ack: &CcAck);
+    /// See [`super::CongestionControl::on_progress`].
+    fn on_progress(&mut self, _bytes: u64) {}
+    /// See [`super::CongestionControl::on_nack`].
+    fn on_nack(&mut self, config: &Self::Config, loss: &CcLoss);
+    /// See [`super::CongestionControl::on_timeout`].
+    fn on_timeout(&mut self, config: &Self::Config, loss: &CcLoss);
+    /// The window in bytes on the wire.
+    fn cwnd(&self) -> f64;
+}
+
+/// Bounds of the window and the sizes the rules count in, all in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// A full packet on the wire, also the least window.
+    pub mtu: f64,
+    /// Payload of a full packet.
+    pub payload: f64,
+    /// Initial and largest window.
+    pub max: f64,
+    /// Bytes of a trimmed packet that still arrive: its header.
+    pub trimmed: u64,
+}
+
+/// What an acknowledgement tells the congestion control.
+#[derive(Clone, Copy, Debug)]
+pub struct CcAck {
+    /// The current time.
+    pub now: Time,
+    /// Bytes newly acknowledged, on the wire; never zero.
+    pub bytes: u64,
+    /// Packets newly acknowledged.
+    pub packets: u32,
+    /// The mark.
+    pub ecn: bool,
+    /// Round trip of the packet that triggered it; `None` where the packet was sent more than once.
+    pub rtt: Option<Time>,
+    /// Bytes still in flight.
+    pub in_flight: u64,
+    /// Base round trip of that packet's own path; `None` where the sender does not know its path.
+    pub path_rtt: Option<Time>,
+}
+
+/// What the loss of a packet (a NACK or a timeout) tells the congestion control.
+#[derive(Clone, Copy, Debug)]
+pub struct CcLoss {
+    /// The current time.
+    pub now: Time,
+    /// Bytes lost, on the wire.
+    pub bytes: u64,
+    /// Bytes still in flight.
+    pub in_flight: u64,
+}
+
+/// `factor` times `time`, rounded down to a picosecond.
+pub(super) fn scaled(time: Time, factor: f64) -> Time {
+    Time::from_ps((time.ps() as f64 * factor) as u64)
+}
