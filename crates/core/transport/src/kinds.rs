@@ -8,6 +8,7 @@ pub mod uet;
 
 use crate::{
     Acked, Answer, DataArrival, Moved, Network, Segment,
+    dispatch::dispatch,
     kind::{Constants, Kind, Protocol, Receiving, Sending},
 };
 use anabranch_settings::registry;
@@ -53,35 +54,54 @@ macro_rules! transports {
             )*
         }
 
-        /// What follows from a value of whatever kind.
-        macro_rules! of {
-            ($dollar value:expr, $dollar from:ident($dollar it:ident) => $dollar result:expr) => {
-                match $dollar value { $($dollar from::$kind($dollar it) => $dollar result,)* }
-            };
-        }
-
-        /// A value of the same kind as another.
-        macro_rules! made {
-            ($dollar value:expr, $dollar from:ident($dollar it:ident) => $dollar to:ident($dollar result:expr)) => {
-                match $dollar value { $($dollar from::$kind($dollar it) => $dollar to::$kind($dollar result),)* }
-            };
-        }
-
-        /// A flow and the transport of its run are of one kind.
-        macro_rules! both {
-            ($dollar side:expr, $dollar transport:ident: $dollar from:ident($dollar it:ident, $dollar config:ident) => $dollar result:expr) => {
-                match ($dollar side, $dollar transport) {
-                    $(($dollar from::$kind($dollar it), Transport::$kind($dollar config)) => $dollar result,)*
-                    _ => unreachable!("one transport per run"),
-                }
-            };
-        }
+        dispatch! { $dollar Transport: $($kind)* }
     };
 }
 
 transports! { $
     uet Uet UetTransport,
     roce Roce RoceTransport,
+}
+
+/// What needs no more than the value itself.
+macro_rules! getters {
+    ($type:ident, $trait:ident: $($name:ident -> $result:ty,)*) => {
+        impl $type {
+            $(
+                #[doc = concat!("See [`", stringify!($trait), "::", stringify!($name), "`].")]
+                #[inline]
+                pub fn $name(&self) -> $result {
+                    of!(self, $type(it) => it.$name())
+                }
+            )*
+        }
+    };
+}
+
+getters! { Transport, Constants:
+    moved -> Moved,
+    window_packets -> u64,
+    fresh_acks -> bool,
+    blames_last_hop -> bool,
+    early_packets -> u64,
+    least_timeout -> Option<Time>,
+}
+getters! { Sender, Sending:
+    next_avail -> Time,
+    keeps_turn -> bool,
+    next_psn -> u64,
+    cumulative -> u64,
+    in_flight -> u64,
+    retransmitted -> u64,
+    packets -> u64,
+}
+getters! { Receiver, Receiving:
+    cumulative -> u64,
+    deadline -> Option<Time>,
+    out_of_order -> u64,
+    out_of_sequence -> u64,
+    max_reorder_bytes -> u64,
+    received_bytes -> u64,
 }
 
 impl Deref for TransportParameters {
@@ -106,38 +126,12 @@ impl Transport {
     pub fn set_moved(&mut self, moved: Moved) {
         of!(self, Transport(config) => config.set_moved(moved));
     }
-    /// See [`Constants::moved`].
-    pub fn moved(&self) -> Moved {
-        of!(self, Transport(config) => config.moved())
-    }
-    /// See [`Constants::window_packets`].
-    pub fn window_packets(&self) -> u64 {
-        of!(self, Transport(config) => config.window_packets())
-    }
-    /// See [`Constants::fresh_acks`].
-    #[inline]
-    pub fn fresh_acks(&self) -> bool {
-        of!(self, Transport(config) => config.fresh_acks())
-    }
-    /// See [`Constants::blames_last_hop`].
-    #[inline]
-    pub fn blames_last_hop(&self) -> bool {
-        of!(self, Transport(config) => config.blames_last_hop())
-    }
-    /// See [`Constants::early_packets`].
-    pub fn early_packets(&self) -> u64 {
-        of!(self, Transport(config) => config.early_packets())
-    }
     /// See [`Constants::check`].
     ///
     /// # Errors
     /// Where every packet would be sent again before its answer can be back.
     pub fn check(&self, network: &Network) -> Result<(), String> {
         of!(self, Transport(config) => config.check(network))
-    }
-    /// See [`Constants::least_timeout`].
-    pub fn least_timeout(&self) -> Option<Time> {
-        of!(self, Transport(config) => config.least_timeout())
     }
     /// See [`Constants::final_answer`].
     pub fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
@@ -163,11 +157,6 @@ impl Sender {
     pub fn ready(&self, transport: &Transport) -> bool {
         both!(self, transport: Sender(sender, config) => sender.ready(config))
     }
-    /// See [`Sending::next_avail`].
-    #[inline]
-    pub fn next_avail(&self) -> Time {
-        of!(self, Sender(sender) => sender.next_avail())
-    }
     /// See [`Sending::peek`].
     #[inline]
     pub fn peek(&self, transport: &Transport) -> Option<Segment> {
@@ -190,11 +179,6 @@ impl Sender {
     #[inline]
     pub fn rest(&mut self) {
         of!(self, Sender(sender) => sender.rest());
-    }
-    /// See [`Sending::keeps_turn`].
-    #[inline]
-    pub fn keeps_turn(&self) -> bool {
-        of!(self, Sender(sender) => sender.keeps_turn())
     }
     /// See [`Sending::on_answer`].
     #[inline]
@@ -221,26 +205,6 @@ impl Sender {
     pub fn allowed(&self, transport: &Transport, now: Time) -> (Option<u64>, Option<Rate>) {
         both!(self, transport: Sender(sender, config) => sender.allowed(config, now))
     }
-    /// See [`Sending::next_psn`].
-    pub fn next_psn(&self) -> u64 {
-        of!(self, Sender(sender) => sender.next_psn())
-    }
-    /// See [`Sending::cumulative`].
-    pub fn cumulative(&self) -> u64 {
-        of!(self, Sender(sender) => sender.cumulative())
-    }
-    /// See [`Sending::in_flight`].
-    pub fn in_flight(&self) -> u64 {
-        of!(self, Sender(sender) => sender.in_flight())
-    }
-    /// See [`Sending::retransmitted`].
-    pub fn retransmitted(&self) -> u64 {
-        of!(self, Sender(sender) => sender.retransmitted())
-    }
-    /// See [`Sending::packets`].
-    pub fn packets(&self) -> u64 {
-        of!(self, Sender(sender) => sender.packets())
-    }
 }
 
 impl Receiver {
@@ -252,11 +216,6 @@ impl Receiver {
     pub fn of_stream(transport: &Transport) -> Self {
         made!(transport, Transport(config) => Receiver(Receiving::of_stream(config)))
     }
-    /// See [`Receiving::cumulative`].
-    #[inline]
-    pub fn cumulative(&self) -> u64 {
-        of!(self, Receiver(receiver) => receiver.cumulative())
-    }
     /// See [`Receiving::on_data`].
     #[inline]
     pub fn on_data(&mut self, transport: &Transport, now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
@@ -266,30 +225,9 @@ impl Receiver {
     pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32) -> Option<Answer> {
         both!(self, transport: Receiver(receiver, config) => receiver.on_header(config, psn, tag))
     }
-    /// See [`Receiving::deadline`].
-    #[inline]
-    pub fn deadline(&self) -> Option<Time> {
-        of!(self, Receiver(receiver) => receiver.deadline())
-    }
     /// See [`Receiving::on_timer`].
     pub fn on_timer(&mut self, transport: &Transport, now: Time) -> Option<Answer> {
         both!(self, transport: Receiver(receiver, config) => receiver.on_timer(config, now))
-    }
-    /// See [`Receiving::out_of_order`].
-    pub fn out_of_order(&self) -> u64 {
-        of!(self, Receiver(receiver) => receiver.out_of_order())
-    }
-    /// See [`Receiving::out_of_sequence`].
-    pub fn out_of_sequence(&self) -> u64 {
-        of!(self, Receiver(receiver) => receiver.out_of_sequence())
-    }
-    /// See [`Receiving::max_reorder_bytes`].
-    pub fn max_reorder_bytes(&self) -> u64 {
-        of!(self, Receiver(receiver) => receiver.max_reorder_bytes())
-    }
-    /// See [`Receiving::received_bytes`].
-    pub fn received_bytes(&self) -> u64 {
-        of!(self, Receiver(receiver) => receiver.received_bytes())
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`Receiver`] are what all look like from outside, [`Protocol`] is what each implements.
 
 mod control;
+mod dispatch;
 mod kind;
 mod kinds;
 mod network;

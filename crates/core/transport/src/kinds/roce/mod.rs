@@ -14,7 +14,7 @@ mod sender;
 pub use config::RoceConfig;
 pub use control::{Dcqcn, DcqcnConfig, DcqcnParameters, SwiftParameters, TcpLikeParameters};
 pub use parameters::{IrnRule, RateOnPathChange, Recovery, RoceParameters, RoceTransport};
-pub use receiver::{RoceReceived, RoceReceiver, RoceReply};
+pub use receiver::RoceReceiver;
 pub use sender::RoceSender;
 
 use crate::{Network, Protocol};

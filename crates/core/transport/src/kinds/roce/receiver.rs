@@ -5,51 +5,6 @@ use super::{Recovery, RoceConfig, blocks::Blocks};
 use crate::{Answer, DataArrival, Receiving};
 use anabranch_units::Time;
 
-/// What the receiver tells the sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoceReply {
-    /// Every PSN below this one has been received.
-    pub cumulative: u64,
-    /// A PSN beyond it that has been received.
-    pub sack: Option<u64>,
-    /// A packet is missing.
-    pub nack: bool,
-    /// PSN of the packet that is answered.
-    pub psn: u64,
-    /// Its path tag.
-    pub tag: u32,
-    /// Whether that packet was marked.
-    pub ecn: bool,
-    /// Congestion notification: it was marked, or it came out of order and the NIC takes that for congestion.
-    pub cnp: bool,
-}
-
-impl From<RoceReply> for Answer {
-    #[inline]
-    fn from(reply: RoceReply) -> Self {
-        let (bitmap, offset) = (reply.sack.unwrap_or(0), u32::from(reply.sack.is_some()));
-        let RoceReply { cumulative, nack, psn, tag, ecn, cnp, .. } = reply;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack }
-    }
-}
-
-impl From<Answer> for RoceReply {
-    #[inline]
-    fn from(answer: Answer) -> Self {
-        let Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack } = answer;
-        RoceReply { cumulative, sack: (offset != 0).then_some(bitmap), nack, psn, tag, ecn, cnp }
-    }
-}
-
-/// What a data packet brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoceReceived {
-    /// The answer, if one is due.
-    pub reply: Option<RoceReply>,
-    /// This packet completed the flow.
-    pub complete: bool,
-}
-
 /// The receiving side of a flow.
 #[derive(Clone, Debug)]
 pub struct RoceReceiver {
@@ -69,7 +24,7 @@ pub struct RoceReceiver {
     out_of_sequence: u64,
     /// Of a delayed acknowledgement: packets it covers, the last of them, and when it is due.
     delayed: u32,
-    last: RoceReply,
+    last: Answer,
     due: Option<Time>,
 }
 
@@ -84,34 +39,6 @@ struct Manner {
 const PLAIN: Manner = Manner { sack: false, nack: false, cnp: false, silent: false };
 
 impl RoceReceiver {
-    /// A data packet arrives. One beyond the flow's end is not taken and not answered.
-    pub fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> RoceReceived {
-        if arrival.psn >= self.packets {
-            return RoceReceived { reply: None, complete: false };
-        }
-        let complete_before = self.expected == self.packets;
-        self.out_of_order += u64::from(arrival.psn != self.expected);
-        self.out_of_sequence += u64::from(arrival.psn != self.following);
-        self.following = arrival.psn + 1;
-        let answer = match arrival.psn.cmp(&self.expected) {
-            std::cmp::Ordering::Equal => self.expected_arrives(config, arrival),
-            std::cmp::Ordering::Greater => self.early_arrives(config, now, arrival),
-            std::cmp::Ordering::Less => self.while_holes_remain(config),
-        };
-        let complete = !complete_before && self.expected == self.packets;
-        let reply = RoceReply {
-            cumulative: self.expected,
-            sack: answer.sack.then_some(arrival.psn),
-            nack: answer.nack,
-            psn: arrival.psn,
-            tag: arrival.tag,
-            ecn: arrival.ecn,
-            cnp: answer.cnp || arrival.ecn,
-        };
-        let silent = answer.silent || (!answer.nack && self.may_wait(config, now, &reply));
-        RoceReceived { reply: (!silent).then_some(reply), complete }
-    }
-
     fn expected_arrives(&mut self, config: &RoceConfig, arrival: &DataArrival) -> Manner {
         self.expected += 1;
         self.received_bytes += u64::from(arrival.payload);
@@ -159,7 +86,7 @@ impl RoceReceiver {
     }
 
     /// Delayed acknowledgements: whether this one may wait for the next packet.
-    fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply) -> bool {
+    fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &Answer) -> bool {
         let Some(acks) = config.control.delayed_acks() else { return false };
         self.delayed += 1;
         let changed = reply.cnp != self.last.cnp;
@@ -176,16 +103,39 @@ impl RoceReceiver {
 impl Receiving for RoceReceiver {
     type Config = RoceConfig;
 
-    #[inline]
-    fn on_data(&mut self, config: &RoceConfig, now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
-        let received = RoceReceiver::on_data(self, config, now, data);
-        (received.reply.map(Answer::from), received.complete)
+    /// One beyond the flow's end is not taken and not answered.
+    fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> (Option<Answer>, bool) {
+        if arrival.psn >= self.packets {
+            return (None, false);
+        }
+        let complete_before = self.expected == self.packets;
+        self.out_of_order += u64::from(arrival.psn != self.expected);
+        self.out_of_sequence += u64::from(arrival.psn != self.following);
+        self.following = arrival.psn + 1;
+        let answer = match arrival.psn.cmp(&self.expected) {
+            std::cmp::Ordering::Equal => self.expected_arrives(config, arrival),
+            std::cmp::Ordering::Greater => self.early_arrives(config, now, arrival),
+            std::cmp::Ordering::Less => self.while_holes_remain(config),
+        };
+        let complete = !complete_before && self.expected == self.packets;
+        let reply = Answer {
+            cumulative: self.expected,
+            bitmap: if answer.sack { arrival.psn } else { 0 },
+            offset: answer.sack.into(),
+            nack: answer.nack,
+            psn: arrival.psn,
+            tag: arrival.tag,
+            ecn: arrival.ecn,
+            cnp: answer.cnp || arrival.ecn,
+        };
+        let silent = answer.silent || (!answer.nack && self.may_wait(config, now, &reply));
+        ((!silent).then_some(reply), complete)
     }
 
     fn on_timer(&mut self, _config: &RoceConfig, now: Time) -> Option<Answer> {
         self.due.filter(|due| *due <= now)?;
         (self.delayed, self.due) = (0, None);
-        Some(RoceReply { cumulative: self.expected, ..self.last }.into())
+        Some(Answer { cumulative: self.expected, ..self.last })
     }
 
     fn new(config: &RoceConfig, size: u64) -> Self {
@@ -203,7 +153,7 @@ impl Receiving for RoceReceiver {
             out_of_order: 0,
             out_of_sequence: 0,
             delayed: 0,
-            last: RoceReply::default(),
+            last: Answer::default(),
             due: None,
         }
     }
@@ -257,7 +207,7 @@ mod tests {
         let mut receiver = RoceReceiver::new(&config, 100_000);
         let mut arrives = |psn, ecn| {
             let arrival = DataArrival { psn, payload: 1000, tag: 7, ecn, ..DataArrival::default() };
-            let reply = receiver.on_data(&config, Time::ZERO, &arrival).reply.unwrap();
+            let reply = receiver.on_data(&config, Time::ZERO, &arrival).0.unwrap();
             (reply.nack, reply.cnp, reply.ecn)
         };
         assert_eq!(arrives(0, false), (false, false, false));

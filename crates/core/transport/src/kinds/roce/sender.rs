@@ -7,7 +7,7 @@
 //! again that are still on their way (`irn_rule = "recorded"`).
 
 use super::{
-    Recovery, RoceConfig, RoceReply,
+    Recovery, RoceConfig,
     blocks::Blocks,
     control::{Control, PairAnswer, Start},
 };
@@ -61,6 +61,11 @@ pub struct RoceSender {
     sent: VecDeque<Sent>,
     retransmitted: u64,
     timeouts: u64,
+}
+
+/// The PSN beyond the cumulative one that an answer says has been received: what IRN sends of a bitmap.
+fn sack(reply: &Answer) -> Option<u64> {
+    (reply.offset != 0).then_some(reply.bitmap)
 }
 
 impl RoceSender {
@@ -133,61 +138,14 @@ impl RoceSender {
         self.bytes(config, self.nxt) - self.bytes(config, self.una)
     }
 
-    /// An answer arrived.
-    pub fn on_reply(&mut self, config: &RoceConfig, now: Time, reply: &RoceReply) -> Acked {
-        self.on_reply_measured(config, now, reply, None)
-    }
-
-    /// An answer arrived; `measured` is the round trip of the packet that it answers, if it came back with the answer.
-    pub fn on_reply_measured(
-        &mut self,
-        config: &RoceConfig,
-        now: Time,
-        reply: &RoceReply,
-        measured: Option<Time>,
-    ) -> Acked {
-        let before = self.una;
-        let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
-        let since = || sample.filter(|sent| !sent.again).map(|sent| now.saturating_sub(sent.at));
-        let rtt = measured.map(|rtt| config.moved.told(rtt)).or_else(since);
-        // What another queue pair's packets met is not for this one's rate.
-        let own = !config.fresh_rate || self.path == Some(reply.tag);
-        self.take(config, reply);
-        if reply.cnp && own {
-            self.control.on_notification(&config.control, now);
-        }
-        let acked = (self.una - before) as u32;
-        self.control.on_answer(
-            &config.control,
-            &PairAnswer {
-                now,
-                packets: acked,
-                rtt: rtt.filter(|_| own),
-                marked: reply.cnp,
-                nack: reply.nack,
-                una: self.una,
-                next: self.nxt,
-                largest: (config.window.min(self.size.max(config.mtu)) / config.mtu) as f64,
-            },
-        );
-        if self.una < self.packets {
-            self.recover(config, reply);
-        }
-        if self.nxt > self.una {
-            self.restart(config, now);
-        }
-        let bytes = self.bytes(config, self.una) - self.bytes(config, before);
-        Acked { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
-    }
-
     /// Takes over what the answer says of arrivals.
-    fn take(&mut self, config: &RoceConfig, reply: &RoceReply) {
+    fn take(&mut self, config: &RoceConfig, reply: &Answer) {
         let before = self.una;
         let cumulative = reply.cumulative.min(self.highest);
         self.highest_ack = self.highest_ack.max(cumulative);
         self.una = self.una.max(cumulative);
         if config.recovery != Recovery::GoBackN {
-            if let Some(psn) = reply.sack.filter(|psn| *psn >= self.una && *psn < self.highest) {
+            if let Some(psn) = sack(reply).filter(|psn| *psn >= self.una && *psn < self.highest) {
                 self.arrived.insert(psn);
             }
             if let Some((_, end)) = self.arrived.first().filter(|run| run.0 <= self.una) {
@@ -204,12 +162,12 @@ impl RoceSender {
     }
 
     /// Goes back where the answer tells of a hole.
-    fn recover(&mut self, config: &RoceConfig, reply: &RoceReply) {
+    fn recover(&mut self, config: &RoceConfig, reply: &Answer) {
         if config.recovery == Recovery::GoBackN {
             if reply.nack {
                 self.nxt = self.una;
             }
-        } else if let Some(psn) = reply.sack {
+        } else if let Some(psn) = sack(reply) {
             let entering = !self.recovering;
             if entering {
                 self.recovery_end = self.nxt;
@@ -400,16 +358,46 @@ impl Sending for RoceSender {
         self.next_avail
     }
 
-    #[inline]
     fn on_answer(
         &mut self,
         config: &RoceConfig,
         now: Time,
-        answer: &Answer,
+        reply: &Answer,
         _path_rtt: Option<Time>,
         measured: Option<Time>,
     ) -> Acked {
-        self.on_reply_measured(config, now, &(*answer).into(), measured)
+        let before = self.una;
+        let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
+        let since = || sample.filter(|sent| !sent.again).map(|sent| now.saturating_sub(sent.at));
+        let rtt = measured.map(|rtt| config.moved.told(rtt)).or_else(since);
+        // What another queue pair's packets met is not for this one's rate.
+        let own = !config.fresh_rate || self.path == Some(reply.tag);
+        self.take(config, reply);
+        if reply.cnp && own {
+            self.control.on_notification(&config.control, now);
+        }
+        let acked = (self.una - before) as u32;
+        self.control.on_answer(
+            &config.control,
+            &PairAnswer {
+                now,
+                packets: acked,
+                rtt: rtt.filter(|_| own),
+                marked: reply.cnp,
+                nack: reply.nack,
+                una: self.una,
+                next: self.nxt,
+                largest: (config.window.min(self.size.max(config.mtu)) / config.mtu) as f64,
+            },
+        );
+        if self.una < self.packets {
+            self.recover(config, reply);
+        }
+        if self.nxt > self.una {
+            self.restart(config, now);
+        }
+        let bytes = self.bytes(config, self.una) - self.bytes(config, before);
+        Acked { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
     }
 
     /// A burst of segmentation offload that is under way is sent unbroken.
@@ -447,14 +435,15 @@ mod tests {
         sender
     }
 
-    fn reply(cumulative: u64, sack: Option<u64>) -> RoceReply {
-        RoceReply {
+    fn reply(cumulative: u64, sack: Option<u64>) -> Answer {
+        Answer {
             cumulative,
-            sack,
+            bitmap: sack.unwrap_or(0),
+            offset: sack.is_some().into(),
             nack: sack.is_some(),
             psn: sack.unwrap_or(cumulative),
             tag: 7,
-            ..RoceReply::default()
+            ..Answer::default()
         }
     }
 
@@ -468,18 +457,18 @@ mod tests {
     fn irn_sends_again_what_is_missing_below_the_highest_arrival() {
         let config = config(|_| ());
         let mut sender = twenty_sent(&config);
-        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)));
+        sender.on_answer(&config, Time::from_us(9), &reply(3, Some(5)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [3, 4, 20], "5 has arrived, 6 to 19 are on their way");
-        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(6)));
-        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(9)));
+        sender.on_answer(&config, Time::from_us(10), &reply(3, Some(6)), None, None);
+        sender.on_answer(&config, Time::from_us(10), &reply(3, Some(9)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [7, 8, 21]);
         // 3 and 4 arrive; recovery goes on up to 20, the first packet not sent when it began.
-        sender.on_reply(&config, Time::from_us(18), &reply(7, None));
+        sender.on_answer(&config, Time::from_us(18), &reply(7, None), None, None);
         assert_eq!((sends(&mut sender, &config, 1), sender.recovering), (vec![22], true));
-        sender.on_reply(&config, Time::from_us(19), &reply(20, None));
+        sender.on_answer(&config, Time::from_us(19), &reply(20, None), None, None);
         assert!(!sender.recovering);
         // A new one begins with a new hole.
-        sender.on_reply(&config, Time::from_us(19), &reply(20, Some(22)));
+        sender.on_answer(&config, Time::from_us(19), &reply(20, Some(22)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [20, 21, 23]);
         assert_eq!(sender.retransmitted(), 6);
     }
@@ -489,7 +478,7 @@ mod tests {
     fn the_reference_model_sends_again_what_is_on_its_way() {
         let config = config(|transport| transport.roce.irn_rule = IrnRule::Recorded);
         let mut sender = twenty_sent(&config);
-        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)));
+        sender.on_answer(&config, Time::from_us(9), &reply(3, Some(5)), None, None);
         assert_eq!(sends(&mut sender, &config, 5), [3, 4, 6, 7, 8]);
     }
 
@@ -497,13 +486,13 @@ mod tests {
     fn after_a_timeout_all_that_has_not_arrived_is_lost() {
         let config = config(|_| ());
         let mut sender = twenty_sent(&config);
-        sender.on_reply(&config, Time::from_us(9), &reply(17, Some(18)));
+        sender.on_answer(&config, Time::from_us(9), &reply(17, Some(18)), None, None);
         assert_eq!(sends(&mut sender, &config, 1), [17]);
         let (mut told, at) = (Vec::new(), sender.deadline(&config).unwrap());
         sender.on_timer(&config, at, &mut |psn, tag| told.push((psn, tag)));
         assert_eq!((told, sends(&mut sender, &config, 3)), (vec![(17, 7)], vec![17, 19, 20]));
         assert!(sender.deadline(&config).unwrap() > at, "the timer runs again");
-        sender.on_reply(&config, at, &reply(21, None));
+        sender.on_answer(&config, at, &reply(21, None), None, None);
         assert_eq!((sender.in_flight(), sender.deadline(&config)), (0, None));
     }
 
@@ -515,7 +504,7 @@ mod tests {
             // Notified for 1 ms, every 4 us: the rate falls to its least.
             let at = |step: u64| Time::from_us(10 + 4 * step);
             (0..250).for_each(|step| {
-                sender.on_reply(&config, at(step), &RoceReply { cnp: true, ..reply(1, None) });
+                sender.on_answer(&config, at(step), &Answer { cnp: true, ..reply(1, None) }, None, None);
             });
             let slow = sender.rate(&config, at(250));
             assert!(slow < Rate::gbps(1), "{slow}");
@@ -523,10 +512,10 @@ mod tests {
             let now = sender.rate(&config, at(250));
             assert_eq!(now, if keeps { slow } else { Rate::gbps(100) });
             // A late notification of the old path is the old queue pair's.
-            sender.on_reply(&config, at(250), &RoceReply { cnp: true, ..reply(2, None) });
+            sender.on_answer(&config, at(250), &Answer { cnp: true, ..reply(2, None) }, None, None);
             let later = sender.rate(&config, at(252));
             assert_eq!(later < now || later.0 == 100_000_000, keeps, "{later} after {now}");
-            sender.on_reply(&config, at(252), &RoceReply { cnp: true, tag: 8, ..reply(3, None) });
+            sender.on_answer(&config, at(252), &Answer { cnp: true, tag: 8, ..reply(3, None) }, None, None);
             assert!(sender.rate(&config, at(254)) < Rate::gbps(100));
         }
     }

@@ -132,21 +132,6 @@ impl Dcqcn {
         }
     }
 
-    /// A congestion notification arrives.
-    pub fn on_notification(&mut self, config: &DcqcnConfig, now: Time) {
-        self.catch_up(config, now);
-        self.notified_decrease = true;
-        if self.next_alpha == u64::MAX {
-            self.alpha = 1.0;
-            self.notified_alpha = false;
-            self.next_alpha = now.ps() + config.alpha_interval;
-            self.next_decrease = now.ps() + config.decrease_interval + AFTER_ALPHA;
-            self.target = self.rate;
-        } else {
-            self.notified_alpha = true;
-        }
-    }
-
     /// The rate at `now`.
     #[inline]
     pub fn rate(&mut self, config: &DcqcnConfig, now: Time) -> Rate {
@@ -220,7 +205,17 @@ impl PairControl for Dcqcn {
     }
 
     fn on_notification(&mut self, config: &DcqcnConfig, now: Time) {
-        Dcqcn::on_notification(self, config, now);
+        self.catch_up(config, now);
+        self.notified_decrease = true;
+        if self.next_alpha == u64::MAX {
+            self.alpha = 1.0;
+            self.notified_alpha = false;
+            self.next_alpha = now.ps() + config.alpha_interval;
+            self.next_decrease = now.ps() + config.decrease_interval + AFTER_ALPHA;
+            self.target = self.rate;
+        } else {
+            self.notified_alpha = true;
+        }
     }
 }
 

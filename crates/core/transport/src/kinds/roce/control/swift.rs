@@ -116,16 +116,6 @@ impl Swift {
         self.cwnd = self.cwnd.clamp(p.min_cwnd, largest);
     }
 
-    pub(crate) fn on_timeout(&mut self, config: &SwiftConfig, now: Time) {
-        self.cwnd = (self.cwnd * (1.0 - config.parameters.max_mdf)).max(config.parameters.min_cwnd);
-        self.last_decrease = now;
-    }
-
-    /// Bytes that may be in flight; at least one packet, whose pace then counts.
-    pub(crate) fn window(&self, mtu: u64) -> u64 {
-        (self.cwnd.max(1.0) * mtu as f64) as u64
-    }
-
     /// Time until the next packet where the window is below one.
     pub(crate) fn pace(&self) -> Time {
         if self.cwnd >= 1.0 { Time::ZERO } else { Time::from_ps((self.rtt.ps() as f64 / self.cwnd) as u64) }
@@ -145,10 +135,6 @@ impl PairControl for Swift {
         Swift::new(config, start.base_rtt, start.window_packets)
     }
 
-    fn window(&self, mtu: u64) -> u64 {
-        Swift::window(self, mtu)
-    }
-
     fn least_gap(&self) -> Time {
         self.pace()
     }
@@ -159,8 +145,13 @@ impl PairControl for Swift {
         }
     }
 
+    fn window(&self, mtu: u64) -> u64 {
+        (self.cwnd.max(1.0) * mtu as f64) as u64
+    }
+
     fn on_timeout(&mut self, config: &SwiftConfig, now: Time) {
-        Swift::on_timeout(self, config, now);
+        self.cwnd = (self.cwnd * (1.0 - config.parameters.max_mdf)).max(config.parameters.min_cwnd);
+        self.last_decrease = now;
     }
 }
 

@@ -130,36 +130,6 @@ impl TcpLike {
         self.cwnd = self.threshold;
         self.burst_left = 0;
     }
-
-    pub(crate) fn on_timeout(&mut self) {
-        self.on_loss();
-        self.cwnd = 1.0;
-    }
-
-    /// Bytes that may be in flight.
-    pub(crate) fn window(&self, mtu: u64) -> u64 {
-        (self.cwnd * mtu as f64) as u64
-    }
-
-    /// Whether a packet may go while `room` bytes of the window are free and `left` bytes wait to be sent: in a burst
-    /// under way, or at the start of one that is large enough.
-    pub(crate) fn lets_go(&self, config: &TcpLikeConfig, mtu: u64, room: u64, left: u64) -> bool {
-        let wanted = (self.cwnd * mtu as f64 * config.burst_share) as u64;
-        self.burst_left > 0 || room >= wanted.min(config.burst).min(left)
-    }
-
-    /// Whether a burst is under way.
-    pub(crate) fn in_burst(&self) -> bool {
-        self.burst_left > 0
-    }
-
-    /// `bytes` are sent while `room` bytes of the window are free.
-    pub(crate) fn sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
-        if self.burst_left == 0 {
-            self.burst_left = room.min(config.burst);
-        }
-        self.burst_left = self.burst_left.saturating_sub(bytes);
-    }
 }
 
 impl PairControl for TcpLike {
@@ -177,10 +147,6 @@ impl PairControl for TcpLike {
         TcpLike::new(config)
     }
 
-    fn window(&self, mtu: u64) -> u64 {
-        TcpLike::window(self, mtu)
-    }
-
     /// Nothing paces a burst.
     fn rate(&mut self, _: &TcpLikeConfig, _: Time, _: Rate) -> Option<Rate> {
         None
@@ -196,19 +162,28 @@ impl PairControl for TcpLike {
     }
 
     fn on_timeout(&mut self, _: &TcpLikeConfig, _: Time) {
-        TcpLike::on_timeout(self);
+        self.on_loss();
+        self.cwnd = 1.0;
+    }
+
+    fn window(&self, mtu: u64) -> u64 {
+        (self.cwnd * mtu as f64) as u64
     }
 
     fn lets_go(&self, config: &TcpLikeConfig, mtu: u64, room: u64, left: u64) -> bool {
-        TcpLike::lets_go(self, config, mtu, room, left)
+        let wanted = (self.cwnd * mtu as f64 * config.burst_share) as u64;
+        self.burst_left > 0 || room >= wanted.min(config.burst).min(left)
     }
 
     fn in_burst(&self) -> bool {
-        TcpLike::in_burst(self)
+        self.burst_left > 0
     }
 
     fn sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
-        TcpLike::sent(self, config, room, bytes);
+        if self.burst_left == 0 {
+            self.burst_left = room.min(config.burst);
+        }
+        self.burst_left = self.burst_left.saturating_sub(bytes);
     }
 
     fn delayed_acks(config: &TcpLikeConfig) -> Option<DelayedAcks> {

@@ -22,12 +22,12 @@ pub use nscc::{Nscc, NsccConfig, NsccParameters};
 pub use rule::{CcAck, CcLoss, Sizes, WindowRule};
 pub use smartt::{Smartt, SmarttConfig, SmarttParameters};
 
-use crate::Network;
+use crate::{Network, dispatch::dispatch};
 use anabranch_settings::registry;
 use anabranch_units::Time;
 
 macro_rules! window_rules {
-    ($($module:ident $rule:ident $parameters:ident,)*) => {
+    ($dollar:tt $($module:ident $rule:ident $parameters:ident,)*) => {
         registry! {
             /// A congestion control and its parameters, `[transport.<name>]`.
             pub enum CcParameters("congestion control of uet"): pub dyn Check in self {
@@ -54,74 +54,58 @@ macro_rules! window_rules {
             )*
         }
 
+        dispatch! { $dollar CcConfig: $($rule)* }
+
         impl CcConfig {
             /// The constants for packets and windows of these sizes on this network.
             pub(crate) fn new(parameters: &CcParameters, sizes: Sizes, network: &Network) -> Self {
                 match parameters {
-                    $(CcParameters::$rule(parameters) => {
-                        CcConfig::$rule(<$module::$rule as WindowRule>::config(parameters, sizes, network))
-                    })*
-                }
-            }
-        }
-
-        /// A flow is never shown another run's configuration, so that its rule and the constants are of one kind.
-        impl CongestionControl {
-            /// For a flow whose longest path has the base round trip `base_rtt`.
-            pub fn new(config: &CcConfig, base_rtt: Time) -> Self {
-                match config {
-                    $(CcConfig::$rule(constants) => Self::$rule(WindowRule::new(constants, base_rtt)),)*
-                }
-            }
-
-            /// An ACK that newly acknowledges something.
-            #[inline]
-            pub fn on_ack(&mut self, config: &CcConfig, ack: &CcAck) {
-                match (self, config) {
-                    $((Self::$rule(rule), CcConfig::$rule(constants)) => rule.on_ack(constants, ack),)*
-                    _ => {}
-                }
-            }
-
-            /// Bytes acknowledged in passing, by a NACK's cumulative PSN: they count as achieved, but with neither mark
-            /// nor delay known they do not move the window (ours).
-            #[inline]
-            pub fn on_progress(&mut self, bytes: u64) {
-                match self {
-                    $(Self::$rule(rule) => rule.on_progress(bytes),)*
-                }
-            }
-
-            /// A packet was trimmed on its way.
-            pub fn on_nack(&mut self, config: &CcConfig, loss: &CcLoss) {
-                match (self, config) {
-                    $((Self::$rule(rule), CcConfig::$rule(constants)) => rule.on_nack(constants, loss),)*
-                    _ => {}
-                }
-            }
-
-            /// A packet was not acknowledged in time.
-            pub fn on_timeout(&mut self, config: &CcConfig, loss: &CcLoss) {
-                match (self, config) {
-                    $((Self::$rule(rule), CcConfig::$rule(constants)) => rule.on_timeout(constants, loss),)*
-                    _ => {}
-                }
-            }
-
-            /// The window in bytes on the wire, rounded down.
-            #[inline]
-            pub fn cwnd(&self) -> u64 {
-                match self {
-                    $(Self::$rule(rule) => rule.cwnd() as u64,)*
+                    $(CcParameters::$rule(it) => CcConfig::$rule($module::$rule::config(it, sizes, network)),)*
                 }
             }
         }
     };
 }
 
-window_rules! {
+window_rules! { $
     dctcp Dctcp DctcpParameters,
     smartt Smartt SmarttParameters,
     nscc Nscc NsccParameters,
     fixed Fixed FixedParameters,
+}
+
+impl CongestionControl {
+    /// For a flow whose longest path has the base round trip `base_rtt`.
+    pub fn new(config: &CcConfig, base_rtt: Time) -> Self {
+        made!(config, CcConfig(constants) => CongestionControl(WindowRule::new(constants, base_rtt)))
+    }
+
+    /// An ACK that newly acknowledges something.
+    #[inline]
+    pub fn on_ack(&mut self, config: &CcConfig, ack: &CcAck) {
+        both!(self, config: CongestionControl(rule, constants) => rule.on_ack(constants, ack));
+    }
+
+    /// Bytes acknowledged in passing, by a NACK's cumulative PSN: they count as achieved, but with neither mark
+    /// nor delay known they do not move the window (ours).
+    #[inline]
+    pub fn on_progress(&mut self, bytes: u64) {
+        of!(self, CongestionControl(rule) => rule.on_progress(bytes));
+    }
+
+    /// A packet was trimmed on its way.
+    pub fn on_nack(&mut self, config: &CcConfig, loss: &CcLoss) {
+        both!(self, config: CongestionControl(rule, constants) => rule.on_nack(constants, loss));
+    }
+
+    /// A packet was not acknowledged in time.
+    pub fn on_timeout(&mut self, config: &CcConfig, loss: &CcLoss) {
+        both!(self, config: CongestionControl(rule, constants) => rule.on_timeout(constants, loss));
+    }
+
+    /// The window in bytes on the wire, rounded down.
+    #[inline]
+    pub fn cwnd(&self) -> u64 {
+        of!(self, CongestionControl(rule) => rule.cwnd() as u64)
+    }
 }

@@ -1,0 +1,29 @@
+//! Static dispatch over a list of kinds: enums whose variants have the same names.
+
+/// Defines three macros for the kinds of a list. `of!(value, Enum(it) => result)` is what follows from a value of whatever kind,
+/// `made!(value, Enum(it) => Other(result))` another value of the same kind, and `both!(value, config: Enum(it, constants) => result)`
+/// what follows from a value and the constants of its run, which are of one kind.
+macro_rules! dispatch {
+    ($dollar:tt $constants:ident: $($kind:ident)*) => {
+        #[allow(unused_macros)]
+        macro_rules! of {
+            ($dollar value:expr, $dollar from:ident($dollar it:pat) => $dollar result:expr) => {
+                match $dollar value { $($dollar from::$kind($dollar it) => $dollar result,)* }
+            };
+        }
+        macro_rules! made {
+            ($dollar value:expr, $dollar from:ident($dollar it:ident) => $dollar to:ident($dollar result:expr)) => {
+                match $dollar value { $($dollar from::$kind($dollar it) => $dollar to::$kind($dollar result),)* }
+            };
+        }
+        macro_rules! both {
+            ($dollar value:expr, $dollar config:ident: $dollar from:ident($dollar it:ident, $dollar of:ident) => $dollar result:expr) => {
+                match ($dollar value, $dollar config) {
+                    $(($dollar from::$kind($dollar it), $constants::$kind($dollar of)) => $dollar result,)*
+                    _ => unreachable!("one kind per run"),
+                }
+            };
+        }
+    };
+}
+pub(crate) use dispatch;
