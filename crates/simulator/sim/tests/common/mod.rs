@@ -24,10 +24,8 @@ pub fn text(text: &str) -> Raw {
 
 /// The parameters of the Ultra-Ethernet-like transport of a setup that uses it.
 pub fn uet(setup: &mut Setup) -> &mut UetParameters {
-    match &mut setup.transport {
-        TransportParameters::Uet(transport) => &mut transport.uet,
-        TransportParameters::Roce(_) => panic!("a setup with uet"),
-    }
+    let TransportParameters::Uet(transport) = &mut setup.transport else { panic!("a setup with uet") };
+    &mut transport.uet
 }
 
 /// A topology of `kind` with these keys.
@@ -139,10 +137,8 @@ pub fn roce_setup(topology: Topology, flows: FlowSet, scheme: &str, profile: Pro
 
 /// The parameters of the RoCE transport of a setup that uses it.
 pub fn roce(setup: &mut Setup) -> &mut RoceParameters {
-    match &mut setup.transport {
-        TransportParameters::Roce(transport) => &mut transport.roce,
-        TransportParameters::Uet(_) => panic!("a setup with roce"),
-    }
+    let TransportParameters::Roce(transport) = &mut setup.transport else { panic!("a setup with roce") };
+    &mut transport.roce
 }
 
 /// The fabric of the recorded runs: 8 leaves of 16 hosts, 8 spines, 100 Gb/s, 1 us.
