@@ -406,6 +406,93 @@ fn ring(folder: &Folder, bytes: &str, rounds: &str) -> Job {
     })
 }
 
+/// Addresses that attack the memory of `serve`, peers of each, and packets per second of all.
+const HOLDERS: u8 = 2;
+const PEERS: usize = 256;
+const PACKETS: u64 = 3000;
+
+/// Peers of a few addresses, each of which opens 64 streams and sends single packets of messages that never end. Begins when all are
+/// connected; ends when `stop` is set, and returns the packets sent.
+fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
+    let mut draws = Stream::keyed(1, 0, "holders");
+    let (mut peers, mut out, mut buffer) = (Vec::new(), Vec::new(), [0; 2048]);
+    for number in 0..usize::from(HOLDERS) * PEERS {
+        let socket = UdpSocket::bind((Ipv4Addr::new(127, 66, 0, 1 + (number / PEERS) as u8), 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let (of, mut cookie, mut connection) = (greeting(&mut draws), [0; COOKIE], None);
+        for _ in 0..10 {
+            header::hello(&mut out, &of, &cookie, usize::from(PAYLOAD) + 64);
+            socket.send_to(&out, (LOOPBACK, SERVED.start)).unwrap();
+            let Ok((length, _)) = socket.recv_from(&mut buffer) else { continue };
+            match Packet::decode(&buffer[..length]) {
+                Ok(Packet::Retry { cookie: given, .. }) => cookie = given,
+                Ok(Packet::Welcome { greeting, .. }) => {
+                    connection = Some(greeting.connection);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        peers.push((socket, connection.expect("a WELCOME")));
+    }
+    let stop = Arc::clone(stop);
+    thread::spawn(move || {
+        let (began, mut sent) = (Instant::now(), 0);
+        while !stop.load(Ordering::Relaxed) {
+            let due = began.elapsed().as_micros() as u64 * PACKETS / 1_000_000;
+            while sent < due {
+                let (socket, connection) = &peers[sent as usize % peers.len()];
+                let (stream, index) = (sent / peers.len() as u64 % 64, sent / peers.len() as u64 / 64);
+                let data = Data {
+                    stream: stream as u32,
+                    payload: PAYLOAD,
+                    psn: index,
+                    tag: 0,
+                    message: 0,
+                    length: 16 << 20,
+                    index: index as u32,
+                    checksum: None,
+                    steering: 0,
+                    stamp: Time::ZERO,
+                    ack_request: true,
+                };
+                header::data(&mut out, *connection, &data);
+                out.resize(out.len() + usize::from(PAYLOAD), 7);
+                let _ = socket.send_to(&out, (LOOPBACK, SERVED.start));
+                sent += 1;
+            }
+            thread::sleep(BURST);
+        }
+        sent
+    })
+}
+
+/// How long each of some transfers of 1 MiB to a `serve` takes, all from one address that it has not seen before.
+fn first_messages(folder: &Folder, count: usize, under_attack: bool) -> Vec<Duration> {
+    let set = ["--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
+    let mut server = limited(folder, &[&["serve", "--at", "127.0.0.1:7000"], &set[..]].concat()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let holders = under_attack.then(|| hold(&stop));
+    thread::sleep(Duration::from_secs(if under_attack { 3 } else { 0 }));
+    let arguments =
+        [&["send", "--from", "127.66.0.11", "--to", "127.0.0.1:7000", "--bytes", "1MiB"], &set[..]].concat();
+    let sent = (0..count).map(|_| {
+        let began = Instant::now();
+        (limited(folder, &arguments).output().unwrap(), began.elapsed())
+    });
+    let sent: Vec<(Output, Duration)> = sent.collect();
+    stop.store(true, Ordering::Relaxed);
+    if let Some(holders) = holders {
+        assert!(holders.join().unwrap() > 3 * PACKETS / 2, "no attack");
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    sent.iter().for_each(|(output, _)| right("send", output));
+    sent.into_iter().map(|(_, took)| took).collect()
+}
+
 /// A job without and with an attack, as often as asked, interleaved. Returns the ratios of their times and prints what there is to know.
 fn compare(name: &str, rounds: u64, job: &dyn Fn() -> Job) -> Vec<f64> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -500,6 +587,18 @@ fn an_attacker_costs_no_more_than_a_fifth_of_the_time() {
         let ring = median(compare("ring", 5, &|| ring(&folder, "16MB", "6")));
         println!("medians: transfer {transfer:.2}, ring {ring:.2}");
         assert!(transfer <= 1.2 && ring <= 1.2, "{transfer:.2}, {ring:.2}");
+    }
+}
+
+#[test]
+fn peers_that_end_no_message_leave_memory_to_newcomers() {
+    let _one = ONE.lock();
+    if is_inside("peers_that_end_no_message_leave_memory_to_newcomers", &[]) {
+        let folder = Folder::new("attacks-memory");
+        let alone = first_messages(&folder, 3, false).into_iter().max().unwrap();
+        let beside = first_messages(&folder, 4, true);
+        println!("alone {alone:.3?} at most, beside {} peers {beside:.3?}", usize::from(HOLDERS) * PEERS);
+        assert!(beside.iter().all(|took| *took <= 2 * alone + Duration::from_secs(1)), "{beside:?}, {alone:?}");
     }
 }
 

@@ -3,10 +3,15 @@
 #[allow(dead_code)]
 mod common;
 
+use anabranch_endpoint::header::{self, Greeting, Packet};
 use common::{Folder, code, json, stderr, stdout};
 use std::{
     io::{BufRead, BufReader},
+    net::UdpSocket,
     process::{Child, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 /// `serve` in a process of its own, and the address that it says.
@@ -73,6 +78,43 @@ fn ends_with_the_same_key_talk_and_others_are_refused() {
     std::fs::set_permissions(folder.0.join("one"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--set", &one]);
     assert!(code(&sent) == 2 && stderr(&sent).contains("chmod 600"), "{}", stderr(&sent));
+}
+
+/// A peer that shakes hands and echoes probes, and leaves data alone: its address, and what ends it.
+fn deaf_to_data() -> (String, mpsc::Sender<()>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let (at, (ends, ended)) = (socket.local_addr().unwrap().to_string(), mpsc::channel());
+    thread::spawn(move || {
+        let (mut buffer, mut out, mut theirs) = ([0; 4096], Vec::new(), 0);
+        while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+            match Packet::decode(&buffer[..length]) {
+                Ok(Packet::Hello { greeting, .. }) => {
+                    theirs = greeting.connection;
+                    header::welcome(&mut out, theirs, &Greeting { connection: 77, own_nonce: 7, ..greeting });
+                }
+                Ok(Packet::Probe { probe, .. }) => header::echo(&mut out, theirs, &probe),
+                _ => continue,
+            }
+            socket.send_to(&out, from).unwrap();
+        }
+    });
+    (at, ends)
+}
+
+#[test]
+fn a_peer_that_answers_no_data_is_told_from_one_that_answers_nothing() {
+    let folder = Folder::new("wire-deaf");
+    let (at, _ends) = deaf_to_data();
+    let sent =
+        folder.run(&["send", "--to", &at, "--bytes", "1MB", "--set", "wire.labels=1", "--set", "wire.give_up=500ms"]);
+    let said = stderr(&sent);
+    assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{said}");
+    for words in [&at[..], "is connected, but data are not answered: 0 B", "500ms", "wire.max_buffered_bytes"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(!said.contains("no answer"), "{said}");
 }
 
 #[test]

@@ -49,6 +49,31 @@ pub(crate) struct ProbeBase {
     pub(crate) longer: Time,
 }
 
+/// Memory that messages take before they are complete and handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) bytes: u64,
+    /// Of them those of messages whose sender had not delivered as much before.
+    pub(crate) unearned: u64,
+}
+
+impl Stored {
+    /// Of a message of this kind.
+    pub(crate) fn new(bytes: u64, is_earned: bool) -> Self {
+        Stored { bytes, unearned: if is_earned { 0 } else { bytes } }
+    }
+
+    pub(crate) fn add(&mut self, more: Stored) {
+        self.bytes += more.bytes;
+        self.unearned += more.unearned;
+    }
+
+    pub(crate) fn take(&mut self, less: Stored) {
+        self.bytes = self.bytes.saturating_sub(less.bytes);
+        self.unearned = self.unearned.saturating_sub(less.unearned);
+    }
+}
+
 /// Another endpoint.
 #[derive(Debug)]
 pub(crate) struct Peer {
@@ -101,8 +126,8 @@ pub(crate) struct Peer {
     pub(crate) incoming: BTreeMap<u32, Incoming>,
     /// Bytes that messages from it may come to hold: each of them whole.
     pub(crate) reserved: u64,
-    /// Bytes of memory that they do hold, and since when without one having become whole.
-    pub(crate) stored: u64,
+    /// Memory that they do hold, and since when without a good part of it having become whole.
+    pub(crate) stored: Stored,
     /// Bytes of messages from it that have become whole.
     pub(crate) delivered: u64,
     pub(crate) stored_since: Time,
@@ -155,7 +180,7 @@ impl Peer {
             waiting: Vec::new(),
             incoming: BTreeMap::new(),
             reserved: 0,
-            stored: 0,
+            stored: Stored::default(),
             delivered: 0,
             stored_since: now,
             quiet_since: None,

@@ -61,8 +61,9 @@ pub struct Settings {
     pub most_message: u64,
     /// Bytes that messages from one peer may hold at the receiver, two messages at least, and to one peer at the sender.
     pub most_held: u64,
-    /// Bytes of memory that messages from all peers may take before they are complete and handed over; those of one source address
-    /// may take half of it. At least twice `most_held`.
+    /// Bytes of memory that messages from all peers may take before they are complete and handed over: half of it those of senders that
+    /// have delivered as much before, half of it those of others, which source addresses share alike. Messages of one source address may
+    /// take half of it. At least twice `most_held`.
     pub max_buffered_bytes: u64,
     /// Streams from one peer.
     pub most_streams: usize,

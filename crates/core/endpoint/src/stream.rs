@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     header::Data,
-    peer::{Delivered, Placed, SendOptions},
+    peer::{Delivered, Placed, SendOptions, Stored},
     watched::Watched,
 };
 
@@ -189,7 +189,7 @@ pub(crate) struct Taken {
     pub(crate) placed: Option<Placed>,
     /// What it counted until now.
     pub(crate) reserved: u64,
-    pub(crate) stored: u64,
+    pub(crate) stored: Stored,
 }
 
 /// A message that is being put together.
@@ -208,6 +208,8 @@ struct Assembly {
     counted: u64,
     /// Its sender has delivered more than this message has, besides what it holds: memory is taken for all of it at once.
     is_earned: bool,
+    /// It began when memory was short.
+    is_short: bool,
     missing: u64,
     /// Where it is to lie; 0: here, or it does not say.
     steering: u64,
@@ -218,6 +220,8 @@ struct Assembly {
 /// Memory that is taken for a message with its first packet, at most, and how many times of what has come.
 const FIRST_BYTES: usize = 64 << 10;
 const GROWTH: usize = 16;
+/// The latter where memory is short: who wants to hold much has to send half of it.
+const SHORT_GROWTH: usize = 2;
 /// Bytes that a message counts besides its own.
 const MESSAGE_OVERHEAD: u64 = 256;
 
@@ -237,7 +241,12 @@ impl Assembly {
         if self.is_earned {
             return self.length as usize;
         }
-        let reach = FIRST_BYTES.saturating_add((self.arrived + more).saturating_mul(GROWTH));
+        let arrived = self.arrived + more;
+        let reach = if self.is_short {
+            arrived.saturating_mul(SHORT_GROWTH)
+        } else {
+            FIRST_BYTES.saturating_add(arrived.saturating_mul(GROWTH))
+        };
         reach.min(usize::try_from(self.length).unwrap_or(usize::MAX))
     }
 
@@ -369,6 +378,10 @@ pub(crate) struct Limits {
     pub(crate) most_held: u64,
     /// Bytes that the peer has delivered in whole messages, less those of memory that it holds.
     pub(crate) earned: u64,
+    /// There is memory for all of this message, should its sender have delivered as much.
+    pub(crate) has_memory: bool,
+    /// Memory for the messages of other senders is short.
+    pub(crate) is_short: bool,
 }
 
 impl Incoming {
@@ -450,7 +463,8 @@ impl Incoming {
             ahead: BTreeMap::new(),
             arrived: 0,
             counted: 0,
-            is_earned: data.length <= limits.earned,
+            is_earned: data.length <= limits.earned && limits.has_memory,
+            is_short: limits.is_short,
             missing,
             steering,
             head,
@@ -489,11 +503,11 @@ impl Incoming {
         data: &Data,
         payload: &[u8],
         place: impl FnOnce(u64, &[u8]),
-    ) -> (Option<anabranch_transport::Answer>, u64) {
+    ) -> (Option<anabranch_transport::Answer>, Stored) {
         let before = self.receiver.received_bytes();
         let (answer, _) = self.receiver.on_data(transport, now, arrival);
         let is_new = self.receiver.received_bytes() > before;
-        let mut more = 0;
+        let mut more = Stored::default();
         if is_new
             && data.message >= self.next
             && let Ok(at) = self.find(data.message)
@@ -510,13 +524,13 @@ impl Incoming {
                 assembly.arrived += payload.len();
                 assembly.write(from, payload);
                 if assembly.counted > 0 {
-                    return (answer, 0);
+                    return (answer, more);
                 }
             } else {
                 assembly.put(from, payload);
             }
             let stored = assembly.stored();
-            more = stored.saturating_sub(assembly.counted);
+            more = Stored::new(stored.saturating_sub(assembly.counted), assembly.is_earned);
             assembly.counted = assembly.counted.max(stored);
         }
         (answer, more)
@@ -526,7 +540,7 @@ impl Incoming {
     pub(crate) fn take(&mut self, mtu: u64) -> Option<Taken> {
         self.messages.front().filter(|(number, message)| *number == self.next && message.missing == 0)?;
         let (number, message) = self.messages.pop_front()?;
-        let (reserved, stored) = (message.reserved(), message.counted);
+        let (reserved, stored) = (message.reserved(), Stored::new(message.counted, message.is_earned));
         self.next += 1;
         self.next_first = message.first + message.length.div_ceil(mtu).max(1);
         let rest = message.length - message.bytes.len() as u64;

@@ -1,6 +1,6 @@
 //! What peers take, by the host that they connected from and in all: places and memory.
 
-use crate::settings::Settings;
+use crate::{peer::Stored, settings::Settings};
 use anabranch_units::Time;
 use std::{
     collections::BTreeMap,
@@ -23,8 +23,12 @@ pub(super) fn host_of(at: SocketAddr) -> IpAddr {
 struct Taken {
     peers: usize,
     stored: u64,
+    /// Of `stored` that of messages whose senders have not delivered as much before.
+    unearned: u64,
     /// None of its peers can make room before this.
     crowded_until: Time,
+    /// Nobody can make room for its messages before this.
+    short_until: Time,
 }
 
 /// What all peers take.
@@ -34,13 +38,19 @@ pub(super) struct Hosts {
     /// Peers, and bytes of memory for their messages.
     pub(super) peers: usize,
     pub(super) stored: u64,
+    unearned: u64,
+    /// Hosts that hold unearned memory.
+    holders: u64,
     max_stored: u64,
+    max_peers: usize,
     max_peers_per_host: usize,
     crowded_until: Time,
 }
 
 /// Peers that could make room are looked for no more often than this.
 const CROWDED: Time = Time::from_us(100_000);
+/// The same of memory, for one host.
+const SHORT: Time = Time::from_us(10_000);
 
 impl Hosts {
     pub(super) fn new(settings: &Settings) -> Self {
@@ -48,15 +58,22 @@ impl Hosts {
             hosts: BTreeMap::new(),
             peers: 0,
             stored: 0,
+            unearned: 0,
+            holders: 0,
             max_stored: settings.max_buffered_bytes,
+            max_peers: settings.most_peers,
             max_peers_per_host: settings.max_peers_per_address.max(1),
             crowded_until: Time::ZERO,
         }
     }
 
+    fn of(&self, host: Option<IpAddr>) -> Option<&Taken> {
+        self.hosts.get(&host?)
+    }
+
     /// Returns `true` where a host has as many peers as one may have.
     pub(super) fn is_full(&self, host: Option<IpAddr>) -> bool {
-        host.and_then(|host| self.hosts.get(&host)).is_some_and(|taken| taken.peers >= self.max_peers_per_host)
+        self.of(host).is_some_and(|taken| taken.peers >= self.max_peers_per_host)
     }
 
     /// No peer, or none of this host, can make room now: nobody looks again for a while.
@@ -69,8 +86,7 @@ impl Hosts {
 
     /// Returns `true` where nobody need look for a peer that can make room.
     pub(super) fn is_crowded(&self, host: Option<IpAddr>, now: Time) -> bool {
-        let taken = host.and_then(|host| self.hosts.get(&host));
-        now < taken.map_or(self.crowded_until, |taken| taken.crowded_until)
+        now < self.of(host).map_or(self.crowded_until, |taken| taken.crowded_until)
     }
 
     pub(super) fn enter(&mut self, host: Option<IpAddr>) {
@@ -81,7 +97,7 @@ impl Hosts {
     }
 
     /// A peer is gone, and the memory that its messages took.
-    pub(super) fn leave(&mut self, host: Option<IpAddr>, stored: u64) {
+    pub(super) fn leave(&mut self, host: Option<IpAddr>, stored: Stored) {
         self.release(host, stored);
         self.peers = self.peers.saturating_sub(1);
         if let Some(host) = host
@@ -94,30 +110,86 @@ impl Hosts {
         }
     }
 
-    /// Returns `true` where so many bytes more are within the limit over all peers. Senders that have not delivered as much before share half
-    /// of it, so that they leave room for those that have.
-    pub(super) fn has_memory(&self, bytes: u64, is_earned: bool) -> bool {
-        let most = if is_earned { self.max_stored } else { self.max_stored / 2 };
-        self.stored + bytes <= most
+    /// The share of each host of all places, and the host that has the most, where that is more than its share and a newcomer of `host` would
+    /// have no more than its own.
+    pub(super) fn host_over_share_of_peers(&self, host: Option<IpAddr>) -> Option<IpAddr> {
+        let newcomer = self.of(host).map_or(0, |taken| taken.peers);
+        let hosts = self.hosts.len() + usize::from(newcomer == 0);
+        let share = self.max_peers / hosts.max(1);
+        let (most, taken) = self.hosts.iter().max_by_key(|(_, taken)| taken.peers)?;
+        (newcomer < share && taken.peers > share).then_some(*most)
     }
 
-    /// Returns `true` where so many bytes more are within what one host may take.
+    /// Bytes that messages of senders that have not delivered as much before may take together; those of others may take as many, so that
+    /// neither takes what the others need.
+    fn max_unearned(&self) -> u64 {
+        self.max_stored / 2
+    }
+
+    /// Returns `true` where so many bytes more are within what a host may take, and all for messages of senders that have delivered as much
+    /// before.
+    pub(super) fn may_earn(&self, host: Option<IpAddr>, bytes: u64) -> bool {
+        let half = self.max_stored / 2;
+        let of_host = self.of(host).map_or(0, |taken| taken.stored);
+        self.stored - self.unearned + bytes <= half && of_host + bytes <= half
+    }
+
+    /// Returns `true` where memory is taken for what has come alone.
+    pub(super) fn is_short(&self) -> bool {
+        self.unearned > self.max_unearned() / 2
+    }
+
+    /// Returns `true` where a host may take so many bytes more for messages of senders that have not delivered as much before: twice what is
+    /// left then (a dynamic threshold: Choudhury and Hahne 1998), or its share.
     pub(super) fn may_store(&self, host: Option<IpAddr>, bytes: u64) -> bool {
-        let taken = host.and_then(|host| self.hosts.get(&host)).map_or(0, |taken| taken.stored);
-        taken + bytes <= self.max_stored / 2
+        let Some(left) = self.max_unearned().checked_sub(self.unearned + bytes) else { return false };
+        let Some(taken) = self.of(host) else { return true };
+        taken.stored + bytes <= self.max_stored / 2
+            && (taken.unearned + bytes <= 2 * left || taken.unearned + bytes <= self.share(taken))
     }
 
-    pub(super) fn store(&mut self, host: Option<IpAddr>, bytes: u64) {
-        self.stored += bytes;
+    /// The share of unearned memory of each host that holds some, this one included.
+    fn share(&self, taken: &Taken) -> u64 {
+        let holders = self.holders + u64::from(taken.unearned == 0);
+        self.max_unearned() / holders.max(1)
+    }
+
+    /// The host that holds the most unearned memory, where that is more than its share and another one is refused so many bytes of its own.
+    pub(super) fn host_over_share(&self, host: Option<IpAddr>, bytes: u64, now: Time) -> Option<IpAddr> {
+        let taken = self.of(host)?;
+        let share = self.share(taken);
+        if now < taken.short_until || taken.unearned + bytes > share {
+            return None;
+        }
+        let (most, of) = self.hosts.iter().max_by_key(|(_, taken)| taken.unearned)?;
+        (of.unearned > share).then_some(*most)
+    }
+
+    /// Nobody can make room for the messages of a host now.
+    pub(super) fn note_short(&mut self, host: Option<IpAddr>, now: Time) {
         if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
-            taken.stored += bytes;
+            taken.short_until = now + SHORT;
         }
     }
 
-    pub(super) fn release(&mut self, host: Option<IpAddr>, bytes: u64) {
-        self.stored = self.stored.saturating_sub(bytes);
+    pub(super) fn store(&mut self, host: Option<IpAddr>, more: Stored) {
+        self.stored += more.bytes;
+        self.unearned += more.unearned;
         if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
-            taken.stored = taken.stored.saturating_sub(bytes);
+            self.holders += u64::from(taken.unearned == 0 && more.unearned > 0);
+            taken.stored += more.bytes;
+            taken.unearned += more.unearned;
+        }
+    }
+
+    pub(super) fn release(&mut self, host: Option<IpAddr>, less: Stored) {
+        self.stored = self.stored.saturating_sub(less.bytes);
+        self.unearned = self.unearned.saturating_sub(less.unearned);
+        if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
+            let held = taken.unearned > 0;
+            taken.stored = taken.stored.saturating_sub(less.bytes);
+            taken.unearned = taken.unearned.saturating_sub(less.unearned);
+            self.holders -= u64::from(held && taken.unearned == 0);
         }
     }
 }

@@ -13,7 +13,7 @@ pub use transmit::{To, Transmit};
 use crate::{
     Balancer, Entropy, Flow, Nic, header,
     pacer::Pacer,
-    peer::{Event, Peer, Phase, SendError, SendOptions, Why},
+    peer::{Event, Peer, Phase, SendError, SendOptions, Stored, Why},
     settings::Settings,
     stream::{Incoming, Outgoing, Spares},
     watched::PathCounts,
@@ -443,9 +443,9 @@ impl Endpoint {
             && let Some(Some(known)) = self.peers.get_mut(*peer as usize)
         {
             let bytes = bytes.len() as u64;
-            let stored = bytes.min(known.stored);
+            let stored = Stored::new(bytes.min(known.stored.bytes), true);
             known.reserved = known.reserved.saturating_sub(bytes);
-            known.stored -= stored;
+            known.stored.take(stored);
             self.hosts.release(known.host, stored);
         }
         Some(event)

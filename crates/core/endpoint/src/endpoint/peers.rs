@@ -33,6 +33,8 @@ const HANDSHAKE_TIMEOUT: Time = Time::from_us(10_000_000);
 /// looked for.
 const STALLED: Time = Time::from_us(2_000_000);
 const RELIEF_EVERY: Time = Time::from_us(100_000);
+/// The same where its host holds more than its share, and another one less.
+const STALLED_OVER_SHARE: Time = Time::from_us(250_000);
 
 /// Of so many HELLOs without a reply one is short.
 const SHORT_EVERY: u32 = 8;
@@ -95,7 +97,8 @@ impl Endpoint {
         };
         let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
         let oldest = known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.made_at);
-        let Some(peer) = oldest.map(|(at, _)| at as u32) else {
+        let oldest = oldest.map(|(at, _)| at as u32);
+        let Some(peer) = oldest.or_else(|| if is_full { None } else { self.idle_over_share(host, now) }) else {
             self.hosts.note_crowded(short, now);
             return false;
         };
@@ -104,18 +107,48 @@ impl Endpoint {
         true
     }
 
-    /// Memory for messages is short: forgets the peer that has held some for longest, if that is long.
-    pub(super) fn relieve(&mut self, now: Time) {
-        if now.saturating_sub(self.relieved_at) < RELIEF_EVERY {
-            return;
-        }
-        self.relieved_at = now;
+    /// The peer that has said nothing for longest of those that have never delivered anything, of a host that has more than its share of all
+    /// places, where a newcomer's would have no more than its own.
+    fn idle_over_share(&self, host: Option<IpAddr>, now: Time) -> Option<u32> {
+        let over = self.hosts.host_over_share_of_peers(host)?;
+        let may_go = |known: &&Peer| {
+            let is_useless = known.delivered == 0 && known.phase == Phase::Greeted;
+            known.host == Some(over) && is_useless && now.saturating_sub(known.made_at) >= UNPROVEN
+        };
         let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-        let stalled = known.filter(|(_, known)| known.stored > 0 && now.saturating_sub(known.stored_since) >= STALLED);
-        if let Some((peer, _)) = stalled.min_by_key(|(_, known)| known.stored_since) {
+        known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.heard_at).map(|(at, _)| at as u32)
+    }
+
+    /// There is no memory for so many bytes of a host's messages. Where it has no more than its share with them, peers make room that hold the
+    /// most of hosts which have more than theirs; else the peer that has held some for longest, if that is long. Returns `true` where there is
+    /// memory then.
+    pub(super) fn relieve(&mut self, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
+        while let Some(over) = self.hosts.host_over_share(host, bytes, now) {
+            let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
+            let is_stalled = |known: &&Peer| now.saturating_sub(known.stored_since) >= STALLED_OVER_SHARE;
+            let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+            let stalled = known.filter(|(_, known)| of_host(known) && is_stalled(known));
+            let Some((peer, _)) = stalled.max_by_key(|(_, known)| known.stored.unearned) else {
+                self.hosts.note_short(host, now);
+                break;
+            };
             self.counters.evicted += 1;
             self.lose(peer as u32, Why::Evicted);
+            if self.hosts.may_store(host, bytes) {
+                return true;
+            }
         }
+        if now.saturating_sub(self.relieved_at) >= RELIEF_EVERY {
+            self.relieved_at = now;
+            let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+            let is_stalled = |known: &Peer| now.saturating_sub(known.stored_since) >= STALLED;
+            let stalled = known.filter(|(_, known)| known.stored.bytes > 0 && is_stalled(known));
+            if let Some((peer, _)) = stalled.min_by_key(|(_, known)| known.stored_since) {
+                self.counters.evicted += 1;
+                self.lose(peer as u32, Why::Evicted);
+            }
+        }
+        false
     }
 
     /// Sees to it that peers which say nothing are found.

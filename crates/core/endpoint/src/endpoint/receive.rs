@@ -3,7 +3,7 @@
 use super::{CALIBRATION, Endpoint, Timer, transmit::Control};
 use crate::{
     header::{self, Data, Packet, Probed, Refused},
-    peer::{Event, Peer, Why},
+    peer::{Event, Peer, Stored, Why},
     stream::{Cost, Incoming, Limits, Taken},
 };
 use anabranch_transport::{Answer, DataArrival};
@@ -46,6 +46,9 @@ impl Place for Nowhere {
     }
     fn place(&mut self, _peer: u32, _steering: u64, _from: u64, _bytes: &[u8]) {}
 }
+
+/// A peer makes progress where a message becomes whole that is so large a part of what its messages hold.
+const PROGRESS: u64 = 64;
 
 impl Endpoint {
     /// A datagram has arrived; `now` is when it is dealt with.
@@ -143,7 +146,9 @@ impl Endpoint {
     ) {
         let known = self.peers.get(peer as usize).and_then(Option::as_ref);
         let limits = Limits {
-            earned: known.map_or(0, |known| known.delivered.saturating_sub(known.stored)),
+            earned: known.map_or(0, |known| known.delivered.saturating_sub(known.stored.bytes)),
+            has_memory: self.hosts.may_earn(known.and_then(|known| known.host), data.length),
+            is_short: self.hosts.is_short(),
             mtu: self.settings.mtu(),
             span: u64::from(self.settings.span),
             most_message: self.settings.most_message,
@@ -175,13 +180,14 @@ impl Endpoint {
                 match incoming.prepare(data, payload.len(), &limits, &mut known.reserved, &mut self.spares, head) {
                     Cost::Bytes { bytes: 0, .. } => {}
                     Cost::Bytes { bytes, is_earned } => {
-                        let is_crowded = !self.hosts.has_memory(bytes, is_earned);
-                        if is_crowded || !self.hosts.may_store(known.host, bytes) {
+                        if !is_earned && !self.hosts.may_store(known.host, bytes) {
                             incoming.abandon(data.message, &mut known.reserved);
+                            let host = known.host;
+                            if self.relieve(now, host, bytes) {
+                                return self.on_data(now, peer, arrival, data, Some(payload), places);
+                            }
                             self.counters.no_room += 1;
-                            return if is_crowded {
-                                self.relieve(now)
-                            };
+                            return;
                         }
                     }
                     Cost::Full => {
@@ -193,11 +199,11 @@ impl Endpoint {
                 let Data { psn, tag, ack_request, .. } = *data;
                 let arrived = DataArrival { psn, payload: limits.mtu as u32, tag, ecn: arrival.ecn, ack_request };
                 let (answer, more) = incoming.on_data(transport, now, &arrived, data, payload, place);
-                if more > 0 {
-                    if known.stored == 0 {
+                if more.bytes > 0 {
+                    if known.stored.bytes == 0 {
                         known.stored_since = now;
                     }
-                    known.stored += more;
+                    known.stored.add(more);
                     self.hosts.store(known.host, more);
                 }
                 answer
@@ -208,8 +214,14 @@ impl Endpoint {
             let length = bytes.len() as u64;
             known.delivered = known.delivered.saturating_add(length);
             known.reserved = (known.reserved + length).saturating_sub(reserved);
-            (known.stored, known.stored_since) = ((known.stored + length).saturating_sub(stored), now);
-            self.hosts.store(known.host, length);
+            // Small messages beside large ones that never end are no progress.
+            if length >= known.stored.bytes / PROGRESS {
+                known.stored_since = now;
+            }
+            let complete = Stored::new(length, true);
+            known.stored.add(complete);
+            known.stored.take(stored);
+            self.hosts.store(known.host, complete);
             self.hosts.release(known.host, stored);
             self.events.push_back(Event::Received { peer, stream: data.stream, message: number, bytes, placed });
         }

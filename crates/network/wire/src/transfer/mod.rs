@@ -106,6 +106,19 @@ pub enum TransferError {
     /// Nobody answers.
     #[error("no answer from {0}: does `anabranch serve` run there, on the same ports, and may UDP pass?")]
     Silent(SocketAddr),
+    /// It answers, but not to data.
+    #[error(
+        "{at} is connected, but data are not answered: {acknowledged} B are acknowledged, and nothing more for {patience}. It may be gone, \
+         have no memory left for messages (wire.max_buffered_bytes there), or the path drops data"
+    )]
+    Unanswered {
+        /// Where it is.
+        at: SocketAddr,
+        /// Bytes that it has acknowledged.
+        acknowledged: u64,
+        /// For how long it was asked (`wire.give_up`).
+        patience: Time,
+    },
     /// The other end is gone.
     #[error("{at} {why}")]
     Lost {
@@ -130,9 +143,6 @@ pub enum TransferError {
 }
 
 fn lost(at: SocketAddr, why: Why) -> TransferError {
-    if why == Why::Silent {
-        return TransferError::Silent(at);
-    }
     TransferError::Lost { at, why: reason(why) }
 }
 

@@ -403,7 +403,15 @@ impl<D: Datapath> Performance<'_, D> {
         self.gone[at] = true;
         let owed = |(order, work): (&Order, &Work)| order.to == at && !work.done;
         if self.plan.orders.iter().zip(&self.work).any(owed) {
-            return Err(lost(self.plan.destinations[at].at, why));
+            let (to, acknowledged) = (self.plan.destinations[at].at, self.progress.acknowledged);
+            let patience = self.driver.endpoint().0.settings().give_up;
+            return Err(match why {
+                Why::Silent if self.round_trips[at].is_some() => {
+                    TransferError::Unanswered { at: to, acknowledged, patience }
+                }
+                Why::Silent => TransferError::Silent(to),
+                _ => lost(to, why),
+            });
         }
         Ok(())
     }
