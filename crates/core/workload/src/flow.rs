@@ -2,6 +2,9 @@
 
 use anabranch_units::Time;
 
+/// The largest size in bytes and the latest start in picoseconds of a flow: what a signed number of 64 bits holds, as tables have them.
+pub const MAX_NUMBER: u64 = i64::MAX as u64;
+
 /// Number of a trigger in [`crate::FlowSet::triggers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TriggerId(pub u32);

@@ -1,7 +1,7 @@
 //! Puts the flows of all workloads together: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, GeneratedAs, HostView, NcclJob, ReadFile, Start, Trigger, TriggerId, WorkloadError,
+    FileFailure, Flow, GeneratedAs, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger, TriggerId, WorkloadError,
     WorkloadInfo, WorkloadParameters,
     flow::NO_CLASS,
     names::wrong_workload_name,
@@ -83,9 +83,33 @@ pub fn generate_all(
         let room = (view.flow_memory / FLOW_MEMORY).saturating_sub(merge.made.flows.flows.len() as u64);
         let context = Context { view, seed, name: &sent_as.name, used: &merge.used, room, read_file };
         let made = kind.generate(&context);
+        let made = made.and_then(|traffic| check_numbers(&traffic, kind).map(|()| traffic));
         made.and_then(|traffic| merge.add(traffic, sent_as, seed)).map_err(|error| error.of_workload(number))?;
     }
     Ok(merge.finish())
+}
+
+/// Refuses sizes and starts that results could not hold.
+fn check_numbers(traffic: &Traffic, kind: &WorkloadParameters) -> Result<(), WorkloadError> {
+    let refuse = |key: &str, flow: &Flow, found: String| {
+        let message = format!(
+            "found {found} for a flow from host {} to host {}, expected {MAX_NUMBER} or less: tables hold no more",
+            flow.src, flow.dst
+        );
+        let has_key = kind.parameters().entries().iter().any(|(own, _)| *own == key);
+        Err(if has_key { WorkloadError::of_key(key, message) } else { WorkloadError::new(format!("{key}: {message}")) })
+    };
+    for flow in &traffic.flows {
+        if flow.size > MAX_NUMBER {
+            return refuse("size", flow, format!("{} B", flow.size));
+        }
+        if let Start::At(start) = flow.start
+            && start.ps() > MAX_NUMBER
+        {
+            return refuse("start", flow, format!("{} ps", start.ps()));
+        }
+    }
+    Ok(())
 }
 
 /// What has been generated so far. Flows and triggers are numbered through the whole set, in the order of `list`.

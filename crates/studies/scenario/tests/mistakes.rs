@@ -517,6 +517,49 @@ fn a_flow_file_of_one_long_line() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Sizes, starts and times beyond 2^63 - 1 were found when results were written, after the run.
+#[test]
+fn what_clocks_and_tables_cannot_hold_is_refused() {
+    const MAX: &str = "9223372036854775807";
+    let permutation = |keys: &str| format!("workload.0={{ kind = \"permutation\", {keys} }}");
+    for (found, keys) in [
+        ("9223372036854775808 B", "size = \"9223372036854775808B\""),
+        ("18446744073709551615 B", "size = \"18446744073709551615B\""),
+        ("10000000000000000000 ps", "size = \"1B\", start = \"10000000s\""),
+    ] {
+        let error = error_of(GOOD, &[&permutation(keys), "run.time_limit=9223372s"]);
+        assert_says(&error, &[found, MAX, "[[workload]] 1"], keys);
+        assert!(error.line_column().is_some(), "{error}");
+    }
+    // 400 Gbit/s: 184 million s. 1200 GB at 1 Mbit/s: 9.6 million s, and a header of 64 B for each 4096 B.
+    for (seconds, changes) in [
+        ("s alone on the network", vec![permutation(&format!("size = \"{MAX}B\""))]),
+        ("9750", vec![permutation("size = \"1200GB\""), "topology.link_rate=1Mbps".into()]),
+    ] {
+        let error = error_of(GOOD, &changes.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_says(&error, &[seconds, "`size`", "9223372 s"], seconds);
+        assert!(error.line_column().is_some(), "{error}");
+    }
+    for (key, rest) in [("time_limit", "run.until=all-flows-done"), ("until", "run.time_limit=9223373s")] {
+        let error = error_of(GOOD, &[rest, &format!("run.{key}=9223373s")]);
+        assert_says(&error, &[&format!("`{key}`"), "9223373s", "9223372 s"], key);
+        assert!(error.line_column().is_some(), "{error}");
+        read(GOOD, &[rest, &format!("run.{key}=9223372s")]).and_then(|scenario| scenario.setup(1)).unwrap();
+    }
+    // 8.8 million s, and 1.6 % for headers.
+    let long = [&permutation("size = \"1100GB\"")[..], "topology.link_rate=1Mbps"];
+    read(GOOD, &long).and_then(|scenario| scenario.setup(1)).unwrap();
+    let folder = std::env::temp_dir().join(format!("anabranch-large-numbers-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("flows.csv");
+    let file = format!("workload.0={{ kind = \"file\", path = \"{}\" }}", path.display());
+    for (row, found) in [("0,1,9223372036854775808,0", "size"), ("0,1,1,9223372036854775808", "start")] {
+        std::fs::write(&path, format!("src,dst,size_bytes,start_ps\n0,1,1,0\n{row}\n")).unwrap();
+        assert_says(&error_of(GOOD, &[&file]), &["flows.csv:3", found, "9223372036854775808", MAX], row);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// The limit decides whether a run begins, not what it gives.
 #[test]
 fn the_memory_limit_is_not_in_the_hash() {

@@ -1,7 +1,7 @@
 //! A flow file, and how its fields are read.
 
 use super::decimal;
-use crate::WorkloadError;
+use crate::{MAX_NUMBER, WorkloadError};
 use anabranch_settings::choices;
 use anabranch_units::Time;
 
@@ -78,16 +78,23 @@ impl Source<'_> {
     /// A size in bytes.
     pub(super) fn size(&self, line: usize, text: &str) -> Result<u64, WorkloadError> {
         match text.parse::<u64>() {
-            Ok(size) if size > 0 => Ok(size),
-            _ => Err(self.wrong(line, format!("size: found `{text}`, expected a whole number of bytes, 1 or more"))),
+            Ok(size) if (1..=MAX_NUMBER).contains(&size) => Ok(size),
+            _ => {
+                let expected = format!("expected a whole number of bytes from 1 to {MAX_NUMBER}");
+                Err(self.wrong(line, format!("size: found `{text}`, {expected}")))
+            }
         }
     }
 
     /// A start time, exactly.
     pub(super) fn start(&self, line: usize, text: &str) -> Result<Time, WorkloadError> {
-        decimal::read(text, self.unit.ps())
-            .map(Time::from_ps)
-            .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))
+        let start = decimal::read(text, self.unit.ps())
+            .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))?;
+        if start > MAX_NUMBER {
+            let most = format!("expected {MAX_NUMBER} ps or less: clocks and tables hold no more");
+            return Err(self.wrong(line, format!("start: found `{text}`, {most}")));
+        }
+        Ok(Time::from_ps(start))
     }
 
     /// A whole number.

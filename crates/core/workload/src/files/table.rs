@@ -112,19 +112,19 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{read_text, refused};
-    use crate::{FileFormat::Csv, Start, flow::NO_CLASS};
+    use crate::{FileFormat::Csv, MAX_NUMBER, Start, flow::NO_CLASS};
     use anabranch_units::Time;
     use proptest::prelude::*;
 
     #[test]
     fn reads_flows_in_any_column_order() {
         let text = "\u{feff}# flows\r\nworkload, start_ps ,src,dst,class,size_bytes\r\n\r\nweb,5,0,1,bulk,100\r\n\
-                    ,18446744073709551615, 2,3,,7\r\n\"web\",0,4,5,data,1";
+                    ,9223372036854775807, 2,3,,7\r\n\"web\",0,4,5,data,1";
         let made = read_text(Csv, text).unwrap();
         assert_eq!(made.labels[1..].iter().map(|label| label.name.as_str()).collect::<Vec<_>>(), ["web"]);
         let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start, f.workload, f.class)).collect();
         let at = |ps| Start::At(Time::from_ps(ps));
-        assert_eq!(seen, [(0, 1, 100, at(5), 1, 1), (2, 3, 7, at(u64::MAX), 0, NO_CLASS), (4, 5, 1, at(0), 1, 0)]);
+        assert_eq!(seen, [(0, 1, 100, at(5), 1, 1), (2, 3, 7, at(MAX_NUMBER), 0, NO_CLASS), (4, 5, 1, at(0), 1, 0)]);
     }
 
     #[test]

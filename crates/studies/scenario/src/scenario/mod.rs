@@ -1,5 +1,6 @@
 //! The scenario: typed, checked, with every default; and the setup it stands for.
 
+mod bounds;
 mod chosen;
 mod cost;
 mod fabric;
@@ -574,6 +575,10 @@ impl Scenario {
             },
             seed,
         };
+        bounds::check(&setup, &self.workloads, &self.tree).map_err(|(path, error)| match path.split_once('.') {
+            Some((section, key)) => error.maybe_at(self.place_or_section(section, key)),
+            None => error,
+        })?;
         measured::take(&mut budget, &setup).map_err(|(path, error)| {
             let (section, key) = path.split_once('.').unwrap_or((path, ""));
             error.maybe_at(self.place_or_section(section, key))
