@@ -89,13 +89,13 @@ fn transfer(
         match event {
             Event::Data(packet) => {
                 let DataArrival { psn, payload, .. } = packet;
-                let received = receiver.on_data(config, &packet);
-                prop_assert_eq!(received.arrival.duplicate, !seen.insert(psn));
-                bytes += if received.arrival.duplicate { 0 } else { u64::from(payload) };
-                prop_assert!(!(received.complete && complete), "completed twice");
-                complete |= received.complete;
+                let (reply, completes) = receiver.on_data(config, now, &packet);
+                bytes += if seen.insert(psn) { u64::from(payload) } else { 0 };
+                prop_assert_eq!(receiver.received_bytes(), bytes);
+                prop_assert!(!(completes && complete), "completed twice");
+                complete |= completes;
                 prop_assert_eq!(complete, seen.len() as u64 == sender.packets());
-                if let Some(ack) = received.reply {
+                if let Some(ack) = reply.map(Ack::from) {
                     for bit in 0..64 {
                         let psn = ack.bitmap_base + bit;
                         if ack.bitmap >> bit & 1 == 1 {
@@ -160,7 +160,8 @@ fn acknowledgements_are_coalesced() {
     for (packets, acks) in [(1u64, 1), (3, 1), (4, 1), (5, 2), (8, 2), (101, 26)] {
         let config = config("none", 64, 4);
         let mut receiver = UetReceiver::new(&config, packets * 4096);
-        let count = (0..packets).filter(|&psn| receiver.on_data(&config, &full(psn, false)).reply.is_some()).count();
+        let count =
+            (0..packets).filter(|&psn| receiver.on_data(&config, Time::ZERO, &full(psn, false)).0.is_some()).count();
         assert_eq!(count, acks, "{packets} packets");
     }
 }
@@ -169,7 +170,7 @@ fn acknowledgements_are_coalesced() {
 fn what_cannot_wait_is_acknowledged_at_once() {
     let config = config("none", 64, 4);
     let mut receiver = UetReceiver::new(&config, 100 * 4096);
-    let mut replies = |psn, ecn| receiver.on_data(&config, &full(psn, ecn)).reply;
+    let mut replies = |psn, ecn| receiver.on_data(&config, Time::ZERO, &full(psn, ecn)).0;
     assert_eq!(replies(0, false), None);
     assert!(replies(1, true).is_some(), "the mark changes");
     assert!(replies(2, false).is_some(), "and changes back");
@@ -178,7 +179,7 @@ fn what_cannot_wait_is_acknowledged_at_once() {
     let again = replies(3, false).expect("a duplicate");
     assert_eq!((again.cumulative, again.psn, again.tag), (5, 3, 7));
     let asking = DataArrival { ack_request: true, ..full(5, false) };
-    assert!(receiver.on_data(&config, &asking).reply.is_some(), "the sender cannot go on");
+    assert!(receiver.on_data(&config, Time::ZERO, &asking).0.is_some(), "the sender cannot go on");
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn reordering_is_measured() {
     let config = config("none", 64, 100);
     let mut receiver = UetReceiver::new(&config, 5 * 4096);
     for psn in [0, 3, 2, 1, 4] {
-        receiver.on_data(&config, &full(psn, false));
+        receiver.on_data(&config, Time::ZERO, &full(psn, false));
     }
     // Not the lowest missing: 3 and 2. Not the last one plus one: 3, 2, 1 and 4.
     assert_eq!((receiver.out_of_order(), receiver.out_of_sequence()), (2, 4));

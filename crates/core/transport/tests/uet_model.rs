@@ -107,7 +107,7 @@ proptest! {
                     let answer = if trimmed {
                         Some(Err(receiver.on_header(&config, arrival.psn, arrival.tag).unwrap().into()))
                     } else {
-                        receiver.on_data(&config, &arrival).reply.map(Ok)
+                        receiver.on_data(&config, Time::ZERO, &arrival).0.map(|ack| Ok(ack.into()))
                     };
                     answers.extend(answer.filter(|_| stream.below(100) >= drop));
                 }
@@ -179,7 +179,7 @@ fn timeouts_of(config: &UetConfig, packets: u64) -> u64 {
                 ack_request: !sender.ready(config),
                 ..DataArrival::default()
             };
-            replies.extend(receiver.on_data(config, &arrival).reply);
+            replies.extend(receiver.on_data(config, Time::ZERO, &arrival).0.map(Ack::from));
         }
         now += RTT;
         if replies.is_empty() {
@@ -211,7 +211,7 @@ fn the_span_outgrows_the_window_while_a_packet_is_missing() {
         assert!(sender.ready(&config));
         let segment = sender.send(&config, Time::from_ns(psn), 0);
         let arrival = DataArrival { psn: segment.psn, payload: segment.payload, ..DataArrival::default() };
-        let ack = receiver.on_data(&config, &arrival).reply.expect("every packet is acknowledged");
+        let ack = Ack::from(receiver.on_data(&config, Time::ZERO, &arrival).0.expect("every packet is acknowledged"));
         let acked = sender.on_ack(&config, Time::from_ns(psn + 100), &ack);
         assert_eq!((acked.packets, acked.rtt), (1, Some(Time::from_ns(100))));
     }
@@ -223,9 +223,10 @@ fn the_span_outgrows_the_window_while_a_packet_is_missing() {
     let segment = sender.send(&config, config.rto, 5);
     assert_eq!((segment.psn, segment.retransmission), (0, true));
     let arrival = DataArrival { psn: 0, payload: segment.payload, ..DataArrival::default() };
-    let received = receiver.on_data(&config, &arrival);
-    assert!(received.complete && !received.arrival.out_of_order);
-    let acked = sender.on_ack(&config, config.rto + RTT, &received.reply.expect("the flow is complete"));
+    let before = receiver.out_of_order();
+    let (reply, complete) = receiver.on_data(&config, Time::ZERO, &arrival);
+    assert!(complete && receiver.out_of_order() == before);
+    let acked = sender.on_ack(&config, config.rto + RTT, &reply.expect("the flow is complete").into());
     assert_eq!((acked.packets, acked.rtt, acked.done), (1, None, true));
 }
 

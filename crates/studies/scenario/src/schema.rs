@@ -3,7 +3,7 @@
 use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters};
 use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
-use anabranch_settings::{About, Parameter, Parameters, Raw, Seed, Setting, Shape};
+use anabranch_settings::{About, Each, Parameter, Parameters, Raw, Registry, Seed, Setting, Shape};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
@@ -12,24 +12,10 @@ use serde_json::{Map, Value, json};
 
 /// The schema (draft 7, which editors know).
 pub fn schema() -> Value {
-    let topologies: Vec<Value> = TopologyParameters::ALL
-        .iter()
-        .filter_map(|about| {
-            let kind = TopologyParameters::named(about.name).ok()?;
-            let mut keys = of_kind(about.name, about.summary, kind.parameters());
-            keys.insert("link".into(), list_of(object(properties(&LinkOverride::default()), &[])));
-            Some(object(keys, &["kind"]))
-        })
-        .collect();
-    let workloads: Vec<Value> = WorkloadParameters::ALL
-        .iter()
-        .filter_map(|about| {
-            let kind = WorkloadParameters::named(about.name).ok()?;
-            let mut keys = of_kind(about.name, about.summary, kind.parameters());
-            keys.extend(properties(&CommonParameters::default()));
-            Some(object(keys, &["kind"]))
-        })
-        .collect();
+    let topologies = kinds::<TopologyParameters>(|keys| {
+        keys.insert("link".into(), list_of(object(properties(&LinkOverride::default()), &[])));
+    });
+    let workloads = kinds::<WorkloadParameters>(|keys| keys.extend(properties(&CommonParameters::default())));
     let mut fabric = Map::from_iter([(
         "profile".to_string(),
         described(words(PROFILES.iter().map(|profile| profile.name)), "A set of defaults."),
@@ -110,11 +96,15 @@ fn load_balancer() -> Value {
     object(keys, &[])
 }
 
-/// The keys of a thing that has kinds.
-fn of_kind(name: &'static str, summary: &str, parameters: &dyn Parameters) -> Map<String, Value> {
-    let mut keys = Map::from_iter([("kind".to_string(), described(words([name]), summary))]);
-    keys.extend(properties(parameters));
-    keys
+/// The keys of each kind of a thing, and what all have.
+fn kinds<T: Registry>(common: impl Fn(&mut Map<String, Value>)) -> Vec<Value> {
+    let of = |kind: &T| {
+        let mut keys = properties(kind.parameters());
+        keys.insert("kind".into(), described(words([kind.about().name]), kind.about().summary));
+        common(&mut keys);
+        object(keys, &["kind"])
+    };
+    Each::<T>::default().iter().map(of).collect()
 }
 
 fn object(properties: Map<String, Value>, required: &[&str]) -> Value {

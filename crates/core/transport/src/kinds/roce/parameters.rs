@@ -1,9 +1,12 @@
 //! `[transport]` of kind `roce`: what a scenario can set.
 
 use super::control::{ControlParameters, DcqcnParameters};
-use crate::{Kind, RealNetwork, control::Controls};
+use crate::{
+    Kind, RealNetwork,
+    control::{Controls, Section},
+};
 use anabranch_settings::{
-    About, Auto, Each, Named, Never, Parameter, Parameters, Raw, SetError, Setting, Wrong, choices, parameters,
+    About, Auto, Each, Named, Never, Parameter, Parameters, Raw, SetError, Setting, choices, parameters,
 };
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
@@ -133,30 +136,16 @@ impl Kind for RoceTransport {
     }
 
     fn check(&self) -> Result<(), SetError> {
-        let roce = &self.roce;
-        let wrong = |key: &str, found: String, expected: &str| {
-            let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
-            Err(SetError::WrongValue { key: key.into(), wrong })
-        };
-        if roce.mtu.0 == 0 || roce.mtu.0 + roce.header.0 > 65_000 {
-            return wrong("mtu", roce.mtu.to_string(), "1B or more, and at most 65000B with the header");
-        }
-        if roce.ack_size.0 == 0 || roce.ack_size.0 > 65_000 {
-            return wrong("ack_size", roce.ack_size.to_string(), "from 1B to 65000B");
-        }
-        for (key, time) in [("rto_low", roce.rto_low), ("rto_high", roce.rto_high)] {
-            if time == Time::ZERO {
-                return wrong(key, time.to_string(), "a time above zero");
-            }
-        }
-        if roce.rto == Never::Value(Time::ZERO) {
-            return wrong("rto", "0us".into(), "a time above zero, or \"never\"");
-        }
+        let (roce, section) = (&self.roce, Section::of(&self.roce));
+        let fits = roce.mtu.0 > 0 && roce.mtu.0 + roce.header.0 <= 65_000;
+        section.require("mtu", fits, "1B or more, and at most 65000B with the header")?;
+        section.require("ack_size", (1..=65_000).contains(&roce.ack_size.0), "from 1B to 65000B")?;
+        section.require("rto_low", roce.rto_low > Time::ZERO, "a time above zero")?;
+        section.require("rto_high", roce.rto_high > Time::ZERO, "a time above zero")?;
+        section.require("rto", roce.rto != Never::Value(Time::ZERO), "a time above zero, or \"never\"")?;
         let goes_back_n = self.cc.chosen(&roce.congestion_control).capabilities().goes_back_n();
-        if goes_back_n && roce.recovery != Recovery::GoBackN {
-            let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", self.control().name);
-            return wrong("recovery", roce.recovery.write().to_string(), &expected);
-        }
+        let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", self.control().name);
+        section.require("recovery", !goes_back_n || roce.recovery == Recovery::GoBackN, &expected)?;
         self.cc.check()
     }
 

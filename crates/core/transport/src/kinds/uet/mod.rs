@@ -17,7 +17,7 @@ pub use config::UetConfig;
 pub use parameters::{
     AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetParameters, UetTransport,
 };
-pub use receiver::{Arrival, Received, UetReceiver};
+pub use receiver::UetReceiver;
 pub use sender::{Nacked, UetSender};
 
 use crate::{Network, Protocol};

@@ -5,28 +5,6 @@ use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
 use crate::{Answer, Constants, DataArrival, Receiving, psn_set::PsnSet};
 use anabranch_units::Time;
 
-/// How an arrival relates to what came before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
-    /// It had arrived before.
-    pub duplicate: bool,
-    /// Its PSN is not the lowest one missing.
-    pub out_of_order: bool,
-    /// Its PSN is not the last arrival's plus one.
-    pub out_of_sequence: bool,
-}
-
-/// What a data packet brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// How it relates to what came before.
-    pub arrival: Arrival,
-    /// The ACK to send now, if one is due.
-    pub reply: Option<Ack>,
-    /// This packet completed the flow.
-    pub complete: bool,
-}
-
 /// The receiving side of a flow.
 #[derive(Clone, Debug)]
 pub struct UetReceiver {
@@ -75,45 +53,6 @@ impl UetReceiver {
         }
     }
 
-    /// A data packet arrived. PSNs beyond the flow's end are the caller's mistake and ignored.
-    pub fn on_data(&mut self, config: &UetConfig, packet: &DataArrival) -> Received {
-        let DataArrival { psn, payload, tag, ecn, ack_request } = *packet;
-        let duplicate = psn < self.cumulative || self.received.contains(self.cumulative, psn);
-        let arrival =
-            Arrival { duplicate, out_of_order: psn != self.cumulative, out_of_sequence: psn != self.following };
-        self.out_of_order += u64::from(arrival.out_of_order);
-        self.out_of_sequence += u64::from(arrival.out_of_sequence);
-        self.following = psn.wrapping_add(1);
-        let fills = !duplicate && psn == self.cumulative && self.beyond > 0;
-        if !duplicate && psn < self.packets {
-            self.received_bytes += u64::from(payload);
-            if psn == self.cumulative {
-                self.advance(config);
-            } else {
-                self.received.insert(self.cumulative, psn);
-                self.beyond += u64::from(payload);
-                self.max_reorder_bytes = self.max_reorder_bytes.max(self.beyond);
-            }
-        }
-        let complete = !duplicate && self.cumulative == self.packets;
-        let changed = ecn != self.marked;
-        self.marked = ecn;
-        self.any_marked |= ecn;
-        self.unacknowledged += 1;
-        let marks = match config.ack_on_mark {
-            AckOnMark::Change => changed,
-            AckOnMark::Every => ecn,
-        };
-        let filled = fills
-            && match config.ack_on_filled_hole {
-                AckOnFilledHole::Requested => self.owed && self.beyond == 0,
-                AckOnFilledHole::Every => true,
-            };
-        self.owed = (self.owed || ack_request) && self.beyond > 0;
-        let due = self.unacknowledged >= config.ack_every || duplicate || filled || complete || marks || ack_request;
-        Received { arrival, reply: due.then(|| self.acknowledge(config, psn, tag, ecn)), complete }
-    }
-
     /// The lowest missing packet has come: moves on to the next one missing.
     fn advance(&mut self, config: &UetConfig) {
         let next = self.cumulative + 1;
@@ -151,10 +90,42 @@ impl Receiving for UetReceiver {
         UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }
     }
 
+    /// PSNs beyond the flow's end are the caller's mistake and ignored.
     #[inline]
     fn on_data(&mut self, config: &UetConfig, _now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
-        let received = UetReceiver::on_data(self, config, data);
-        (received.reply.map(Answer::from), received.complete)
+        let DataArrival { psn, payload, tag, ecn, ack_request } = *data;
+        let duplicate = psn < self.cumulative || self.received.contains(self.cumulative, psn);
+        self.out_of_order += u64::from(psn != self.cumulative);
+        self.out_of_sequence += u64::from(psn != self.following);
+        self.following = psn.wrapping_add(1);
+        let fills = !duplicate && psn == self.cumulative && self.beyond > 0;
+        if !duplicate && psn < self.packets {
+            self.received_bytes += u64::from(payload);
+            if psn == self.cumulative {
+                self.advance(config);
+            } else {
+                self.received.insert(self.cumulative, psn);
+                self.beyond += u64::from(payload);
+                self.max_reorder_bytes = self.max_reorder_bytes.max(self.beyond);
+            }
+        }
+        let complete = !duplicate && self.cumulative == self.packets;
+        let changed = ecn != self.marked;
+        self.marked = ecn;
+        self.any_marked |= ecn;
+        self.unacknowledged += 1;
+        let marks = match config.ack_on_mark {
+            AckOnMark::Change => changed,
+            AckOnMark::Every => ecn,
+        };
+        let filled = fills
+            && match config.ack_on_filled_hole {
+                AckOnFilledHole::Requested => self.owed && self.beyond == 0,
+                AckOnFilledHole::Every => true,
+            };
+        self.owed = (self.owed || ack_request) && self.beyond > 0;
+        let due = self.unacknowledged >= config.ack_every || duplicate || filled || complete || marks || ack_request;
+        (due.then(|| self.acknowledge(config, psn, tag, ecn).into()), complete)
     }
 
     fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32) -> Option<Answer> {
@@ -201,7 +172,7 @@ mod tests {
         let mut receiver = UetReceiver::new(config, 100 * 4096);
         let arrive = |&(psn, ecn, ack_request): &(u64, bool, bool)| {
             let data = DataArrival { psn, payload: 4096, tag: psn as u32, ecn, ack_request };
-            receiver.on_data(config, &data).reply.map(|ack| ack.psn)
+            receiver.on_data(config, Time::ZERO, &data).0.map(|ack| ack.psn)
         };
         arrivals.iter().filter_map(arrive).collect()
     }

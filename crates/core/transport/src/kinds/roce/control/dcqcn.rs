@@ -3,8 +3,8 @@
 //! Its three timers are not events. They are computed, in their order, when a notification arrives or a packet is
 //! about to be sent, which gives the same bits as a timer that fires every microsecond.
 
-use super::{Check, PairControl, Start};
-use anabranch_settings::{About, Auto, SetError, Wrong, parameters};
+use super::{Check, PairControl, Section, Start};
+use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::{Rate, Time};
 
 /// What the registry says of it.
@@ -37,23 +37,13 @@ parameters! {
 
 impl Check for DcqcnParameters {
     fn check(&self) -> Result<(), SetError> {
-        let wrong = |key: &str, found: String, expected: &str| {
-            let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
-            Err(SetError::WrongValue { key: key.into(), wrong })
-        };
-        if !(self.g > 0.0 && self.g <= 1.0) {
-            return wrong("g", self.g.to_string(), "a share above 0 and up to 1");
+        let section = Section::of(self);
+        section.require("g", self.g > 0.0 && self.g <= 1.0, "a share above 0 and up to 1")?;
+        let (alpha, decrease, rp) = (self.alpha_interval, self.decrease_interval, self.rp_timer);
+        for (key, time) in [("alpha_interval", alpha), ("decrease_interval", decrease), ("rp_timer", rp)] {
+            section.require(key, time >= Time::from_ns(1), "1ns or more")?;
         }
-        let intervals = [
-            ("alpha_interval", self.alpha_interval),
-            ("decrease_interval", self.decrease_interval),
-            ("rp_timer", self.rp_timer),
-        ];
-        match intervals.into_iter().find(|(_, time)| *time < Time::from_ns(1)) {
-            Some((key, time)) => wrong(key, time.to_string(), "1ns or more"),
-            None if self.min_rate.0 == 0 => wrong("min_rate", self.min_rate.to_string(), "a rate above zero"),
-            None => Ok(()),
-        }
+        section.require("min_rate", self.min_rate.0 > 0, "a rate above zero")
     }
 }
 

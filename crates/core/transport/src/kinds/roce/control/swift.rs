@@ -1,8 +1,8 @@
 //! Swift (specification 7.8; SIGCOMM 2020): a window moved by delay, additive below a target and multiplicative above,
 //! once per round trip. Below one packet the window becomes a pace.
 
-use super::{Check, PairAnswer, PairControl, Start};
-use anabranch_settings::{About, Auto, SetError, Wrong, parameters};
+use super::{Check, PairAnswer, PairControl, Section, Start};
+use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::{Rate, Time};
 
 /// What the registry says of it.
@@ -32,23 +32,17 @@ parameters! {
 
 impl Check for SwiftParameters {
     fn check(&self) -> Result<(), SetError> {
-        let values = [
-            ("ai", self.ai, self.ai > 0.0),
-            ("beta", self.beta, self.beta > 0.0),
-            ("max_mdf", self.max_mdf, self.max_mdf > 0.0 && self.max_mdf < 1.0),
-            ("fs_range", self.fs_range, self.fs_range >= 0.0),
-            ("fs_min_cwnd", self.fs_min_cwnd, self.fs_min_cwnd > 0.0),
-            ("fs_max_cwnd", self.fs_max_cwnd, self.fs_max_cwnd > self.fs_min_cwnd),
-            ("min_cwnd", self.min_cwnd, self.min_cwnd > 0.0 && self.min_cwnd <= 1.0),
+        let expected = "a number above 0 (max_mdf below 1, fs_max_cwnd above fs_min_cwnd, min_cwnd up to 1)";
+        let fits = [
+            ("ai", self.ai > 0.0),
+            ("beta", self.beta > 0.0),
+            ("max_mdf", self.max_mdf > 0.0 && self.max_mdf < 1.0),
+            ("fs_range", self.fs_range >= 0.0),
+            ("fs_min_cwnd", self.fs_min_cwnd > 0.0),
+            ("fs_max_cwnd", self.fs_max_cwnd > self.fs_min_cwnd),
+            ("min_cwnd", self.min_cwnd > 0.0 && self.min_cwnd <= 1.0),
         ];
-        match values.into_iter().find(|(_, _, good)| !good) {
-            Some((key, found, _)) => {
-                let expected = "a number above 0 (max_mdf below 1, fs_max_cwnd above fs_min_cwnd, min_cwnd up to 1)";
-                let wrong = Wrong { found: found.to_string(), expected: expected.into(), why: None, nearest: None };
-                Err(SetError::WrongValue { key: key.into(), wrong })
-            }
-            None => Ok(()),
-        }
+        fits.into_iter().try_for_each(|(key, fits)| Section::of(self).require(key, fits, expected))
     }
 
     fn by_delay_alone(&self) -> bool {

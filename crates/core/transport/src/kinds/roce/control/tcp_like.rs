@@ -1,8 +1,8 @@
 //! A TCP-like sender for the gap study of HF2T (specification 7.9): a window with slow start and DCTCP's rule, bursts of
 //! segmentation offload, no pacing. Only the gaps it leaves between packets matter here.
 
-use super::{Check, DelayedAcks, PairAnswer, PairControl, Start};
-use anabranch_settings::{About, SetError, Wrong, parameters};
+use super::{Check, DelayedAcks, PairAnswer, PairControl, Section, Start};
+use anabranch_settings::{About, SetError, parameters};
 use anabranch_units::{Bytes, Rate, Time};
 
 /// What the registry says of it.
@@ -31,21 +31,11 @@ parameters! {
 
 impl Check for TcpLikeParameters {
     fn check(&self) -> Result<(), SetError> {
-        let wrong = |key: &str, found: String, expected: &str| {
-            let wrong = Wrong { found, expected: expected.into(), why: None, nearest: None };
-            Err(SetError::WrongValue { key: key.into(), wrong })
-        };
-        if self.initial_window == 0 || self.ack_every == 0 {
-            let key = if self.initial_window == 0 { "initial_window" } else { "ack_every" };
-            return wrong(key, "0".into(), "1 or more");
-        }
-        if !(0.0..=1.0).contains(&self.burst_share) {
-            return wrong("burst_share", self.burst_share.to_string(), "a share from 0 to 1");
-        }
-        if !(self.g > 0.0 && self.g <= 1.0) {
-            return wrong("g", self.g.to_string(), "a share above 0 and up to 1");
-        }
-        Ok(())
+        let section = Section::of(self);
+        section.require("initial_window", self.initial_window > 0, "1 or more")?;
+        section.require("ack_every", self.ack_every > 0, "1 or more")?;
+        section.require("burst_share", (0.0..=1.0).contains(&self.burst_share), "a share from 0 to 1")?;
+        section.require("g", self.g > 0.0 && self.g <= 1.0, "a share above 0 and up to 1")
     }
 
     fn goes_back_n(&self) -> bool {
