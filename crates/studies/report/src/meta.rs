@@ -34,11 +34,6 @@ impl FctKind {
             FctKind::Ack => flow.ideal_ack,
         }
     }
-    /// `fct / ideal`, at least 1 where simulated; `None` for an unfinished flow.
-    #[inline]
-    pub fn slowdown(self, flow: &FlowRow) -> Option<f64> {
-        self.fct(flow).map(|fct| slowdown(fct.ps(), self.ideal(flow).ps()))
-    }
 }
 
 /// A workload's name and whether it counts.
@@ -101,6 +96,15 @@ pub struct RunMeta {
     pub peak_rss_bytes: Option<u64>,
     /// Faults of links, in the order of their times.
     pub faults: Vec<LinkFault>,
+}
+
+impl RunMeta {
+    /// `fct / ideal` ([`slowdown`]); `None` for an unfinished flow.
+    #[inline]
+    pub fn slowdown(&self, flow: &FlowRow) -> Option<f64> {
+        let kind = self.fct_kind;
+        kind.fct(flow).map(|fct| slowdown(fct.ps(), kind.ideal(flow).ps(), self.backend == "sim"))
+    }
 }
 
 impl RunMeta {

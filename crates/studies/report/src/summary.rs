@@ -362,7 +362,7 @@ impl Summary {
         let counted_from = meta.counted_from(result);
         let of = |belongs: &dyn Fn(&FlowRow) -> bool, counts: &dyn Fn(&FlowRow) -> bool, measured| {
             let flows = result.flows.iter().filter(|flow| belongs(flow));
-            FlowSummary::new(flows, &|flow| counts(flow) && past_warmup(flow, counted_from), meta.fct_kind, measured)
+            FlowSummary::new(flows, &|flow| counts(flow) && past_warmup(flow, counted_from), meta, measured)
         };
         let workloads = meta.workloads.iter().enumerate().map(|(index, workload)| {
             let own = |flow: &FlowRow| usize::from(flow.workload) == index;
@@ -512,9 +512,10 @@ impl FlowSummary {
     fn new<'a>(
         flows: impl Iterator<Item = &'a FlowRow>,
         counts: &dyn Fn(&FlowRow) -> bool,
-        fct_kind: FctKind,
+        meta: &RunMeta,
         measured: bool,
     ) -> Self {
+        let fct_kind = meta.fct_kind;
         let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
         let (mut fct_us, mut slowdowns) = (vec![], vec![]);
         let mut metrics: Vec<&FlowMetrics> = vec![];
@@ -540,7 +541,7 @@ impl FlowSummary {
             last = last.max(flow.start.zip(flow.fct_ack).map(|(start, fct)| start + fct));
             metrics.push(&flow.metrics);
             fct_us.push(fct.as_us());
-            slowdowns.extend(fct_kind.slowdown(flow));
+            slowdowns.extend(meta.slowdown(flow));
         }
         number.unfinished = number.total - number.finished;
         let known = number.measured > 0 && number.measured_unfinished == 0 && longest_ideal > 0;

@@ -70,7 +70,7 @@ macro_rules! flow_columns {
             ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network",
                 |c, at| whole(flow(c, at).ideal_ack.ps());
             slowdown: Real optional, "", "completion time over the ideal one, of the kind that fct_kind names; at least 1 where simulated",
-                |c, at| c.meta.fct_kind.slowdown(flow(c, at)).into();
+                |c, at| c.meta.slowdown(flow(c, at)).into();
             status: Text, "", "finished; received (all bytes there, last acknowledgement not yet back); unfinished; not-started",
                 |c, at| text(flow(c, at).status.word());
             workload: Text, "", "name of its workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload));
