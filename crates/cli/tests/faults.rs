@@ -299,6 +299,12 @@ fn wrong(out: &Path) -> Vec<String> {
     wrong
 }
 
+/// Results that `verify` finds intact have their page.
+fn is_drawn_or_told(out: &Path) -> bool {
+    let has_results = ["summary.json", "comparison.csv", "sweep.json"].iter().any(|name| out.join(name).exists());
+    !has_results || out.join("report.html").exists() || !verify(out).is_ok_and(|verified| verified.is_intact())
+}
+
 /// Cuts the power after every operation of a command; every `again`th of the disks that are found is worked on again.
 fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) {
     let folder = Folder::new(name);
@@ -325,6 +331,7 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
             disk.lay_out(&names, part, &out, &found);
             let wrong = wrong(&found);
             assert!(wrong.is_empty(), "after operation {number}, {operation:?}: {wrong:#?}");
+            assert!(is_drawn_or_told(&found), "after operation {number}, {operation:?}");
             images += 1;
             if images % again == 0 {
                 assert_eq!(command(words, &found), 0, "after operation {number}, {operation:?}");
@@ -390,6 +397,7 @@ fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
         }
         assert!([2, 3].contains(&code), "{name}, operation {first}: {code}");
         assert!(wrong(&out).is_empty(), "{name}, operation {first}: {:#?}", wrong(&out));
+        assert!(is_drawn_or_told(&out), "{name}, operation {first}: intact without a page");
         assert_eq!(command(words, &out), 0, "{name}, operation {first}, then with room");
         assert!(verify(&out).unwrap().is_intact(), "{name}, operation {first}: {:#?}", verify(&out).unwrap().findings);
         fs::remove_dir_all(&out).unwrap();
@@ -397,6 +405,36 @@ fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
     }
     println!("{name}: failed at {failed} operations");
     assert!(failed > 3);
+}
+
+/// A disk that is full once the rows are written: `rerun` and `verify` say what is missing, and `report` draws it.
+#[test]
+fn figures_that_were_not_drawn_are_told() {
+    let _alone = alone();
+    for (name, words) in [("undrawn-run", RUN), ("undrawn-compare", COMPARE), ("undrawn-sweep", SWEEP)] {
+        let folder = Folder::new(name);
+        let out = folder.0.join("out");
+        let is_figure = |operation: &Operation| matches!(operation, Operation::Create(path) if path.to_string_lossy().contains("figures"));
+        disk::watch(Some(Box::new(move |operation| match is_figure(operation) {
+            true => Err(io::Error::from_raw_os_error(28)),
+            false => Ok(()),
+        })));
+        let failed = command(words, &out);
+        disk::watch(None);
+        assert_eq!(failed, 2, "{name}");
+        let alone = |command: &str| {
+            let words = ["anabranch", "--quiet", command].into_iter().map(OsString::from);
+            anabranch::command(words.chain([out.clone().into()]), anabranch::BACKENDS)
+        };
+        let findings = verify(&out).unwrap().findings;
+        assert!(
+            findings.iter().any(|of| of.fault == Fault::Unfinished && of.path == out.join("report.html")),
+            "{name}: {findings:?}"
+        );
+        assert_eq!((alone("verify"), alone("rerun")), (1, 1), "{name}");
+        assert_eq!(alone("report"), 0, "{name}");
+        assert_eq!((alone("verify"), alone("rerun")), (0, 0), "{name}: {:?}", verify(&out).unwrap().findings);
+    }
 }
 
 #[test]

@@ -124,6 +124,157 @@ fn rows_of_another_scheme_are_found_out() {
     assert_eq!(code(&folder.run(&["verify", "out"])), 0);
 }
 
+/// Puts the directory `from` at `to`, in the place of what is there.
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    for path in files(from) {
+        let to = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(path, to).unwrap();
+    }
+}
+
+/// Exchanges two directories.
+fn exchange(one: &Path, other: &Path) {
+    let aside = one.with_file_name("aside");
+    fs::rename(one, &aside).unwrap();
+    fs::rename(other, one).unwrap();
+    fs::rename(aside, other).unwrap();
+}
+
+/// One bit of the middle of a file.
+fn change(path: &Path) {
+    let mut content = fs::read(path).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    fs::write(path, content).unwrap();
+}
+
+/// Runs of which every row is right say nothing of the tables, figures and pages above them.
+#[test]
+fn rerun_begins_with_every_file() {
+    let folder = Folder::new("seal-rerun");
+    let (out, kept) = (&folder.0.join("out"), &folder.0.join("kept"));
+    let figure = |out: &Path| fs::read_dir(out.join("figures")).unwrap().next().unwrap().unwrap().path();
+    let two_runs = |out: &Path| {
+        let mut runs: Vec<PathBuf> = fs::read_dir(out.join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
+        runs.sort();
+        [runs[0].clone(), runs[1].clone()]
+    };
+    type Damage<'a> = (&'a str, Box<dyn Fn() + 'a>);
+    let changed = |name: &'static str| -> Damage<'_> { (name, Box::new(move || change(&out.join(name)))) };
+    let gone =
+        |name: &'static str| -> Damage<'_> { (name, Box::new(move || fs::remove_file(out.join(name)).unwrap())) };
+    let exchanged = || -> Damage<'_> {
+        let both = move || {
+            let [one, other] = two_runs(out);
+            exchange(&one, &other);
+        };
+        ("runs", Box::new(both))
+    };
+    let remove_run: Damage<'_> = ("runs/ecmp", Box::new(|| fs::remove_dir_all(out.join("runs/ecmp")).unwrap()));
+    let remove_figures: Damage<'_> = ("figures", Box::new(|| fs::remove_dir_all(out.join("figures")).unwrap()));
+    let of_compare = ["comparison.csv", "comparison.json", "flows.parquet", "links.parquet", "manifest.json"];
+    let cases: [(&[&str], Vec<Damage<'_>>); 3] = [
+        (
+            &COMPARE,
+            of_compare
+                .map(changed)
+                .into_iter()
+                .chain(["comparison.csv", "flows.parquet", "manifest.json"].map(gone))
+                .chain([exchanged(), remove_run])
+                .collect(),
+        ),
+        (
+            &SWEEP,
+            ["manifest.json", "sweep.csv", "flows.parquet"].map(changed).into_iter().chain([exchanged()]).collect(),
+        ),
+        (
+            &["run", "tiny", "--out", "out"],
+            vec![("figures", Box::new(|| change(&figure(out)))), changed("report.html"), remove_figures],
+        ),
+    ];
+    for (words, damages) in cases {
+        let _ = fs::remove_dir_all(out);
+        assert_eq!(code(&folder.run(words)), 0);
+        copy(out, kept);
+        for (name, damage) in damages {
+            damage();
+            let output = folder.run(&["rerun", "out"]);
+            let said = format!("{words:?}, {name}: {}{}", stdout(&output), stderr(&output));
+            assert!(code(&output) == 1 && stdout(&output).contains(name), "{said}");
+            assert!(stderr(&output).contains("not as"), "{said}");
+            copy(kept, out);
+        }
+        // Files of others beside results are no results.
+        folder.file("out/notes.txt", "mine");
+        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{words:?}");
+        let whole = folder.run(&["rerun", "out", "--format", "json"]);
+        assert!(json(&whole)["same"].as_bool().unwrap() && json(&whole)["findings"].as_array().unwrap().is_empty());
+    }
+}
+
+/// What a message advises works: runs that were exchanged or lost their manifest are done again, and what stood there is kept.
+#[test]
+fn replaced_runs_are_refused_and_done_again() {
+    let folder = Folder::new("seal-replaced");
+    let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"];
+    assert_eq!(code(&folder.run(&words)), 0);
+    let (out, kept) = (folder.0.join("out"), folder.0.join("kept"));
+    copy(&out, &kept);
+    let of_another = Folder::new("seal-replaced-other");
+    assert_eq!(
+        code(&of_another.run(&[
+            "compare",
+            "tiny",
+            "--schemes",
+            "ecmp",
+            "--seeds",
+            "1",
+            "--set",
+            "workload.0.size=4KiB",
+            "--out",
+            "out"
+        ])),
+        0
+    );
+    let own = out.join("runs/ecmp/seed1");
+    let cases: [(&str, &dyn Fn(), usize); 4] = [
+        ("rows are not those", &|| exchange(&out.join("runs/ecmp"), &out.join("runs/ops")), 4),
+        ("rows are not those", &|| exchange(&own, &out.join("runs/ecmp/seed2")), 2),
+        ("rows are not those", &|| copy(&of_another.0.join("out/runs/ecmp/seed1"), &own), 1),
+        ("is not there", &|| fs::remove_file(own.join("manifest.json")).unwrap(), 1),
+    ];
+    for (number, (found, damage, runs)) in cases.into_iter().enumerate() {
+        copy(&kept, &out);
+        damage();
+        let before: Vec<Vec<u8>> = files(&out.join("runs")).iter().map(|path| fs::read(path).unwrap()).collect();
+        for command in ["report", "view"] {
+            let output = folder.run(&[command, "out"]);
+            let said = stderr(&output);
+            assert!(
+                code(&output) == 2 && said.contains(found) && said.contains("earlier-runs"),
+                "{number} {command}: {said}"
+            );
+            assert!(command == "report" || !out.join("view.html").exists(), "{number}");
+        }
+        let output = folder.run(&words);
+        assert_eq!(code(&output), 0, "{number}: {}", stderr(&output));
+        assert_eq!(stderr(&output).matches("it is kept in").count(), runs, "{number}: {}", stderr(&output));
+        let verified = folder.run(&["verify", "out"]);
+        // Files without a manifest are listed by none; all else is as it was.
+        let rest =
+            stdout(&verified).lines().filter(|line| line.contains("differs") || line.contains("missing")).count();
+        assert_eq!(rest, 0, "{number}: {}", stdout(&verified));
+        assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{number}");
+        let after: Vec<Vec<u8>> = files(&out).iter().map(|path| fs::read(path).unwrap()).collect();
+        assert!(before.iter().all(|content| after.contains(content)), "{number}: something is lost");
+        for name in ["comparison.csv", "flows.parquet"] {
+            assert!(fs::read(out.join(name)).unwrap() == fs::read(kept.join(name)).unwrap(), "{number}: {name}");
+        }
+    }
+}
+
 /// A run of a sweep whose table was cut, whose summary was edited, or that is another run altogether, does not count.
 #[test]
 fn damaged_runs_of_a_sweep_are_done_again() {

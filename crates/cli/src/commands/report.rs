@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json},
 };
-use anabranch_report::check_results;
+use anabranch_report::{Manifest, check_results};
 use anabranch_study::hold::Hold;
 use serde_json::json;
 
@@ -19,6 +19,9 @@ pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
     }
     for warning in check_results(&arguments.dir)? {
         note(&format!("warning: {warning}"));
+    }
+    if Manifest::read(&arguments.dir)?.is_some_and(|manifest| manifest.is_undrawn()) {
+        note("the command that made these results ended before it had drawn figures and page: they are drawn now");
     }
     let _hold = Hold::take();
     let page = match arguments.all_flows {

@@ -1,23 +1,53 @@
 //! `rerun`.
 
+use super::verify::{listed, not_as_written};
 use crate::{
     arguments::{Format, Rerun},
     failure::Failure,
     printing::{note, print, print_json, table},
     progress::Watch,
 };
+use anabranch_report::{Fault, Finding, ReportError, is_data, verify};
 use anabranch_study::{
     Observer,
     rerun::{self, Recorded},
 };
 use serde_json::{Value, json};
+use std::path::Path;
+
+/// Files in `dir` that are not as they were written: all that `verify` finds but changed inputs, which the runs themselves name, files of others
+/// beside the results, runs that were moved aside, and results without digests.
+fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
+    let mut findings = match verify(dir) {
+        Ok(verified) => verified.findings,
+        Err(ReportError::NoResults { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    findings.retain(|finding| {
+        let name = finding.path.file_name().unwrap_or_default().to_string_lossy();
+        let is_result = finding.fault != Fault::Unlisted || finding.path.is_dir() || is_data(&name);
+        let is_aside = finding.path.starts_with(dir.join("earlier-runs"));
+        finding.fault != Fault::NoDigest && is_result && finding.path.starts_with(dir) && !is_aside
+    });
+    Ok(findings)
+}
 
 /// `anabranch rerun`.
 pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
     if !arguments.dir.is_dir() {
         return Err(Failure::input(format!("there is no directory {}", arguments.dir.display())));
     }
-    let runs = rerun::recorded(&arguments.dir, arguments.run.as_deref())?;
+    let damaged = damaged(&arguments.dir)?;
+    let failed = not_as_written(&arguments.dir, damaged.len());
+    let runs = match (rerun::recorded(&arguments.dir, arguments.run.as_deref()), failed) {
+        (Ok(runs), _) => runs,
+        (Err(error), None) => return Err(error.into()),
+        (Err(error), Some(failure)) => {
+            print(&listed(&damaged));
+            note(&format!("nothing is run again: {error}"));
+            return Err(failure);
+        }
+    };
     if let Some(build) = runs.iter().find_map(|run| run.other_build.as_ref()) {
         note(&format!("warning: done with another build, {build}: where results differ, that may be why"));
     }
@@ -44,7 +74,8 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
                         "differences": differences, "other_build": run.other_build })
             };
             let all: Vec<Value> = outcomes.iter().map(one).collect();
-            print_json(&json!({ "same": outcomes.iter().all(|(.., same)| *same), "runs": all }));
+            let same = damaged.is_empty() && outcomes.iter().all(|(.., same)| *same);
+            print_json(&json!({ "same": same, "findings": damaged, "runs": all }));
         }
         Format::Table => {
             let row = |(run, found, _, same): &(&Recorded, String, &[String], bool)| {
@@ -52,6 +83,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
                 vec![run.name.clone(), run.fingerprint().to_string(), found.clone(), verdict.to_string()]
             };
             let rows: Vec<_> = outcomes.iter().map(row).collect();
+            print(&listed(&damaged));
             print(&table(&["run", "recorded", "now", ""], &rows));
             for (run, _, differences, _) in &outcomes {
                 differences.iter().for_each(|difference| print(&format!("{}: {difference}\n", run.name)));
@@ -63,7 +95,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
     }
     let differ = outcomes.iter().filter(|(.., same)| !same).count();
     match differ {
-        0 => Ok(()),
+        0 => not_as_written(&arguments.dir, damaged.len()).map_or(Ok(()), Err),
         _ => Err(Failure::Check(format!("{differ} of {} results differ from what is recorded", runs.len()))),
     }
 }

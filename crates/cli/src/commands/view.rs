@@ -5,7 +5,9 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json},
 };
-use anabranch_report::{Inputs, OutputFile, check_results, files_of, viewed_runs, write_view, write_view_into};
+use anabranch_report::{
+    Inputs, OutputFile, check_results, check_runs, files_of, viewed_runs, write_view, write_view_into,
+};
 use anabranch_study::hold::Hold;
 use serde_json::json;
 
@@ -32,7 +34,9 @@ pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
             (2, _) => (&arguments.schemes[..], 1),
             _ => (&arguments.schemes[..], 2),
         };
-        runs.extend(viewed_runs(dir, schemes, arguments.seed, most)?);
+        let viewed = viewed_runs(dir, schemes, arguments.seed, most)?;
+        check_runs(dir, &viewed)?;
+        runs.extend(viewed);
     }
     for warning in runs.iter().map(|run| check_results(run)).collect::<Result<Vec<_>, _>>()?.concat() {
         note(&format!("warning: {warning}"));

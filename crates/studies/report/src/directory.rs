@@ -10,7 +10,7 @@ use crate::{
     dataset::Dataset,
     error::ReportError,
     figures::{Figure, draw_all, shapes, to_pdf, to_png, to_svg},
-    manifest::{FileEntry, Manifest, Provenance, ResultKind, read_json, to_json},
+    manifest::{FileEntry, Manifest, PAGE, Provenance, ResultKind, read_json, to_json},
     meta::RunMeta,
     output::{Inputs, OutputDir},
     page,
@@ -62,7 +62,22 @@ pub fn write_run(
     formats: Formats,
 ) -> Result<Summary, ReportError> {
     let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
-    stage_run(staging, result, meta, provenance, formats, None)
+    stage_run(staging, result, meta, provenance, formats, vec![])
+}
+
+/// The same of a run whose figures and page follow ([`report`]): until then the manifest says that they are not there yet.
+///
+/// # Errors
+/// As [`write_run`].
+pub fn write_run_to_draw(
+    dir: &Path,
+    result: &RunResult,
+    meta: &RunMeta,
+    provenance: &Provenance,
+    formats: Formats,
+) -> Result<Summary, ReportError> {
+    let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
+    stage_run(staging, result, meta, provenance, formats, vec![page_entry()])
 }
 
 /// The same into a directory `dir` that is made for it, with `attempt.json`. Nothing is durable yet: its owner sees to
@@ -78,7 +93,10 @@ pub fn write_fresh_run(
     formats: Formats,
     attempt: &Attempt,
 ) -> Result<Summary, ReportError> {
-    stage_run(Staging::fresh(dir)?, result, meta, provenance, formats, Some(attempt))
+    let mut staging = Staging::fresh(dir)?;
+    staging.write_all(ATTEMPT, to_json(attempt))?;
+    let entry = FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![]);
+    stage_run(staging, result, meta, provenance, formats, vec![entry])
 }
 
 fn inputs(provenance: &Provenance) -> Inputs {
@@ -91,7 +109,7 @@ fn stage_run(
     meta: &RunMeta,
     provenance: &Provenance,
     formats: Formats,
-    attempt: Option<&Attempt>,
+    also: Vec<FileEntry>,
 ) -> Result<Summary, ReportError> {
     let summary = Summary::new(result, meta);
     let context = Context::new(result, meta);
@@ -112,10 +130,7 @@ fn stage_run(
         }
     }
     files.push(FileEntry::summary());
-    if let Some(attempt) = attempt {
-        staging.write_all(ATTEMPT, to_json(attempt))?;
-        files.push(FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![]));
-    }
+    files.extend(also);
     let run = format!("{}/seed{}", meta.scheme, meta.seed);
     let wire = result.on_wire.as_ref();
     let manifest = Manifest {
@@ -211,7 +226,9 @@ pub fn begin_comparison(
             ..described(provenance)
         },
     };
-    manifest.files.retain(|file| file.name != INTERRUPTED);
+    // Whatever comes of it, the page is drawn anew.
+    manifest.files.retain(|file| ![INTERRUPTED, PAGE].contains(&file.name.as_str()));
+    manifest.files.push(page_entry());
     if let Some(missing) = missing {
         staging.write_all(INTERRUPTED, missing)?;
         manifest.files.push(interrupted_entry());
@@ -224,6 +241,11 @@ fn comparison_entries() -> Vec<FileEntry> {
         FileEntry::open("runs", "a directory per scheme and seed, each with a manifest of its own"),
         FileEntry::open("earlier-runs", "runs that were moved aside, each with a manifest of its own"),
     ]
+}
+
+/// The page that shows results, without a digest: it is not drawn yet.
+pub(crate) fn page_entry() -> FileEntry {
+    FileEntry::new(PAGE, "the page that shows all this; opens offline", vec![])
 }
 
 fn interrupted_entry() -> FileEntry {
@@ -405,9 +427,9 @@ fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
         staging.write_all("comparison.json", to_json(comparison))?;
     }
     let page = if manifest.file(VIEW).is_some() { with_link(&page) } else { page };
-    staging.write_all("report.html", page)?;
+    staging.write_all(PAGE, page)?;
     staging.publish(manifest)?;
-    Ok(dir.join("report.html"))
+    Ok(dir.join(PAGE))
 }
 
 /// A figure's files.
@@ -449,7 +471,7 @@ impl FigureFiles {
 
 fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {
     let mut manifest = manifest.clone();
-    manifest.files.retain(|file| !file.name.starts_with("figures/") && file.name != "report.html");
+    manifest.files.retain(|file| !file.name.starts_with("figures/") && file.name != PAGE);
     for figure in figures {
         for (extension, columns) in [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", figure.columns.clone())]
         {
@@ -457,6 +479,6 @@ fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {
             manifest.files.push(FileEntry::new(name, &figure.title, columns));
         }
     }
-    manifest.files.push(FileEntry::new("report.html", "the page that shows all this; opens offline", vec![]));
+    manifest.files.push(page_entry());
     manifest
 }

@@ -36,6 +36,7 @@ pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, MET
 pub use directory::{
     COMPARISON_FILES, Formats, begin_comparison, comparison_output, gather_runs, read_comparison, read_summary, report,
     report_pooled, run_directory, write_comparison, write_fresh_run, write_partial_comparison, write_run,
+    write_run_to_draw,
 };
 pub use disk::Content;
 pub use error::ReportError;
@@ -64,5 +65,7 @@ pub use tables::{
     At, Bits, Column, Context, Filling, Frame, Kind, Label, Member, RowDifference, TABLES, Table, Validity, Value,
     Words, csv_tables, differing_rows,
 };
-pub use verify::{Fault, Finding, Verified, check_files, check_results, damage, is_data, is_intact, verify};
+pub use verify::{
+    Fault, Finding, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, is_of_others, verify,
+};
 pub use view::{viewed_runs, write_view, write_view_into};

@@ -10,6 +10,8 @@ use std::{
 
 /// Name of the file.
 pub(crate) const MANIFEST: &str = "manifest.json";
+/// Name of the page over all results of a directory.
+pub(crate) const PAGE: &str = "report.html";
 
 /// What only the caller knows of a run or comparison.
 #[derive(Clone, Debug, Default)]
@@ -280,6 +282,16 @@ impl Manifest {
         self.files.iter().find(|file| file.name == name)
     }
 
+    /// Returns `true` for a run whose page is not drawn yet.
+    pub(crate) fn is_run_to_draw(&self) -> bool {
+        self.kind() == ResultKind::Run && self.file(PAGE).is_some_and(|page| page.content().is_none())
+    }
+
+    /// Returns `true` where figures and page were to follow, and the command ended before they were drawn.
+    pub fn is_undrawn(&self) -> bool {
+        self.is_sealed() && self.file(PAGE).is_some_and(|page| page.content().is_none())
+    }
+
     /// One digest over what was run and the rows it gave: the same for the same run, whenever it was done. `None` without
     /// digests.
     pub fn rows_digest(&self) -> Option<String> {
@@ -313,7 +325,7 @@ pub fn run_key(scenario_hash: &str, backend: &str, commit: &str) -> String {
     format!("{:016x}", name_key(&format!("{scenario_hash}{backend} {commit}")))
 }
 
-const REMEDY: &str = "restore it, or move it away and run the scenario again; nothing was written";
+const REMEDY: &str = "restore it, or move its directory away and run the scenario again; nothing was written";
 
 /// Whether a file is a table of rows.
 pub(crate) fn is_table(name: &str) -> bool {

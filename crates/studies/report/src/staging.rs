@@ -7,7 +7,7 @@
 use crate::{
     disk::{self, Content, NewFile},
     error::ReportError,
-    manifest::{FileEntry, MANIFEST, Manifest},
+    manifest::{FileEntry, MANIFEST, Manifest, PAGE},
     output::OutputDir,
 };
 use fs4::FileExt;
@@ -107,7 +107,10 @@ impl Staging {
             let written = write(&path, |file| file.write_all(manifest.to_json().as_bytes()), false);
             return written.map(drop).map_err(|error| ReportError::file(&path, error));
         }
-        let listed: BTreeSet<&str> = manifest.files.iter().map(|file| file.name.as_str()).collect();
+        // The page of an earlier run speaks of other results.
+        let is_old_page = |name: &str| name == PAGE && manifest.is_run_to_draw() && !self.files.contains_key(PAGE);
+        let names = manifest.files.iter().map(|file| file.name.as_str());
+        let listed: BTreeSet<&str> = names.filter(|name| !is_old_page(name)).collect();
         let was = old.iter().flat_map(|manifest| &manifest.files);
         let is_file =
             |name: &str| fs::symlink_metadata(self.target.path().join(name)).is_ok_and(|there| !there.is_dir());
@@ -122,7 +125,8 @@ impl Staging {
             for file in before.files.iter_mut().filter(|file| self.files.contains_key(&file.name)) {
                 (file.bytes, file.blake3) = (None, None);
             }
-            before.files.extend(stale.iter().map(|file| FileEntry::new(&file.name, &file.meaning, vec![])));
+            let unlisted = stale.iter().filter(|file| manifest.file(&file.name).is_none());
+            before.files.extend(unlisted.map(|file| FileEntry::new(&file.name, &file.meaning, vec![])));
             if !before.files.iter().all(|file| file.open || file.blake3.is_some()) {
                 self.put_manifest(&before)?;
                 disk::sync(path)?;

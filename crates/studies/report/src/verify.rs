@@ -4,7 +4,7 @@ use crate::{
     directory::INTERRUPTED,
     disk::Content,
     error::ReportError,
-    manifest::{FileEntry, InputEntry, MANIFEST, Manifest, ResultKind, is_table},
+    manifest::{FileEntry, InputEntry, MANIFEST, Manifest, PAGE, ResultKind, is_table},
     sweep::{ATTEMPT, SWEEP, SweepPlan, store_directory},
 };
 use serde::Serialize;
@@ -48,6 +48,13 @@ impl Finding {
     }
 }
 
+/// What to do about results that are not as they were written.
+const AGAIN: &str = "`anabranch verify` lists all such files; restore them, or give the command that made the results again: it does \
+                     over what is damaged, and keeps what is not of these results under `earlier-runs`";
+
+/// What is said of results without figures and page.
+const UNDRAWN: &str = "a command ended before it had drawn figures and page: `anabranch report` draws them";
+
 /// What a file holds now; one that has not changed since it was last read by this process is not read again.
 ///
 /// # Errors
@@ -86,6 +93,7 @@ fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>
     }
     let Some(content) = file.content() else {
         return Ok(match (sealed, there) {
+            (true, _) if file.name == PAGE => Some(Finding::new(path, Fault::Unfinished, UNDRAWN)),
             (true, _) => Some(Finding::new(path, Fault::Unfinished, "a command ended while it wrote this file")),
             (false, None) => Some(Finding::new(path, Fault::Missing, "the manifest lists this file")),
             (false, Some(_)) => None,
@@ -151,10 +159,15 @@ pub fn damage(dir: &Path) -> Option<String> {
         Ok(findings) => findings.into_iter().find(|finding| finding.fault != Fault::NoDigest),
         Err(error) => return Some(error.to_string()),
     };
-    finding.map(|finding| format!("{}: {}", finding.path.display(), finding.found)).or_else(|| {
-        let is_other = Manifest::read(dir).ok().flatten().is_some_and(|manifest| !manifest.is_of_run(dir));
-        is_other.then(|| format!("{}: this is another run than its name says", dir.display()))
-    })
+    let finding = finding.or_else(|| of_another_name(dir).ok().flatten());
+    finding.map(|finding| format!("{}: {}", finding.path.display(), finding.found))
+}
+
+/// Whether the run of a store in `dir` is another one than that which its directory is called by.
+fn of_another_name(dir: &Path) -> Result<Option<Finding>, ReportError> {
+    let is_other = Manifest::read(dir)?.is_some_and(|manifest| !manifest.is_of_run(dir));
+    let found = "this is another run than its name says";
+    Ok(is_other.then(|| Finding::new(dir.to_path_buf(), Fault::Differs, found)))
 }
 
 /// Whether what the run in `dir` gave is there, whole and as it was written; without digests, whether its manifest can be read.
@@ -175,6 +188,7 @@ pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
     let mut findings = vec![];
     for run in runs_in(dir)? {
         findings.extend(check_files(&run, is_data)?);
+        findings.extend(of_another_name(&run)?);
         if let Some(manifest) = Manifest::read(dir)? {
             findings.extend(of_other_rows(dir, &run, &manifest)?);
         }
@@ -185,12 +199,29 @@ pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
     }
     let without = findings.iter().filter(|finding| finding.fault == Fault::NoDigest).count();
     if let Some(Finding { path, found, .. }) = findings.iter().find(|finding| finding.fault != Fault::NoDigest) {
-        let remedy = "`anabranch verify` lists all such files; restore them, or give the command that made the results again: \
-                      it does over what is damaged";
-        return Err(ReportError::content(path, found, remedy));
+        return Err(ReportError::content(path, found, AGAIN));
     }
     let warning = |without| format!("{}: {without} results have no digests and cannot be checked", dir.display());
     Ok((without > 0).then(|| warning(without)).into_iter().collect())
+}
+
+/// Refuses `runs` of the comparison in `dir` that are not those that it was made of.
+///
+/// # Errors
+/// As [`check_results`].
+pub fn check_runs(dir: &Path, runs: &[PathBuf]) -> Result<(), ReportError> {
+    let Some(manifest) = Manifest::read(dir)? else { return Ok(()) };
+    for run in runs {
+        if let Some(Finding { path, found, .. }) = of_other_rows(dir, run, &manifest)? {
+            return Err(ReportError::content(&path, found, AGAIN));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a run of a comparison is another one than its manifest names there.
+pub fn is_of_others(dir: &Path, run: &Path, manifest: &Manifest) -> bool {
+    of_other_rows(dir, run, manifest).is_ok_and(|finding| finding.is_some())
 }
 
 /// The directories of runs that are read for the results in `dir`.
@@ -240,7 +271,10 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
 fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<Finding>, ReportError> {
     let name = run.strip_prefix(dir.join("runs")).unwrap_or(run).to_string_lossy().replace('\\', "/");
     let Some(rows) = manifest.runs.get(&name) else { return Ok(None) };
-    let own = Manifest::read(run)?.and_then(|manifest| manifest.rows_digest());
+    let Some(own) = Manifest::read(run)? else {
+        return Ok(Some(Finding::new(run.join(MANIFEST), Fault::Missing, "the manifest of this run is not there")));
+    };
+    let own = own.rows_digest();
     let found = "its rows are not those that the tables above it were made of";
     Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), Fault::Differs, found)))
 }

@@ -192,6 +192,7 @@ impl<'b> Batch<'b> {
             directory: aside,
             taken: None,
             formats: Formats::PARQUET,
+            is_drawn: false,
             started: Instant::now(),
             fresh: Some(attempt),
         };

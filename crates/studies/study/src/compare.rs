@@ -13,7 +13,7 @@ use crate::{
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
     COMPARISON_FILES, Comparison, Inputs, Kind, Label, Manifest, Member, OutputDir, ResultKind, Side, Summary,
-    begin_comparison, comparison_output, disk, gather_runs, run_directory, write_partial_comparison,
+    begin_comparison, comparison_output, disk, gather_runs, is_of_others, run_directory, write_partial_comparison,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
 use std::{
@@ -226,6 +226,7 @@ impl Plan {
         self.ask(&output, permission, observer)?;
         let threads = self.backend.threads(scenario, threads);
         let taken = take_directory(directory)?;
+        self.move_replaced_aside(&output, observer).map_err(|error| directory_error(directory, &error))?;
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
         let execution = Execution {
             plan: self,
@@ -262,7 +263,9 @@ impl Plan {
             let own = run_directory(Path::new(""), &job.scheme, job.seed);
             output.admit_folder(&own).map_err(mistake)?;
         }
-        let others = self.others(directory).map_err(|error| directory_error(directory, &error))?;
+        let mut others = self.others(directory).map_err(|error| directory_error(directory, &error))?;
+        let replaced = self.replaced(output);
+        others.retain(|other| !replaced.contains(other));
         if others.is_empty() {
             return Ok(());
         }
@@ -299,6 +302,26 @@ impl Plan {
             }
         }
         Ok(others)
+    }
+
+    /// Directories of runs of this comparison that hold something else than what it was made of: another run, or files without a manifest.
+    fn replaced(&self, output: &OutputDir) -> Vec<PathBuf> {
+        let Some(manifest) = output.manifest() else { return Vec::new() };
+        let directory = output.path();
+        let places = self.jobs.iter().map(|job| run_directory(directory, &job.scheme, job.seed));
+        places.filter(|place| place.is_dir() && is_of_others(directory, place, manifest)).collect()
+    }
+
+    /// Nobody is asked: what stands there was not put there by a command, and it is kept.
+    fn move_replaced_aside(&self, output: &OutputDir, observer: &dyn Observer) -> std::io::Result<()> {
+        for place in self.replaced(output) {
+            let kept = self.move_aside(output.path(), &place)?;
+            let (place, kept) = (place.display(), kept.display());
+            observer.note(&format!(
+                "{place}: this is not the run that the tables were made of; it is kept in {kept}, and run again"
+            ));
+        }
+        Ok(())
     }
 
     /// Keeps the run in `other` under `earlier-runs`; gives its place there.

@@ -12,7 +12,7 @@ use anabranch_outcome::RunResult;
 use anabranch_report::{
     Attempt, Content, Fault, Finding, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
     ReportError, ResultKind, RunMeta, Summary, WorkloadMeta, check_files, is_data, read_summary, write_fresh_run,
-    write_run,
+    write_run, write_run_to_draw,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -61,7 +61,7 @@ pub fn run_into(
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<(Summary, Vec<Captured>), RunError> {
-    let to = Destination::in_place(scenario.scheme(), taken.directory(), taken);
+    let to = Destination { is_drawn: true, ..Destination::in_place(scenario.scheme(), taken.directory(), taken) };
     let prepare = |setup: &mut Setup| {
         captures.ask(setup)?;
         before(setup);
@@ -178,6 +178,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) taken: Option<&'a Taken>,
     /// Formats of the rows.
     pub(crate) formats: Formats,
+    /// Figures and page of this run follow.
+    pub(crate) is_drawn: bool,
     /// When the run began.
     pub(crate) started: Instant,
     /// Of a run in a store: its directory is made for it, and gets its name and place when it is whole.
@@ -188,7 +190,7 @@ impl<'a> Destination<'a> {
     /// A directory that others may look into.
     pub(crate) fn in_place(entry: &'a str, directory: &'a Path, taken: &'a Taken) -> Self {
         let (formats, started) = (Formats::BOTH, Instant::now());
-        Destination { entry, directory, taken: Some(taken), formats, started, fresh: None }
+        Destination { entry, directory, taken: Some(taken), formats, started, is_drawn: false, fresh: None }
     }
 }
 
@@ -254,6 +256,7 @@ impl Destination<'_> {
         let provenance = provenance(scenario, self.started);
         let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, backend, setup, threads) };
         Ok(match &self.fresh {
+            None if self.is_drawn => write_run_to_draw(self.directory, result, &meta, &provenance, self.formats)?,
             None => write_run(self.directory, result, &meta, &provenance, self.formats)?,
             Some(attempt) => write_fresh_run(self.directory, result, &meta, &provenance, self.formats, attempt)?,
         })

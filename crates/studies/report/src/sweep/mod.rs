@@ -12,11 +12,11 @@ pub(crate) use curves::places;
 
 use crate::{
     comparison::{ALL, Comparison},
-    directory::{FigureFiles, read_summary, stage_gathered},
+    directory::{FigureFiles, page_entry, read_summary, stage_gathered},
     disk,
     error::ReportError,
     figures::Figure,
-    manifest::{FileEntry, MANIFEST, Manifest, read_json, to_json},
+    manifest::{FileEntry, MANIFEST, Manifest, PAGE, read_json, to_json},
     output::OutputDir,
     staging::{Staging, write},
     summary::{RunStatus, Summary},
@@ -156,6 +156,9 @@ impl SweepPlan {
         if let Some(there) = staging.target().manifest() {
             manifest = Manifest { files: manifest.files, ..there.clone() };
             manifest.keep_entries(there);
+        }
+        if manifest.file(PAGE).is_none() {
+            manifest.files.push(page_entry());
         }
         staging.write_all(SWEEP, to_json(self))?;
         staging.publish(manifest)

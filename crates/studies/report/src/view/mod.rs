@@ -13,7 +13,7 @@ mod trace;
 use crate::{
     directory::{read_summary, run_directory},
     error::ReportError,
-    manifest::{FileEntry, MANIFEST, Manifest},
+    manifest::{FileEntry, MANIFEST, Manifest, PAGE},
     output::{OutputDir, OutputFile},
     staging::Staging,
     summary::Summary,
@@ -123,7 +123,7 @@ pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportEr
     manifest.files.retain(|file| file.name != VIEW);
     manifest.files.push(FileEntry::new(VIEW, "the fabric over time, on a page that opens offline", vec![]));
     staging.write_all(VIEW, page)?;
-    if manifest.file("report.html").is_some()
+    if manifest.file(PAGE).is_some_and(|page| page.content().is_some() || !manifest.is_sealed())
         && let Ok(report) = anabranch_input::read_text(&dir.join("report.html"), anabranch_input::MAX_JSON)
     {
         staging.write_all("report.html", with_link(&report))?;
