@@ -204,7 +204,7 @@ class Summary(FlowSummary):
     time_limit_struck: bool = False
     interrupted: bool = False
     status: str | None = None
-    """How the run ended: `finished`, `time-limit`, `interrupted` or `deadlock`; `None` in results of older versions."""
+    """How the run ended: `finished`, `time-limit`, `interrupted`, `deadlock` or `lost-peers`; `None` in results of older versions."""
     deadlock: Sequence[str] = ()
     """The links of a circle of PFC pauses that nothing can resolve; empty where there is none."""
     unfinished_named: Sequence[str] = ()

@@ -147,7 +147,8 @@ pub(crate) struct RunOptions {
 /// What carries the packets.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct BackendArguments {
-    /// What runs it: sim, testbed, or several with commas between, which are compared [default: sim]
+    /// What runs it: sim, testbed, or several with commas between, which are compared [default: sim; of agree: sim,testbed; of
+    /// testbed run and testbed compare: testbed]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) backend: Vec<String>,
     /// The network plugin that workloads of kind `nccl` load on a testbed, a shared object; unless given, that beside the command

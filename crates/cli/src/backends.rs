@@ -36,7 +36,9 @@ pub(crate) fn chosen(
                 known.iter().map(|backend| format!("{} ({})", backend.name, backend.about)).collect();
             let error =
                 ScenarioError::new(format!("--backend: unknown backend `{name}`; there are {}", all.join(", ")));
-            let near = nearest(name, names.iter().copied());
+            // The word for it in all our pages.
+            let named = (name == "simulator" && names.contains(&"sim")).then(|| "sim".to_string());
+            let near = named.or_else(|| nearest(name, names.iter().copied()));
             return Err(near.map_or(error.clone(), |near| error.help(format!("did you mean `{near}`?"))));
         };
         if chosen.contains(backend) {
@@ -50,6 +52,15 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
+/// Which load balancers a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schemes {
+    /// The scenario's own.
+    Own,
+    /// Others, which are checked when they are known.
+    Named,
+}
+
 /// Returns the scenario of the command line, in a process where `backends` can run it.
 ///
 /// # Errors
@@ -58,13 +69,17 @@ pub(crate) fn scenario_on(
     arguments: &ScenarioArguments,
     of: &BackendArguments,
     backends: &[&'static BackendEntry],
+    schemes: Schemes,
 ) -> Result<Scenario, Failure> {
     let plugin = of.plugin.as_deref().map(|path| nccl::plugin(Some(path))).transpose()?;
     let entering: Vec<_> = backends.iter().filter_map(|backend| backend.enter).collect();
     if !entering.is_empty() {
         // What cannot be run is told before the process begins anew elsewhere.
         let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
-        let setup = scenario.setup(scenario.seed)?;
+        let mut setup = scenario.setup(scenario.seed)?;
+        if schemes == Schemes::Named {
+            setup.load_balancers.clear();
+        }
         let mut entered = backends.iter().filter(|backend| backend.enter.is_some());
         entered.try_for_each(|backend| scenario.check(&setup, backend))?;
         entering.iter().try_for_each(|enter| enter())?;
@@ -99,7 +114,7 @@ pub(crate) mod testbed {
         if space::is_inside() {
             return space::settle().map_err(told);
         }
-        match space::go_inside().map_err(told)? {}
+        std::process::exit(space::go_inside().map_err(told)?)
     }
 
     /// What ranks of a collective are started with.

@@ -29,13 +29,28 @@ const BAR: usize = 12;
 /// How long a command that holds nothing has to end by itself.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// Lets an interruption be noticed. Runs obey it when they next report; what is only being built is left behind. The
-/// second one ends the process at once.
+/// Signals that come within this time of the first one are the same interruption: `timeout` sends one to the process and
+/// another one to its group.
+const SAME: Duration = Duration::from_millis(300);
+
+/// Lets an interruption be noticed: SIGINT (ctrl-c), SIGTERM, and SIGHUP unless whoever started us ignores it (`nohup`). Runs obey
+/// it when they next report; what is only being built is left behind. The second one ends the process at once.
 pub(crate) fn listen_for_interruption() {
-    let _ = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) {
-            leave();
+    #[cfg(unix)]
+    let ignores_hangup = hangup::is_ignored();
+    let first: Mutex<Option<Instant>> = Mutex::new(None);
+    let _ = ctrlc::set_handler(move || {
+        #[cfg(target_os = "linux")]
+        if anabranch_testbed::space::interrupt_inside() {
+            return;
         }
+        let mut first = first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match *first {
+            Some(first) if first.elapsed() < SAME => return,
+            Some(_) => leave(),
+            None => *first = Some(Instant::now()),
+        }
+        INTERRUPTED.store(true, Ordering::SeqCst);
         std::thread::spawn(|| {
             let mut free_since = Instant::now();
             loop {
@@ -49,6 +64,28 @@ pub(crate) fn listen_for_interruption() {
             }
         });
     });
+    #[cfg(unix)]
+    if ignores_hangup {
+        hangup::ignore();
+    }
+}
+
+/// SIGHUP, which `ctrlc` takes even where it was ignored.
+#[cfg(unix)]
+#[allow(unsafe_code)]
+mod hangup {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+
+    /// Ignores it.
+    pub(super) fn ignore() {
+        let _ = is_ignored();
+    }
+
+    /// Returns `true` where it was ignored; it is from now on.
+    pub(super) fn is_ignored() -> bool {
+        // SAFETY: to ignore a signal runs no code of ours.
+        matches!(unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }, Ok(SigHandler::SigIgn))
+    }
 }
 
 /// Ends the process; what it was about to do is free for others.

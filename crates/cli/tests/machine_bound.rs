@@ -50,10 +50,16 @@ fn run(folder: &Folder, stalls: bool) -> Option<(Value, String, String)> {
     let mut command = folder.command(&words);
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let group = format!("-{}", child.id());
+    // The run lives in namespaces, below a process that only waits for it and leads a group of its own.
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
     let signal = |name: &str| {
+        let Some(inside) =
+            std::fs::read_to_string(&children).ok().and_then(|all| all.split(' ').next().map(String::from))
+        else {
+            return;
+        };
         // The shell's own: a bare machine has no program of that name.
-        let kill = format!("kill {name} {group}");
+        let kill = format!("kill {name} -{inside}");
         drop(Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status())
     };
     while stalls && child.try_wait().unwrap().is_none() {

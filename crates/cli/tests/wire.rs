@@ -39,6 +39,23 @@ fn bytes_go_from_one_process_to_another() {
     assert!(sent["path_switches"].as_u64().unwrap() > 1000, "PRIME takes another path with every packet: {sent}");
 }
 
+/// A message of 1 MB at 20 Mbit/s takes 0.4 s, and the receiver measures no more than the line carries.
+#[test]
+fn a_receiver_counts_from_the_first_packet() {
+    let folder = Folder::new("wire-rate");
+    for (bytes, rated) in [("1MB", true), ("1kB", false)] {
+        let (child, at) = serve(&folder, &["--format", "json", "--set", "wire.labels=4"]);
+        let words = ["send", "--to", &at, "--bytes", bytes, "--set", "wire.rate=20Mbps", "--scheme", "ecmp"];
+        let sent = folder.run(&words);
+        let server = child.wait_with_output().unwrap();
+        assert_eq!((code(&sent), code(&server)), (0, 0), "{}{}", stderr(&sent), stderr(&server));
+        let rate = json(&server)["goodput_bps"].as_f64();
+        println!("{bytes}: {rate:?}");
+        assert_eq!(rate.is_some(), rated, "{}", stdout(&server));
+        assert!(rate.is_none_or(|rate| (1e6..22e6).contains(&rate)), "{rate:?}");
+    }
+}
+
 /// A file with a key, readable by this user alone.
 fn key(folder: &Folder, name: &str, digit: &str) -> String {
     let path = folder.0.join(name);

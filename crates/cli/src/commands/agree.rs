@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     arguments::{Agree, Format, RunOptions},
-    backends::{chosen, scenario_on},
+    backends::{Schemes, chosen, scenario_on},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
     progress::Watch,
@@ -52,7 +52,7 @@ pub(crate) fn agree(arguments: &Agree, backends: &[&'static BackendEntry]) -> Re
         return Err(Failure::input(message));
     }
     let metric = arguments.metric.as_deref().map(metric).transpose()?;
-    let scenario = scenario_on(&arguments.scenario, &on, &chosen)?;
+    let scenario = scenario_on(&arguments.scenario, &on, &chosen, Schemes::Named)?;
     let permission = Permission { again: arguments.again, replace: arguments.replace };
     let asked = Asked { request: request(&arguments.entries), metric, permission, options: &arguments.options };
     let agreement = side_by_side(&scenario, &chosen, &asked)?;

@@ -103,10 +103,10 @@ pub(super) struct Uplink {
     pub(super) bytes: u64,
     /// Packets that did.
     pub(super) packets: u64,
-    /// Packets that found no room.
-    pub(super) drops: u64,
+    /// Packets dropped; `None`: not known.
+    pub(super) drops: Option<u64>,
     /// Packets marked.
-    pub(super) marks: u64,
+    pub(super) marks: Option<u64>,
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
@@ -275,7 +275,8 @@ fn say(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], format: Forma
     print(&table(&["what", "value"], &rows));
     if !uplinks.is_empty() {
         let row = |of: &Uplink| {
-            let numbers = [of.bytes, of.packets, of.drops, of.marks].map(count);
+            let numbers = [Some(of.bytes), Some(of.packets), of.drops, of.marks];
+            let numbers = numbers.map(|number| number.map_or_else(|| "-".into(), count));
             [vec![of.port.clone()], numbers.to_vec()].concat()
         };
         let rows: Vec<_> = uplinks.iter().map(row).collect();

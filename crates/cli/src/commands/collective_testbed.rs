@@ -3,7 +3,7 @@
 use super::collective::Uplink;
 use crate::{arguments::ScenarioArguments, commands::request::load, failure::Failure};
 use anabranch_testbed::{
-    Plan, PortCount, Role,
+    Plan, PortCount, Role, dropped,
     standing::{self, Action, Standing, Tied},
 };
 use std::ffi::OsString;
@@ -93,16 +93,17 @@ impl Ground {
     pub(super) fn uplinks(&self) -> Result<Vec<Uplink>, Failure> {
         let plan = &self.standing().plan;
         let after = self.standing().act(Action::Count)?;
+        let dropped = dropped(plan, &self.before, &after);
         let role = |node: usize| &plan.nodes[node].role;
-        let ports = plan.ports().zip(after.iter().zip(&self.before));
+        let ports = plan.ports().zip(after.iter().zip(&self.before).zip(dropped));
         let upwards = ports.filter(|((end, other), _)| *role(end.node) == Role::Leaf && *role(*other) == Role::Spine);
         Ok(upwards
-            .map(|((end, other), (after, before))| Uplink {
+            .map(|((end, other), ((after, before), drops))| Uplink {
                 port: format!("{}->{}", plan.nodes[end.node].name, plan.nodes[other].name),
                 bytes: after.bytes - before.bytes,
                 packets: after.packets - before.packets,
-                drops: after.drops - before.drops,
-                marks: after.marks - before.marks,
+                drops,
+                marks: after.marks.zip(before.marks).map(|(after, before)| after - before),
             })
             .collect())
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     arguments::{Compare, Format, RunOptions},
-    backends::{chosen, scenario_on},
+    backends::{Schemes, chosen, scenario_on},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
     progress::Watch,
@@ -23,7 +23,7 @@ use std::path::Path;
 /// `anabranch compare`.
 pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let chosen = chosen(&arguments.on, backends)?;
-    let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen)?;
+    let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Named)?;
     match chosen.as_slice() {
         [backend] => compare_on(arguments, &scenario, backend),
         several => {

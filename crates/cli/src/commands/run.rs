@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     arguments::{Format, Run},
-    backends::{chosen, scenario_on},
+    backends::{Schemes, chosen, scenario_on},
     failure::Failure,
     printing::{count, millions, note, print, print_json, width, wrapped},
     progress::Watch,
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
             "--pcap is for simulations: `anabranch testbed up` and `capture` write what passes a port of a testbed";
         return Err(Failure::input(message));
     }
-    let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen)?;
+    let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Own)?;
     match chosen.as_slice() {
         [backend] => run_on(arguments, &scenario, backend),
         several => {

@@ -155,9 +155,14 @@ fn say_refused(at: Option<SocketAddr>, why: &str) {
     note(&format!("refused: {at} {why}"));
 }
 
+/// Fewer bytes have no rate at their receiver: its time counts from the arrival of the first datagram, whose own bytes would be
+/// too large a part of it.
+const MIN_RATED: u64 = 64 << 10;
+
 fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {
     let (bytes, checksum) = (received.summary.bytes, received.summary.checksum);
-    let (rate, text) = goodput(bytes, received.took);
+    let (rate, text) = Some(goodput(bytes, received.took)).filter(|_| bytes >= MIN_RATED).unzip();
+    let text = text.map_or_else(String::new, |rate| format!(", {rate}"));
     match format {
         Format::Json => print_json(&json!({
             "from": from.to_string(),
@@ -170,7 +175,7 @@ fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Form
         Format::Table => {
             let verdict = if equal { "checksums equal" } else { "NOT what was sent" };
             print(&format!(
-                "{} B from {from} in {}, {text}, CRC-32 {checksum:08x}, {verdict}\n",
+                "{} B from {from} in {}{text}, CRC-32 {checksum:08x}, {verdict}\n",
                 count(bytes),
                 received.took
             ));

@@ -29,6 +29,9 @@ pub enum RunError {
     /// Flows are open and no event is pending, without a circle of pauses (exit code 3): which, where, since when.
     #[error("the simulation stalled: {0}")]
     Stalled(String),
+    /// What carries real packets could not go on (exit code 3): what, and where.
+    #[error("the run could not go on: {0}")]
+    Failed(String),
     /// The user stopped it before the first event (exit code 130).
     #[error("interrupted")]
     Interrupted,

@@ -276,6 +276,8 @@ pub enum Event {
         bytes: Vec<u8>,
         /// Where the rest of it lies, if not here.
         placed: Option<Placed>,
+        /// When its first packet arrived.
+        began: Time,
     },
     /// A message has been acknowledged whole.
     Sent {

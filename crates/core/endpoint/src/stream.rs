@@ -187,6 +187,8 @@ pub(crate) struct Taken {
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) placed: Option<Placed>,
+    /// When its first packet arrived.
+    pub(crate) began: Time,
     /// What it counted until now.
     pub(crate) reserved: u64,
     pub(crate) stored: Stored,
@@ -211,6 +213,8 @@ struct Assembly {
     /// It began when memory was short.
     is_short: bool,
     missing: u64,
+    /// When its first packet arrived; [`Time::MAX`] before.
+    began: Time,
     /// Where it is to lie; 0: here, or it does not say.
     steering: u64,
     /// The bytes of it that stay here, where the others go to their place as they come.
@@ -466,6 +470,7 @@ impl Incoming {
             is_earned: data.length <= limits.earned && limits.has_memory,
             is_short: limits.is_short,
             missing,
+            began: Time::MAX,
             steering,
             head,
         };
@@ -515,6 +520,7 @@ impl Incoming {
             let assembly = &mut self.messages[at].1;
             let from = data.index as usize * arrival.payload as usize;
             assembly.missing = assembly.missing.saturating_sub(1);
+            assembly.began = assembly.began.min(now);
             let to = from + payload.len();
             if let Some(head) = assembly.head {
                 let (kept, rest) = payload.split_at(head.saturating_sub(from).min(payload.len()));
@@ -545,7 +551,7 @@ impl Incoming {
         self.next_first = message.first + message.length.div_ceil(mtu).max(1);
         let rest = message.length - message.bytes.len() as u64;
         let placed = message.head.map(|_| Placed { steering: message.steering, bytes: rest });
-        Some(Taken { number, bytes: message.bytes, placed, reserved, stored })
+        Some(Taken { number, bytes: message.bytes, placed, began: message.began, reserved, stored })
     }
 
     /// Packets and messages that are held, for those who watch memory.

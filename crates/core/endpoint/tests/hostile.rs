@@ -363,8 +363,10 @@ fn messages_are_put_in_their_place() {
             true => (&contents[..HEAD], Some(Placed { steering, bytes: 3500 - HEAD as u64 })),
             false => (&contents[..], None),
         };
-        let told = Event::Received { peer: 0, stream: 1, message: 0, bytes: bytes.to_vec(), placed };
-        assert_eq!(endpoint.poll_event(), Some(told));
+        let told = endpoint.poll_event().unwrap();
+        let Event::Received { began, .. } = told else { panic!("{told:?}") };
+        assert_eq!(told, Event::Received { peer: 0, stream: 1, message: 0, bytes: bytes.to_vec(), placed, began });
+        assert_eq!(began, now);
         assert_eq!(endpoint.held().0, before);
         let lies = if is_placed { &contents[HEAD..] } else { &[0; 3500 - HEAD] };
         assert_eq!(places.0[HEAD..3500], *lies);

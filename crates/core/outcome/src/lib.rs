@@ -93,6 +93,22 @@ pub struct OnWire {
     pub missing: Vec<String>,
     /// Collectives that ranks ran.
     pub collectives: Vec<Collective>,
+    /// When each fault of the setup took effect, in their order; `None`: the run ended before.
+    pub faults: Vec<Option<Time>>,
+    /// Pairs of hosts that lost each other.
+    pub lost_peers: Vec<LostPeer>,
+}
+
+/// A fault of a real run that took effect later than this is a finding.
+pub const MAX_FAULT_LATENESS: Time = Time::from_ms(5);
+
+/// Two hosts of which one no longer answered the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostPeer {
+    /// Their names.
+    pub hosts: [String; 2],
+    /// What the one said of the other.
+    pub reason: String,
 }
 
 /// A collective that ranks ran over a network plugin.

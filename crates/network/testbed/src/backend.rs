@@ -1,11 +1,16 @@
 //! The testbed as a backend of runs.
 
 use crate::{
-    Launch, Plan, TestbedError,
-    run::{harm, run},
+    LEAST_RATE, Launch, MOST_RATE, Plan, TestbedError,
+    faults::{harm, is_one_way},
+    harm::ONLY_ROOT,
+    run::run,
+    space,
 };
 use anabranch_backend::{Backend, Clock, Measures, Progress, Refusal, RunError, RunOptions, RunRows, Setup};
 use anabranch_outcome::{CounterMeasures, FlowMeasures, LinkMeasures};
+use anabranch_topology::{Fault, FaultAction};
+use anabranch_units::Rate;
 use anabranch_wire::WireParameters;
 use std::fmt;
 
@@ -111,16 +116,72 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
             "`fabric.pfc = false`, or a lossy profile such as \"uet-lossy\" or \"roce-irn\"",
         );
     }
-    if let Some(fault) = setup.faults.iter().find(|fault| fault.data_only && harm(fault.action).is_some()) {
-        return refused(
-            fault.key("affects"),
-            "found \"data\": links of a testbed cannot tell data from answers, and harm all packets alike",
-            "`affects = \"all\"`",
-        );
+    for balancer in &setup.load_balancers {
+        let (host, switch) = (balancer.host.name(), balancer.switch.name());
+        if host == "ecmp" && switch != "ecmp" {
+            let reason = format!(
+                "found `{}`: its switches choose the paths (`{switch}`), and those of a testbed are the kernel's, with ECMP",
+                balancer.name
+            );
+            let remedy =
+                format!("`{}`, whose hosts choose the paths, or the simulator (`--backend sim`)", nearest(switch));
+            return refused("load_balancer.scheme".into(), &reason, &remedy);
+        }
+    }
+    for fault in &setup.faults {
+        refuse_fault(fault)?;
     }
     if setup.flows.triggers.iter().any(|trigger| trigger.cpu.is_some()) {
         let message = "a schedule computes on processors of hosts, and hosts of a testbed do not compute".to_string();
         return Err(RunError::Setup(message));
+    }
+    Ok(())
+}
+
+/// The scheme of hosts that comes nearest to a scheme of switches.
+fn nearest(switch: &str) -> &'static str {
+    match switch {
+        "letflow" | "conga" | "conweave" => "flowlet",
+        "random" => "ops",
+        "rr" => "rr-host",
+        _ => "reps",
+    }
+}
+
+/// Refuses what cannot be done to cables of namespaces.
+fn refuse_fault(fault: &Fault) -> Result<(), RunError> {
+    let refused =
+        |key: &str, reason: &str, remedy: &str| Err(RunError::Refused(Refusal::new(fault.key(key), reason, remedy)));
+    if fault.data_only {
+        return refused(
+            "affects",
+            "found \"data\": links of a testbed cannot tell data from answers, and faults affect all packets alike",
+            "`affects = \"all\"`",
+        );
+    }
+    if fault.detect_at.is_some() {
+        return refused(
+            "detect_after",
+            "found a time: the kernel's switches take a cable that is cut whole out of their routes at once, and other switches \
+             never notice",
+            "`detect_after = \"never\"`, or the simulator (`--backend sim`)",
+        );
+    }
+    if let FaultAction::Degrade(rate) = fault.action
+        && !(LEAST_RATE..=MOST_RATE).contains(&rate.0)
+    {
+        let (least, most) = (Rate(LEAST_RATE), Rate(MOST_RATE));
+        let reason = format!("found {rate}, and links of a testbed have from {least} to {most}");
+        return refused("rate", &reason, &format!("a rate from {least} to {most}"));
+    }
+    let is_part = matches!(fault.action, FaultAction::Down | FaultAction::Up) && is_one_way(&fault.links);
+    if (is_part || harm(fault.action).is_some()) && !space::may_load_programs() {
+        let reason = match is_part {
+            true => "found a direction of a cable alone, which a BPF program takes down: that needs root".to_string(),
+            false => format!("{ONLY_ROOT}: that needs root"),
+        };
+        let remedy = if is_part { "run it as root, or name the whole cable" } else { "run it as root" };
+        return refused(if is_part { "links" } else { "kind" }, &reason, remedy);
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 
 /// `BPF_MAP_TYPE_ARRAY`.
 const ARRAY: u32 = 2;
-/// Number of maps of one program that are searched; the port program has two, its state and its settings.
+/// Number of maps of one program that are searched; the port program has three: its state, its settings, its rate.
 const MAX_MAPS: usize = 16;
 
 /// The head of `struct bpf_prog_info`, up to its maps.
@@ -122,52 +122,65 @@ fn maps(program: u32) -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// A program's map of that name, an array, with the bytes of a value.
-fn array(program: u32, name: &str) -> io::Result<(OwnedFd, usize)> {
-    for id in maps(program)? {
-        let map = open(MAP_GET_FD_BY_ID, id)?;
-        let mut info = MapInfo::default();
-        // SAFETY: plain numbers without addresses.
-        unsafe { describe(&map, &mut info) }?;
-        if info.name.split(|byte| *byte == 0).next() != Some(name.as_bytes()) {
-            continue;
-        }
-        if (info.kind, info.key_bytes) != (ARRAY, 4) {
-            return Err(io::Error::other(format!("the map `{name}` is no array")));
-        }
-        return Ok((map, info.value_bytes as usize));
-    }
-    Err(io::Error::other(format!("the program has no map `{name}`")))
+/// An array of a loaded program, open. It stays while this value does, whatever becomes of the program.
+#[derive(Debug)]
+pub(crate) struct Array {
+    map: OwnedFd,
+    value_bytes: usize,
 }
 
-/// The first value of a program's map of that name, an array.
-///
-/// # Errors
-/// Where the system does not let this process read it, or the program has no such array.
-pub(crate) fn first_value(program: u32, name: &str) -> io::Result<Vec<u8>> {
-    let (map, bytes) = array(program, name)?;
-    let (first, mut value) = (0u32, vec![0u8; bytes]);
-    let (key, at) = (&raw const first as u64, value.as_mut_ptr() as u64);
-    // SAFETY: the kernel reads a key of four bytes and writes `value_bytes` bytes, the sizes of both buffers, which outlive
-    // the call.
-    unsafe { bpf(MAP_LOOKUP_ELEM, &mut Element { map: map.as_raw_fd() as u32, pad: 0, key, value: at, flags: 0 }) }?;
-    Ok(value)
-}
-
-/// Sets the first value of a program's map of that name, an array of such values.
-///
-/// # Errors
-/// As [`first_value`], and where values have another size.
-pub(crate) fn set_first_value(program: u32, name: &str, value: &[u8]) -> io::Result<()> {
-    let (map, bytes) = array(program, name)?;
-    if bytes != value.len() {
-        return Err(io::Error::other(format!("values of the map `{name}` have {bytes} B, not {}", value.len())));
+impl Array {
+    /// Opens a program's array of that name.
+    ///
+    /// # Errors
+    /// Where the system does not let this process read it, or the program has no such array.
+    pub(crate) fn open(program: u32, name: &str) -> io::Result<Self> {
+        for id in maps(program)? {
+            let map = open(MAP_GET_FD_BY_ID, id)?;
+            let mut info = MapInfo::default();
+            // SAFETY: plain numbers without addresses.
+            unsafe { describe(&map, &mut info) }?;
+            if info.name.split(|byte| *byte == 0).next() != Some(name.as_bytes()) {
+                continue;
+            }
+            if (info.kind, info.key_bytes) != (ARRAY, 4) {
+                return Err(io::Error::other(format!("the map `{name}` is no array")));
+            }
+            return Ok(Array { map, value_bytes: info.value_bytes as usize });
+        }
+        Err(io::Error::other(format!("the program has no map `{name}`")))
     }
-    let first = 0u32;
-    let (key, at) = (&raw const first as u64, value.as_ptr() as u64);
-    // SAFETY: the kernel reads a key of four bytes and `value_bytes` bytes, the sizes of both buffers, which outlive the call.
-    unsafe { bpf(MAP_UPDATE_ELEM, &mut Element { map: map.as_raw_fd() as u32, pad: 0, key, value: at, flags: 0 }) }
-        .map(drop)
+
+    /// Returns its first value.
+    ///
+    /// # Errors
+    /// Where the system does not let this process read it.
+    pub(crate) fn first(&self) -> io::Result<Vec<u8>> {
+        let (first, mut value) = (0u32, vec![0u8; self.value_bytes]);
+        let (key, at) = (&raw const first as u64, value.as_mut_ptr() as u64);
+        let map = self.map.as_raw_fd() as u32;
+        // SAFETY: the kernel reads a key of four bytes and writes `value_bytes` bytes, the sizes of both buffers, which outlive
+        // the call.
+        unsafe { bpf(MAP_LOOKUP_ELEM, &mut Element { map, pad: 0, key, value: at, flags: 0 }) }?;
+        Ok(value)
+    }
+
+    /// Sets its first value.
+    ///
+    /// # Errors
+    /// As [`Array::first`], and where values have another size.
+    pub(crate) fn set_first(&self, value: &[u8]) -> io::Result<()> {
+        if self.value_bytes != value.len() {
+            let (own, given) = (self.value_bytes, value.len());
+            return Err(io::Error::other(format!("values of the map have {own} B, not {given}")));
+        }
+        let first = 0u32;
+        let (key, at) = (&raw const first as u64, value.as_ptr() as u64);
+        let map = self.map.as_raw_fd() as u32;
+        // SAFETY: the kernel reads a key of four bytes and `value_bytes` bytes, the sizes of both buffers, which outlive the
+        // call.
+        unsafe { bpf(MAP_UPDATE_ELEM, &mut Element { map, pad: 0, key, value: at, flags: 0 }) }.map(drop)
+    }
 }
 
 #[cfg(test)]
@@ -189,6 +202,6 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
         // Without the privilege it is EPERM, with it ENOENT, and where the kernel has no bpf(2) ENOSYS.
-        assert!(first_value(u32::MAX, "port").unwrap_err().raw_os_error().is_some());
+        assert!(Array::open(u32::MAX, "port").unwrap_err().raw_os_error().is_some());
     }
 }

@@ -16,6 +16,10 @@ use std::{
     collections::BinaryHeap,
     io,
     os::fd::OwnedFd,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -32,35 +36,49 @@ pub(crate) fn interface(from: usize) -> String {
     format!("delay{from}")
 }
 
+/// Delay and jitter of a link; they may change while packets pass.
+#[derive(Debug, Default)]
+pub(crate) struct Times([AtomicU64; 2]);
+
+impl Times {
+    pub(crate) fn new(times: [Time; 2]) -> Self {
+        let own = Times::default();
+        own.set(times);
+        own
+    }
+
+    pub(crate) fn set(&self, times: [Time; 2]) {
+        self.0.iter().zip(times).for_each(|(own, time)| own.store(time.ps() / 1000, Ordering::Relaxed));
+    }
+
+    fn get(&self) -> [Duration; 2] {
+        [0, 1].map(|n| Duration::from_nanos(self.0[n].load(Ordering::Relaxed)))
+    }
+}
+
 /// What delays the packets that arrive at a port, ready to run.
 #[derive(Debug)]
 pub(crate) struct Delay {
     tap: OwnedFd,
-    delay: Duration,
-    jitter: Duration,
+    times: Arc<Times>,
+    /// The number of its interface.
+    pub(crate) index: u32,
 }
 
 impl Delay {
-    /// Makes the interface `name` beside `port` of `namespace`, and sends there what arrives. The calling thread enters the
-    /// namespace.
+    /// Makes the interface `name` beside `port` of `namespace`, from which packets return to the port. Nothing is sent there yet.
+    /// The calling thread enters the namespace.
     ///
     /// # Errors
     /// Where that cannot be done; nothing is left then.
-    pub(crate) fn open(
-        namespace: &str,
-        port: &str,
-        name: &str,
-        [delay, jitter]: [Time; 2],
-    ) -> Result<Self, TestbedError> {
+    pub(crate) fn open(namespace: &str, port: &str, name: &str, times: Arc<Times>) -> Result<Self, TestbedError> {
         enter(namespace)?;
         let tap = open_tap(name).map_err(|error| TestbedError::system("opening /dev/net/tun", error))?;
         let up = format!("link set {name} txqueuelen {QUEUE} mtu 65000 up\n");
         run("ip", &["-n", namespace, "-batch", "-"], &up)?;
-        let (own, other) = (index(namespace, name)?, index(namespace, port)?);
+        let (index, other) = (index(namespace, name)?, index(namespace, port)?);
         link_program::change(namespace, name, |chances| chances.back = other)?;
-        link_program::change(namespace, port, |chances| chances.detour = own)?;
-        let time = |time: Time| Duration::from_nanos(time.ps() / 1000);
-        Ok(Delay { tap, delay: time(delay), jitter: time(jitter) })
+        Ok(Delay { tap, times, index })
     }
 
     /// Keeps packets for their time until the interface is gone.
@@ -101,9 +119,10 @@ impl Delay {
                 match rustix::io::read(&self.tap, &mut frame[..]) {
                     Ok(length) if bytes + length <= MAX_WAITING => {
                         word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                        let [delay, jitter] = self.times.get();
                         // Evenly from 0 to twice the jitter.
-                        let spread = (u128::from(word >> 32) * (2 * self.jitter.as_nanos() + 1)) >> 32;
-                        let due = Instant::now() + self.delay + Duration::from_nanos(spread as u64) - self.jitter;
+                        let spread = (u128::from(word >> 32) * (2 * jitter.as_nanos() + 1)) >> 32;
+                        let due = Instant::now() + delay + Duration::from_nanos(spread as u64) - jitter;
                         waiting.push(Reverse((due, number, frame[..length].to_vec())));
                         (bytes, number) = (bytes + length, number + 1);
                     }
@@ -123,10 +142,15 @@ impl Delay {
 /// Where a program fails.
 pub(crate) fn end(namespace: &str, port: &str, name: &str) -> Result<(), TestbedError> {
     let before = link_program::change(namespace, port, |chances| chances.detour = 0)?;
-    if before.detour != 0 {
-        run("ip", &["-n", namespace, "link", "del", name], "")?;
-    }
-    Ok(())
+    if before.detour != 0 { remove(namespace, name) } else { Ok(()) }
+}
+
+/// Removes the interface `name`, and with it whatever delays packets there.
+///
+/// # Errors
+/// Where a program fails.
+pub(crate) fn remove(namespace: &str, name: &str) -> Result<(), TestbedError> {
+    run("ip", &["-n", namespace, "link", "del", name], "").map(drop)
 }
 
 /// The number of an interface.

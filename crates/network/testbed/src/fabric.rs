@@ -5,7 +5,7 @@ use crate::{
     harm::Delays,
     link_program::Harmed,
     plan::{Cable, End},
-    port_program::{self, Counted},
+    port_program::{self, Counted, Speed},
     programs::{run, set},
 };
 use nix::sched::{CloneFlags, setns};
@@ -14,11 +14,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     fs::File,
+    io::{Read, Seek},
     path::Path,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 /// Where `ip netns` keeps its namespaces.
@@ -32,6 +30,9 @@ const FIVE_TUPLE: &str = "55";
 /// Bytes of control packets and trimmed headers that a port holds besides data.
 const CONTROL_LIMIT: u64 = 100_000;
 
+/// How a message begins that says why ports neither mark nor trim.
+const LACKS_PROGRAMS: &str = "marking and trimming";
+
 /// What this machine lacks, and what that means.
 pub type Missing = Vec<String>;
 
@@ -44,12 +45,17 @@ pub struct PortCount {
     pub bytes: u64,
     /// Packets that left.
     pub packets: u64,
-    /// Packets that found no room.
-    pub drops: u64,
-    /// Packets marked.
-    pub marks: u64,
-    /// Packets cut to their headers.
-    pub trims: u64,
+    /// Packets that came to the port and did not leave it: they found no room, or the port was down. `None`: not known, since
+    /// what waits in a port that is cut goes uncounted where it has no program.
+    pub drops: Option<u64>,
+    /// Packets for which the node of this port had no route.
+    pub unrouted: u64,
+    /// Whether it has ever been cut.
+    pub was_cut: bool,
+    /// Packets marked; `None`: it was to mark or trim, and this machine cannot.
+    pub marks: Option<u64>,
+    /// Packets cut to their headers; `None` as with `marks`.
+    pub trims: Option<u64>,
     /// Packets that left and that the link lost, changed, or delivered twice.
     pub lost: u64,
     /// See `lost`.
@@ -62,9 +68,6 @@ pub struct PortCount {
     pub backlog: u64,
 }
 
-/// Of a port that was given no other rate.
-const OWN_RATE: u64 = u64::MAX;
-
 /// A network of namespaces that stands; dropped, it is taken down.
 #[derive(Debug)]
 pub struct Fabric {
@@ -72,16 +75,52 @@ pub struct Fabric {
     /// Before every namespace's name: several may stand in one process.
     prefix: String,
     missing: Missing,
+    /// Whether ports were to mark or trim and cannot.
+    lacks_programs: bool,
     /// Whether it goes with this value.
     owned: bool,
     /// What delays packets in this process; `None`: processes of their own do.
     pub(crate) delays: Option<Delays>,
-    /// What programs counted that others took the place of, by node and neighbour.
-    replaced: Mutex<BTreeMap<(usize, usize), Counted>>,
 }
 
-/// Ports by name, and what they have counted.
-type PortCounts = Vec<(String, PortCount)>;
+/// Queues of a port.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queues {
+    drops: u64,
+    waiting_bytes: u64,
+    waiting_packets: u64,
+}
+
+/// A port as its node has it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    is_up: bool,
+    note: Note,
+}
+
+/// What a port's alias says: the kernel keeps neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The rate that it was given last, where it is not its own. What a queue carries can be read back from some kinds alone.
+    pub(crate) rate: Option<u64>,
+    /// Whether it has ever been cut.
+    pub(crate) was_cut: bool,
+}
+
+impl Note {
+    /// The word for a port that has been cut.
+    pub(crate) const CUT: &str = "cut";
+
+    fn parse(alias: &str) -> Self {
+        let words = || alias.split_whitespace();
+        Note { rate: words().find_map(|word| word.parse().ok()), was_cut: words().any(|word| word == Note::CUT) }
+    }
+
+    fn write(self) -> String {
+        let cut = self.was_cut.then(|| Note::CUT.to_string());
+        self.rate.map(|rate| rate.to_string()).into_iter().chain(cut).collect::<Vec<_>>().join(" ")
+    }
+}
 
 /// Networks that this process has made.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -108,9 +147,9 @@ impl Fabric {
             plan,
             prefix,
             missing: Missing::new(),
+            lacks_programs: false,
             owned: true,
             delays: Some(Delays::default()),
-            replaced: Mutex::default(),
         };
         fabric.join()?;
         // First, since it decides whether ports need queues for trimmed packets.
@@ -122,8 +161,9 @@ impl Fabric {
     }
 
     /// A network that another process has built and keeps, seen from its namespaces.
-    pub(crate) fn of_another(plan: Plan, prefix: String) -> Self {
-        Fabric { plan, prefix, missing: Missing::new(), owned: false, delays: None, replaced: Mutex::default() }
+    pub(crate) fn of_another(plan: Plan, prefix: String, missing: Missing) -> Self {
+        let lacks_programs = missing.iter().any(|missing| missing.starts_with(LACKS_PROGRAMS));
+        Fabric { plan, prefix, missing, lacks_programs, owned: false, delays: None }
     }
 
     /// What begins the names of its namespaces.
@@ -251,7 +291,7 @@ impl Fabric {
 
     /// The routes of a node over its ports to `up`: a host's lead to its leaf, a leaf's to other leaves over all spines, a
     /// spine's to each leaf.
-    fn routes(&self, node: usize, up: &[usize]) -> String {
+    pub(crate) fn routes(&self, node: usize, up: &[usize]) -> String {
         let plan = &self.plan;
         let mut routes = String::new();
         let ways = |role: Role| plan.all(role).map(|(other, _)| other).filter(|other| up.contains(other));
@@ -310,7 +350,8 @@ impl Fabric {
                 // The last one may not have got so far.
                 let _ = port_program::detach(&self.namespace(*node), self.name(*other));
             }
-            self.missing.push(format!("marking and trimming: {reason}"));
+            self.missing.push(format!("{LACKS_PROGRAMS}: {reason}, so that ports do neither; run it as root"));
+            self.lacks_programs = true;
             self.plan.queue = crate::Queue { marking: None, trimming: false, ..queue };
             return Ok(());
         }
@@ -323,27 +364,7 @@ impl Fabric {
     }
 
     fn equip_port(&self, node: usize, other: usize, rate: u64) -> Result<(), TestbedError> {
-        self.change_port(port_program::OBJECT, node, other, rate, "")
-    }
-
-    fn change_port(
-        &self,
-        object: &[u8],
-        node: usize,
-        other: usize,
-        rate: u64,
-        change: &str,
-    ) -> Result<(), TestbedError> {
-        let (namespace, port, plan) = (self.namespace(node), self.name(other), &self.plan);
-        // A program that takes the place of another begins to count at zero.
-        let before = port_program::counted(&namespace, port).ok();
-        port_program::attach(object, &namespace, port, rate, plan.mtu, &plan.queue, change)?;
-        if let Some(before) = before {
-            let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-            let sum = replaced.get(&(node, other)).map_or(before, |sum| sum.and(&before));
-            replaced.insert((node, other), sum);
-        }
-        Ok(())
+        self.replace_program(node, other, rate, port_program::OBJECT)
     }
 
     /// Puts another build of the port program at a port: for tests.
@@ -352,7 +373,8 @@ impl Fabric {
     /// Where it cannot be loaded.
     #[doc(hidden)]
     pub fn replace_program(&self, node: usize, other: usize, rate: u64, object: &[u8]) -> Result<(), TestbedError> {
-        self.change_port(object, node, other, rate, "")
+        let (namespace, plan) = (self.namespace(node), &self.plan);
+        port_program::attach(object, &namespace, self.name(other), rate, plan.mtu, &plan.queue)
     }
 
     /// Runs `work` in a node's namespace, on a thread of its own. What it opens stays there.
@@ -372,60 +394,95 @@ impl Fabric {
     /// # Errors
     /// Where a program fails.
     pub fn counters(&self) -> Result<Vec<PortCount>, TestbedError> {
-        let mut per_node: Vec<Vec<(String, PortCount)>> = Vec::with_capacity(self.plan.nodes.len());
-        let mut with_programs: Vec<BTreeSet<String>> = Vec::with_capacity(self.plan.nodes.len());
-        for node in 0..self.plan.nodes.len() {
-            let (mut ports, places) = self.qdiscs(node)?;
-            with_programs.push(places);
-            let rates = self.rates(node)?;
-            let table = self.within(node, || std::fs::read_to_string("/proc/thread-self/net/dev"))?;
-            let table = table.map_err(|error| TestbedError::system("reading /proc/thread-self/net/dev", error))?;
-            for (port, count) in &mut ports {
-                (count.bytes, count.packets) = sent(&table, port).unwrap_or_default();
-                count.rate = rates.iter().find(|(of, _)| of == port).map_or(0, |(_, rate)| rate.unwrap_or(OWN_RATE));
-            }
-            per_node.push(ports);
-        }
-        let mut counts = Vec::new();
-        for (end, other) in self.plan.ports() {
-            let mut count = per_node[end.node]
-                .iter()
-                .find(|(port, _)| port == self.name(other))
-                .map_or_else(PortCount::default, |(_, count)| *count);
-            if count.rate == OWN_RATE {
-                count.rate = end.rate;
-            }
-            if self.plan.nodes[end.node].role != Role::Host
-                && let Some(Counted { marked, trimmed, deepest }) = self.counted(end.node, other)?
-            {
-                (count.marks, count.trims, count.deepest) = (marked, trimmed, Some(deepest));
-            }
-            if with_programs[other].contains(self.name(end.node)) {
-                let Harmed { lost, damaged, repeated } = self.harmed(end.node, other)?;
-                (count.lost, count.corrupted, count.duplicated) = (lost, damaged, repeated);
-            }
-            counts.push(count);
-        }
-        Ok(counts)
+        let nodes: Vec<NodeCount> =
+            (0..self.plan.nodes.len()).map(|node| self.node_count(node)).collect::<Result<_, _>>()?;
+        self.plan.ports().map(|(end, other)| self.port_count(end, other, &nodes)).collect()
+    }
+
+    /// What reads the bytes and packets of all ports at once.
+    ///
+    /// # Errors
+    /// Where a namespace cannot be entered.
+    pub(crate) fn meter(&self) -> Result<Meter, TestbedError> {
+        let table = "/proc/thread-self/net/dev";
+        let failed = |error| TestbedError::system(format!("opening {table}"), error);
+        // A table that was opened in a namespace stays that namespace's.
+        let open = |node| self.within(node, || File::open(table))?.map_err(failed);
+        let tables = (0..self.plan.nodes.len()).map(open).collect::<Result<_, _>>()?;
+        let port = |(end, other): (&End, usize)| (end.node, self.name(other).to_string());
+        Ok(Meter { tables, ports: self.plan.ports().map(port).collect() })
+    }
+
+    fn node_count(&self, node: usize) -> Result<NodeCount, TestbedError> {
+        let (queues, with_programs) = self.qdiscs(node)?;
+        let read = |file: &str| {
+            let path = format!("/proc/thread-self/net/{file}");
+            std::fs::read_to_string(&path).map_err(|error| TestbedError::system(format!("reading {path}"), error))
+        };
+        let (devices, statistics) = self.within(node, || Ok::<_, TestbedError>((read("dev")?, read("netstat")?)))??;
+        let unrouted = statistic(&statistics, "IpExt", "InNoRoutes").unwrap_or(0);
+        Ok(NodeCount { queues, with_programs, links: self.links(node)?, devices, unrouted })
+    }
+
+    fn port_count(&self, end: &End, other: usize, nodes: &[NodeCount]) -> Result<PortCount, TestbedError> {
+        let (own, port) = (&nodes[end.node], self.name(other));
+        let queues = own.queues.get(port).copied().unwrap_or_default();
+        let link = own.links.get(port).copied().unwrap_or_default();
+        let (bytes, packets) = sent(&own.devices, port).unwrap_or_default();
+        let counted = if self.plan.nodes[end.node].role == Role::Host { None } else { self.counted(end.node, other)? };
+        // The kernel empties the queue of a port that goes down without a count; its program has seen what came.
+        let of_cut = counted.map(|of| of.offered.saturating_sub(packets + queues.waiting_packets));
+        let harmed = match nodes[other].with_programs.contains(self.name(end.node)) {
+            true => self.harmed(end.node, other)?,
+            false => Harmed::default(),
+        };
+        let lacks = self.lacks_programs && self.plan.nodes[end.node].role != Role::Host;
+        let count = |of: fn(Counted) -> u64| if lacks { None } else { Some(counted.map_or(0, of)) };
+        Ok(PortCount {
+            rate: if link.is_up { link.note.rate.unwrap_or(end.rate) } else { 0 },
+            bytes,
+            packets,
+            drops: if link.note.was_cut { of_cut } else { Some(queues.drops) },
+            unrouted: own.unrouted,
+            was_cut: link.note.was_cut,
+            marks: count(|of| of.marked),
+            trims: count(|of| of.trimmed),
+            lost: harmed.lost,
+            corrupted: harmed.damaged,
+            duplicated: harmed.repeated,
+            deepest: counted.map(|of| of.deepest),
+            backlog: queues.waiting_bytes,
+        })
     }
 
     /// What the program at a switch's port has counted; `None` where the ports have no program, and nothing is marked or trimmed.
     fn counted(&self, node: usize, other: usize) -> Result<Option<Counted>, TestbedError> {
-        let queue = &self.plan.queue;
-        if queue.marking.is_none() && !queue.trimming {
+        if !self.has_port_programs() {
             return Ok(None);
         }
-        let counted = port_program::counted(&self.namespace(node), self.name(other))?;
-        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Some(replaced.get(&(node, other)).map_or(counted, |before| before.and(&counted))))
+        port_program::counted(&self.namespace(node), self.name(other)).map(Some)
     }
 
-    /// The ports of a node that are up, and the rate that each was given last, where it is not its own.
-    fn rates(&self, node: usize) -> Result<Vec<(String, Option<u64>)>, TestbedError> {
-        let text = run("ip", &["-n", &self.namespace(node), "-j", "link", "show", "up"], "")?;
+    /// Whether the ports of switches have programs.
+    fn has_port_programs(&self) -> bool {
+        self.plan.queue.marking.is_some() || self.plan.queue.trimming
+    }
+
+    /// The ports of a node by name.
+    fn links(&self, node: usize) -> Result<BTreeMap<String, Link>, TestbedError> {
+        let text = run("ip", &["-n", &self.namespace(node), "-j", "link", "show"], "")?;
         let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
-        let rate = |link: &serde_json::Value| link["ifalias"].as_str().and_then(|alias| alias.parse().ok());
-        Ok(links.iter().filter_map(|link| Some((link["ifname"].as_str()?.to_string(), rate(link)))).collect())
+        let link = |link: &serde_json::Value| {
+            let is_up = link["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP"));
+            let note = Note::parse(link["ifalias"].as_str().unwrap_or_default());
+            Some((link["ifname"].as_str()?.to_string(), Link { is_up, note }))
+        };
+        Ok(links.iter().filter_map(link).collect())
+    }
+
+    /// What is noted at the port of `node` that leads to `other`.
+    fn note(&self, node: usize, other: usize) -> Result<Note, TestbedError> {
+        Ok(self.links(node)?.get(self.name(other)).copied().unwrap_or_default().note)
     }
 
     /// Whether the port of `node` that leads to `other` has a place for programs.
@@ -433,19 +490,19 @@ impl Fabric {
         Ok(self.qdiscs(node)?.1.contains(self.name(other)))
     }
 
-    /// Drops and backlog of a node's ports, of all its queues together, and the ports that have a place for programs.
-    fn qdiscs(&self, node: usize) -> Result<(PortCounts, BTreeSet<String>), TestbedError> {
+    /// All queues of each port of a node together, and the ports that have a place for programs.
+    fn qdiscs(&self, node: usize) -> Result<(BTreeMap<String, Queues>, BTreeSet<String>), TestbedError> {
         let namespace = self.namespace(node);
         let text = run("tc", &["-n", &namespace, "-s", "-j", "qdisc", "show"], "")?;
         let qdiscs: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
-        let mut ports = PortCounts::new();
         let with_programs = qdiscs.iter().filter(|qdisc| qdisc["kind"].as_str() == Some("clsact"));
         let with_programs = with_programs.filter_map(|qdisc| Some(qdisc["dev"].as_str()?.to_string())).collect();
+        let mut ports = BTreeMap::new();
         for qdisc in &qdiscs {
             let Some(port) = qdisc["dev"].as_str().filter(|_| qdisc["root"].as_bool() == Some(true)) else { continue };
-            let number = |key: &str| qdisc[key].as_u64().unwrap_or(0);
-            let count = PortCount { drops: number("drops"), backlog: number("backlog"), ..PortCount::default() };
-            ports.push((port.to_string(), count));
+            let [drops, waiting_bytes, waiting_packets] =
+                ["drops", "backlog", "qlen"].map(|key| qdisc[key].as_u64().unwrap_or(0));
+            ports.insert(port.to_string(), Queues { drops, waiting_bytes, waiting_packets });
         }
         Ok((ports, with_programs))
     }
@@ -459,10 +516,16 @@ impl Fabric {
         let Cable { lower, upper } = &self.plan.cables[cable];
         // Both ends are taken down: of a lost carrier alone the kernel hears up to a second later.
         for (end, other) in [(lower, upper), (upper, lower)] {
-            let change = format!("link set {} down\n", self.name(other.node));
+            let note = Note { was_cut: true, ..self.note(end.node, other.node)? };
+            let change = self.down_line(other.node, note);
             run("ip", &["-n", &self.namespace(end.node), "-batch", "-"], &change)?;
         }
         Ok(())
+    }
+
+    /// What takes down the port that leads to a node, for `ip`.
+    pub(crate) fn down_line(&self, other: usize, note: Note) -> String {
+        format!("link set {} down alias \"{}\"\n", self.name(other), note.write())
     }
 
     /// Mends a cable and gives it its rate back.
@@ -493,9 +556,9 @@ impl Fabric {
 
     /// The ports of a node that are up, by the nodes they lead to.
     fn ports_up(&self, node: usize) -> Result<Vec<usize>, TestbedError> {
-        let text = run("ip", &["-n", &self.namespace(node), "-j", "link", "show", "up"], "")?;
-        let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
-        Ok(links.iter().filter_map(|link| self.plan.node(link["ifname"].as_str()?).ok()).collect())
+        let links = self.links(node)?;
+        let up = links.iter().filter(|(_, link)| link.is_up);
+        Ok(up.filter_map(|(port, _)| self.plan.node(port).ok()).collect())
     }
 
     /// Gives both directions of a cable another rate; `None`: its own.
@@ -506,9 +569,8 @@ impl Fabric {
         let Cable { lower, upper } = &self.plan.cables[cable];
         for (end, other) in [(lower, upper), (upper, lower)] {
             self.set_rate(end.node, other.node, rate.unwrap_or(end.rate))?;
-            // What a port's queue carries can be read back from some kinds of queues alone, so it is noted beside it.
-            let alias = rate.map_or_else(String::new, |rate| rate.to_string());
-            let change = format!("link set {} alias \"{alias}\"\n", self.name(other.node));
+            let note = Note { rate, ..self.note(end.node, other.node)? };
+            let change = format!("link set {} alias \"{}\"\n", self.name(other.node), note.write());
             run("ip", &["-n", &self.namespace(end.node), "-batch", "-"], &change)?;
         }
         Ok(())
@@ -519,30 +581,38 @@ impl Fabric {
     /// # Errors
     /// Where a program fails.
     pub fn set_rate(&self, node: usize, other: usize, rate: u64) -> Result<(), TestbedError> {
-        let (namespace, port) = (self.namespace(node), self.name(other));
+        if let Some(speed) = self.speed(node, other)? {
+            speed.set(rate)?;
+        }
+        run("tc", &["-n", &self.namespace(node), "-batch", "-"], &self.rate_lines(node, other, rate)).map(drop)
+    }
+
+    /// The rate of the virtual queue of a port; `None`: it has none.
+    pub(crate) fn speed(&self, node: usize, other: usize) -> Result<Option<Speed>, TestbedError> {
+        let has = self.plan.nodes[node].role != Role::Host && self.has_port_programs();
+        has.then(|| Speed::open(&self.namespace(node), self.name(other), self.plan.mtu)).transpose()
+    }
+
+    /// What gives a port's queue another rate, for `tc`.
+    pub(crate) fn rate_lines(&self, node: usize, other: usize, rate: u64) -> String {
+        let port = self.name(other);
         let host = self.plan.nodes[node].role == Role::Host;
         let (burst, text) = (burst(rate, self.plan.mtu), bits(rate));
-        let change = if host || !self.plan.queue.trimming {
+        if host || !self.plan.queue.trimming {
             let limit = if host { self.plan.queue.limit.max(1_000_000) } else { self.plan.queue.limit };
-            format!("qdisc change dev {port} root tbf rate {text} burst {burst} limit {limit}\n")
-        } else {
-            let class = |parent: &str, id: &str, least: &str| {
-                format!(
-                    "class change dev {port} parent {parent} classid 1:{id} htb rate {least} ceil {text} burst {burst} cburst {burst}"
-                )
-            };
+            return format!("qdisc change dev {port} root tbf rate {text} burst {burst} limit {limit}\n");
+        }
+        let class = |parent: &str, id: &str, least: &str| {
             format!(
-                "{}\n{} prio 0\n{} prio 1\n",
-                class("1:", "1", &text),
-                class("1:1", "10", "1mbit"),
-                class("1:1", "20", "1mbit")
+                "class change dev {port} parent {parent} classid 1:{id} htb rate {least} ceil {text} burst {burst} cburst {burst}"
             )
         };
-        if !host && (self.plan.queue.marking.is_some() || self.plan.queue.trimming) {
-            // The virtual queue drains at the port's rate.
-            return self.change_port(port_program::OBJECT, node, other, rate, &change);
-        }
-        run("tc", &["-n", &namespace, "-batch", "-"], &change).map(drop)
+        format!(
+            "{}\n{} prio 0\n{} prio 1\n",
+            class("1:", "1", &text),
+            class("1:1", "10", "1mbit"),
+            class("1:1", "20", "1mbit")
+        )
     }
 }
 
@@ -574,8 +644,45 @@ pub(crate) fn enter(namespace: &str) -> Result<(), TestbedError> {
     setns(&file, CloneFlags::CLONE_NEWNET).map_err(|error| failed(error.into()))
 }
 
+/// Reads what all ports have sent within a fraction of a millisecond, with no program to start.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    tables: Vec<File>,
+    ports: Vec<(usize, String)>,
+}
+
+impl Meter {
+    /// Bytes and packets that left by each port, in the order of the scenario's directed links.
+    pub(crate) fn read(&self) -> Result<Vec<(u64, u64)>, TestbedError> {
+        let read = |mut table: &File| {
+            let mut text = String::new();
+            table.rewind().and_then(|()| table.read_to_string(&mut text)).map(|_| text)
+        };
+        let texts: Result<Vec<String>, _> = self.tables.iter().map(read).collect();
+        let texts = texts.map_err(|error| TestbedError::system("reading the table of devices", error))?;
+        Ok(self.ports.iter().map(|(node, port)| sent(&texts[*node], port).unwrap_or_default()).collect())
+    }
+}
+
+/// What a node has counted.
+struct NodeCount {
+    queues: BTreeMap<String, Queues>,
+    with_programs: BTreeSet<String>,
+    links: BTreeMap<String, Link>,
+    /// The kernel's table of devices.
+    devices: String,
+    unrouted: u64,
+}
+
+/// A figure of /proc/net/netstat: a line of names and one of numbers for each protocol.
+fn statistic(table: &str, protocol: &str, name: &str) -> Option<u64> {
+    let mut lines = table.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
+    let (names, numbers) = (lines.next()?.split_whitespace(), lines.next()?.split_whitespace());
+    names.zip(numbers).find(|(of, _)| *of == name)?.1.parse().ok()
+}
+
 /// Bytes and packets that left by a port, by the kernel's table of devices.
-fn sent(table: &str, port: &str) -> Option<(u64, u64)> {
+pub(crate) fn sent(table: &str, port: &str) -> Option<(u64, u64)> {
     let line = table.lines().find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':'))?;
     let mut columns = line.split_whitespace().skip(8);
     Some((columns.next()?.parse().ok()?, columns.next()?.parse().ok()?))
@@ -593,6 +700,21 @@ mod tests {
         assert_eq!(sent(table, "spine1"), Some((4194, 17)));
         assert_eq!(sent(table, "spine10"), Some((5, 6)));
         assert_eq!(sent(table, "spine2"), None);
+    }
+
+    #[test]
+    fn statistics_are_read_by_name() {
+        let table = "TcpExt: A InNoRoutes\nTcpExt: 1 2\nIpExt: InNoRoutes InOctets\nIpExt: 17 4194\n";
+        assert_eq!(statistic(table, "IpExt", "InNoRoutes"), Some(17));
+        assert_eq!((statistic(table, "IpExt", "OutOctets"), statistic(table, "Ip", "InNoRoutes")), (None, None));
+    }
+
+    #[test]
+    fn an_alias_keeps_rate_and_cut() {
+        for note in [(None, false), (None, true), (Some(20_000_000), false), (Some(20_000_000), true)] {
+            let note = Note { rate: note.0, was_cut: note.1 };
+            assert_eq!(Note::parse(&note.write()), note);
+        }
     }
 
     #[test]

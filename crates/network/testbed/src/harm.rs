@@ -2,13 +2,14 @@
 
 use crate::{
     Fabric, TestbedError,
-    delay::{self, Delay},
+    delay::{self, Delay, Times},
     link_program::{self, Harmed},
 };
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::{
     process::{Command, Stdio},
+    sync::{Arc, PoisonError},
     thread::JoinHandle,
 };
 
@@ -47,12 +48,12 @@ impl Fabric {
         }
     }
 
-    /// Makes ready for harm at a link, so that it strikes at once later.
+    /// What a link does to packets, ready to be changed at once.
     ///
     /// # Errors
     /// As [`Fabric::harm`].
-    pub(crate) fn prepare_harm(&self, from: usize, to: usize) -> Result<(), TestbedError> {
-        link_program::change(&self.namespace(to), self.name(from), |_| ()).map(drop).map_err(only_root)
+    pub(crate) fn prepare_harm(&self, from: usize, to: usize) -> Result<link_program::Settings, TestbedError> {
+        link_program::Settings::open(&self.namespace(to), self.name(from)).map_err(only_root)
     }
 
     /// Makes the links of a cable carry packets as they are.
@@ -80,14 +81,25 @@ impl Fabric {
         if delay == Time::ZERO {
             return Ok(());
         }
+        if self.delays.is_some() {
+            let index = self.prepare_delay(from, to, Arc::new(Times::new([delay, jitter])))?;
+            let changed = link_program::change(&self.namespace(to), self.name(from), |chances| chances.detour = index);
+            return changed.map(drop);
+        }
         let (namespace, port, name) = (self.namespace(to), self.name(from).to_string(), delay::interface(from));
-        let Some(delays) = &self.delays else {
-            return forward_apart(&ForwardOrder { namespace, port, name, times: [delay, jitter].map(Time::ps) });
-        };
+        forward_apart(&ForwardOrder { namespace, port, name, times: [delay, jitter].map(Time::ps) })
+    }
+
+    /// Makes a delay ready at a link, by a thread of this process. Returns the interface that packets take for it.
+    ///
+    /// # Errors
+    /// As [`Fabric::harm`].
+    pub(crate) fn prepare_delay(&self, from: usize, to: usize, times: Arc<Times>) -> Result<u32, TestbedError> {
+        let (namespace, port, name) = (self.namespace(to), self.name(from).to_string(), delay::interface(from));
         let (ready, opened) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || match Delay::open(&namespace, &port, &name, [delay, jitter]) {
+        let thread = std::thread::spawn(move || match Delay::open(&namespace, &port, &name, times) {
             Ok(delay) => {
-                let _ = ready.send(Ok(()));
+                let _ = ready.send(Ok(delay.index));
                 // A delay that is not scheduled adds to itself.
                 let _ = crate::host::be_real_time();
                 delay.run();
@@ -95,17 +107,22 @@ impl Fabric {
             Err(error) => drop(ready.send(Err(error))),
         });
         let ended = || TestbedError::Input("the thread that delays packets has ended".into());
-        opened.recv().map_err(|_| ended())?.map_err(only_root)?;
-        delays.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(((from, to), thread));
-        Ok(())
+        let index = opened.recv().map_err(|_| ended())?.map_err(only_root)?;
+        if let Some(delays) = &self.delays {
+            delays.lock().unwrap_or_else(PoisonError::into_inner).push(((from, to), thread));
+        }
+        Ok(index)
     }
 
     fn end_delay(&self, from: usize, to: usize) -> Result<(), TestbedError> {
-        delay::end(&self.namespace(to), self.name(from), &delay::interface(from))?;
-        if let Some(delays) = &self.delays {
-            let mut delays = delays.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let ended = delays.extract_if(.., |(at, _)| *at == (from, to)).collect::<Vec<_>>();
-            ended.into_iter().for_each(|(_, thread)| drop(thread.join()));
+        let (namespace, name) = (self.namespace(to), delay::interface(from));
+        let Some(delays) = &self.delays else { return delay::end(&namespace, self.name(from), &name) };
+        let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = delays.extract_if(.., |(at, _)| *at == (from, to)).collect::<Vec<_>>();
+        for (_, thread) in ended {
+            link_program::change(&namespace, self.name(from), |chances| chances.detour = 0)?;
+            delay::remove(&namespace, &name)?;
+            let _ = thread.join();
         }
         Ok(())
     }
@@ -113,7 +130,7 @@ impl Fabric {
     /// Ends all delays that this process makes: their threads live in the namespaces.
     pub(crate) fn end_delays(&self) {
         let places: Vec<(usize, usize)> = self.delays.as_ref().map_or_else(Vec::new, |delays| {
-            delays.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().map(|(at, _)| *at).collect()
+            delays.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, _)| *at).collect()
         });
         places.into_iter().for_each(|(from, to)| drop(self.end_delay(from, to)));
     }
@@ -124,12 +141,17 @@ impl Fabric {
     }
 }
 
+/// What only root can do with links.
+pub(crate) const ONLY_ROOT: &str =
+    "links lose, corrupt, duplicate and delay packets by a BPF program, and only root may load those";
+
 /// Says who may, where the system says no.
 fn only_root(error: TestbedError) -> TestbedError {
     match &error {
-        TestbedError::Program { said, .. } if said.contains("not permitted") => TestbedError::Input(
-            "links lose, corrupt, duplicate and delay packets by a BPF program, and only root may load those".into(),
-        ),
+        // The loader first makes a folder for maps.
+        TestbedError::Program { said, .. } if said.contains("not permitted") || said.contains("/sys/fs/bpf") => {
+            TestbedError::Input(ONLY_ROOT.into())
+        }
         _ => error,
     }
 }
@@ -166,7 +188,12 @@ fn forward_apart(order: &ForwardOrder) -> Result<(), TestbedError> {
 pub fn forward() {
     let order = serde_json::from_reader(std::io::stdin()).map_err(|error| error.to_string());
     let opened = order.and_then(|ForwardOrder { namespace, port, name, times }| {
-        Delay::open(&namespace, &port, &name, times.map(Time::from_ps)).map_err(|error| only_root(error).to_string())
+        let times = Arc::new(Times::new(times.map(Time::from_ps)));
+        let opened = Delay::open(&namespace, &port, &name, times).and_then(|delay| {
+            link_program::change(&namespace, &port, |chances| chances.detour = delay.index)?;
+            Ok(delay)
+        });
+        opened.map_err(|error| only_root(error).to_string())
     });
     match opened {
         Ok(delay) => {

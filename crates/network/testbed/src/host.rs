@@ -5,7 +5,7 @@ use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError,
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, Label, Lateness, transfer::reason, udp::UdpPath};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     net::SocketAddr,
     sync::{
         Arc,
@@ -43,8 +43,14 @@ pub(crate) enum Report {
     Received { flow: u32, at: Time },
     /// All of a flow has been acknowledged.
     Acknowledged { flow: u32, at: Time, counted: Box<Delivered> },
+    /// A flow is not sent to its end: its receiver does not answer.
+    Abandoned { flow: u32 },
+    /// Another host no longer answers, and why that is believed.
+    Lost { other: SocketAddr, why: String },
     /// It cannot go on.
     Failed(String),
+    /// A fault of the scenario could not be made.
+    FaultFailed(String),
     /// A round of a collective is over.
     Round(Box<anabranch_collective::run::Round>),
     /// A collective is.
@@ -88,6 +94,8 @@ struct Work<'a> {
     /// Flows with messages that have not been handed over yet.
     waiting: VecDeque<u32>,
     received: BTreeMap<u32, u64>,
+    /// Peers that no longer answer.
+    lost: BTreeSet<u32>,
     unmet: usize,
     /// Bytes that it had sent when its first flow started.
     sent_before: Option<u64>,
@@ -110,6 +118,7 @@ impl Host {
                 going: BTreeMap::new(),
                 waiting: VecDeque::new(),
                 received: BTreeMap::new(),
+                lost: BTreeSet::new(),
                 unmet: 0,
                 sent_before: None,
             };
@@ -192,7 +201,17 @@ impl Work<'_> {
         self.going.insert(flow, Going { peer, left: bytes, last: 0, counted: Delivered::default() });
         self.waiting.push_back(flow);
         self.say(Report::Started { flow, at: self.host.now() });
+        if self.lost.contains(&peer) {
+            self.abandon(flow);
+        }
         Ok(())
+    }
+
+    /// Sends no more of a flow.
+    fn abandon(&mut self, flow: u32) {
+        self.going.remove(&flow);
+        self.waiting.retain(|waiting| *waiting != flow);
+        self.say(Report::Abandoned { flow });
     }
 
     /// Hands messages over as far as the endpoint takes them; whether there were any.
@@ -211,7 +230,7 @@ impl Work<'_> {
                     }
                 }
                 Err(SendError::Full) => break,
-                Err(SendError::NoPeer) => return Err(format!("flow {flow} has nobody to go to")),
+                Err(SendError::NoPeer) => self.abandon(flow),
                 Err(SendError::TooLarge(most)) => return Err(format!("messages of {most} B at most are taken")),
             }
         }
@@ -255,8 +274,18 @@ impl Work<'_> {
             }
             Event::Refused { .. } => {}
             Event::Lost { peer, why } => {
-                let at = self.driver.datapath().peer_at(peer).map_or_else(String::new, |at| at.to_string());
-                return Err(format!("{at} {}", reason(why)));
+                let at = self.driver.datapath().peer_at(peer);
+                if self.unmet > 0 {
+                    let at = at.map_or_else(String::new, |at| at.to_string());
+                    return Err(format!("{at} {}", reason(why)));
+                }
+                self.lost.insert(peer);
+                let flows: Vec<u32> =
+                    self.going.iter().filter(|(_, of)| of.peer == peer).map(|(flow, _)| *flow).collect();
+                flows.into_iter().for_each(|flow| self.abandon(flow));
+                if let Some(other) = at {
+                    self.say(Report::Lost { other, why: reason(why) });
+                }
             }
         }
         Ok(())

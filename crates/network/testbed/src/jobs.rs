@@ -181,7 +181,7 @@ impl<'a> Jobs<'a> {
             Err(error @ (JobError::Failed { .. } | JobError::Rank { .. })) => {
                 Err(RunError::Setup(format!("workload `{name}`: {error}")))
             }
-            Err(error) => Err(RunError::Stalled(format!("workload `{name}`: {error}"))),
+            Err(error) => Err(RunError::Failed(format!("workload `{name}`: {error}"))),
         }
     }
 

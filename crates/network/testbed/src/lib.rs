@@ -11,10 +11,13 @@
 #![cfg(target_os = "linux")]
 
 mod backend;
+mod batch;
 mod bpf;
 mod delay;
+mod drops;
 mod error;
 mod fabric;
+mod faults;
 mod foreground;
 mod harm;
 mod host;
@@ -35,6 +38,7 @@ mod tap;
 mod triggers;
 
 pub use backend::Testbed;
+pub use drops::dropped;
 pub use error::TestbedError;
 pub use fabric::{Fabric, Missing, PortCount};
 pub use harm::{Harm, forward};

@@ -3,7 +3,7 @@
 //! It stands behind the queue and the rate of the port at the other end, so that what is lost has taken its time on the link. It comes
 //! compiled, as the program of ports does.
 
-use crate::{TestbedError, bpf, programs::run};
+use crate::{TestbedError, bpf::Array, programs::run};
 use std::io::Write;
 
 /// The compiled program.
@@ -85,18 +85,41 @@ fn attach(namespace: &str, port: &str) -> Result<u32, TestbedError> {
     program(namespace, port)?.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
 }
 
+/// What the link that arrives at a port does to packets, ready to be changed at once.
+#[derive(Debug)]
+pub(crate) struct Settings(Array);
+
+impl Settings {
+    /// Opens those of a port, whose program is loaded where it is not there.
+    ///
+    /// # Errors
+    /// Where no program can be loaded.
+    pub(crate) fn open(namespace: &str, port: &str) -> Result<Self, TestbedError> {
+        let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
+        Array::open(attach(namespace, port)?, "link").map(Settings).map_err(failed)
+    }
+
+    pub(crate) fn get(&self) -> Result<Chances, TestbedError> {
+        let value = self.0.first().map_err(|error| TestbedError::system("what a link does to packets", error))?;
+        Ok(Chances::of_bytes(&value).unwrap_or_default())
+    }
+
+    pub(crate) fn set(&self, chances: Chances) -> Result<(), TestbedError> {
+        let set = self.0.set_first(&chances.to_bytes());
+        set.map_err(|error| TestbedError::system("what a link does to packets", error))
+    }
+}
+
 /// Changes what the link that arrives at a port does to packets.
 ///
 /// # Errors
 /// Where no program can be loaded.
 pub(crate) fn change(namespace: &str, port: &str, change: impl FnOnce(&mut Chances)) -> Result<Chances, TestbedError> {
-    let program = attach(namespace, port)?;
-    let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
-    let value = bpf::first_value(program, "link").map_err(failed)?;
-    let before = Chances::of_bytes(&value).unwrap_or_default();
+    let settings = Settings::open(namespace, port)?;
+    let before = settings.get()?;
     let mut chances = before;
     change(&mut chances);
-    bpf::set_first_value(program, "link", &chances.to_bytes()).map_err(failed)?;
+    settings.set(chances)?;
     Ok(before)
 }
 
@@ -107,7 +130,7 @@ pub(crate) fn change(namespace: &str, port: &str, change: impl FnOnce(&mut Chanc
 pub(crate) fn harmed(namespace: &str, port: &str) -> Result<Harmed, TestbedError> {
     let Some(program) = program(namespace, port)? else { return Ok(Harmed::default()) };
     let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
-    let value = bpf::first_value(program, "counts").map_err(failed)?;
+    let value = Array::open(program, "counts").and_then(|array| array.first()).map_err(failed)?;
     let words: Vec<u64> =
         value.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect();
     match words[..] {

@@ -26,6 +26,15 @@ struct settings {
 };
 volatile const struct settings settings = {0x416e61627261634eull, 200000000, 25000, 300000, ~0ull, ~0ull, 0, 0, 112};
 
+/* Another rate while packets pass; 0: that of the settings. */
+struct speed { __u64 rate, burst; };
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct speed);
+} speed SEC(".maps");
+
 struct port {
   struct bpf_spin_lock lock;
   __u32 pad;
@@ -80,16 +89,18 @@ SEC("classifier") int leaves(struct __sk_buff *skb) {
   }
   __u32 zero = 0;
   struct port *p = bpf_map_lookup_elem(&port, &zero);
-  if (!p) return 0;
+  struct speed *changed = bpf_map_lookup_elem(&speed, &zero);
+  if (!p || !changed) return 0;
+  __u64 rate = changed->rate ? changed->rate : settings.rate;
 #ifdef COMPARE
   __u32 real = real_backlog(skb);
 #endif
   __u64 now = bpf_ktime_get_ns();
-  __s64 length = skb->wire_len, burst = settings.burst, limit = settings.limit, before;
+  __s64 length = skb->wire_len, burst = changed->rate ? changed->burst : settings.burst, limit = settings.limit, before;
   bpf_spin_lock(&p->lock);
   __u64 passed = now - p->last;
   if (passed > 1000000000ull) passed = 1000000000ull;
-  __s64 drained = passed * (settings.rate / 8000) / 1000000;
+  __s64 drained = passed * (rate / 8000) / 1000000;
   if (drained > 0) {
     p->level -= drained;
     p->last = now;

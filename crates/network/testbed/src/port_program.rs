@@ -4,7 +4,7 @@
 //! The object comes compiled, so that neither clang nor headers are needed to build a testbed; a test compiles the source
 //! beside it (`port.bpf.c`) and compares.
 
-use crate::{Queue, TestbedError, bpf, fabric::burst, programs::run};
+use crate::{Queue, TestbedError, bpf::Array, fabric::burst, programs::run};
 use anabranch_endpoint::header::MAX_HEADER;
 use std::io::Write;
 
@@ -20,20 +20,11 @@ const COUNTERS: usize = 24;
 /// What a port's program has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
+    /// Packets that came to the port, whatever became of them.
+    pub(crate) offered: u64,
     pub(crate) marked: u64,
     pub(crate) trimmed: u64,
     pub(crate) deepest: u64,
-}
-
-impl Counted {
-    /// Returns what this program and one that took its place have counted together.
-    pub(crate) fn and(&self, next: &Self) -> Self {
-        Counted {
-            marked: self.marked + next.marked,
-            trimmed: self.trimmed + next.trimmed,
-            deepest: self.deepest.max(next.deepest),
-        }
-    }
 }
 
 /// The object with the settings of a port.
@@ -55,8 +46,7 @@ fn object(template: &[u8], rate: u64, mtu: u32, queue: &Queue) -> Result<Vec<u8>
     Ok(object)
 }
 
-/// Puts the program at a port, in place of one that is there, and then changes the port as `change` says (a line for `tc`): at once,
-/// since what comes in between is in one of the two queues and not in the other, and there it stays while they do not run empty.
+/// Puts the program at a port, in place of one that is there.
 pub(crate) fn attach(
     template: &[u8],
     namespace: &str,
@@ -64,7 +54,6 @@ pub(crate) fn attach(
     rate: u64,
     mtu: u32,
     queue: &Queue,
-    change: &str,
 ) -> Result<(), TestbedError> {
     let object = object(template, rate, mtu, queue)?;
     // A new file under a drawn name: in /tmp another user may have put a link under one that can be foreseen.
@@ -72,12 +61,30 @@ pub(crate) fn attach(
     let mut file = tempfile::Builder::new().prefix("anabranch-port-").suffix(".o").tempfile().map_err(failed)?;
     file.write_all(&object).map_err(failed)?;
     let path = file.path().to_string_lossy();
-    let attached = run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "").and_then(|_| {
-        let filter =
-            format!("filter replace dev {port} egress prio 1 handle 1 bpf da obj \"{path}\" sec classifier\n{change}");
-        run("tc", &["-n", namespace, "-batch", "-"], &filter)
-    });
-    attached.map(drop)
+    run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "")?;
+    let filter = format!("filter replace dev {port} egress prio 1 handle 1 bpf da obj \"{path}\" sec classifier\n");
+    run("tc", &["-n", namespace, "-batch", "-"], &filter).map(drop)
+}
+
+/// The rate of the virtual queue of a port, which can be changed while packets pass.
+#[derive(Debug)]
+pub(crate) struct Speed {
+    array: Array,
+    mtu: u32,
+}
+
+impl Speed {
+    /// Opens that of the program at a port.
+    pub(crate) fn open(namespace: &str, port: &str, mtu: u32) -> Result<Self, TestbedError> {
+        let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
+        Ok(Speed { array: Array::open(program(namespace, port)?, "speed").map_err(failed)?, mtu })
+    }
+
+    /// Sets it to the rate of the queue behind.
+    pub(crate) fn set(&self, rate: u64) -> Result<(), TestbedError> {
+        let value = [rate, burst(rate, self.mtu)].map(u64::to_ne_bytes);
+        self.array.set_first(value.as_flattened()).map_err(|error| TestbedError::system("the rate of a port", error))
+    }
 }
 
 /// Takes the program off a port.
@@ -100,7 +107,7 @@ fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
 /// Where there is no program, or the system does not let this process read its state.
 pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
     let failed = |error| TestbedError::system(format!("reading the counters of port {port} of {namespace}"), error);
-    let state = bpf::first_value(program(namespace, port)?, "port").map_err(failed)?;
+    let state = Array::open(program(namespace, port)?, "port").and_then(|array| array.first()).map_err(failed)?;
     let words = state.get(COUNTERS..).unwrap_or_default().chunks_exact(8);
     let words: Vec<u64> = words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect();
     let counters = words.get(..6).and_then(|words| words.try_into().ok());
@@ -112,8 +119,8 @@ pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
 /// # Errors
 /// As [`counters`].
 pub(crate) fn counted(namespace: &str, port: &str) -> Result<Counted, TestbedError> {
-    let [_packets, marked, trimmed, deepest, ..] = counters(namespace, port)?;
-    Ok(Counted { marked, trimmed, deepest })
+    let [offered, marked, trimmed, deepest, ..] = counters(namespace, port)?;
+    Ok(Counted { offered, marked, trimmed, deepest })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A scenario's flows on a network of namespaces: one process, a thread per host, the clock of the machine.
 
 use crate::{
-    Fabric, Harm, Plan, PortCount, TestbedError,
+    Fabric, Plan, PortCount, TestbedError, dropped,
+    faults::{self, Effect, Go},
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
     paths::{Asked, discover, groups},
@@ -10,18 +11,20 @@ use crate::{
 };
 use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, flow_rows};
 use anabranch_endpoint::{Bytes, Counters};
-use anabranch_outcome::{EndpointLoad, FlowMetrics, LinkRow, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows};
-use anabranch_topology::{Fault, FaultAction};
+use anabranch_outcome::{
+    EndpointLoad, FlowMetrics, LinkRow, LostPeer, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows,
+};
 use anabranch_units::Time;
 use anabranch_wire::{FindLabels, Label, Lateness, WireParameters};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     net::{SocketAddr, SocketAddrV4},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
+    thread::ScopedJoinHandle,
     time::{Duration, Instant},
 };
 
@@ -45,7 +48,7 @@ fn wrong(error: &TestbedError) -> RunError {
 /// Runs `setup` on namespaces as `wire` says; `launch` says how ranks of collectives are started.
 ///
 /// # Errors
-/// [`RunError::Setup`] of what a testbed cannot be, [`RunError::Stalled`] where an end loses another.
+/// [`RunError::Setup`] of what a testbed cannot be, [`RunError::Failed`] where an endpoint cannot go on.
 pub(crate) fn run(
     setup: &Setup,
     wire: &WireParameters,
@@ -55,13 +58,20 @@ pub(crate) fn run(
     let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
     let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
     let mut run = Run::new(setup, wire, &fabric)?;
-    run.prepare_faults()?;
     let ways = run.ways(wire)?;
     let ranks = jobs::settings(&setup.flows, &fabric, launch)?;
     let stop = AtomicBool::new(false);
     let (sender, reports) = channel();
     let hosts: Vec<Option<Host>> = run.hosts.iter_mut().map(Option::take).collect();
     std::thread::scope(|scope| {
+        let ((go, goes), (said, heard)) = (channel(), channel());
+        let (fabric, failed) = (&fabric, sender.clone());
+        let thread = scope.spawn(move || {
+            let failed = |error: TestbedError| drop(failed.send((0, Report::FaultFailed(error.to_string()))));
+            faults::live(setup, fabric, &goes, &said, failed)
+        });
+        let faults = FaultThread { go, heard, thread };
+        faults.heard()?;
         let mut orders = Vec::new();
         for (number, host) in hosts.iter().enumerate() {
             let (order, receiver) = channel();
@@ -82,8 +92,35 @@ pub(crate) fn run(
         let _stops = Stops(&stop);
         let jobs = Jobs::new(&setup.flows, begins);
         // Dropped on any return, the orders end their threads.
-        run.drive(ways, orders, jobs, &reports, progress)
+        run.drive(ways, orders, jobs, faults, &reports, progress)
     })
+}
+
+/// The thread that makes the faults; it ends with this value.
+struct FaultThread<'scope> {
+    go: Sender<Go>,
+    heard: Receiver<Result<Vec<Effect>, TestbedError>>,
+    thread: ScopedJoinHandle<'scope, Vec<Effect>>,
+}
+
+impl FaultThread<'_> {
+    /// Waits until it says that it is ready, or has begun.
+    fn heard(&self) -> Result<Vec<Effect>, RunError> {
+        let ended = |_| RunError::Failed("the thread of faults has ended".into());
+        self.heard.recv().map_err(ended)?.map_err(|error| wrong(&error))
+    }
+
+    /// Makes the faults of time zero.
+    fn begin(&self) -> Result<Vec<Effect>, RunError> {
+        let _ = self.go.send(Go::Begin);
+        self.heard()
+    }
+
+    /// Makes no more of them; what took effect.
+    fn end(self) -> Vec<Effect> {
+        drop(self.go);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
 }
 
 /// Ends the collectives that still run when it goes.
@@ -92,17 +129,6 @@ struct Stops<'a>(&'a AtomicBool);
 impl Drop for Stops<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What a fault does to packets that pass; `None`: it does something to the link.
-pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
-    match action {
-        FaultAction::Down | FaultAction::Up | FaultAction::Degrade(_) => None,
-        FaultAction::Loss { per_billion } => Some(Harm::Lose(per_billion)),
-        FaultAction::Corrupt { per_billion } => Some(Harm::Corrupt(per_billion)),
-        FaultAction::Duplicate { per_billion } => Some(Harm::Duplicate(per_billion)),
-        FaultAction::Delay { delay, jitter } => Some(Harm::Delay(delay.ps(), jitter.ps())),
     }
 }
 
@@ -117,7 +143,12 @@ struct Run<'a> {
     at: Vec<SocketAddr>,
     clock: Instant,
     outcomes: Vec<FlowOutcome>,
-    faults: Vec<Fault>,
+    /// When each fault of the setup took effect.
+    effects: Vec<Option<Time>>,
+    /// Flows that are not sent to their end.
+    abandoned: BTreeSet<u32>,
+    /// Pairs of hosts of which one no longer answers the other, and why that is believed.
+    lost: BTreeMap<[usize; 2], String>,
     finished: u64,
     /// Flows that ranks of collectives send.
     of_ranks: BTreeSet<usize>,
@@ -178,10 +209,20 @@ impl<'a> Run<'a> {
             acknowledged: None,
             metrics: FlowMetrics::default(),
         };
-        let mut faults = setup.faults.clone();
-        faults.sort_by_key(|fault| std::cmp::Reverse(fault.at));
-        let (outcomes, counted) = (vec![nothing; flows.len()], Counters::default());
-        Ok(Run { setup, fabric, hosts, at, clock, outcomes, faults, finished: 0, of_ranks, counted })
+        Ok(Run {
+            setup,
+            fabric,
+            hosts,
+            at,
+            clock,
+            outcomes: vec![nothing; flows.len()],
+            effects: vec![None; setup.faults.len()],
+            abandoned: BTreeSet::new(),
+            lost: BTreeMap::new(),
+            finished: 0,
+            of_ranks,
+            counted: Counters::default(),
+        })
     }
 
     /// Ends of the flows that hosts send.
@@ -211,10 +252,11 @@ impl<'a> Run<'a> {
         ways: Vec<Ways>,
         orders: Vec<Sender<Order>>,
         mut jobs: Jobs<'_>,
+        faults: FaultThread<'_>,
         reports: &Receiver<(usize, Report)>,
         progress: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<RunRows, RunError> {
-        let flows = &self.setup.flows.flows;
+        let (flows, limit) = (&self.setup.flows.flows, self.setup.limits.time_limit);
         let living = self.of_hosts().flat_map(|(src, dst)| [src, dst]).collect::<BTreeSet<_>>().len();
         self.wait_for_all(reports, living)?;
         let senders: Vec<usize> = (0..ways.len()).filter(|host| !ways[*host].is_empty()).collect();
@@ -222,27 +264,30 @@ impl<'a> Run<'a> {
             let _ = orders[host].send(Order::Connect(others));
         }
         self.wait_for_all(reports, senders.len())?;
+        let meter = self.fabric.meter().map_err(|error| wrong(&error))?;
         let before = self.fabric.counters().map_err(|error| wrong(&error))?;
+        self.took_effect(faults.begin()?);
         let processors = Processors::now();
+        let sent_before = meter.read().map_err(|error| wrong(&error))?;
         let zero = self.elapsed();
+        let start = self.clock + Duration::from_nanos(zero.ps() / 1000);
+        let _ = faults.go.send(Go::Clock(start));
         jobs.begin_clock();
         let mut triggers = Triggers::new(&self.setup.flows);
         let mut told = Instant::now();
         let mut interrupted = false;
-        let struck = loop {
+        let by_time_limit = loop {
             let now = self.elapsed().saturating_sub(zero);
-            let struck = now >= self.setup.limits.time_limit && self.finished < flows.len() as u64;
             // The receiver's word, which may start others, may come after the sender's.
-            let idle = triggers.next().is_none()
-                && jobs.are_over()
-                && self
-                    .outcomes
-                    .iter()
-                    .all(|o| o.started.is_none() || (o.acknowledged.is_some() && o.received.is_some()));
-            if idle || struck || interrupted {
-                break struck;
+            let over = |(number, o): (usize, &FlowOutcome)| {
+                o.started.is_none()
+                    || (o.acknowledged.is_some() && o.received.is_some())
+                    || self.abandoned.contains(&(number as u32))
+            };
+            let idle = triggers.next().is_none() && jobs.are_over() && self.outcomes.iter().enumerate().all(over);
+            if idle || now >= limit || interrupted {
+                break !idle && now >= limit;
             }
-            self.break_what_is_due(now)?;
             jobs.begin(now);
             for flow in triggers.starting(now) {
                 let Some(of) = flows.get(flow as usize) else { continue };
@@ -251,18 +296,15 @@ impl<'a> Run<'a> {
                 // Until its host says when, so that it counts as begun.
                 self.outcomes[flow as usize].started = Some(now);
             }
-            let due = [triggers.next(), jobs.next(), self.faults.last().map(|fault| fault.at)];
-            let due = due.into_iter().flatten().min();
-            let wait = due.map_or(TELL, |at| {
-                Duration::from_nanos(at.saturating_sub(self.elapsed().saturating_sub(zero)).ps() / 1000)
-            });
+            let due = [triggers.next(), jobs.next(), Some(limit)].into_iter().flatten().min().unwrap_or(limit);
+            let wait = Duration::from_nanos(due.saturating_sub(self.elapsed().saturating_sub(zero)).ps() / 1000);
             if let Ok((number, report)) = reports.recv_timeout(wait.min(TELL)) {
                 match report {
                     Report::Round(round) => {
                         self.finished += jobs.take_round(number, &round, &mut self.outcomes, &mut self.counted);
                     }
                     Report::Over(result) => jobs.take_end(number, *result)?,
-                    report => self.take(report, zero, &mut triggers)?,
+                    report => self.take(number, report, zero, limit, &mut triggers)?,
                 }
             }
             if told.elapsed() >= TELL {
@@ -271,42 +313,62 @@ impl<'a> Run<'a> {
                 interrupted = !progress(&Progress { now, packet_hops: None, flows_finished, flows_total });
             }
         };
+        // What left the ports and the time in which it did, at one moment.
+        let sent = meter.read().map_err(|error| wrong(&error))?;
         let took = self.elapsed().saturating_sub(zero);
         orders.iter().for_each(|order| drop(order.send(Order::Stop)));
+        self.took_effect(faults.end());
         let idle_share = processors.and_then(|before| before.idle_share_since());
-        let (mut counted, mut longest_pause, mut ended) = (self.counted, None, Vec::new());
+        let (mut longest_pause, mut ended) = (None, Vec::new());
         while ended.len() < living {
             match reports.recv_timeout(PATIENCE) {
                 Ok((host, Report::Done { counters, longest_pause: pause, lateness })) => {
                     ended.push((host, lateness));
-                    add(&mut counted, &counters);
+                    add(&mut self.counted, &counters);
                     longest_pause = longest_pause.max(Some(pause));
                 }
-                Ok((_, Report::Failed(why))) => return Err(RunError::Stalled(why)),
-                Ok(_) => {}
-                Err(_) => return Err(RunError::Stalled("an endpoint does not end".into())),
+                // What was reported before the end counts; what came after it does not.
+                Ok((number, report)) => self.take(number, report, zero, limit.min(took), &mut triggers)?,
+                Err(_) => return Err(RunError::Failed("an endpoint does not end".into())),
             }
         }
         let after = self.fabric.counters().map_err(|error| wrong(&error))?;
-        let links = self.links(&before, &after, took);
-        let missing = self.fabric.missing().clone();
-        let loads: Vec<EndpointLoad> = ended.iter().map(|(host, of)| self.load(*host, of, &before, &after)).collect();
+        let sent: Vec<(u64, u64)> =
+            sent_before.iter().zip(&sent).map(|(before, sent)| (sent.0 - before.0, sent.1 - before.1)).collect();
+        let links = self.links(&before, &after, &sent, took);
+        let loads: Vec<EndpointLoad> = ended.iter().map(|(host, of)| self.load(*host, of, &sent)).collect();
         let on_wire = OnWire {
             datapath: "udp, network namespaces".into(),
             longest_pause,
             machine: MachineLoad::new(&loads, idle_share, self.of_ranks.is_empty()),
-            missing,
+            missing: self.fabric.missing().clone(),
             collectives: jobs.results(),
+            faults: self.effects.clone(),
+            lost_peers: self.lost_peers(),
         };
-        let ended = Ended { by_time_limit: struck, interrupted };
-        Ok(self.rows(links, took, &counted, on_wire, ended))
+        let ended = Ended { by_time_limit: by_time_limit && self.finished < flows.len() as u64, interrupted };
+        Ok(self.rows(links, took, on_wire, ended))
+    }
+
+    /// Notes when faults took effect.
+    fn took_effect(&mut self, effects: Vec<Effect>) {
+        for (fault, at) in effects {
+            self.effects[fault] = Some(at);
+        }
+    }
+
+    /// Pairs of hosts that lost each other.
+    fn lost_peers(&self) -> Vec<LostPeer> {
+        let name = |host: usize| self.fabric.plan().nodes[host].name.clone();
+        let row = |(hosts, why): (&[usize; 2], &String)| LostPeer { hosts: hosts.map(name), reason: why.clone() };
+        self.lost.iter().map(row).collect()
     }
 
     /// What the endpoint of a host missed.
-    fn load(&self, host: usize, of: &Lateness, before: &[PortCount], after: &[PortCount]) -> EndpointLoad {
+    fn load(&self, host: usize, of: &Lateness, sent: &[(u64, u64)]) -> EndpointLoad {
         let port = self.setup.topology.host_uplink(host as u32).0 as usize;
         let Lateness { sending, receiving, active, late, lost, bytes: offered_bytes } = *of;
-        let achieved_bytes = after[port].bytes.saturating_sub(before[port].bytes);
+        let achieved_bytes = sent[port].0;
         EndpointLoad { sending, receiving, active, late, lost, offered_bytes, achieved_bytes }
     }
 
@@ -319,82 +381,62 @@ impl<'a> Run<'a> {
                 Ok((_, Report::Ready)) => ready += 1,
                 Ok((_, Report::Failed(why))) => return Err(RunError::Setup(why)),
                 Ok(_) => {}
-                Err(_) => return Err(RunError::Stalled("hosts of the testbed do not find each other".into())),
+                Err(_) => return Err(RunError::Failed("hosts of the testbed do not find each other".into())),
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, report: Report, zero: Time, triggers: &mut Triggers<'_>) -> Result<(), RunError> {
-        let since = |at: Time| Some(at.saturating_sub(zero));
+    /// Takes what a host says; what came after `end` on the clock of the run does not count.
+    fn take(
+        &mut self,
+        number: usize,
+        report: Report,
+        zero: Time,
+        end: Time,
+        triggers: &mut Triggers<'_>,
+    ) -> Result<(), RunError> {
+        let since = |at: Time| at.saturating_sub(zero);
         match report {
             Report::Started { flow, at } => {
                 let outcome = &mut self.outcomes[flow as usize];
-                (outcome.started, outcome.first_sent) = (since(at), since(at));
+                (outcome.started, outcome.first_sent) = (Some(since(at)), Some(since(at)));
             }
+            Report::Received { at, .. } | Report::Acknowledged { at, .. } if since(at) > end => {}
             Report::Received { flow, at } => {
-                // The receiver may hear of it, in its own thread, after the sender has its answer.
+                // The receiver may report it, from its own thread, after the sender has its answer.
                 let outcome = &mut self.outcomes[flow as usize];
-                outcome.received = outcome.acknowledged.into_iter().chain(since(at)).min();
-                triggers.activate(self.setup.flows.flows[flow as usize].on_received, at.saturating_sub(zero));
+                outcome.received = outcome.acknowledged.into_iter().chain([since(at)]).min();
+                triggers.activate(self.setup.flows.flows[flow as usize].on_received, since(at));
             }
             Report::Acknowledged { flow, at, counted } => {
                 let outcome = &mut self.outcomes[flow as usize];
-                outcome.acknowledged = since(at);
-                outcome.received = outcome.received.map(|received| received.min(at.saturating_sub(zero)));
+                outcome.acknowledged = Some(since(at));
+                outcome.received = outcome.received.map(|received| received.min(since(at)));
                 outcome.metrics.retransmitted_packets = Some(counted.retransmitted);
                 outcome.metrics.path_switches = Some(counted.path_switches);
                 self.finished += 1;
-                triggers.activate(self.setup.flows.flows[flow as usize].on_sent, at.saturating_sub(zero));
+                triggers.activate(self.setup.flows.flows[flow as usize].on_sent, since(at));
             }
-            Report::Failed(why) => return Err(RunError::Stalled(why)),
+            Report::Abandoned { flow } => drop(self.abandoned.insert(flow)),
+            Report::Lost { other, why } => {
+                if let Some(other) = self.at.iter().position(|at| *at == other) {
+                    self.lost.entry([number.min(other), number.max(other)]).or_insert(why);
+                }
+            }
+            Report::Failed(why) => return Err(RunError::Failed(why)),
+            Report::FaultFailed(why) => return Err(RunError::Setup(format!("a fault could not be made: {why}"))),
             Report::Ready | Report::Done { .. } | Report::Round(_) | Report::Over(_) => {}
         }
         Ok(())
     }
 
-    /// Ends of the directed links of a fault.
-    fn ends(&self, fault: &Fault) -> Vec<(usize, usize)> {
-        let link = |link: &anabranch_topology::LinkId| self.setup.topology.link(*link);
-        fault.links.iter().map(link).map(|link| (link.from.0 as usize, link.to.0 as usize)).collect()
-    }
-
-    /// Loads the programs of links that are to harm packets, or says that they cannot be loaded.
-    fn prepare_faults(&self) -> Result<(), RunError> {
-        let harms = self.faults.iter().filter(|fault| harm(fault.action).is_some());
-        let links: BTreeSet<(usize, usize)> = harms.flat_map(|fault| self.ends(fault)).collect();
-        links.into_iter().try_for_each(|(from, to)| self.fabric.prepare_harm(from, to)).map_err(|error| wrong(&error))
-    }
-
-    /// The faults of the scenario whose time has come.
-    fn break_what_is_due(&mut self, now: Time) -> Result<(), RunError> {
-        while self.faults.last().is_some_and(|fault| fault.at <= now) {
-            let Some(fault) = self.faults.pop() else { break };
-            if let Some(harm) = harm(fault.action) {
-                for (from, to) in self.ends(&fault) {
-                    self.fabric.harm(from, to, harm).map_err(|error| wrong(&error))?;
-                }
-                continue;
-            }
-            let cables: BTreeSet<usize> = fault.links.iter().map(|link| link.0 as usize / 2).collect();
-            for cable in cables {
-                match fault.action {
-                    FaultAction::Down => self.fabric.cut(cable),
-                    FaultAction::Up => self.fabric.restore(cable),
-                    FaultAction::Degrade(rate) => self.fabric.slow(cable, Some(rate.0)),
-                    _ => Ok(()),
-                }
-                .map_err(|error| wrong(&error))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn links(&self, before: &[PortCount], after: &[PortCount], took: Time) -> Vec<LinkRow> {
+    fn links(&self, before: &[PortCount], after: &[PortCount], sent: &[(u64, u64)], took: Time) -> Vec<LinkRow> {
         let topology = &self.setup.topology;
+        let dropped = dropped(self.fabric.plan(), before, after);
         let row = |(number, link): (usize, &anabranch_topology::Link)| {
-            let (before, after) = (before[number], after[number]);
-            let bytes = after.bytes - before.bytes;
+            let ((before, after), (bytes, packets)) = ((before[number], after[number]), sent[number]);
+            let since = |of: fn(&PortCount) -> Option<u64>| Some(of(&after)? - of(&before)?);
             LinkRow {
                 from: topology.node(link.from).name.clone(),
                 to: topology.node(link.to).name.clone(),
@@ -402,12 +444,12 @@ impl<'a> Run<'a> {
                 direction: if number % 2 == 0 { "up" } else { "down" },
                 rate_bps: link.rate.0,
                 bytes,
-                packets: after.packets - before.packets,
+                packets,
                 utilisation: bytes as f64 * 8.0 / (link.rate.0 as f64 * took.as_seconds().max(1e-9)),
                 queue: QueueStats { max_bytes: after.deepest, ..QueueStats::default() },
-                ecn_marks: Some(after.marks - before.marks),
-                trims: Some(after.trims - before.trims),
-                drops: Some(after.drops + after.lost - before.drops - before.lost),
+                ecn_marks: since(|count| count.marks),
+                trims: since(|count| count.trims),
+                drops: dropped[number].map(|dropped| dropped + after.lost - before.lost),
                 pauses: None,
             }
         };
@@ -415,7 +457,8 @@ impl<'a> Run<'a> {
     }
 
     /// What was measured, as the rows of a run.
-    fn rows(self, links: Vec<LinkRow>, took: Time, counted: &Counters, on_wire: OnWire, ended: Ended) -> RunRows {
+    fn rows(self, links: Vec<LinkRow>, took: Time, on_wire: OnWire, ended: Ended) -> RunRows {
+        let counted = &self.counted;
         let all = |of: fn(&LinkRow) -> Option<u64>| links.iter().map(of).sum::<Option<u64>>();
         let counters = RunMetrics {
             data_packets: Some(counted.packets),

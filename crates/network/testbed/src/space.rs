@@ -5,13 +5,18 @@ use crate::{TestbedError, programs};
 use nix::{
     mount::{MsFlags, mount},
     sched::{CloneFlags, setns},
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
 };
+use rustix::process::set_parent_process_death_signal;
 use std::{
     ffi::OsString,
     fs::File,
-    os::unix::process::CommandExt,
+    io,
+    os::unix::process::{CommandExt, ExitStatusExt},
     path::Path,
     process::{Command, Stdio},
+    sync::atomic::{AtomicI32, Ordering},
 };
 
 /// A folder of named namespaces, in memory, that nobody outside sees and that goes with whoever lives here.
@@ -41,6 +46,7 @@ pub enum Privileges {
 /// [`TestbedError::NoNamespaces`] with what the system says, or a missing program.
 pub fn privileges() -> Result<Privileges, TestbedError> {
     let mut said = String::new();
+    let mount = programs::command("mount")?;
     let ways = [(Privileges::Root, &[][..]), (Privileges::UserNamespace, AS_USER)];
     for (privileges, more) in ways {
         let mut command = programs::command("unshare")?;
@@ -48,7 +54,8 @@ pub fn privileges() -> Result<Privileges, TestbedError> {
         let tried = command
             .args(APART)
             .args(more)
-            .args(["mount", "-t", "tmpfs", "tmpfs", "/run"])
+            .arg(mount.get_program())
+            .args(["-t", "tmpfs", "tmpfs", "/run"])
             .stdin(Stdio::null())
             .output();
         let tried = tried.map_err(|error| TestbedError::system("running `unshare`", error))?;
@@ -76,19 +83,55 @@ pub fn apart(arguments: &[OsString]) -> Result<(Command, Privileges), TestbedErr
     Ok((command, privileges))
 }
 
-/// Goes on as this very command line in namespaces of its own: it does not return there where it came from.
+/// The process group of this command line in namespaces of its own; 0: there is none.
+static GROUP: AtomicI32 = AtomicI32::new(0);
+
+/// Runs this very command line in namespaces of its own, to its end. Returns its exit code, or 128 and the number of the signal that
+/// ended it. It ends with this process, however that ends.
 ///
 /// # Errors
 /// As [`privileges`].
-pub fn go_inside() -> Result<std::convert::Infallible, TestbedError> {
+pub fn go_inside() -> Result<i32, TestbedError> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let (mut command, _) = apart(&arguments)?;
-    Err(TestbedError::system("running `unshare`", command.exec()))
+    let failed = |error| TestbedError::system("running `unshare`", error);
+    let die_with_us = || set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(io::Error::from);
+    // A group of its own: signals that reach this process are passed on once (`interrupt_inside`).
+    // SAFETY: between fork and exec it makes one system call that is async-signal-safe, and takes no memory and no lock.
+    #[allow(unsafe_code)]
+    let mut child = unsafe { command.process_group(0).pre_exec(die_with_us) }.spawn().map_err(failed)?;
+    GROUP.store(child.id() as i32, Ordering::SeqCst);
+    let status = child.wait().map_err(failed)?;
+    GROUP.store(0, Ordering::SeqCst);
+    Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+}
+
+/// Interrupts this command line in namespaces of its own ([`go_inside`]); false where there is none.
+pub fn interrupt_inside() -> bool {
+    let group = GROUP.load(Ordering::SeqCst);
+    group != 0 && killpg(Pid::from_raw(group), Signal::SIGINT).is_ok()
 }
 
 /// Whether this process lives in namespaces of its own.
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
+}
+
+/// Capabilities of which loading programs takes one or two, as bits of `CapEff` (capabilities(7)).
+const SYS_ADMIN: u64 = 1 << 21;
+const NET_ADMIN: u64 = 1 << 12;
+const BPF: u64 = 1 << 39;
+
+/// Whether this process may load BPF programs for interfaces: root of the first user namespace, or who has its capabilities.
+pub fn may_load_programs() -> bool {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
+    // In a user namespace capabilities count for that alone.
+    let is_first = read("uid_map").split_whitespace().eq(["0", "0", "4294967295"]);
+    let capabilities = read("status")
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
+        .unwrap_or(0);
+    is_first && (capabilities & SYS_ADMIN != 0 || capabilities & (BPF | NET_ADMIN) == BPF | NET_ADMIN)
 }
 
 /// The first thing to do inside: a place for named namespaces that nobody else sees.

@@ -445,7 +445,7 @@ impl Standing {
 /// What a process that was sent into a testbed does there: what standard input says.
 pub fn act() {
     let done = read_input().and_then(|Task { standing, action }| {
-        let fabric = Fabric::of_another(standing.plan, standing.prefix);
+        let fabric = Fabric::of_another(standing.plan, standing.prefix, standing.missing);
         fabric.act(&action)
     });
     match done {

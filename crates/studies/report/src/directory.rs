@@ -145,6 +145,7 @@ fn stage_run(
         longest_pause_s: wire.and_then(|wire| wire.longest_pause).map(Time::as_seconds),
         machine_bound: summary.is_machine_bound().then(|| run.clone()).into_iter().collect(),
         missing: wire.map(|wire| wire.missing.clone()).unwrap_or_default(),
+        faults: summary.faults.clone(),
         fingerprints: summary.fingerprint.iter().map(|fingerprint| (run.clone(), fingerprint.clone())).collect(),
         statuses: summary.status.map(|status| (run.clone(), status)).into_iter().collect(),
         deadlocks: [(run, summary.deadlock.clone())].into_iter().filter(|(_, links)| !links.is_empty()).collect(),

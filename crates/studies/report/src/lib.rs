@@ -22,6 +22,7 @@ mod output;
 mod page;
 mod perfetto;
 mod ranking;
+mod real_run;
 mod staging;
 mod statistics;
 mod summary;
@@ -49,6 +50,7 @@ pub use meta::{FctKind, LinkFault, RunMeta, WorkloadMeta};
 pub use numbers::significant_digits;
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
+pub use real_run::{FaultSummary, LostPeerSummary};
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,

@@ -1,6 +1,6 @@
 //! `manifest.json`: where results come from, and what every column of every file beside it means.
 
-use crate::{disk::Content, error::ReportError, summary::RunStatus, tables::Table};
+use crate::{disk::Content, error::ReportError, real_run::FaultSummary, summary::RunStatus, tables::Table};
 use anabranch_random::name_key;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -86,6 +86,9 @@ pub struct Manifest {
     /// What a machine with real packets lacked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
+    /// When the faults of a run of real packets took effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultSummary>,
     /// Fingerprint per run (`scheme/seedN`).
     pub fingerprints: BTreeMap<String, String>,
     /// How each run ended.
@@ -466,7 +469,7 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("commit", "text", "", "commit of the build"),
     ("time_limit_struck", "boolean", "", "whether a time limit ended the run before all flows were done"),
     ("interrupted", "boolean", "", "whether the run was interrupted"),
-    ("status", "text", "", "how the run ended: finished, time-limit, interrupted or deadlock"),
+    ("status", "text", "", "how the run ended: finished, time-limit, interrupted, deadlock or lost-peers"),
     ("deadlock", "list of text", "", "the links of a circle of PFC pauses that nothing can resolve; absent elsewhere"),
     ("unfinished_named", "list of text", "", "the first flows that did not finish: which, where, since when"),
     ("flows_wait", "boolean", "", "whether flows in the statistics wait for others, as in a collective"),
@@ -477,6 +480,19 @@ const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
     ("window_to_s", "real", "s", "its end"),
     ("trace_cut_s", "real", "s", "where trace ends because it has measure.trace_limit rows; null where it is whole"),
     ("datapath", "text", "", "what carried real packets; absent where they were simulated"),
+    ("missing", "list of text", "", "what the machine of a run of real packets lacked; absent elsewhere"),
+    (
+        "faults",
+        "list of objects",
+        "",
+        "per fault of a run of real packets: fault (its number in the scenario, from 1), planned_s, took_effect_s (null: not before the end); absent elsewhere",
+    ),
+    (
+        "lost_peers",
+        "list of objects",
+        "",
+        "hosts (two names) of which one no longer answered the other, reason; absent where there were none",
+    ),
     ("longest_pause_s", "real", "s", "longest time for which an endpoint was not scheduled; absent where simulated"),
     (
         "machine_load",

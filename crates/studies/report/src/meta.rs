@@ -96,6 +96,8 @@ pub struct RunMeta {
     pub peak_rss_bytes: Option<u64>,
     /// Faults of links, in the order of their times.
     pub faults: Vec<LinkFault>,
+    /// Number in the scenario, from 0, and planned time of each fault of the setup, in their order.
+    pub planned_faults: Vec<(Option<usize>, Time)>,
 }
 
 impl RunMeta {

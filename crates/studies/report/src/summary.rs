@@ -4,6 +4,7 @@ use crate::{
     load::{OfferedLoad, above_capacity},
     meta::{FctKind, RunMeta, past_warmup},
     numbers::significant_digits_trimmed,
+    real_run::{self, FaultSummary, LostPeerSummary},
     statistics::Distribution,
 };
 use anabranch_outcome::{
@@ -25,6 +26,8 @@ pub enum RunStatus {
     Interrupted,
     /// PFC pauses wait for each other in a circle.
     Deadlock,
+    /// Hosts lost each other, and flows between them did not finish.
+    LostPeers,
 }
 
 impl RunStatus {
@@ -33,6 +36,7 @@ impl RunStatus {
             _ if result.interrupted => RunStatus::Interrupted,
             _ if !result.deadlock.is_empty() => RunStatus::Deadlock,
             _ if result.time_limit_struck => RunStatus::TimeLimit,
+            _ if result.on_wire.as_ref().is_some_and(|wire| !wire.lost_peers.is_empty()) => RunStatus::LostPeers,
             _ => RunStatus::Finished,
         }
     }
@@ -44,6 +48,7 @@ impl RunStatus {
             RunStatus::TimeLimit => "time-limit",
             RunStatus::Interrupted => "interrupted",
             RunStatus::Deadlock => "deadlock",
+            RunStatus::LostPeers => "lost-peers",
         }
     }
 }
@@ -141,6 +146,15 @@ pub struct Summary {
     /// Collectives that ranks ran over a network plugin; absent where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collectives: Vec<CollectiveSummary>,
+    /// What the machine of a run of real packets lacked, and what that means; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// When each fault of a run of real packets took effect; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultSummary>,
+    /// Pairs of hosts that lost each other; absent where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_peers: Vec<LostPeerSummary>,
     /// Links that are offered more than they can carry.
     #[serde(default)]
     pub offered_load: Vec<OfferedLoad>,
@@ -405,6 +419,9 @@ impl Summary {
             longest_pause_s: result.on_wire.as_ref().and_then(|wire| wire.longest_pause).map(Time::as_seconds),
             machine_load: result.on_wire.as_ref().map(|wire| (&wire.machine).into()),
             collectives: result.on_wire.iter().flat_map(|wire| &wire.collectives).map(Into::into).collect(),
+            missing: result.on_wire.as_ref().map(|wire| wire.missing.clone()).unwrap_or_default(),
+            faults: result.on_wire.as_ref().map_or_else(Vec::new, |wire| FaultSummary::of(wire, &meta.planned_faults)),
+            lost_peers: result.on_wire.iter().flat_map(|wire| &wire.lost_peers).map(Into::into).collect(),
             arrivals_from_s: starts().min().map(Time::as_seconds),
             arrivals_to_s: starts().max().map(Time::as_seconds),
             window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),
@@ -434,6 +451,9 @@ impl Summary {
             let words = machine.in_words();
             warnings.push(format!("Machine-bound: {words}. The results reflect the machine, not the load balancer."));
         }
+        warnings.extend(self.missing.iter().map(|missing| format!("Missing on this machine: {missing}.")));
+        warnings.extend(real_run::late(&self.faults));
+        warnings.extend(real_run::lost(&self.lost_peers));
         if self.interrupted {
             warnings.push("The run was interrupted; its results are partial.".to_string());
         }

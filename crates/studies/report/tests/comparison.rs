@@ -165,6 +165,8 @@ fn carried(scheme: &str, seed: u64, slowdown: f64, late_ms: u64) -> Summary {
         machine: MachineLoad::new(&[endpoint], None, true),
         missing: vec![],
         collectives: vec![],
+        faults: vec![],
+        lost_peers: vec![],
     });
     common::summary(&result, &meta(scheme, seed))
 }
@@ -199,6 +201,8 @@ fn what_a_machine_did_not_measure_is_null() {
         machine: ranks,
         missing: vec![],
         collectives: vec![],
+        faults: vec![],
+        lost_peers: vec![],
     });
     let summary = common::summary(&result, &meta("ecmp", 1));
     let written = serde_json::to_value(&summary).unwrap();

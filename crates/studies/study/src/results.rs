@@ -102,7 +102,7 @@ pub fn run(
     match result.interrupted {
         true => Err(RunError::Interrupted),
         false => Ok(Ran {
-            meta: meta(scenario, backend, &setup, threads),
+            meta: meta_of(scenario, backend, &setup, threads, &result),
             provenance: provenance(scenario, started),
             result,
         }),
@@ -254,7 +254,7 @@ impl Destination<'_> {
     ) -> Result<Summary, RunError> {
         self.taken.map_or(Ok(()), Taken::check)?;
         let provenance = provenance(scenario, self.started);
-        let meta = RunMeta { scheme: self.entry.to_string(), ..meta(scenario, backend, setup, threads) };
+        let meta = RunMeta { scheme: self.entry.to_string(), ..meta_of(scenario, backend, setup, threads, result) };
         Ok(match &self.fresh {
             None if self.is_drawn => write_run_to_draw(self.directory, result, &meta, &provenance, self.formats)?,
             None => write_run(self.directory, result, &meta, &provenance, self.formats)?,
@@ -303,7 +303,7 @@ fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: ba
         backend::RunError::Refused(refusal) => RunError::Scenario(scenario.refused(&refusal, backend)),
         backend::RunError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
         backend::RunError::Interrupted => RunError::Interrupted,
-        backend::RunError::Invariant(_) | backend::RunError::Stalled(_) => {
+        backend::RunError::Invariant(_) | backend::RunError::Stalled(_) | backend::RunError::Failed(_) => {
             let (scheme, seed) = (scenario.scheme(), scenario.seed);
             let on = match *backend == SIMULATOR {
                 true => String::new(),
@@ -350,15 +350,29 @@ pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads:
                 && setup.flows.workloads[usize::from(flow.workload)].measured
         }),
         peak_rss_bytes: peak_rss_bytes(),
-        faults: faults(setup),
+        faults: faults(setup, None),
+        planned_faults: setup.faults.iter().map(|fault| (fault.number, fault.at)).collect(),
     }
 }
 
-/// The faults of every link, in the order of their times.
-fn faults(setup: &Setup) -> Vec<LinkFault> {
+/// The same of a run with this result: faults of real packets have the times at which they took effect.
+fn meta_of(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads: usize, result: &RunResult) -> RunMeta {
+    let effects = result.on_wire.as_ref().map(|wire| wire.faults.as_slice());
+    RunMeta { faults: faults(setup, effects), ..meta(scenario, backend, setup, threads) }
+}
+
+/// The faults of every link, in the order of their times: those at which they took effect where `effects` has them, without what
+/// did not.
+fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
     let name = |node: NodeId| setup.topology.node(node).name.clone();
     let mut faults: Vec<LinkFault> = vec![];
-    for fault in &setup.faults {
+    for (number, fault) in setup.faults.iter().enumerate() {
+        let at = match effects {
+            None => Some(fault.at),
+            // Microseconds are enough.
+            Some(effects) => effects.get(number).copied().flatten().map(|at| Time::from_us(at.ps() / 1_000_000)),
+        };
+        let Some(at) = at else { continue };
         let what = match fault.action {
             FaultAction::Down => LinkFault::DOWN.to_string(),
             FaultAction::Up => "up".to_string(),
@@ -370,7 +384,7 @@ fn faults(setup: &Setup) -> Vec<LinkFault> {
         };
         for link in &fault.links {
             let link = &setup.topology.links[link.0 as usize];
-            faults.push(LinkFault { from: name(link.from), to: name(link.to), at: fault.at, what: what.clone() });
+            faults.push(LinkFault { from: name(link.from), to: name(link.to), at, what: what.clone() });
         }
     }
     faults.sort_by_key(|fault| fault.at);

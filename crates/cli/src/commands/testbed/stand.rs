@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_testbed::{
-    Harm, Plan, PortCount, Role,
+    Harm, LEAST_RATE, MOST_RATE, Plan, PortCount, Role, dropped,
     space::Privileges,
     standing::{self, Action, Standing},
 };
@@ -73,6 +73,7 @@ fn nodes(standing: &Standing) -> String {
 fn describe(standing: &Standing, counts: Option<&[PortCount]>) -> Value {
     let plan = &standing.plan;
     let name = |node: usize| plan.nodes[node].name.as_str();
+    let dropped = counts.map(|counts| dropped(plan, &[], counts)).unwrap_or_default();
     let ports = plan.ports().enumerate().map(|(number, (end, other))| {
         let mut port = json!({
             "port": format!("{}->{}", name(end.node), name(other)),
@@ -80,8 +81,8 @@ fn describe(standing: &Standing, counts: Option<&[PortCount]>) -> Value {
             "address": end.address,
             "rate_bps": end.rate,
         });
-        if let Some(count) = counts.and_then(|counts| counts.get(number)) {
-            port["counters"] = json!(count);
+        if let Some((count, drops)) = counts.and_then(|counts| counts.get(number)).zip(dropped.get(number)) {
+            port["counters"] = json!(PortCount { drops: *drops, ..*count });
         }
         port
     });
@@ -114,14 +115,18 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
         return Ok(());
     }
     let plan = &standing.plan;
-    let switch_ports = plan.ports().zip(&counts).filter(|((end, _), _)| plan.nodes[end.node].role != Role::Host);
+    let ports = plan.ports().zip(counts.iter().zip(dropped(plan, &[], &counts)));
+    let switch_ports = ports.filter(|((end, _), _)| plan.nodes[end.node].role != Role::Host);
     let rows: Vec<Vec<String>> = switch_ports
-        .map(|((end, other), c)| {
+        .map(|((end, other), (c, drops))| {
             let port = format!("{}->{}", plan.nodes[end.node].name, plan.nodes[other].name);
-            let numbers = [c.bytes, c.packets, c.drops, c.marks, c.trims, c.backlog, c.lost, c.corrupted, c.duplicated];
-            let numbers = numbers.map(count);
+            let [bytes, packets, waiting] = [c.bytes, c.packets, c.backlog].map(Some);
+            let harms = [c.lost, c.corrupted, c.duplicated].map(Some);
+            let numbers = [&[bytes, packets, drops, c.marks, c.trims, waiting][..], &harms].concat();
+            let numbers: Vec<String> =
+                numbers.into_iter().map(|number| number.map_or_else(|| "-".into(), count)).collect();
             let rate = if c.rate == 0 { "down".into() } else { Rate(c.rate).to_string() };
-            [vec![port, rate], numbers.to_vec()].concat()
+            [vec![port, rate], numbers].concat()
         })
         .collect();
     let how = match standing.privileges {
@@ -199,9 +204,11 @@ pub(super) fn fault(arguments: &Fault) -> Result<(), Failure> {
 
 /// The rate of `fault slow`, bits per second.
 fn rate(value: Option<&str>) -> Result<u64, Failure> {
-    let rate = value.and_then(|value| value.parse::<Rate>().ok()).filter(|rate| rate.0 >= 8_000);
+    let rate = value.and_then(|value| value.parse::<Rate>().ok());
+    let rate = rate.filter(|rate| (LEAST_RATE..=MOST_RATE).contains(&rate.0));
     let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
-    let wrong = || Failure::input(format!("RATE: found {found}, expected at least 8kbps, for example 20Mbps"));
+    let (least, most) = (Rate(LEAST_RATE), Rate(MOST_RATE));
+    let wrong = || Failure::input(format!("RATE: found {found}, expected from {least} to {most}, for example 20Mbps"));
     rate.map(|rate| rate.0).ok_or_else(wrong)
 }
 

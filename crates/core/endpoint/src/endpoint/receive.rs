@@ -209,7 +209,7 @@ impl Endpoint {
                 answer
             }
         };
-        while let Some(Taken { number, bytes, placed, reserved, stored }) = incoming.take(limits.mtu) {
+        while let Some(Taken { number, bytes, placed, began, reserved, stored }) = incoming.take(limits.mtu) {
             // From now on it counts the bytes that are handed over.
             let length = bytes.len() as u64;
             known.delivered = known.delivered.saturating_add(length);
@@ -223,7 +223,7 @@ impl Endpoint {
             known.stored.take(stored);
             self.hosts.store(known.host, complete);
             self.hosts.release(known.host, stored);
-            self.events.push_back(Event::Received { peer, stream: data.stream, message: number, bytes, placed });
+            self.events.push_back(Event::Received { peer, stream: data.stream, message: number, bytes, placed, began });
         }
         if let Some(due) = incoming.receiver().deadline()
             && due < incoming.timer_at

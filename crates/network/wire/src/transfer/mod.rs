@@ -86,7 +86,7 @@ pub struct Received {
     pub summary: Summary,
     /// What the sender says there was.
     pub sent: Summary,
-    /// From the first message to the last.
+    /// From the arrival of its first packet to the last.
     pub took: Time,
 }
 

@@ -293,8 +293,8 @@ impl<D: Datapath> Performance<'_, D> {
                     }
                 }
                 Event::Sent { peer, stream, delivered, .. } => self.acknowledged(now, peer, stream, &delivered),
-                Event::Received { peer, stream, bytes, .. } => {
-                    self.received(now, peer, stream, &bytes)?;
+                Event::Received { peer, stream, bytes, began, .. } => {
+                    self.received([began, now], peer, stream, &bytes)?;
                     self.driver.endpoint().0.recycle(bytes);
                 }
                 Event::Lost { peer, why } => self.lost(peer, why)?,
@@ -342,10 +342,17 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    fn received(&mut self, now: Time, peer: PeerId, stream: u32, message: &[u8]) -> Result<(), TransferError> {
+    /// A message is whole, of which the first packet arrived at `began`.
+    fn received(
+        &mut self,
+        [began, now]: [Time; 2],
+        peer: PeerId,
+        stream: u32,
+        message: &[u8],
+    ) -> Result<(), TransferError> {
         let Some(said) = Summary::read(message) else {
             if let Some((&BYTES, bytes)) = message.split_first() {
-                let coming = self.coming.entry((peer, stream)).or_insert_with(|| Coming::new(now));
+                let coming = self.coming.entry((peer, stream)).or_insert_with(|| Coming::new(began));
                 coming.hasher.update(bytes);
                 coming.bytes += bytes.len() as u64;
             }
@@ -354,7 +361,7 @@ impl<D: Datapath> Performance<'_, D> {
         if said.is_answer {
             return self.confirmed(now, peer, stream, said.summary);
         }
-        let Coming { hasher, bytes, since } = self.coming.remove(&(peer, stream)).unwrap_or_else(|| Coming::new(now));
+        let Coming { hasher, bytes, since } = self.coming.remove(&(peer, stream)).unwrap_or_else(|| Coming::new(began));
         let summary = Summary { bytes, checksum: hasher.finalize() };
         let from = self.driver.datapath().peer_at(peer);
         let received = Received { peer, from, summary, sent: said.summary, took: now.saturating_sub(since) };

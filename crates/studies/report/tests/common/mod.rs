@@ -49,6 +49,7 @@ pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
         flows_wait: false,
         peak_rss_bytes: Some(48 << 20),
         faults: vec![],
+        planned_faults: vec![],
     }
 }
 

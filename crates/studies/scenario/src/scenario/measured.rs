@@ -2,7 +2,7 @@
 
 use super::memory::Budget;
 use crate::error::ScenarioError;
-use anabranch_backend::Setup;
+use anabranch_backend::{Measures, Setup};
 use anabranch_units::Time;
 use anabranch_workload::Start;
 
@@ -14,6 +14,24 @@ const TRACE_ROW: u64 = 250;
 const UPLINK_ROW: u64 = 120;
 /// Bytes of the occupancy of a port.
 const OCCUPANCY: u64 = 8_000;
+
+/// A warning for each key of `[measure]` that asks for what a backend with `measures` does not measure.
+pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> Vec<String> {
+    let asked = &setup.measure;
+    let has_histogram = measures.links.is_some_and(|links| links.queue_p99);
+    let keys = [
+        ("series_links", !asked.series_links.is_empty(), measures.samples, "time series"),
+        ("series_flows", !asked.series_flows.is_empty(), measures.samples, "time series"),
+        ("series_scheme", asked.series_scheme, measures.samples, "time series"),
+        ("trace_flows", !asked.trace_flows.is_empty(), measures.samples, "traces"),
+        ("uplink_counts", asked.uplink_counts, measures.samples, "counts per uplink"),
+        ("occupancy", asked.occupancy, has_histogram, "histograms of queues"),
+    ];
+    let wrong = keys.into_iter().filter(|(_, is_asked, is_measured, _)| *is_asked && !is_measured);
+    wrong
+        .map(|(key, .., what)| format!("[measure]: `{key}` has no effect: the backend `{backend}` measures no {what}"))
+        .collect()
+}
 
 /// Takes the memory of all that `setup` measures.
 ///

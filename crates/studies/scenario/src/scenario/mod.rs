@@ -478,10 +478,12 @@ impl Scenario {
         Ok(cost::hops(&self.setup(self.seed)?))
     }
 
-    /// What to know of a run before it begins: that it will take long, that a fault changes nothing.
+    /// What to know of a run before it begins: that it will take long, that a fault changes nothing, that something is not
+    /// measured.
     pub fn foresight(&self, setup: &Setup, backend: &BackendEntry) -> Vec<String> {
         let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
-        fault::never_down(&self.faults, setup, &self.tree).into_iter().chain(long).collect()
+        let unmeasured = measured::unmeasured(setup, &(backend.make)(self).measures(), backend.name);
+        fault::never_down(&self.faults, setup, &self.tree).into_iter().chain(long).chain(unmeasured).collect()
     }
 
     /// The load balancers in use, as they are on this topology.

@@ -1,0 +1,346 @@
+//! The faults of a run, made by a thread of their own: all is prepared before the run, so that at its time a fault takes some
+//! writes to pipes and maps, and nothing else waits for it.
+
+use crate::{
+    Fabric, Harm, TestbedError,
+    batch::{Batch, Program},
+    delay::Times,
+    fabric::Note,
+    host::be_real_time,
+    link_program::{Chances, Settings},
+    port_program::Speed,
+};
+use anabranch_backend::Setup;
+use anabranch_topology::{FaultAction, LinkId};
+use anabranch_units::Time;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
+    time::{Duration, Instant},
+};
+
+/// A share of all.
+const ALWAYS: u64 = 1_000_000_000;
+
+/// What a fault does to packets that pass; `None`: it does something to the link.
+pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
+    match action {
+        FaultAction::Down | FaultAction::Up | FaultAction::Degrade(_) => None,
+        FaultAction::Loss { per_billion } => Some(Harm::Lose(per_billion)),
+        FaultAction::Corrupt { per_billion } => Some(Harm::Corrupt(per_billion)),
+        FaultAction::Duplicate { per_billion } => Some(Harm::Duplicate(per_billion)),
+        FaultAction::Delay { delay, jitter } => Some(Harm::Delay(delay.ps(), jitter.ps())),
+    }
+}
+
+/// Returns `true` where `links` have a direction without the other one.
+pub(crate) fn is_one_way(links: &[LinkId]) -> bool {
+    links.iter().any(|link| !links.contains(&link.reverse()))
+}
+
+/// A direction of a cable.
+#[derive(Clone, Copy, Debug, Default)]
+struct Direction {
+    is_down: bool,
+    /// Shares alone.
+    chances: Chances,
+    delay: Option<[Time; 2]>,
+}
+
+/// One thing that is done at once.
+#[derive(Debug)]
+enum Act {
+    /// These lines, by the batch of that number.
+    Lines(usize, String),
+    /// What a link does to packets.
+    Chances(usize, Chances),
+    /// The delay of a link.
+    Times(Arc<Times>, [Time; 2]),
+    /// The rate of a virtual queue.
+    Speed(usize, u64),
+}
+
+/// A fault at its time: what is done at once, and what follows when that is done.
+#[derive(Debug)]
+struct Step {
+    /// Its place in the setup.
+    fault: usize,
+    at: Time,
+    stages: Vec<Vec<Act>>,
+}
+
+/// When a fault took effect, by its place in the setup.
+pub(crate) type Effect = (usize, Time);
+
+/// What the thread of faults waits for. It ends where nobody is left who could say so.
+#[derive(Debug)]
+pub(crate) enum Go {
+    /// Make the faults of time zero.
+    Begin,
+    /// The clock of the run has started.
+    Clock(Instant),
+}
+
+/// What the thread of faults does: prepares, makes the faults of time zero, then the others at their times. It says by `said` when it
+/// has prepared and when it has begun, with what took effect. Returns what took effect later; what cannot be made then, `failed` is
+/// told.
+pub(crate) fn live(
+    setup: &Setup,
+    fabric: &Fabric,
+    go: &Receiver<Go>,
+    said: &Sender<Result<Vec<Effect>, TestbedError>>,
+    failed: impl FnOnce(TestbedError),
+) -> Vec<Effect> {
+    let mut faults = match Faults::prepare(setup, fabric) {
+        Ok(faults) => faults,
+        Err(error) => {
+            let _ = said.send(Err(error));
+            return Vec::new();
+        }
+    };
+    let _ = said.send(Ok(Vec::new()));
+    let Ok(Go::Begin) = go.recv() else { return Vec::new() };
+    let _ = said.send(faults.begin());
+    let Ok(Go::Clock(start)) = go.recv() else { return Vec::new() };
+    let (effects, error) = faults.run(start, go);
+    if let Some(error) = error {
+        failed(error);
+    }
+    effects
+}
+
+/// The faults of a run, ready.
+#[derive(Debug)]
+struct Faults<'a> {
+    setup: &'a Setup,
+    fabric: &'a Fabric,
+    /// In the order in which they come.
+    steps: Vec<Step>,
+    /// The first that is still to come.
+    next: usize,
+    batches: Vec<Batch>,
+    /// The batch of a program in a node.
+    batch_of: BTreeMap<(Program, usize), usize>,
+    settings: Vec<Settings>,
+    settings_of: BTreeMap<LinkId, usize>,
+    speeds: Vec<Speed>,
+    speed_of: BTreeMap<LinkId, Option<usize>>,
+    delays: BTreeMap<LinkId, (Arc<Times>, u32)>,
+}
+
+impl<'a> Faults<'a> {
+    /// Prepares the faults of `setup`. The calling thread joins the real-time class where it may, and so does what it starts.
+    ///
+    /// # Errors
+    /// Where no BPF program can be loaded, or a program fails.
+    fn prepare(setup: &'a Setup, fabric: &'a Fabric) -> Result<Self, TestbedError> {
+        let mut faults = Faults {
+            setup,
+            fabric,
+            steps: Vec::new(),
+            next: 0,
+            batches: Vec::new(),
+            batch_of: BTreeMap::new(),
+            settings: Vec::new(),
+            settings_of: BTreeMap::new(),
+            speeds: Vec::new(),
+            speed_of: BTreeMap::new(),
+            delays: BTreeMap::new(),
+        };
+        if setup.faults.is_empty() {
+            return Ok(faults);
+        }
+        // Whoever may not is late where the machine is busy; the times in the results say so.
+        let _ = be_real_time();
+        let mut order: Vec<usize> = (0..setup.faults.len()).collect();
+        order.sort_by_key(|fault| setup.faults[*fault].at);
+        let mut directions = vec![Direction::default(); setup.topology.links.len()];
+        for fault in order {
+            let stages = faults.stages(fault, &mut directions)?;
+            faults.steps.push(Step { fault, at: setup.faults[fault].at, stages });
+        }
+        Ok(faults)
+    }
+
+    /// Nodes of a link: from, to.
+    fn ends(&self, link: LinkId) -> (usize, usize) {
+        let link = self.setup.topology.link(link);
+        (link.from.0 as usize, link.to.0 as usize)
+    }
+
+    /// What a fault does, and what `directions` are after it.
+    fn stages(&mut self, fault: usize, directions: &mut [Direction]) -> Result<Vec<Vec<Act>>, TestbedError> {
+        let fault = &self.setup.faults[fault];
+        let before = directions.to_vec();
+        for link in &fault.links {
+            let own = &mut directions[link.0 as usize];
+            let chances = &mut own.chances;
+            match fault.action {
+                FaultAction::Down => own.is_down = true,
+                // A link that comes back harms nothing.
+                FaultAction::Up => *own = Direction::default(),
+                FaultAction::Degrade(_) => {}
+                FaultAction::Loss { per_billion } => chances.loses = per_billion,
+                FaultAction::Corrupt { per_billion } => chances.damages = per_billion,
+                FaultAction::Duplicate { per_billion } => chances.repeats = per_billion,
+                FaultAction::Delay { delay, jitter } => own.delay = Some([delay, jitter]),
+            }
+        }
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        if let FaultAction::Degrade(rate) = fault.action {
+            for link in &fault.links {
+                let ((node, other), speed) = (self.ends(*link), self.speed(*link)?);
+                first.extend(speed.map(|speed| Act::Speed(speed, rate.0)));
+                let batch = self.batch(Program::Tc, node)?;
+                first.push(Act::Lines(batch, self.fabric.rate_lines(node, other, rate.0)));
+            }
+            return Ok(vec![first]);
+        }
+        let is_cut = |directions: &[Direction], link: LinkId| {
+            directions[link.0 as usize].is_down && directions[link.reverse().0 as usize].is_down
+        };
+        // What happens to one direction may change how the other one is down.
+        let both: BTreeSet<LinkId> = fault.links.iter().flat_map(|link| [*link, link.reverse()]).collect();
+        let mut restored = BTreeSet::new();
+        for link in both {
+            let ((node, other), cut) = (self.ends(link), is_cut(directions, link));
+            if cut != is_cut(&before, link) {
+                let line = match cut {
+                    true => self.fabric.down_line(other, Note { was_cut: true, ..Note::default() }),
+                    false => format!("link set {} up\n", self.fabric.name(other)),
+                };
+                first.push(Act::Lines(self.batch(Program::Ip, node)?, line));
+                restored.extend((!cut).then_some(node));
+            }
+            let (was, is) = (before[link.0 as usize], directions[link.0 as usize]);
+            if let Some(times) = is.delay.filter(|_| is.delay != was.delay) {
+                let (own, _) = self.delay(link, times)?;
+                first.push(Act::Times(own, times));
+            }
+            let chances = |of: Direction, is_cut: bool, detour: u32| Chances {
+                loses: if of.is_down && !is_cut { ALWAYS } else { of.chances.loses },
+                detour: if of.delay.is_some() { detour } else { 0 },
+                ..of.chances
+            };
+            let detour = self.delays.get(&link).map_or(0, |(_, index)| *index);
+            let now = chances(is, cut, detour);
+            if now != chances(was, is_cut(&before, link), detour) {
+                first.push(Act::Chances(self.settings(link)?, now));
+            }
+        }
+        for node in restored {
+            // With the ports, routes had gone.
+            let out = self.setup.topology.links.iter().enumerate().filter(|(_, link)| link.from.0 as usize == node);
+            let up = out.filter(|(number, _)| !is_cut(directions, LinkId(*number as u32)));
+            let up: Vec<usize> = up.map(|(_, link)| link.to.0 as usize).collect();
+            second.push(Act::Lines(self.batch(Program::Ip, node)?, self.fabric.routes(node, &up)));
+        }
+        Ok(vec![first, second])
+    }
+
+    fn batch(&mut self, program: Program, node: usize) -> Result<usize, TestbedError> {
+        if let Some(batch) = self.batch_of.get(&(program, node)) {
+            return Ok(*batch);
+        }
+        self.batches.push(Batch::start(program, &self.fabric.namespace(node))?);
+        self.batch_of.insert((program, node), self.batches.len() - 1);
+        Ok(self.batches.len() - 1)
+    }
+
+    fn settings(&mut self, link: LinkId) -> Result<usize, TestbedError> {
+        if let Some(settings) = self.settings_of.get(&link) {
+            return Ok(*settings);
+        }
+        let (from, to) = self.ends(link);
+        self.settings.push(self.fabric.prepare_harm(from, to)?);
+        self.settings_of.insert(link, self.settings.len() - 1);
+        Ok(self.settings.len() - 1)
+    }
+
+    fn speed(&mut self, link: LinkId) -> Result<Option<usize>, TestbedError> {
+        if let Some(speed) = self.speed_of.get(&link) {
+            return Ok(*speed);
+        }
+        let (node, other) = self.ends(link);
+        let speed = self.fabric.speed(node, other)?.map(|speed| {
+            self.speeds.push(speed);
+            self.speeds.len() - 1
+        });
+        self.speed_of.insert(link, speed);
+        Ok(speed)
+    }
+
+    fn delay(&mut self, link: LinkId, times: [Time; 2]) -> Result<(Arc<Times>, u32), TestbedError> {
+        if let Some(delay) = self.delays.get(&link) {
+            return Ok(delay.clone());
+        }
+        let ((from, to), own) = (self.ends(link), Arc::new(Times::new(times)));
+        let index = self.fabric.prepare_delay(from, to, own.clone())?;
+        self.delays.insert(link, (own.clone(), index));
+        Ok((own, index))
+    }
+
+    /// Makes the faults of time zero. They take effect before the clock of the run starts.
+    ///
+    /// # Errors
+    /// Where a program fails.
+    fn begin(&mut self) -> Result<Vec<Effect>, TestbedError> {
+        let mut effects = Vec::new();
+        while self.steps.get(self.next).is_some_and(|step| step.at == Time::ZERO) {
+            effects.push((self.make()?, Time::ZERO));
+        }
+        Ok(effects)
+    }
+
+    /// Makes the others at their times after `start`, until nobody is left at the other end of `stop`. Returns when each took
+    /// effect, and why one could not be made.
+    fn run(mut self, start: Instant, stop: &Receiver<Go>) -> (Vec<Effect>, Option<TestbedError>) {
+        let mut effects = Vec::new();
+        while let Some(step) = self.steps.get(self.next) {
+            let due = start + Duration::from_nanos(step.at.ps() / 1000);
+            let left = due.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                match stop.recv_timeout(left) {
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    _ => break,
+                }
+            }
+            match self.make() {
+                Ok(fault) => {
+                    let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000);
+                    effects.push((fault, Time::from_ns(nanoseconds)));
+                }
+                Err(error) => return (effects, Some(error)),
+            }
+        }
+        (effects, None)
+    }
+
+    /// Makes the next one.
+    fn make(&mut self) -> Result<usize, TestbedError> {
+        let step = &self.steps[self.next];
+        self.next += 1;
+        for stage in &step.stages {
+            let mut busy = BTreeSet::new();
+            for act in stage {
+                match act {
+                    Act::Lines(batch, lines) => {
+                        // What it was given before must be done: it says so once for each.
+                        if !busy.insert(*batch) {
+                            self.batches[*batch].wait()?;
+                        }
+                        self.batches[*batch].write(lines)?;
+                    }
+                    Act::Chances(link, chances) => self.settings[*link].set(*chances)?,
+                    Act::Times(own, times) => own.set(*times),
+                    Act::Speed(port, rate) => self.speeds[*port].set(*rate)?,
+                }
+            }
+            busy.into_iter().try_for_each(|batch| self.batches[batch].wait())?;
+        }
+        Ok(step.fault)
+    }
+}

@@ -1,0 +1,107 @@
+//! What a run of real packets has to say besides its rows.
+
+use anabranch_outcome::{LostPeer, MAX_FAULT_LATENESS, OnWire};
+use anabranch_units::Time;
+use serde::{Deserialize, Serialize};
+
+/// Most faults and pairs of hosts that a sentence names.
+const NAMED: usize = 3;
+
+/// A fault of a run of real packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultSummary {
+    /// Its number in the scenario, from 1; null where a flow file has it.
+    pub fault: Option<usize>,
+    /// When it was to take effect, in seconds.
+    pub planned_s: f64,
+    /// When it did, in seconds; null where the run ended before.
+    pub took_effect_s: Option<f64>,
+}
+
+/// Two hosts of which one no longer answered the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostPeerSummary {
+    /// Their names.
+    pub hosts: [String; 2],
+    /// What the one said of the other.
+    pub reason: String,
+}
+
+impl From<&LostPeer> for LostPeerSummary {
+    fn from(of: &LostPeer) -> Self {
+        LostPeerSummary { hosts: of.hosts.clone(), reason: of.reason.clone() }
+    }
+}
+
+impl FaultSummary {
+    /// The faults of a run, of which `planned` has numbers and times in the order of the setup.
+    pub(crate) fn of(wire: &OnWire, planned: &[(Option<usize>, Time)]) -> Vec<Self> {
+        let row = |((number, at), effect): (&(Option<usize>, Time), &Option<Time>)| FaultSummary {
+            fault: number.map(|number| number + 1),
+            planned_s: at.as_seconds(),
+            took_effect_s: effect.map(Time::as_seconds),
+        };
+        planned.iter().zip(&wire.faults).map(row).collect()
+    }
+
+    /// By how much it took effect too late, in milliseconds; `None` where it did not, or not by much.
+    fn lateness_ms(&self) -> Option<f64> {
+        let late = self.took_effect_s? - self.planned_s;
+        (late > MAX_FAULT_LATENESS.as_seconds()).then_some(late * 1e3)
+    }
+
+    fn name(&self) -> String {
+        self.fault.map_or_else(|| "a fault of the flow file".into(), |number| format!("[[fault]] {number}"))
+    }
+}
+
+/// The finding of faults that took effect late.
+pub(crate) fn late(faults: &[FaultSummary]) -> Option<String> {
+    let late: Vec<(&FaultSummary, f64)> =
+        faults.iter().filter_map(|fault| Some((fault, fault.lateness_ms()?))).collect();
+    let worst = late.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
+    let name = |(fault, ms): &(&FaultSummary, f64)| {
+        format!("{} {:.1} ms late, at {:.4} s", fault.name(), ms, fault.took_effect_s.unwrap_or_default())
+    };
+    let more = late.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; {more} more, by up to {worst:.1} ms") } else { String::new() };
+    let named: Vec<String> = late.iter().take(NAMED).map(name).collect();
+    (!late.is_empty()).then(|| {
+        format!(
+            "Faults took effect more than {} ms late: {}{more}. The machine was busy.",
+            MAX_FAULT_LATENESS.as_seconds() * 1e3,
+            named.join("; ")
+        )
+    })
+}
+
+/// The finding of hosts that lost each other.
+pub(crate) fn lost(peers: &[LostPeerSummary]) -> Option<String> {
+    let name = |peer: &LostPeerSummary| format!("{} and {} ({})", peer.hosts[0], peer.hosts[1], peer.reason);
+    let named: Vec<String> = peers.iter().take(NAMED).map(name).collect();
+    let more = peers.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and {more} more pairs") } else { String::new() };
+    (!peers.is_empty())
+        .then(|| format!("Hosts lost each other: {}{more}. Flows between them did not finish.", named.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_faults_are_named_with_their_times() {
+        let fault = |number, planned_s, took_effect_s| FaultSummary { fault: Some(number), planned_s, took_effect_s };
+        let on_time = [fault(1, 0.02, Some(0.0249)), fault(2, 0.5, None)];
+        assert_eq!(late(&on_time), None);
+        let words = late(&[on_time[0].clone(), fault(2, 0.02, Some(0.285))]).unwrap();
+        assert!(words.contains("[[fault]] 2 265.0 ms late, at 0.2850 s") && !words.contains("[[fault]] 1"), "{words}");
+    }
+
+    #[test]
+    fn lost_hosts_are_named() {
+        assert_eq!(lost(&[]), None);
+        let peers = [LostPeerSummary { hosts: ["host0".into(), "host5".into()], reason: "has not answered".into() }];
+        assert!(lost(&peers).unwrap().contains("host0 and host5 (has not answered)"));
+    }
+}
