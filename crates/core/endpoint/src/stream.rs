@@ -382,8 +382,6 @@ pub(crate) struct Limits {
     pub(crate) most_held: u64,
     /// Bytes that the peer has delivered in whole messages, less those of memory that it holds.
     pub(crate) earned: u64,
-    /// There is memory for all of this message, should its sender have delivered as much.
-    pub(crate) has_memory: bool,
     /// Memory for the messages of other senders is short.
     pub(crate) is_short: bool,
 }
@@ -441,8 +439,7 @@ impl Incoming {
         data: &Data,
         payload: usize,
         limits: &Limits,
-        reserved: &mut u64,
-        spares: &mut Spares,
+        (reserved, spares): (&mut u64, &mut Spares),
         head: impl FnOnce() -> Option<usize>,
     ) -> Cost {
         let Some(ahead) = data.message.checked_sub(self.next) else { return Cost::NONE };
@@ -467,7 +464,7 @@ impl Incoming {
             ahead: BTreeMap::new(),
             arrived: 0,
             counted: 0,
-            is_earned: data.length <= limits.earned && limits.has_memory,
+            is_earned: data.length <= limits.earned,
             is_short: limits.is_short,
             missing,
             began: Time::MAX,

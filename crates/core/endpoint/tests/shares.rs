@@ -205,3 +205,34 @@ fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
     // Whoever holds no more than a share is left alone.
     assert!(server.endpoint.counters().evicted < 60 && server.now > began);
 }
+
+/// Attackers that have delivered as much as they begin then take their memory at once; who comes and who has delivered go on.
+#[test]
+fn senders_that_have_delivered_take_no_memory_of_newcomers() {
+    let mut server = Server::new(settings());
+    let alone = transfer(&mut Server::new(settings()), None, 200, 1 << 20).expect("alone");
+    let length = 1u64 << 20;
+    let packets = length.div_ceil(1000);
+    let mut number = 0;
+    for host in 0..2u8 {
+        for port in 0..80u16 {
+            number += 1;
+            let from = address(host, 2000 + port);
+            let ours = server.accept(from, &greeting(number, 6));
+            for index in 0..packets {
+                server.arrive(from, &data_over(0, ours, 0, (index, index as u32), length));
+            }
+            while !server.sent().is_empty() {}
+            server.events();
+            // One packet for all of the second one.
+            server.arrive(from, &data_over(0, ours, 1, (packets, 0), length));
+        }
+    }
+    let (held, most) = (server.endpoint.held().0, settings().max_buffered_bytes);
+    assert!(held > most / 2 && held <= most, "{held} B");
+    for host in 200..203 {
+        let took = transfer(&mut server, None, host, 1 << 20).expect("beside them");
+        assert!(took <= alone + alone + at(1000), "{took}, alone {alone}");
+    }
+    assert_eq!(server.endpoint.counters().evicted, 0);
+}

@@ -147,7 +147,6 @@ impl Endpoint {
         let known = self.peers.get(peer as usize).and_then(Option::as_ref);
         let limits = Limits {
             earned: known.map_or(0, |known| known.delivered.saturating_sub(known.stored.bytes)),
-            has_memory: self.hosts.may_earn(known.and_then(|known| known.host), data.length),
             is_short: self.hosts.is_short(),
             mtu: self.settings.mtu(),
             span: u64::from(self.settings.span),
@@ -176,8 +175,19 @@ impl Endpoint {
             }
             Some(payload) => {
                 let (steering, length) = (data.steering, data.length);
-                let head = || places.head(peer, steering, length);
-                match incoming.prepare(data, payload.len(), &limits, &mut known.reserved, &mut self.spares, head) {
+                let room = (&mut known.reserved, &mut self.spares);
+                let mut cost =
+                    incoming.prepare(data, payload.len(), &limits, room, || places.head(peer, steering, length));
+                if let Cost::Bytes { bytes, is_earned: true } = cost
+                    && bytes > 0
+                    && !self.hosts.may_earn(known.host, bytes)
+                {
+                    // It begins as those of other senders do.
+                    incoming.abandon(data.message, &mut known.reserved);
+                    let (limits, room) = (Limits { earned: 0, ..limits }, (&mut known.reserved, &mut self.spares));
+                    cost = incoming.prepare(data, payload.len(), &limits, room, || places.head(peer, steering, length));
+                }
+                match cost {
                     Cost::Bytes { bytes: 0, .. } => {}
                     Cost::Bytes { bytes, is_earned } => {
                         if !is_earned && !self.hosts.may_store(known.host, bytes) {
