@@ -135,6 +135,7 @@ fn wrong_backends_are_named() {
         2,
         &["--backend", "`testbet`", "did you mean `testbed`?"],
     );
+    said(&folder.run(&["run", "tiny", "--backend", "simulator"]), 2, &["`simulator`", "did you mean `sim`?"]);
     said(&folder.run(&["compare", "tiny", "--backend", "sim,sim"]), 2, &["--backend", "`sim` twice"]);
     said(&folder.run(&["testbed", "run", "tiny", "--backend", "sim"]), 2, &["--backend", "testbed run"]);
     assert!(folder.entries(".").is_empty());

@@ -226,6 +226,29 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert_eq!(rates(), [whole, whole], "a cable that is mended has its rate back");
     said(&beds.run(&["testbed", "fault", "cut", "leaf0-spine7"]), 2, &["leaf0-spine7", "leaf0-spine0"]);
     said(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1"]), 2, &["RATE"]);
+    for rate in ["2Gbps", "999kbps"] {
+        let slow = ["testbed", "fault", "slow", "leaf0-spine1", rate];
+        said(&beds.run(&slow), 2, &["RATE", rate, "from 1Mbps to 1Gbps"]);
+    }
+    // Behind a cut: what spine 0 has no route for is dropped at the port that was cut, and unknown where two were.
+    let drops = |port: &str| {
+        let status = json(&beds.run(&["testbed", "status", "--format", "json"]));
+        let ports = status["ports"].as_array().unwrap().clone();
+        ports.into_iter().find(|of| of["port"] == port).unwrap()["counters"]["drops"].clone()
+    };
+    said(&beds.run(&["testbed", "fault", "cut", "leaf1-spine0"]), 0, &[]);
+    assert_eq!((drops("spine0->leaf1"), drops("spine0->leaf0")), (0.into(), 0.into()));
+    // Eight of 16 ports or so lead over it; a datagram each.
+    let sends = "for p in $(seq 9000 9031); do echo > /dev/udp/10.2.1.2/$p; done";
+    said(&beds.run(&["testbed", "exec", "host0", "--", "bash", "-c", sends]), 0, &[]);
+    let lost = drops("spine0->leaf1").as_u64().unwrap();
+    assert!((4..=32).contains(&lost), "{lost}");
+    said(&beds.run(&["testbed", "fault", "mend", "leaf1-spine0"]), 0, &[]);
+    assert_eq!(drops("spine0->leaf1").as_u64(), Some(lost), "a count stays");
+    said(&beds.run(&["testbed", "fault", "cut", "spine0"]), 0, &[]);
+    said(&beds.run(&["testbed", "fault", "mend", "spine0"]), 0, &[]);
+    let both = ["spine0->leaf0", "spine0->leaf1"].map(&drops);
+    assert!(both.iter().all(serde_json::Value::is_null), "whose they are is not known: {both:?}");
     said(&beds.run(&["testbed", "capture", "leaf0", "--out", "x.pcapng"]), 2, &["leaf0->spine0"]);
 
     let status = json(&beds.run(&["testbed", "status", "--format", "json"]));
@@ -347,6 +370,14 @@ fn what_cannot_be_built_is_said_in_one_message() {
     let output =
         beds.folder.command(&["testbed", "up", "--fabric", "small.toml"]).env("ANABRANCH_PROGRAMS", &empty).output();
     said(&output.unwrap(), 2, &["`ip` is missing", "apt-get install iproute2"]);
+    // What tries the namespaces out needs `mount`: without it nothing is said of rights.
+    for program in ["ip", "tc", "unshare", "nsenter", "chrt"] {
+        let Some(found) = anabranch_testbed::find(program) else { return };
+        std::os::unix::fs::symlink(found, empty.join(program)).unwrap();
+    }
+    let output =
+        beds.folder.command(&["testbed", "up", "--fabric", "small.toml"]).env("ANABRANCH_PROGRAMS", &empty).output();
+    said(&output.unwrap(), 2, &["`mount` is missing", "apt-get install mount"]);
 }
 
 #[test]
