@@ -105,7 +105,8 @@ impl Bed {
         let header = rows.next().unwrap();
         let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
         let (from, to, packets, drops) = (column("from"), column("to"), column("packets"), column("drops"));
-        let number = |text: &str| text.parse::<f64>().unwrap();
+        // Without its program a port that went down does not know what it dropped.
+        let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
         let ports = rows.map(|row| (format!("{}->{}", row[from], row[to]), number(row[packets]), number(row[drops])));
         Some((self.0.json_file("out/summary.json"), ports.collect()))
     }

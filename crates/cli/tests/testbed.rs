@@ -237,14 +237,20 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
         ports.into_iter().find(|of| of["port"] == port).unwrap()["counters"]["drops"].clone()
     };
     said(&beds.run(&["testbed", "fault", "cut", "leaf1-spine0"]), 0, &[]);
-    assert_eq!((drops("spine0->leaf1"), drops("spine0->leaf0")), (0.into(), 0.into()));
+    let is_counted = up["privileges"] != "user-namespace";
+    let nothing = if is_counted { 0.into() } else { serde_json::Value::Null };
+    assert_eq!(
+        (drops("spine0->leaf1"), drops("spine0->leaf0")),
+        (nothing, 0.into()),
+        "without its program a port cannot know"
+    );
     // Eight of 16 ports or so lead over it; a datagram each.
     let sends = "for p in $(seq 9000 9031); do echo > /dev/udp/10.2.1.2/$p; done";
     said(&beds.run(&["testbed", "exec", "host0", "--", "bash", "-c", sends]), 0, &[]);
-    let lost = drops("spine0->leaf1").as_u64().unwrap();
-    assert!((4..=32).contains(&lost), "{lost}");
+    let lost = drops("spine0->leaf1").as_u64();
+    assert!(lost.is_some_and(|lost| (4..=32).contains(&lost)) || !is_counted, "{lost:?}");
     said(&beds.run(&["testbed", "fault", "mend", "leaf1-spine0"]), 0, &[]);
-    assert_eq!(drops("spine0->leaf1").as_u64(), Some(lost), "a count stays");
+    assert_eq!(drops("spine0->leaf1").as_u64(), lost, "a count stays");
     said(&beds.run(&["testbed", "fault", "cut", "spine0"]), 0, &[]);
     said(&beds.run(&["testbed", "fault", "mend", "spine0"]), 0, &[]);
     let both = ["spine0->leaf0", "spine0->leaf1"].map(&drops);
@@ -286,7 +292,16 @@ fn as_user(beds: &Beds, is_root: bool, words: &[&str]) -> Output {
     }
     command.args(words);
     command.current_dir(&beds.folder.0).env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR");
-    command.stdin(std::process::Stdio::null()).output().unwrap()
+    command.stdin(std::process::Stdio::null());
+    loop {
+        match command.output() {
+            // A process that another test starts meanwhile may hold the copy of the program open.
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            output => return output.unwrap(),
+        }
+    }
 }
 
 #[test]

@@ -201,6 +201,10 @@ fn losses_behind_a_cut_are_counted() {
     let bed = Bed::new("faults-drops", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"leaf1-spine0\"]\n");
     let Some(output) = bed.run(&["--set", "load_balancer.scheme=ops", "--set", "run.time_limit=300ms"]) else { return };
     assert_eq!(code(&output), 0, "{}", stderr(&output));
+    if bed.link("spine0->leaf1", "drops").is_empty() {
+        anabranch_testkit::skip("what a port loses that goes down is counted by a BPF program", "run as root");
+        return;
+    }
     let drops: u64 = bed.link("spine0->leaf1", "drops").parse().unwrap_or_else(|_| panic!("{:?}", bed.links("drops")));
     // Half of what two hosts send into the cut is lost until they notice, at least what fits into the window of one path.
     let sent = |port: &str| bed.link(port, "packets").parse::<u64>().unwrap();

@@ -152,6 +152,10 @@ fn only_root(error: TestbedError) -> TestbedError {
         TestbedError::Program { said, .. } if said.contains("not permitted") || said.contains("/sys/fs/bpf") => {
             TestbedError::Input(ONLY_ROOT.into())
         }
+        // Delays have an interface of their own.
+        TestbedError::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            TestbedError::Input(ONLY_ROOT.into())
+        }
         _ => error,
     }
 }

@@ -291,10 +291,7 @@ fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
                 ErrorKind::NotFound => {
                     "somebody moved or removed the directory, or a part of it, while the sweep was running"
                 }
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                    "make room there, and give the same command again: it goes on"
-                }
-                _ => "see to it that the directory can be written, and give the same command again: it goes on",
+                _ => "make room there, or let it be written, and give the same command again: it goes on",
             };
             ScenarioError::new(message).help(help).into()
         }
