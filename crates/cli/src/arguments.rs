@@ -4,12 +4,11 @@ use anabranch_units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{net::IpAddr, path::PathBuf};
 
-/// Steers RDMA and Ultra Ethernet traffic over the many paths of an AI cluster's network, and finds out beforehand
-/// which way of steering serves best.
+/// Simulate, compare and run load balancing for RDMA and Ultra Ethernet over many paths
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
-    /// Says nothing but the answer and errors: no progress, notes or warnings
+    /// Print only results and errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     #[command(subcommand)]
@@ -18,47 +17,47 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs one scenario
+    /// Run a scenario once
     Run(Run),
-    /// Runs a scenario with several load balancers on the same flows and compares them
+    /// Compare load balancers on the same flows
     Compare(Compare),
-    /// Run a scenario in the simulator and on a testbed, and judge per load balancer whether the two agree
+    /// Compare the simulator with a testbed, with a verdict per scheme
     Agree(Agree),
-    /// Runs a scenario over the values of some of its keys, every load balancer and seed at each point
+    /// Run a scenario over values of its keys
     Sweep(Sweep),
-    /// Runs what the claims of a paper need, and says which of them come out
+    /// Run the studies of a paper and judge its claims
     Reproduce(Reproduce),
-    /// Re-runs a result from its manifest and compares every row
+    /// Re-run from a manifest and compare fingerprints
     Rerun(Rerun),
-    /// Compares every file of a result and its inputs with the digests in its manifest
+    /// Check files of a result against the digests in its manifest
     Verify(Verify),
-    /// Writes DIR/report.html again from the rows in DIR
+    /// Rebuild DIR/report.html from the rows in DIR
     Report(Report),
-    /// Writes DIR/view.html: the fabric over time, one run or two side by side
+    /// Write DIR/view.html: the fabric over time
     View(View),
-    /// Writes what happened in a run in the form of other people's tools
+    /// Export a run to Perfetto
     Trace(Trace),
-    /// Lists what there is
+    /// List schemes, topologies, transports, workloads or scenarios
     List(List),
-    /// Explains a scheme, transport, topology, workload, section or key: what it does, and every parameter
+    /// Explain a scheme, topology, workload, section or key
     Explain(Explain),
-    /// Writes a commented scenario to start from
+    /// Write a commented scenario file
     Init(Init),
-    /// Prints the JSON Schema of scenario files, for editors
+    /// Print the JSON Schema of scenario files
     Schema,
-    /// Validates a scenario and prints it with every default filled in
+    /// Validate a scenario and print it with every default
     Check(Check),
-    /// Shows a scenario's topology: counts, diameter, paths
+    /// Print a topology: counts, diameter, paths
     Topology(Topology),
-    /// Measures packet-hops per second on this machine, beside a stripped loop
+    /// Measure packet-hops per second on this machine
     Bench(Bench),
-    /// Draw random scenarios, run each in different ways and compare the results
+    /// Test random scenarios for equal results
     Soak(Soak),
-    /// Takes what `send` sends to this machine and says whether every byte came, until it is interrupted
+    /// Receive transfers from `anabranch send` and verify checksums
     Serve(Serve),
-    /// Sends bytes over UDP to `serve` on another machine, over the paths that a scheme chooses
+    /// Send bytes to `anabranch serve` over the paths of a scheme
     Send(Send),
-    /// Runs a collective over NCCL's network plugin, without NCCL and without a GPU, and looks at every element
+    /// Run a collective over the plugin, without NCCL or a GPU
     Collective(crate::commands::collective::Collective),
     /// A rank of `collective`
     #[command(hide = true)]
@@ -66,19 +65,19 @@ pub(crate) enum Command {
     /// A part of `bench --nccl`
     #[command(hide = true)]
     BenchPart(crate::commands::bench_nccl::BenchPart),
-    /// The network plugin for NCCL
+    /// Install the network plugin for NCCL
     Nccl(crate::commands::nccl::Nccl),
-    /// Shows what the paths of NCCL's connections on this machine do, and changes parameters while they run
+    /// Print or change the paths of running NCCL connections
     Stats(crate::commands::stats::Stats),
-    /// Finds out which switches the packets to another machine meet, by their ports
+    /// Trace the route of each UDP port pair
     #[cfg(target_os = "linux")]
     Paths(crate::commands::paths::Paths),
-    /// A leaf-spine of network namespaces on this machine: real packets, the kernel's own ECMP
+    /// Build and use a leaf-spine of network namespaces
     #[cfg(target_os = "linux")]
     Testbed(crate::commands::testbed::Testbed),
-    /// Prints the completions of a shell
+    /// Print shell completions
     Completions(Completions),
-    /// Writes the manual pages
+    /// Write manual pages
     Man(Man),
 }
 
@@ -96,33 +95,33 @@ impl Command {
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Tables
     #[default]
     Table,
-    /// One JSON object on standard output and nothing else there
+    /// One JSON object on standard output
     Json,
 }
 
 /// Whether progress is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Show {
-    /// A status line on a terminal, else a line every ten seconds at most
+    /// A status line on a terminal, else at most one line every 10 s
     #[default]
     Auto,
-    /// Nothing
+    /// None
     Never,
 }
 
 /// The scenario and what the command line changes of it.
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioArguments {
-    /// A scenario file, or the name of a ready-made scenario (`anabranch list scenarios`)
+    /// Scenario file, or name of a ready-made scenario (`anabranch list scenarios`)
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: String,
-    /// Overrides a key of the scenario, for example topology.link_rate=100Gbps or workload.0.load=0.8
+    /// Set a key of the scenario, for example topology.link_rate=100Gbps or workload.0.load=0.8; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Seed of everything random, instead of the scenario's
+    /// Random seed [default: the scenario's]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
@@ -130,16 +129,16 @@ pub(crate) struct ScenarioArguments {
 /// How a simulation is run and where its results go.
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// Threads to use [default: as many as the machine has]
+    /// Number of threads [default: the machine's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Directory for the results [default: results/SCENARIO-HASH]
+    /// Directory for results [default: results/SCENARIO-HASH]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// Whether progress is shown
+    /// Progress output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) progress: Show,
 }
@@ -147,11 +146,11 @@ pub(crate) struct RunOptions {
 /// What carries the packets.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct BackendArguments {
-    /// What runs it: sim, testbed, or several with commas between, which are compared [default: sim; of agree: sim,testbed; of
+    /// Backend: sim, testbed, or several separated by commas, which are compared [default: sim; of agree: sim,testbed; of
     /// testbed run and testbed compare: testbed]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) backend: Vec<String>,
-    /// The network plugin that workloads of kind `nccl` load on a testbed, a shared object; unless given, that beside the command
+    /// Shared object of the NCCL plugin, for workloads of kind `nccl` on a testbed [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) plugin: Option<PathBuf>,
 }
@@ -162,10 +161,10 @@ pub(crate) struct Run {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) on: BackendArguments,
-    /// Replaces another scenario's results in the directory, and files of --pcap
+    /// Replace another scenario's results in the directory, and files of --pcap
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Writes what leaves over a link, such as 'leaf0->spine0=up.pcapng', for Wireshark and its like
+    /// Capture packets that leave over a link, as pcapng, for example 'leaf0->spine0=up.pcapng'; repeatable
     #[arg(long, value_name = "LINK=FILE")]
     pub(crate) pcap: Vec<String>,
     #[command(flatten)]
@@ -175,16 +174,16 @@ pub(crate) struct Run {
 /// What is compared.
 #[derive(Debug, Args)]
 pub(crate) struct EntryArguments {
-    /// The load balancers, with commas between [default: those of the scenario's [compare] section]
+    /// Load balancers, separated by commas [default: `schemes` of [compare]]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) schemes: Vec<String>,
-    /// The scenario with other settings, beside the load balancers, for example short='load_balancer.prime.p_ecn=8'
+    /// Further entry of the comparison: the scenario with other settings, for example short='load_balancer.prime.p_ecn=8'; repeatable
     #[arg(long = "variant", value_name = "NAME=KEY=VALUE;...")]
     pub(crate) variants: Vec<String>,
-    /// How many seeds, counting up from the scenario's [default: that of the scenario's [compare] section, else 1]
+    /// Number of seeds, counting up from the scenario's [default: `seeds` of [compare], else 1]
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u64>,
-    /// The load balancer or variant that the others are related to [default: the first]
+    /// Load balancer or variant that the others are compared with [default: the first]
     #[arg(long, value_name = "A")]
     pub(crate) baseline: Option<String>,
 }
@@ -197,10 +196,10 @@ pub(crate) struct Compare {
     pub(crate) on: BackendArguments,
     #[command(flatten)]
     pub(crate) entries: EntryArguments,
-    /// Runs everything again, finished or not
+    /// Run everything again, finished runs too
     #[arg(long)]
     pub(crate) again: bool,
-    /// Moves the runs of another comparison in the directory aside, to `earlier-runs`
+    /// Move runs of another comparison in the directory to `earlier-runs`
     #[arg(long)]
     pub(crate) replace: bool,
     #[command(flatten)]
@@ -215,13 +214,13 @@ pub(crate) struct Agree {
     pub(crate) on: BackendArguments,
     #[command(flatten)]
     pub(crate) entries: EntryArguments,
-    /// The metric whose ratio is judged, for example slowdown_p99 [default: completion where flows wait for each other, else fct_mean]
+    /// Metric to judge, for example slowdown_p99 [default: completion where flows wait for each other, else fct_mean]
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Option<String>,
-    /// Runs everything again, finished or not
+    /// Run everything again, finished runs too
     #[arg(long)]
     pub(crate) again: bool,
-    /// Moves the runs of another comparison in the directory aside, to `earlier-runs`
+    /// Move runs of another comparison in the directory to `earlier-runs`
     #[arg(long)]
     pub(crate) replace: bool,
     #[command(flatten)]
@@ -231,9 +230,9 @@ pub(crate) struct Agree {
 /// Which runs of a sweep are done anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Again {
-    /// All, finished or not
+    /// All runs
     All,
-    /// Those that failed
+    /// Failed runs
     Failed,
 }
 
@@ -243,30 +242,30 @@ pub(crate) struct Sweep {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) on: BackendArguments,
-    /// A key of the scenario and the values it takes: KEY=A,B,... or KEY=A..B:STEP
+    /// Key and its values: KEY=A,B,... or KEY=A..B:STEP; repeatable
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) over: Vec<String>,
-    /// Takes the first value of each key together, then the second, instead of every value with every other
+    /// Combine the first values of all keys, then the second values, instead of every combination
     #[arg(long)]
     pub(crate) zip: bool,
     #[command(flatten)]
     pub(crate) entries: EntryArguments,
-    /// Says what it would take, measured on one of its runs, and writes nothing
+    /// Estimate time and memory from one run, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Prints the runs with their hashes, and runs nothing
+    /// Print the runs with their hashes, and run nothing
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) list: bool,
-    /// Does a share of the runs: number K, from 1, of N
+    /// Run share K of N of the runs, K from 1
     #[arg(long, value_name = "K/N", conflicts_with_all = ["dry_run", "list"])]
     pub(crate) task: Option<String>,
-    /// Workers of this Dask scheduler do the runs (the command of the Python package does that)
+    /// Address of a Dask scheduler whose workers do the runs (Python package only)
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["dry_run", "list", "task"])]
     pub(crate) dask: Option<String>,
-    /// Runs anew what is there: all, or what failed
+    /// Run finished runs again: all, or the failed ones
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
     pub(crate) again: Option<Again>,
-    /// Replaces tables and figures of another sweep in the directory; its runs stay
+    /// Replace tables and figures of another sweep in the directory; its runs stay
     #[arg(long)]
     pub(crate) replace: bool,
     #[command(flatten)]
@@ -276,7 +275,7 @@ pub(crate) struct Sweep {
 /// How large the studies of `reproduce` are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scale {
-    /// Every claim in minutes, at sizes that are stated
+    /// Every claim in minutes, at smaller sizes
     #[default]
     Quick,
     /// The papers' sizes
@@ -285,37 +284,37 @@ pub(crate) enum Scale {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
-    /// hopper, hf2t, prime, spritz, or all
+    /// Paper: hopper, hf2t, prime, spritz, or all
     #[arg(value_name = "PAPER")]
     pub(crate) paper: String,
-    /// One figure, or one claim, by its name in `--list` [default: all]
+    /// Figure or claim, by its name in `--list` [default: all]
     #[arg(value_name = "FIGURE")]
     pub(crate) figure: Option<String>,
-    /// How large the studies are
+    /// Size of the studies
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scale: Scale,
-    /// Only what rests on these studies alone
+    /// Restrict to claims and figures that need no other studies than these
     #[arg(long, value_name = "STUDY,...", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Prints studies, figures and claims, and runs nothing
+    /// Print studies, figures and claims, and run nothing
     #[arg(long)]
     pub(crate) list: bool,
-    /// Says which runs are missing and what they would take, and runs nothing
+    /// Print missing runs with an estimate of their time, and run nothing
     #[arg(long, conflicts_with = "list")]
     pub(crate) dry_run: bool,
-    /// Judges and draws what is finished, and runs nothing
+    /// Judge and draw finished runs, and run nothing
     #[arg(long, conflicts_with_all = ["list", "dry_run"])]
     pub(crate) no_run: bool,
-    /// Finished runs of other commits of this version count too
+    /// Accept finished runs of other commits of this version
     #[arg(long)]
     pub(crate) any_commit: bool,
-    /// Runs anew what is there: all, or what failed
+    /// Run finished runs again: all, or the failed ones
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
     pub(crate) again: Option<Again>,
-    /// Claim files of DIR/PAPER instead of those that come with the command
+    /// Read claim files from DIR/PAPER [default: those of this program]
     #[arg(long, value_name = "DIR")]
     pub(crate) claims: Option<PathBuf>,
-    /// For maintainers: keeps the rows in claims/rows and writes the tables of docs, in the repository DIR
+    /// For maintainers: keep the rows in claims/rows and write the tables of docs, in the repository DIR
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = ".", value_name = "DIR")]
     pub(crate) write_docs: Option<PathBuf>,
     #[command(flatten)]
@@ -324,53 +323,53 @@ pub(crate) struct Reproduce {
 
 #[derive(Debug, Args)]
 pub(crate) struct Rerun {
-    /// A directory that `run`, `compare` or `sweep` wrote
+    /// Directory written by `run`, `compare` or `sweep`
     pub(crate) dir: PathBuf,
-    /// One of its runs: SCHEME/seedN of a comparison, the hash of a sweep [default: all]
+    /// One of its runs: SCHEME/seedN of a comparison, a hash of a sweep [default: all]
     pub(crate) run: Option<String>,
-    /// Threads to use [default: as many as the machine has]
+    /// Number of threads [default: the machine's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// Whether progress is shown
+    /// Progress output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) progress: Show,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// A directory that `run`, `compare`, `sweep` or `reproduce` wrote
+    /// Directory written by `run`, `compare`, `sweep` or `reproduce`
     pub(crate) dir: PathBuf,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// The file to write; `-` for standard output
+    /// File to write; `-` for standard output
     #[arg(default_value = "scenario.toml")]
     pub(crate) file: PathBuf,
-    /// Replaces a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) replace: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// The directory to write them into, a file per command
+    /// Directory for the pages, one file per command
     #[arg(default_value = "man")]
     pub(crate) dir: PathBuf,
-    /// Replaces other files of these names
+    /// Replace other files of these names
     #[arg(long)]
     pub(crate) replace: bool,
 }
@@ -383,45 +382,45 @@ pub(crate) struct Trace {
     /// File for Perfetto (ui.perfetto.dev): flows and phases of collectives as slices, time series as counters
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: PathBuf,
-    /// Replaces a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) replace: bool,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// A directory that `run`, `compare` or `sweep` wrote
+    /// Directory written by `run`, `compare` or `sweep`
     pub(crate) dir: PathBuf,
-    /// Show several workloads also pooled, as one
+    /// Add figures of all workloads pooled
     #[arg(long)]
     pub(crate) all_flows: bool,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// A directory that `run` or `compare` wrote, or a run of a sweep
+    /// Directory written by `run` or `compare`, or a run of a sweep
     pub(crate) dir: PathBuf,
-    /// Another one, to be seen beside it
+    /// Second directory, shown beside the first
     pub(crate) beside: Option<PathBuf>,
-    /// The load balancers of a comparison to show [default: its first two]
+    /// Load balancers of a comparison [default: its first two]
     #[arg(long, value_name = "A[,B]", value_delimiter = ',')]
     pub(crate) schemes: Vec<String>,
-    /// The seed of a comparison to show [default: the first that they have]
+    /// Seed of a comparison [default: the first that both have]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// The file to write, instead of DIR/view.html
+    /// File to write [default: DIR/view.html]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Replaces a file of --out that is there
+    /// Replace an existing file of --out
     #[arg(long)]
     pub(crate) replace: bool,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -446,16 +445,16 @@ pub(crate) struct List {
     /// What to list
     #[arg(value_enum)]
     pub(crate) what: Kind,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Its name, as `anabranch list` prints it, or a section or key of a scenario
+    /// Name as printed by `anabranch list`, or a section or key of a scenario
     pub(crate) name: String,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -466,7 +465,7 @@ pub(crate) struct Check {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) on: BackendArguments,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -475,44 +474,44 @@ pub(crate) struct Check {
 pub(crate) struct Topology {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
-    /// Lists the shortest paths between two hosts
+    /// List the shortest paths between two hosts
     #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
     pub(crate) paths: Option<Vec<String>>,
-    /// Writes the topology to a file, in ConWeave's text format
+    /// Write the topology to a file in ConWeave's text format
     #[arg(long, value_name = "FILE")]
     pub(crate) export: Option<PathBuf>,
-    /// Replaces a file of --export that is there
+    /// Replace an existing file of --export
     #[arg(long)]
     pub(crate) replace: bool,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Threads of the simulator; the stripped loop always has one
+    /// Threads of the simulator; the stripped loop has one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: u16,
-    /// Runs of each case, of which the median counts
+    /// Runs of each case; the median is reported
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) repetitions: u16,
-    /// Measures the case with 128 hosts alone
+    /// Measure 128 hosts only
     #[arg(long)]
     pub(crate) small: bool,
-    /// Measures 65,536 hosts as well, once: needs up to 16 GiB
+    /// Measure 65,536 hosts too, once (up to 16 GiB)
     #[arg(long)]
     pub(crate) large: bool,
-    /// Measures what packets cost on real sockets instead, over the loopback interface, beside plain sockets
+    /// Measure real packets over the loopback interface instead, beside plain sockets
     #[arg(long, conflicts_with_all = ["small", "large", "threads"])]
     pub(crate) wire: bool,
-    /// Measures what messages over the plugin for NCCL cost instead, over the loopback interface, beside the wire bench
+    /// Measure messages over the NCCL plugin instead, beside the endpoint's packets
     #[arg(long, conflicts_with_all = ["small", "large", "threads", "wire"])]
     pub(crate) nccl: bool,
-    /// The shared object of --nccl; unless given, that beside the command
+    /// Shared object of the plugin for --nccl [default: the one beside this program]
     #[arg(long, value_name = "PATH", requires = "nccl")]
     pub(crate) plugin: Option<PathBuf>,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -524,34 +523,34 @@ partitions, with lazy and eager ports, measured and not; results must be equal b
 failed, 2 the input is wrong, 130 interrupted."
 )]
 pub(crate) struct Soak {
-    /// Minutes after which no case is begun [default: 10, or no limit with --cases]
+    /// Minutes after which no case starts [default: 10, or no limit with --cases]
     #[arg(long, value_name = "N", value_parser = minutes)]
     pub(crate) minutes: Option<f64>,
-    /// Number of cases [default: as many as there is time for]
+    /// Number of cases [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) cases: Option<u64>,
-    /// Seed of all cases [default: another one each time]
+    /// Seed of all cases [default: random]
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Draw this load balancer alone; a host scheme or a switch scheme stands for all its pairs
+    /// Draw only this load balancer; a host or switch scheme stands for all its pairs
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<String>,
-    /// Draw this topology alone: a kind, a scenario whose [topology] counts, or a topology file
+    /// Draw only this topology: a kind, a scenario whose [topology] is used, or a topology file
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<String>,
-    /// Check case N of --seed alone
+    /// Check only case N of --seed
     #[arg(long, value_name = "N", requires = "seed", conflicts_with_all = ["cases", "minutes"])]
     pub(crate) case: Option<u64>,
-    /// Check a scenario in every way instead: a scenario, a case that was kept, or a directory of such cases
+    /// Check a scenario, a kept case or a directory of kept cases instead
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["minutes", "cases", "seed", "scheme", "topology", "case", "out"])]
     pub(crate) again: Option<String>,
-    /// Directory for failing cases, empty or not there [default: soak-failures/seed-S]
+    /// Directory for failing cases; must be empty or new [default: soak-failures/seed-S]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// Whether progress is shown
+    /// Progress output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) progress: Show,
 }
@@ -574,20 +573,20 @@ fn minutes(text: &str) -> Result<f64, String> {
 /// What both ends of a transfer may be told.
 #[derive(Debug, Args)]
 pub(crate) struct WireOptions {
-    /// A scenario file, or the name of a ready-made scenario, whose [transport], [load_balancer] and [wire] hold
+    /// Scenario whose [transport], [load_balancer] and [wire] are used: a file or the name of a ready-made one
     /// [default: two machines with eight paths between them]
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
-    /// Overrides a key of it, for example wire.labels=16 or transport.congestion_control=nscc
+    /// Set a key of it, for example wire.labels=16 or transport.congestion_control=nscc; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Short for --set wire.datapath=NAME: udp, verbs or uc
     #[arg(long, value_name = "NAME")]
     pub(crate) datapath: Option<String>,
-    /// The RDMA device of the datapaths verbs and uc [default: the only one]
+    /// RDMA device of the datapaths verbs and uc [default: the only one]
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -596,10 +595,10 @@ pub(crate) struct WireOptions {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) wire: WireOptions,
-    /// Address and first port to listen at
+    /// Address and first port to listen on
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7000")]
     pub(crate) at: String,
-    /// End after the first whole transfer: bytes came, and they are those that were sent
+    /// Exit after the first complete and verified transfer
     #[arg(long)]
     pub(crate) once: bool,
 }
@@ -611,16 +610,16 @@ pub(crate) struct Send {
     /// Address and first port of `serve`
     #[arg(long, value_name = "ADDR")]
     pub(crate) to: String,
-    /// Own address to send from, and with it the interface, also where others are in its network [default: what routes choose]
+    /// Local address, and with it the interface, to send from [default: by the routing table]
     #[arg(long, value_name = "IP")]
     pub(crate) from: Option<IpAddr>,
     /// Bytes to send
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     pub(crate) bytes: Bytes,
-    /// The scheme that chooses paths: a host scheme or an alias of `anabranch list schemes` [default: the scenario's]
+    /// Load balancer: a host scheme or an alias of `anabranch list schemes` [default: the scenario's]
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<String>,
-    /// Seed of the scheme's draws and of the bytes, instead of the scenario's
+    /// Random seed of the scheme and of the bytes [default: the scenario's]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }

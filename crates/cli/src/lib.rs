@@ -5,6 +5,7 @@ mod arguments;
 mod backends;
 mod commands;
 mod failure;
+mod help;
 mod printing;
 mod progress;
 mod table;
@@ -43,7 +44,8 @@ pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static B
 fn execute(words: Vec<OsString>, backends: &[&'static BackendEntry]) -> u8 {
     anabranch_scenario::machine::note_command(&words);
     let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
-    let parsed = command.try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed =
+        help::by_groups(command).try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(mut error) => {
@@ -76,6 +78,12 @@ fn execute(words: Vec<OsString>, backends: &[&'static BackendEntry]) -> u8 {
             3
         }
     }
+}
+
+/// For tests: the help of the program.
+#[doc(hidden)]
+pub fn help() -> String {
+    help::by_groups(Arguments::command().term_width(80)).render_help().to_string()
 }
 
 /// For tests: every command and those below it, hidden ones too.

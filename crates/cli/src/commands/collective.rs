@@ -33,56 +33,56 @@ pub(crate) enum Type {
 
 #[derive(Debug, Args)]
 pub(crate) struct Collective {
-    /// ring, tree, reduce-scatter, all-gather, all-to-all or pairs
+    /// Collective: ring, tree, reduce-scatter, all-gather, all-to-all or pairs
     #[arg(value_name = "KIND", value_parser = kind)]
     kind: Kind,
-    /// Ranks, each a process of its own
+    /// Number of ranks, each its own process
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
     ranks: u16,
-    /// Bytes of each rank's buffer, at most 4GiB
+    /// Buffer size of each rank, at most 4GiB
     #[arg(long, value_name = "BYTES", default_value = "4MiB")]
     bytes: Bytes,
-    /// The shared object; unless given, that beside the command
+    /// Shared object of the plugin [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     plugin: Option<PathBuf>,
-    /// Version of NCCL's interface; unless given, the newest that the plugin has
+    /// Version of NCCL's interface [default: the newest that the plugin has]
     #[arg(long, value_name = "VERSION", value_parser = ["v8", "v9", "v10", "v11", "v12"])]
     abi: Option<String>,
-    /// Channels, each of which does a share over connections of its own
+    /// Number of channels, each with its own connections and a share of the data
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
     channels: u16,
-    /// Rounds that count, after one that does not
+    /// Measured rounds, after one warm-up round
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// What buffers hold
+    /// Element type
     #[arg(long = "type", value_enum, default_value_t)]
     element: Type,
-    /// Writes a row per message and end to a file: who, what, when
+    /// Write a row per message and endpoint to a file
     #[arg(long, value_name = "FILE")]
     rows: Option<PathBuf>,
-    /// Replaces a file of --rows that is there
+    /// Replace an existing file of --rows
     #[arg(long)]
     replace: bool,
-    /// Kills a rank so long after the first round began, for example 2@500ms; the others must find out
+    /// Kill a rank at a time after the first round starts, for example 2@500ms; the others must report it
     #[arg(long, value_name = "RANK@TIME", value_parser = mishap)]
     kill: Option<(usize, Time)>,
-    /// Builds the network of a scenario of namespaces and runs each rank at a host of it, with the scenario's [load_balancer],
-    /// [transport] and [wire]; variables win over them
+    /// Build the network of a scenario from namespaces and run each rank at one of its hosts, with the scenario's [load_balancer],
+    /// [transport] and [wire]; environment variables take precedence
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "SCENARIO")]
     testbed: Option<String>,
-    /// Overrides a key of that scenario, for example load_balancer.scheme=ecmp
+    /// Set a key of that scenario, for example load_balancer.scheme=ecmp; repeatable
     #[cfg(target_os = "linux")]
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "testbed")]
     set: Vec<String>,
-    /// Runs each rank at a host of a testbed that stands (`anabranch testbed up`)
+    /// Run each rank at a host of a running testbed (`anabranch testbed up`)
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "NAME", conflicts_with = "testbed")]
     at: Option<String>,
-    /// Gives ranks a variable of their own, values in turn: ANABRANCH_IFNAME==eth0;=eth1
+    /// Set an environment variable per rank, values in turn, for example ANABRANCH_IFNAME==eth0;=eth1
     #[arg(long, value_name = "VARIABLE=VALUES", value_parser = each)]
     each: Vec<Each>,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

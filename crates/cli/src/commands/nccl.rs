@@ -22,19 +22,19 @@ pub(crate) struct Nccl {
 
 #[derive(Debug, Subcommand)]
 enum NcclCommand {
-    /// Puts the plugin into a directory, under the names that NCCL looks for
+    /// Install the plugin into a directory under the names that NCCL searches
     Install(Install),
 }
 
 #[derive(Debug, Args)]
 struct Install {
-    /// The directory, made if it is not there
+    /// Directory, created if missing
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// The shared object; unless given, that beside the command
+    /// Shared object of the plugin [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     plugin: Option<PathBuf>,
-    /// Replaces other plugins of these names
+    /// Replace other plugins of these names
     #[arg(long)]
     replace: bool,
 }

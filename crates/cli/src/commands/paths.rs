@@ -12,22 +12,22 @@ use std::{collections::BTreeMap, net::ToSocketAddrs, time::Duration};
 
 #[derive(Debug, Args)]
 pub(crate) struct Paths {
-    /// Address and first port of the other end; no program need listen there
+    /// Address and first port of the peer; nothing needs to listen there
     #[arg(long, value_name = "ADDR")]
     to: String,
-    /// First port here [default: any that is free, followed by as many as there are labels]
+    /// First local port [default: a free one, followed by as many as there are labels]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     from: u16,
-    /// Labels: label i goes from the i-th port here to the i-th port there
+    /// Number of labels: label i goes from the i-th local port to the i-th port of the peer
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4096))]
     labels: u16,
-    /// Hops that are asked at most
+    /// Maximum number of hops
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     hops: u8,
-    /// How long an answer may take, in milliseconds
+    /// Timeout per reply in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     patience: u64,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

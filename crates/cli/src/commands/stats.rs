@@ -23,19 +23,19 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// Looks again every second, until it is interrupted; with --format json an object a line
+    /// Refresh every second until interrupted; with --format json one object per line
     #[arg(long)]
     watch: bool,
-    /// Changes a parameter of the scheme in the running processes, for example load_balancer.hopper.alpha=0.1
+    /// Change a parameter of the scheme in running processes, for example load_balancer.hopper.alpha=0.1
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "watch")]
     set: Vec<String>,
-    /// This process alone, by its own number
+    /// Restrict to this process, by its PID
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// Where the pages lie [default: ANABRANCH_STATS, else /dev/shm]
+    /// Directory of the statistics pages [default: ANABRANCH_STATS, else /dev/shm]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -22,21 +22,21 @@ pub(crate) struct Testbed {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Builds a testbed that stands until `down`
+    /// Build a testbed that stays until `down`
     Up(Up),
-    /// Takes a testbed down
+    /// Remove a testbed
     Down(Name),
-    /// Shows a testbed: hosts, ports, counters
+    /// Print hosts, ports and counters of a testbed
     Status(Status),
-    /// Runs a command at a host or switch and passes signals on to it
+    /// Run a command at a host or switch; signals are passed on
     Exec(Exec),
-    /// Slows, cuts or mends links, or makes them harm packets, while traffic runs
+    /// Degrade, disconnect or restore links
     Fault(Fault),
-    /// Captures what leaves by a port, as pcapng
+    /// Capture packets that leave a port, as pcapng
     Capture(Capture),
-    /// Runs one scenario on a testbed of its own, which goes with it
+    /// Run a scenario on its own testbed
     Run(Run),
-    /// Runs a scenario with several load balancers on testbeds and compares them
+    /// Compare load balancers on the same flows, each on its own testbed
     Compare(Compare),
     /// Holds a testbed: what `up` starts
     #[command(hide = true)]
@@ -65,15 +65,15 @@ struct Name {
 
 #[derive(Debug, Args)]
 struct Up {
-    /// The scenario whose network is built
+    /// Scenario whose network is built
     #[arg(long, value_name = "SCENARIO", default_value = "hopper-testbed-small")]
     fabric: String,
-    /// Overrides a key of the scenario, for example topology.spines=2
+    /// Set a key of the scenario, for example topology.spines=2; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
     name: Name,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -88,18 +88,18 @@ impl Up {
 struct Status {
     #[command(flatten)]
     name: Name,
-    /// How the answer is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 struct Exec {
-    /// The host or switch, for example host0
+    /// Host or switch, for example host0
     host: String,
     #[command(flatten)]
     name: Name,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     words: Vec<OsString>,
 }
@@ -107,35 +107,35 @@ struct Exec {
 /// What is done to cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Another rate, both ways
+    /// Change the rate, both directions
     Slow,
-    /// No packet passes; the lower switch notices and takes another way, others do not notice
+    /// Drop all packets; only the lower switch notices and uses other paths
     Cut,
-    /// As it was
+    /// Restore rate and link
     Mend,
-    /// Lose packets at random
+    /// Drop packets at random
     Loss,
-    /// Change a bit of packets at random
+    /// Flip a bit of packets at random
     Corrupt,
-    /// Deliver packets twice at random
+    /// Duplicate packets at random
     Duplicate,
-    /// Deliver packets later
+    /// Delay packets
     Delay,
 }
 
 #[derive(Debug, Args)]
 struct Fault {
-    /// What is done
+    /// Kind of fault
     kind: Kind,
-    /// A cable by its ends, for example leaf0-spine1, or a switch, which stands for all its cables; for loss, corrupt,
-    /// duplicate and delay also one direction, for example 'leaf0->spine1'
+    /// Cable by its ends, for example leaf0-spine1, or a switch for all its cables; for loss, corrupt, duplicate and delay
+    /// also one direction, for example 'leaf0->spine1'
     #[arg(value_name = "CABLE|SWITCH")]
     place: String,
-    /// The rate of slow (20Mbps), the share of packets of loss, corrupt and duplicate (0.01 or 1%), the time of delay (5ms); 0
-    /// ends the latter four
+    /// Rate for slow (20Mbps), share of packets for loss, corrupt and duplicate (0.01 or 1%), time for delay (5ms); 0 ends the
+    /// last four
     #[arg(value_name = "VALUE")]
     value: Option<String>,
-    /// How far packets deviate from the delay at most; they may overtake each other
+    /// Maximum deviation from the delay; packets may overtake each other
     #[arg(long, value_name = "TIME")]
     jitter: Option<Time>,
     #[command(flatten)]
@@ -144,18 +144,18 @@ struct Fault {
 
 #[derive(Debug, Args)]
 struct Capture {
-    /// The port, for example 'leaf0->spine1'
+    /// Port, for example 'leaf0->spine1'
     port: String,
-    /// The file to write, as pcapng
+    /// File to write, as pcapng
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Replaces a file that is there
+    /// Replace an existing file
     #[arg(long)]
     replace: bool,
-    /// Ends after so many packets
+    /// Stop after this number of packets
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
-    /// Ends after so many seconds [default: when it is interrupted]
+    /// Stop after this number of seconds [default: when interrupted]
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
     #[command(flatten)]
