@@ -219,6 +219,7 @@ impl<'a> Partition<'a> {
     fn run_cell(&mut self, cell: u32, start: u64, end: u64, go_on: &mut dyn FnMut(Status) -> bool) -> bool {
         self.cx.ports.fetch_cell(cell);
         self.cx.ports.cells.open(cell, start, end);
+        (0..=FETCH).for_each(|ahead| self.fetch_upcoming(ahead));
         self.cx.ports.lists.open(cell);
         let mut index = 0;
         while let Some(port) = self.cx.ports.lists.get(index) {
@@ -230,11 +231,7 @@ impl<'a> Partition<'a> {
         let mut arrived = 0;
         let mut left = BATCH;
         while let Some(event) = self.cx.ports.cells.pop() {
-            if let Some((order, payload)) = self.cx.ports.cells.upcoming(FETCH)
-                && is_arrival(order)
-            {
-                self.cx.ports.queues.packets.prefetch(PacketId(payload));
-            }
+            self.fetch_upcoming(FETCH);
             if is_arrival(event.order) {
                 arrived = event.time;
             }
@@ -259,6 +256,16 @@ impl<'a> Partition<'a> {
         self.close_list(cell);
         self.cx.ports.cells.close();
         true
+    }
+
+    /// Asks the processor to fetch the packet that arrives with the event `ahead` places after the next one.
+    #[inline(always)]
+    fn fetch_upcoming(&self, ahead: usize) {
+        if let Some((order, payload)) = self.cx.ports.cells.upcoming(ahead)
+            && is_arrival(order)
+        {
+            self.cx.ports.queues.packets.prefetch(PacketId(payload));
+        }
     }
 
     /// Keeps of the ports of a cell those that still have something to send.
