@@ -1,0 +1,194 @@
+//! The language of comments and pages: idioms per 100 comment lines and per 1,000 words, and doc comments that open with a
+//! question word. `idioms.toml` has the idioms and what to write instead, `ceilings.toml` what is still allowed where.
+//!
+//! Code, literals and tables are not counted.
+
+use regex_lite::Regex;
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Idioms per 100 comment lines, or per 1,000 words of a page.
+const MAX_IDIOMS: f64 = 1.0;
+/// Doc comments that open with a question word, in percent.
+const MAX_QUESTIONS: f64 = 3.0;
+const QUESTIONS: &str = "^(What|Whether|Who|How|Which|Where|When|Why)\\b";
+
+#[derive(Deserialize)]
+struct Idioms {
+    idiom: Vec<Idiom>,
+}
+
+#[derive(Deserialize)]
+struct Idiom {
+    pattern: String,
+    instead: String,
+}
+
+/// What a crate or page may still have, until it is rewritten. Entries only fall and go.
+#[derive(Deserialize)]
+struct Ceilings {
+    idioms: BTreeMap<String, f64>,
+    questions: BTreeMap<String, f64>,
+}
+
+#[derive(Default)]
+struct Count {
+    lines: usize,
+    idioms: usize,
+    items: usize,
+    questions: usize,
+    examples: Vec<String>,
+}
+
+impl Count {
+    fn rate(&self, per: f64) -> f64 {
+        per * self.idioms as f64 / self.lines.max(1) as f64
+    }
+}
+
+fn root() -> PathBuf {
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")).unwrap()
+}
+
+fn read<T: for<'de> Deserialize<'de>>(name: &str) -> T {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
+    toml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn patterns() -> Vec<(Regex, String)> {
+    let idioms: Idioms = read("idioms.toml");
+    let of = |idiom: Idiom| {
+        let case = if idiom.pattern.contains("MOST") { "" } else { "(?i)" };
+        (Regex::new(&format!("{case}{}", idiom.pattern)).unwrap(), idiom.instead)
+    };
+    idioms.idiom.into_iter().map(of).collect()
+}
+
+/// Files with this extension below `folder`.
+fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() && !path.ends_with("target") {
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|there| there == extension) {
+            found.push(path);
+        }
+    }
+}
+
+/// The text without `code`.
+fn prose(text: &str) -> String {
+    text.split('`').step_by(2).collect::<Vec<_>>().join("code")
+}
+
+fn count_idioms(text: &str, place: &str, patterns: &[(Regex, String)], count: &mut Count) {
+    let text = prose(text);
+    for (pattern, instead) in patterns {
+        for found in pattern.find_iter(&text) {
+            count.idioms += 1;
+            if count.examples.len() < 8 {
+                count.examples.push(format!("{place}: \"{}\": {instead}", found.as_str()));
+            }
+        }
+    }
+}
+
+fn comments(path: &Path, patterns: &[(Regex, String)], count: &mut Count) {
+    let question = Regex::new(QUESTIONS).unwrap();
+    let mut before_was_doc = false;
+    for (number, line) in fs::read_to_string(path).unwrap().lines().enumerate() {
+        let line = line.trim_start();
+        let Some(comment) = line.strip_prefix("//") else {
+            before_was_doc = false;
+            continue;
+        };
+        let doc = comment.starts_with(['/', '!']);
+        let text = comment.trim_start_matches(['/', '!']).trim();
+        count.lines += 1;
+        if doc && !before_was_doc {
+            count.items += 1;
+            count.questions += usize::from(question.is_match(text));
+        }
+        before_was_doc = doc;
+        count_idioms(text, &format!("{}:{}", path.display(), number + 1), patterns, count);
+    }
+}
+
+/// What exceeds its ceiling, and what is below it by so much that the ceiling must fall.
+fn judge(
+    name: &str,
+    rate: f64,
+    limit: f64,
+    ceilings: &BTreeMap<String, f64>,
+    examples: &[String],
+    bad: &mut Vec<String>,
+) {
+    let ceiling = ceilings.get(name).copied().unwrap_or(limit);
+    if rate > ceiling + 0.05 {
+        bad.push(format!("{name}: {rate:.1}, allowed {ceiling:.1}\n  {}", examples.join("\n  ")));
+    }
+    if ceilings.contains_key(name) && rate <= limit {
+        bad.push(format!("{name}: {rate:.1}: remove its ceiling"));
+    }
+}
+
+#[test]
+fn comments_are_plain() {
+    let (root, patterns, ceilings): (_, _, Ceilings) = (root(), patterns(), read("ceilings.toml"));
+    let mut crates = BTreeMap::<String, Count>::new();
+    let mut paths = Vec::new();
+    files(&root.join("crates"), "rs", &mut paths);
+    files(&root.join("python/native"), "rs", &mut paths);
+    for path in paths {
+        let words: Vec<String> =
+            path.strip_prefix(&root).unwrap().iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let name = if words[1] == "cli" || words[0] == "python" { &words[1] } else { &words[2] };
+        comments(&path, &patterns, crates.entry(name.clone()).or_default());
+    }
+    let mut bad = Vec::new();
+    println!("{:12} {:>8} {:>12} {:>12}", "crate", "comments", "idioms/100", "questions %");
+    for (name, count) in &crates {
+        let (rate, questions) = (count.rate(100.0), 100.0 * count.questions as f64 / count.items.max(1) as f64);
+        println!("{name:12} {:8} {rate:12.1} {questions:12.1}", count.lines);
+        judge(name, rate, MAX_IDIOMS, &ceilings.idioms, &count.examples, &mut bad);
+        judge(&format!("{name}-questions"), questions, MAX_QUESTIONS, &ceilings.questions, &[], &mut bad);
+    }
+    assert!(bad.is_empty(), "\n{}", bad.join("\n"));
+}
+
+#[test]
+fn pages_are_plain() {
+    let (root, patterns, ceilings): (_, _, Ceilings) = (root(), patterns(), read("ceilings.toml"));
+    let mut paths = Vec::new();
+    files(&root.join("docs"), "md", &mut paths);
+    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        paths.push(root.join(page));
+    }
+    let (mut bad, mut all) = (Vec::new(), Count::default());
+    for path in paths {
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        let mut count = Count::default();
+        let mut code = false;
+        for (number, line) in fs::read_to_string(&path).unwrap().lines().enumerate() {
+            code ^= line.trim_start().starts_with("```");
+            if code || line.starts_with('|') || line.starts_with("<!--") {
+                continue;
+            }
+            count.lines += prose(line).split_whitespace().count();
+            count_idioms(line, &format!("{name}:{}", number + 1), &patterns, &mut count);
+        }
+        println!("{name:50} {:6} words {:6.1}", count.lines, count.rate(1000.0));
+        all.lines += count.lines;
+        all.idioms += count.idioms;
+        all.examples.extend(count.examples.into_iter().take(2));
+    }
+    println!("{:50} {:6} words {:6.1}", "all pages", all.lines, all.rate(1000.0));
+    all.examples.truncate(20);
+    judge("docs", all.rate(1000.0), MAX_IDIOMS, &ceilings.idioms, &all.examples, &mut bad);
+    assert!(bad.is_empty(), "\n{}", bad.join("\n"));
+}
