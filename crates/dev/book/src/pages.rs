@@ -240,6 +240,7 @@ const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
             ("Performance", "performance.md"),
             ("Validation", "validation.md"),
             ("Limits", "limits.md"),
+            ("Questions", "questions.md"),
         ],
     ),
 ];
