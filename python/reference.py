@@ -1,4 +1,4 @@
-"""Writes `docs/python-reference.md` from the signatures and words that stand in the package.
+"""Writes `docs/reference/python.md` from the signatures and words that stand in the package.
 
     python python/reference.py            # writes it again
     python python/reference.py --check    # exit code 1 where it is stale
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "anabranch"
-PAGE = Path(__file__).parents[1] / "docs" / "python-reference.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "python.md"
 CHAPTERS = {
     "Scenarios": [("_scenario", ["Scenario"])],
     "Runs and comparisons": [("_result", ["run", "load", "compare", "Run", "Comparison"])],
@@ -29,8 +29,8 @@ CHAPTERS = {
 }
 HEAD = """# The Python package, name by name
 
-Written by `python/reference.py`; do not edit. How things belong together stands in [python.md](python.md), [sweeps.md](sweeps.md#from-python) and
-[tuning.md](tuning.md); `ab` is `anabranch`.
+Written by `python/reference.py`; do not edit. How things belong together stands in [Use Python](../how-to/python.md), [sweeps](../how-to/sweeps.md#from-python) and
+[tuning](../how-to/tuning.md); `ab` is `anabranch`.
 """
 
 
@@ -155,8 +155,8 @@ def exports() -> set[str]:
 
 
 def parts() -> str:
-    """The generated classes: which there are; their arguments are the keys of reference.md."""
-    text = "### Parts\n\nTheir arguments are the keys of [reference.md](reference.md), with the words of `anabranch explain` as documentation; "
+    """The generated classes: which there are; their arguments are the keys of keys.md."""
+    text = "### Parts\n\nTheir arguments are the keys of [keys.md](keys.md), with the words of `anabranch explain` as documentation; "
     text += "`.replace(...)` gives the same with other values.\n\n"
     text += "| module | classes |\n|---|---|\n"
     for path in sorted((PACKAGE / "parts").glob("[a-z]*.py")):

@@ -1,5 +1,5 @@
 """
-The study of docs/tuning.md: PRIME's and Hopper's thresholds tuned at two loads and under failed links, judged on seeds of their own.
+The study of docs/how-to/tuning.md: PRIME's and Hopper's thresholds tuned at two loads and under failed links, judged on seeds of their own.
 
     python -P python/study.py [FOLDER]      # some minutes; what is in FOLDER (results/thresholds) is not done again
 """

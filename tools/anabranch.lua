@@ -1,4 +1,4 @@
--- Wireshark reads the datagrams of `anabranch serve` and `send` (docs/wire.md, header version 2).
+-- Wireshark reads the datagrams of `anabranch serve` and `send` (docs/reference/wire.md, header version 2).
 --
 --   tshark -X lua_script:tools/anabranch.lua -r capture.pcapng
 --

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a job under NCCL over our plugin, with several schemes, and over NCCL's own sockets; leaves one file to send back.
-# docs/nccl.md says what is needed and how to read it. Not yet run by anybody with a GPU.
+# docs/how-to/nccl.md says what is needed and how to read it. Not yet run by anybody with a GPU.
 #
 #   tools/nccl_gpu.sh PLUGIN_FOLDER [RANKS]                      one machine: ranks share its GPUs, or its only one
 #   MASTER_ADDR=10.0.0.1 NODE=0 NODES=2 tools/nccl_gpu.sh ...    the same on each of two machines, RANKS on each

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the statistics pages of the plugin for NCCL (docs/nccl.md has the layout): Python alone, no package.
+"""Reads the statistics pages of the plugin for NCCL (docs/reference/nccl.md has the layout): Python alone, no package.
 
     python3 tools/paths.py [FOLDER]          the paths of every job on this machine, a line of JSON each
 """

@@ -1,5 +1,5 @@
 /*
- * What the kernel alone takes for a word there and back (docs/nccl.md, "Speed"): the system calls that the plugin makes for it, with
+ * What the kernel alone takes for a word there and back (docs/evidence/nccl.md, "Speed"): the system calls that the plugin makes for it, with
  * nothing in between, over the loopback interface, two threads that look and let others have their turn.
  *
  *     cc -O2 -o socket_ping tools/socket_ping.c -lpthread

@@ -1,5 +1,5 @@
 /*
- * What other ways to the kernel would cost (docs/wire.md, "What was tried"): datagrams of 4 KiB and our header over the loopback interface,
+ * What other ways to the kernel would cost (docs/evidence/wire.md, "What was tried"): datagrams of 4 KiB and our header over the loopback interface,
  * at most 128 under way, in goodput per second of CPU time of both ends.
  *
  *     cc -O2 -o socket_ways tools/socket_ways.c -luring -lpthread      (Debian: liburing-dev)

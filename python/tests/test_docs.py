@@ -14,18 +14,19 @@ from conftest import wants
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
-    "README.md": ["polars"],
-    "docs/looking-inside.md": ["pandas"],
-    "docs/python.md": ["polars", "pyarrow", "matplotlib"],
-    "docs/results.md": ["pandas", "polars", "duckdb"],
-    "docs/sweeps.md": ["polars", "matplotlib", "distributed"],
-    "docs/tuning.md": ["polars", "optuna", "matplotlib"],
+    "docs/how-to/figures.md": ["matplotlib"],
+    "docs/how-to/look-inside.md": ["pandas"],
+    "docs/how-to/python.md": ["polars", "pyarrow", "matplotlib"],
+    "docs/reference/results.md": ["pandas", "polars", "duckdb"],
+    "docs/how-to/sweeps.md": ["polars", "matplotlib", "distributed"],
+    "docs/tutorials/python-study.md": ["polars", "matplotlib"],
+    "docs/how-to/tuning.md": ["polars", "optuna", "matplotlib"],
 }
 
 # What the blocks of a page read.
 BEFORE = {
-    "docs/looking-inside.md": ["""anabranch run tiny --set 'measure.trace_flows=[3, "first:2"]' --out results/traced"""],
-    "docs/results.md": ["anabranch run tiny --out results/tiny", "anabranch compare tiny --schemes ecmp,prime --out results/compare"],
+    "docs/how-to/look-inside.md": ["""anabranch run tiny --set 'measure.trace_flows=[3, "first:2"]' --out results/traced"""],
+    "docs/reference/results.md": ["anabranch run tiny --out results/tiny", "anabranch compare tiny --schemes ecmp,prime --out results/compare"],
 }
 
 
@@ -49,5 +50,5 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest
 
 
 def test_no_page_is_forgotten() -> None:
-    with_blocks = [path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if "```python\n" in path.read_text()]
+    with_blocks = [path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")] if "```python\n" in path.read_text()]
     assert sorted(with_blocks) == sorted(PAGES)

@@ -1,4 +1,4 @@
-"""Other engines, as docs/sweeps.md tells: its own blocks do a small study, each run once."""
+"""Other engines, as docs/how-to/slurm.md tells: its own blocks do a small study, each run once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import anabranch as ab
 
 from conftest import skips
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "slurm.md").read_text()
 STUDY = """
 [sweep]
 scenario = "tiny"

@@ -8,17 +8,22 @@ mod common;
 use common::Folder;
 use std::{path::Path, process::Command};
 
-/// Pages with blocks to run.
-const PAGES: &[&str] = &[
-    "README.md",
-    "docs/first-run.md",
-    "docs/results.md",
-    "docs/scenarios.md",
-    "docs/schemes.md",
-    "docs/sweeps.md",
-    "docs/topologies.md",
-    "docs/workloads.md",
-];
+/// Pages with blocks to run: the README and every page below `docs` with a mark.
+fn pages() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec!["README.md".to_string()];
+    for folder in ["docs", "docs/tutorials", "docs/how-to", "docs/reference", "docs/explanation", "docs/evidence"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                pages.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    pages.retain(|page| text(page).contains("<!-- run"));
+    pages.sort();
+    pages
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
@@ -100,7 +105,7 @@ fn shows(place: &str, quoted: &str, said: &str) {
 
 fn check(slow: bool) -> usize {
     let mut run_blocks = 0;
-    for page in PAGES {
+    for page in &pages() {
         let folder = Folder::new(&format!("pages-{slow}-{}", page.replace(['/', '.'], "-")));
         let mut said: Option<String> = None;
         for (line, mark, block) in blocks(page) {
@@ -118,7 +123,7 @@ fn check(slow: bool) -> usize {
                 Mark::Run | Mark::Slow => said = None,
             }
         }
-        if slow && *page == "README.md" {
+        if slow && page == "README.md" {
             readme_numbers(&folder);
         }
     }

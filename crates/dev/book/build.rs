@@ -8,7 +8,13 @@ use std::{
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../..");
     let mut pages = Vec::new();
-    for folder in [root.clone(), root.join("docs")] {
+    let docs = root.join("docs");
+    let mut folders = vec![root, docs.clone()];
+    for entry in fs::read_dir(docs).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()) {
+        folders.push(entry.path());
+    }
+    folders.sort();
+    for folder in folders {
         println!("cargo:rerun-if-changed={}", folder.display());
         collect(&folder, &mut pages);
     }

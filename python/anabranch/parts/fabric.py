@@ -570,7 +570,7 @@ class Wire(Part):
     rtt_floor: str | None = None
     """
     Least noise floor of round trips: what lies this much above the shortest counts as nothing. Takes a time
-    such as "1us" (ps, ns, us, ms, s). Default from: ours: scheduling of an idle machine; docs/wire.md.
+    such as "1us" (ps, ns, us, ms, s). Default from: ours: scheduling of an idle machine; docs/reference/wire.md.
     Default: "200us".
     """
 

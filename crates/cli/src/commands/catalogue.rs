@@ -64,7 +64,7 @@ fn variables() -> serde_json::Value {
 
 fn tell_variables() {
     let options = textwrap::Options::new(width()).initial_indent("        ").subsequent_indent("        ");
-    print("\nThe network plugin for NCCL (docs/nccl.md) reads from the environment\n");
+    print("\nThe network plugin for NCCL (docs/reference/nccl.md) reads from the environment\n");
     for Variable { name, meaning, expected, default } in VARIABLES {
         let text = textwrap::fill(&format!("{meaning}: {expected}. Default: {default}."), &options);
         print(&format!("\n    {name}\n{text}\n"));

@@ -129,7 +129,7 @@ fn is_in_namespace() -> bool {
 fn warn_of_strangers(at: SocketAddr, is_keyed: bool) {
     if !is_keyed && !at.ip().is_loopback() && !is_in_namespace() {
         note(&format!(
-            "warning: nothing is authenticated: whoever reaches {at} may send to it. Set wire.key at both ends to refuse others (docs/wire.md)"
+            "warning: nothing is authenticated: whoever reaches {at} may send to it. Set wire.key at both ends to refuse others (docs/reference/wire.md)"
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! Authentication: keys, message authentication codes and the window against replays (docs/wire.md, "Authentication").
+//! Authentication: keys, message authentication codes and the window against replays (docs/reference/wire.md, "Authentication").
 //!
 //! All of it is keyed BLAKE3: as a pseudo-random function for MACs, which needs no nonce that must not repeat, and in its mode
 //! for deriving keys. Nothing here is compared in a time that depends on where bytes differ.

@@ -1,4 +1,4 @@
-//! Format of an endpoint's datagrams (docs/wire.md). Numbers are big-endian. Input from outside becomes a [`Packet`] here
+//! Format of an endpoint's datagrams (docs/reference/wire.md). Numbers are big-endian. Input from outside becomes a [`Packet`] here
 //! or is refused; a damaged datagram is refused before any field of it is used.
 
 use anabranch_transport::Answer;
@@ -749,7 +749,7 @@ mod tests {
         any::<u32>().prop_map(|ns| Time::from_ns(u64::from(ns)))
     }
 
-    /// As docs/wire.md has it.
+    /// As docs/reference/wire.md has it.
     #[test]
     fn fields_of_a_retry() {
         let mut out = Vec::new();

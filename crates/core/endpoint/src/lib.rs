@@ -8,7 +8,7 @@
 //! - [`Nic`]: whose turn it is: the flows that may send, and those that must wait for pacing or for their scheme;
 //! - [`Balancer`]: a host's scheme and the slots of its flows with it.
 //!
-//! Real networks besides use [`Endpoint`]: peers, streams of messages and the datagrams of docs/wire.md ([`header`]),
+//! Real networks besides use [`Endpoint`]: peers, streams of messages and the datagrams of docs/reference/wire.md ([`header`]),
 //! driven by arrivals and deadlines.
 
 mod auth;

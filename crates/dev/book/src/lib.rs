@@ -1,6 +1,7 @@
 //! The pages of the book that follow from the registry: a page per scheme with a picture of its mechanism, and the
 //! reference of everything a scenario may say. `cargo run --profile fast -p anabranch-book` writes them into `docs/`.
 
+mod contents;
 mod fan;
 mod groups;
 mod host_pictures;

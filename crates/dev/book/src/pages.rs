@@ -1,6 +1,9 @@
 //! The pages: schemes, their list, the reference, and the table of contents.
 
-use crate::pictures::{Side, picture};
+use crate::{
+    contents,
+    pictures::{Side, picture},
+};
 use anabranch_lb::registry::{ALIASES, Alias, HostParameters, SwitchParameters};
 use anabranch_scenario::explain;
 use anabranch_settings::{About, Parameter, Raw};
@@ -16,7 +19,7 @@ pub struct Page {
 }
 
 /// Stands at the head of every page that is written here.
-const WRITTEN: &str =
+pub(crate) const WRITTEN: &str =
     "<!-- Written by `cargo run --profile fast -p anabranch-book` from the registry; not to be edited. -->\n\n";
 
 /// All of them.
@@ -29,8 +32,8 @@ pub fn pages() -> Vec<Page> {
         pages.extend(drawn.map(|(about, text)| Page { path: format!("schemes/{}", file(side, about.name)), text }));
     }
     pages.push(Page { path: "schemes/README.md".into(), text: list_page(&names) });
-    pages.push(Page { path: "reference.md".into(), text: reference_page() });
-    pages.push(Page { path: "SUMMARY.md".into(), text: summary(&names) });
+    pages.push(Page { path: "reference/keys.md".into(), text: reference_page() });
+    pages.push(Page { path: "SUMMARY.md".into(), text: contents::summary(&names) });
     pages
 }
 
@@ -178,9 +181,9 @@ fn list_page(names: &[&str]) -> String {
 
 fn reference_page() -> String {
     let mut text = format!(
-        "{WRITTEN}# Reference\n\nEvery key that a scenario may have, from the declarations that read it; [scenarios.md](scenarios.md) \
-         tells how they go together. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
-         editors. Parameters of schemes stand on [their pages](schemes/README.md) too.\n\n"
+        "{WRITTEN}# Keys of a scenario\n\nEvery key that a scenario may have, from the declarations that read it; [Scenario files](scenarios.md) \
+         says how they go together. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
+         editors. Parameters of schemes are also on [their pages](../schemes/README.md).\n\n"
     );
     // Schemes have pages of their own: theirs come last.
     let (schemes, sections): (Vec<_>, Vec<_>) =
@@ -192,98 +195,6 @@ fn reference_page() -> String {
             let _ = write!(text, "{}\n\n", meaning.join(" ").replace('<', "&lt;"));
         }
         parameter_table(&mut text, &part.parameters);
-    }
-    text
-}
-
-/// Chapters written by hand, with their titles.
-const CHAPTERS: &[(&str, &[(&str, &str)])] = &[
-    (
-        "Use",
-        &[
-            ("First run", "first-run.md"),
-            ("Scenarios", "scenarios.md"),
-            ("Topologies", "topologies.md"),
-            ("Workloads", "workloads.md"),
-            ("Results", "results.md"),
-            ("Looking inside", "looking-inside.md"),
-            ("Random scenarios", "soak.md"),
-            ("The fabric view", "fabric-view.md"),
-            ("Sweeps", "sweeps.md"),
-            ("Python", "python.md"),
-            ("Python, name by name", "python-reference.md"),
-            ("Tuning", "tuning.md"),
-            ("Reference", "reference.md"),
-        ],
-    ),
-    (
-        "Papers",
-        &[
-            ("Claims reproduced", "reproduce.md"),
-            ("Hopper", "hopper.md"),
-            ("HF2T", "hf2t.md"),
-            ("PRIME", "prime.md"),
-            ("Spritz", "spritz.md"),
-            ("RoCE", "roce.md"),
-        ],
-    ),
-    (
-        "Inside",
-        &[
-            ("Engine", "engine.md"),
-            ("Wire formats", "wire.md"),
-            ("In a collective library", "nccl.md"),
-            ("Chunks over verbs", "verbs.md"),
-            ("Backends", "backends.md"),
-            ("Testbed", "testbed.md"),
-            ("Specification", "specification.md"),
-            ("Performance", "performance.md"),
-            ("Validation", "validation.md"),
-            ("Limits", "limits.md"),
-            ("Questions", "questions.md"),
-        ],
-    ),
-];
-
-/// The pages of the specification.
-const SPECIFICATION: &[(&str, &str)] = &[
-    ("Definitions", "definitions"),
-    ("Hopper", "hopper"),
-    ("Host schemes", "host-schemes"),
-    ("Switch schemes", "switch-schemes"),
-    ("PRIME", "prime"),
-    ("REPS, bitmap, mixed", "reps"),
-    ("Transports", "transports"),
-    ("Spritz", "spritz"),
-    ("Dragonfly", "dragonfly"),
-    ("Slim Fly", "slim-fly"),
-    ("HF2T", "hf2t"),
-    ("Traffic", "traffic"),
-    ("Reference numbers of Spritz", "reference-numbers"),
-    ("File formats", "formats"),
-    ("Open points", "open-points"),
-    ("The recorded model", "recorded-model"),
-];
-
-fn summary(names: &[&str]) -> String {
-    let mut text = format!("{WRITTEN}# Anabranch\n\n");
-    for (part, chapters) in CHAPTERS {
-        let _ = write!(text, "# {part}\n\n");
-        for (title, path) in *chapters {
-            let _ = writeln!(text, "- [{title}]({path})");
-            if *path == "specification.md" {
-                for (title, file) in SPECIFICATION {
-                    let _ = writeln!(text, "  - [{title}](specification/{file}.md)");
-                }
-            }
-            if *path == "reference.md" {
-                text += "- [Schemes](schemes.md)\n  - [Every scheme](schemes/README.md)\n";
-                for name in names {
-                    let _ = writeln!(text, "    - [{name}](schemes/{name}.md)");
-                }
-            }
-        }
-        text.push('\n');
     }
     text
 }

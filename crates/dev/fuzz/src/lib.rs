@@ -1,7 +1,7 @@
 //! Fuzz targets: every decoder and reader of foreign bytes, as functions that take any bytes and must return.
 //!
 //! A target panics where an invariant of ours fails; errors for people are what is expected of most bytes. `tests/corpus.rs` runs
-//! the corpus and mutations of it on stable Rust, `fuzz/` the same targets under libFuzzer (docs/validation.md has the commands).
+//! the corpus and mutations of it on stable Rust, `fuzz/` the same targets under libFuzzer (docs/evidence/validation.md has the commands).
 
 mod files;
 mod mutate;

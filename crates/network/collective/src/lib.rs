@@ -1,4 +1,4 @@
-//! Runs collectives over a network plugin of NCCL's without NCCL and without a GPU (docs/nccl.md): loads the shared object as
+//! Runs collectives over a network plugin of NCCL's without NCCL and without a GPU (docs/reference/nccl.md): loads the shared object as
 //! NCCL does ([`plugin`]), sends what rings and trees send ([`plan`]), each rank in a process of its own ([`rank`]), and looks at every
 //! element of the result ([`run`]).
 

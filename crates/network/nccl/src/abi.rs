@@ -1,4 +1,4 @@
-//! NCCL's network plugin interface, versions 8 to 12, as docs/nccl.md describes it.
+//! NCCL's network plugin interface, versions 8 to 12, as docs/reference/nccl.md describes it.
 //!
 //! NCCL looks for the data symbols `ncclNetPlugin_v8` to `ncclNetPlugin_v12`, each a table of functions; it takes the newest
 //! that it knows. Pointers that NCCL gives back to us (communicators, requests, handles of memory) are opaque to it.

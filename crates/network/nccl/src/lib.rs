@@ -1,4 +1,4 @@
-//! NCCL's network plugin: a collective library's traffic over our endpoints, steered by any host scheme (docs/nccl.md).
+//! NCCL's network plugin: a collective library's traffic over our endpoints, steered by any host scheme (docs/reference/nccl.md).
 //!
 //! Built as `libnccl_net_anabranch.so`, which exports the tables `ncclNetPlugin_v8` to `ncclNetPlugin_v12` ([`abi`]). Behind
 //! them stand

@@ -1,4 +1,4 @@
-//! What two nodes say to each other: messages of the streams of docs/wire.md. docs/nccl.md has the bytes.
+//! What two nodes say to each other: messages of the streams of docs/reference/wire.md. docs/reference/nccl.md has the bytes.
 //!
 //! Stream 0 of each direction carries [`Control`]; each connection has a further stream from its sender to its receiver, which
 //! carries pieces of messages, each behind a [`PieceHeader`]. A connection's number is its sender's.

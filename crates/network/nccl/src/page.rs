@@ -1,5 +1,5 @@
 //! The statistics page: what the paths of a process' connections do, in a file in shared memory that the processes of its user may
-//! read (docs/nccl.md has the layout). One process writes; a sequence number says whether what was read is of one piece.
+//! read (docs/reference/nccl.md has the layout). One process writes; a sequence number says whether what was read is of one piece.
 //!
 //! Nobody maps the file: a mapping of a file that somebody truncates ends the process that looks at it by a signal.
 
@@ -563,7 +563,7 @@ mod tests {
         assert!(parse(&bytes).unwrap_err().to_string().contains("what cannot be"));
     }
 
-    /// Offsets are those of docs/nccl.md, not of our own types.
+    /// Offsets are those of docs/reference/nccl.md, not of our own types.
     #[test]
     fn the_layout_is_the_one_of_the_page_of_the_docs() {
         let folder = folder("layout");

@@ -110,7 +110,7 @@ parameters! {
         /// With verbs: queue pairs. With fewer than labels, idle ones are given other labels.
         queue_pairs: u32 = 8, source "ours";
         /// Least noise floor of round trips: what lies this much above the shortest counts as nothing.
-        rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/wire.md";
+        rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/reference/wire.md";
         /// Full packets that measure the base round trip of a peer when it connects.
         calibrations: u32 = 16, source "ours";
         /// The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at once.

@@ -116,7 +116,7 @@ fn what_is_too_short_for_its_headers_is_widened() {
     assert_eq!((written.packets, written.bytes, written.widened, written.widened_by), (3, 184, 2, 11));
 }
 
-/// Every field of the header of our own, as docs/looking-inside.md has it.
+/// Every field of the header of our own, as docs/how-to/look-inside.md has it.
 #[test]
 fn our_header_says_what_the_packet_says() {
     let packet = CapturedPacket {

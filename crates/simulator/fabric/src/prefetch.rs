@@ -1,5 +1,5 @@
 //! A hint to the processor: on large fabrics most packets lie outside its caches when their event comes up.
-//! Measured on 8,192 hosts; see docs/performance.md.
+//! Measured on 8,192 hosts; see docs/evidence/performance.md.
 
 /// Asks for the cache line in which `item` begins. Has no effect but on time.
 #[inline]

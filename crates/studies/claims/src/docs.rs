@@ -45,8 +45,11 @@ impl Page {
 /// Where a block names what is not there, has no end, or kept rows cannot be read.
 pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
     let mut paths = vec![root.join("README.md")];
-    let mut entries: Vec<PathBuf> =
-        fs::read_dir(root.join("docs")).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let within =
+        |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
+    // The folders of docs/ have no folders with pages.
+    let mut entries: Vec<PathBuf> = within(&root.join("docs"));
+    entries.extend(entries.clone().iter().flat_map(|path| within(path)));
     entries.sort();
     paths.extend(entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     let mut results = Results { root, found: BTreeMap::new(), books: BTreeMap::new() };

@@ -1,7 +1,7 @@
 //! The soak: random scenarios, each run in every way that must not affect its results, which must be equal byte for byte.
 //!
 //! A case follows from a seed and a number alone. [`soak`] draws and checks cases and keeps those that fail, made smaller;
-//! [`again`] checks a scenario that was kept, or any other. docs/soak.md is for users.
+//! [`again`] checks a scenario that was kept, or any other. docs/how-to/soak.md is for users.
 
 mod check;
 mod dice;

@@ -1,4 +1,4 @@
-//! What is authenticated: who may be believed, and what leaves with a MAC (docs/wire.md, "Authentication").
+//! What is authenticated: who may be believed, and what leaves with a MAC (docs/reference/wire.md, "Authentication").
 
 use super::{
     Arrival, Endpoint,

@@ -1,5 +1,5 @@
 //! RDMA verbs: chunks over reliable (RC) queue pairs, one per path, of any device that libibverbs knows, Soft-RoCE included.
-//! docs/verbs.md says what is needed and what hardware hides.
+//! docs/reference/verbs.md says what is needed and what hardware hides.
 //!
 //! [`VerbsPath`] is the sender's [`ChunkPath`](crate::chunks::ChunkPath); [`send`] and [`serve`] bring bytes from one machine to
 //! another. [`UcPath`] is a [`Datapath`](crate::Datapath) of unreliable (UC) ones, whose packets our own transports drive. The two ends

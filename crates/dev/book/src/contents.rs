@@ -1,0 +1,146 @@
+//! The table of contents: pages by kind.
+
+use crate::pages::WRITTEN;
+use std::fmt::Write as _;
+
+/// Pages of one kind.
+pub(crate) struct Part {
+    /// Title of the part.
+    pub title: &'static str,
+    /// Titles and paths below `docs/`, in reading order.
+    pub pages: &'static [(&'static str, &'static str)],
+}
+
+/// Page that lists all schemes; the pages of schemes follow it.
+const SCHEMES: &str = "schemes/README.md";
+/// Page that lists the specification's pages; they follow it.
+const SPECIFICATION_INDEX: &str = "specification.md";
+
+/// All parts of the book.
+pub(crate) const PARTS: &[Part] = &[
+    Part {
+        title: "Tutorials",
+        pages: &[
+            ("First result", "tutorials/first-result.md"),
+            ("Your own scenario", "tutorials/own-scenario.md"),
+            ("Your own scheme", "tutorials/own-scheme.md"),
+            ("Real packets on one machine", "tutorials/real-packets.md"),
+            ("A study with Python", "tutorials/python-study.md"),
+        ],
+    },
+    Part {
+        title: "How-to",
+        pages: &[
+            ("Choose a scheme", "schemes.md"),
+            ("Draw a load curve", "how-to/load-curve.md"),
+            ("Sweep parameters", "how-to/sweeps.md"),
+            ("Run a study on Slurm", "how-to/slurm.md"),
+            ("Find out why a flow is slow", "how-to/slow-flow.md"),
+            ("Look inside a run", "how-to/look-inside.md"),
+            ("View the fabric", "how-to/fabric-view.md"),
+            ("Draw figures for a paper", "how-to/figures.md"),
+            ("Reproduce a paper", "how-to/reproduce.md"),
+            ("Use htsim's files", "how-to/htsim.md"),
+            ("Simulate an AllReduce in groups", "how-to/allreduce-groups.md"),
+            ("Use Python", "how-to/python.md"),
+            ("Tune parameters", "how-to/tuning.md"),
+            ("Send between two machines", "how-to/real-networks.md"),
+            ("Use RDMA devices", "how-to/verbs.md"),
+            ("Run under NCCL", "how-to/nccl.md"),
+            ("Run on a testbed", "testbed.md"),
+            ("Compare simulator and testbed", "backends.md"),
+            ("Test with random scenarios", "how-to/soak.md"),
+        ],
+    },
+    Part {
+        title: "Reference",
+        pages: &[
+            ("Glossary", "reference/glossary.md"),
+            ("Scenario files", "reference/scenarios.md"),
+            ("Keys of a scenario", "reference/keys.md"),
+            ("Topologies", "reference/topologies.md"),
+            ("Workloads", "reference/workloads.md"),
+            ("Schemes", SCHEMES),
+            ("Results", "reference/results.md"),
+            ("Stores of sweeps", "reference/sweep-store.md"),
+            ("Claims of papers", "reference/claims.md"),
+            ("Commands", "reference/commands.md"),
+            ("Python package", "reference/python.md"),
+            ("Captures", "reference/captures.md"),
+            ("Wire format and endpoints", "reference/wire.md"),
+            ("RDMA verbs", "reference/verbs.md"),
+            ("NCCL plugin", "reference/nccl.md"),
+            ("Specification", SPECIFICATION_INDEX),
+        ],
+    },
+    Part {
+        title: "Explanation",
+        pages: &[
+            ("Architecture", "explanation/architecture.md"),
+            ("Engine", "explanation/engine.md"),
+            ("RoCE", "explanation/roce.md"),
+            ("Statistics", "explanation/statistics.md"),
+            ("How many seeds", "explanation/seeds.md"),
+        ],
+    },
+    Part {
+        title: "Evidence",
+        pages: &[
+            ("Validation", "evidence/validation.md"),
+            ("Limits", "evidence/limits.md"),
+            ("Hopper", "evidence/hopper.md"),
+            ("HF2T", "evidence/hf2t.md"),
+            ("PRIME", "evidence/prime.md"),
+            ("Spritz", "evidence/spritz.md"),
+            ("RoCE beside recorded runs", "evidence/roce.md"),
+            ("Performance", "evidence/performance.md"),
+            ("Wire", "evidence/wire.md"),
+            ("NCCL plugin", "evidence/nccl.md"),
+            ("RDMA verbs", "evidence/verbs.md"),
+            ("Python and sweeps", "evidence/python.md"),
+            ("Questions of newcomers", "questions.md"),
+        ],
+    },
+];
+
+/// Pages of the specification.
+const SPECIFICATION: &[(&str, &str)] = &[
+    ("Definitions", "definitions"),
+    ("Hopper", "hopper"),
+    ("Host schemes", "host-schemes"),
+    ("Switch schemes", "switch-schemes"),
+    ("PRIME", "prime"),
+    ("REPS, bitmap, mixed", "reps"),
+    ("Transports", "transports"),
+    ("Spritz", "spritz"),
+    ("Dragonfly", "dragonfly"),
+    ("Slim Fly", "slim-fly"),
+    ("HF2T", "hf2t"),
+    ("Traffic", "traffic"),
+    ("Reference numbers of Spritz", "reference-numbers"),
+    ("File formats", "formats"),
+    ("Open points", "open-points"),
+    ("The recorded model", "recorded-model"),
+];
+
+/// Returns `SUMMARY.md`, from which mdBook builds the site.
+pub(crate) fn summary(names: &[&str]) -> String {
+    let mut text = format!("{WRITTEN}# Anabranch\n\n[Anabranch](README.md)\n\n");
+    for part in PARTS {
+        let _ = write!(text, "# {}\n\n", part.title);
+        for (title, path) in part.pages {
+            let _ = writeln!(text, "- [{title}]({path})");
+            match *path {
+                SCHEMES => names.iter().for_each(|name| {
+                    let _ = writeln!(text, "  - [{name}](schemes/{name}.md)");
+                }),
+                SPECIFICATION_INDEX => SPECIFICATION.iter().for_each(|(title, file)| {
+                    let _ = writeln!(text, "  - [{title}](specification/{file}.md)");
+                }),
+                _ => {}
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
