@@ -172,7 +172,7 @@ fn answer(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: 
         );
         return;
     }
-    print(&told(reproduction, outcome, width()));
+    print(&told(&reproduction.shelves, scale, outcome, width()));
     let figures = outcome.papers.iter().flat_map(|paper| &paper.figures);
     let (drawn, all) = (figures.clone().filter(|(_, shown)| shown.is_some()).count(), figures.count());
     note(&format!(

@@ -1,6 +1,13 @@
 //! Marked blocks of the docs, written from kept rows: `<!-- reproduce: hopper fig3 -->` to `<!-- end -->`.
 
-use super::{Book, PAPERS, Paper, PaperResult, Scale, Shelf, kept::Kept, text};
+use super::{
+    book::{Book, PAPERS, Paper},
+    kept::Kept,
+    model::Scale,
+    plan::Plan,
+    shelf::{PaperResult, Shelf, plans},
+    text,
+};
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_scenario::{error::ScenarioError, section::did_you_mean};
 use std::{
@@ -59,17 +66,11 @@ pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
         if !found.contains(BEGIN) {
             continue;
         }
-        let wanted =
-            fill(&found, &mut |words| results.block(words)).map_err(|(line, error)| placed(&path, line, &error))?;
+        let wanted = fill(&found, &mut |words| results.block(words))
+            .map_err(|(line, error)| error.of(&format!("{}, line {line}", path.display())))?;
         pages.push(Page { path, found, wanted });
     }
     Ok(pages)
-}
-
-fn placed(path: &Path, line: usize, error: &ScenarioError) -> ScenarioError {
-    let remedy = error.remedy().map(str::to_string);
-    let placed = ScenarioError::new(format!("{}, line {line}: {error}", path.display()));
-    remedy.into_iter().fold(placed, ScenarioError::help)
 }
 
 /// The text with every block written by `block`, which is given its words. Fences of code are left alone.
@@ -105,7 +106,7 @@ fn fill(
 }
 
 /// What comes out of the kept rows of a paper at a scale, what else is kept, and the studies.
-type FromKept = (PaperResult, Kept, BTreeMap<String, super::Plan>);
+type FromKept = (PaperResult, Kept, BTreeMap<String, Plan>);
 
 /// What comes out of the kept rows, per paper and scale.
 struct Results<'r> {
@@ -125,7 +126,7 @@ impl Results<'_> {
         if !self.found.contains_key(&key) {
             let kept = Kept::read(self.root, paper.name)?;
             let result = Shelf::of_kept(book, scale, &kept)?;
-            self.found.insert(key, (result, kept, book.plans(scale)?));
+            self.found.insert(key, (result, kept, plans(book, scale)?));
         }
         Ok(())
     }

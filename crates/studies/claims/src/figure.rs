@@ -1,14 +1,15 @@
 //! A figure of a paper made from rows: its panels with our values, the paper's beside them, and the same as a table.
 
 use super::{
-    Book, Coordinate, Plan,
-    judge::sig,
-    metric::ALL,
-    model::{Across, Figure, FigureKind, Filter},
-    plan::{at, coordinates},
+    book::Book,
+    metric::{ALL, Metric},
+    model::{Across, Figure, FigureKind, Filter, Scale},
+    plan::{Coordinate, Plan, at, check_names, coordinates},
     rows::Rows,
+    words::sig,
 };
 use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
+use anabranch_scenario::error::ScenarioError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure with what came out.
@@ -24,26 +25,97 @@ pub struct Shown {
     pub seeds: Option<(usize, usize)>,
 }
 
-impl Figure {
+/// A figure in the studies that it is drawn from.
+pub(crate) struct Layout<'l> {
+    figure: &'l Figure,
+    plans: Vec<&'l Plan>,
+    /// What its rows must hold.
+    pub(crate) coordinates: Vec<Coordinate>,
+}
+
+impl<'l> Layout<'l> {
+    /// The figure in those of `plans` that it names; `None` where it names none of them.
+    pub(crate) fn new(figure: &'l Figure, plans: &'l BTreeMap<String, Plan>) -> Option<Self> {
+        let plans: Vec<&Plan> = figure.studies.iter().filter_map(|id| plans.get(id)).collect();
+        let open: Vec<String> = figure.dimensions().iter().map(ToString::to_string).collect();
+        let coordinates = coordinates(&plans, &figure.filter, &open);
+        (!plans.is_empty()).then_some(Layout { figure, plans, coordinates })
+    }
+
+    /// Finds what it names that is not there, or leaves open.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] of the first mistake.
+    pub(crate) fn check(&self, scale: Scale) -> Result<(), ScenarioError> {
+        let figure = self.figure;
+        self.check_parts(scale).map_err(|error| {
+            error.of(&format!("figure `{}`, {} scale", figure.id, scale.word())).at(figure.place.clone())
+        })
+    }
+
+    fn check_parts(&self, scale: Scale) -> Result<(), ScenarioError> {
+        let figure = self.figure;
+        let mut dimensions = figure.dimensions();
+        let twice = dimensions.iter().enumerate().find(|(i, name)| dimensions[..*i].contains(name));
+        if let Some((_, name)) = twice {
+            return Err(ScenarioError::new(format!("`{name}` is used for two of x, series and panel")));
+        }
+        if !dimensions.contains(&"scheme") && figure.filter.values("scheme").is_none_or(|schemes| schemes.len() != 1) {
+            let message = "neither x, series nor panel is `scheme`: fix one load balancer in `where`";
+            return Err(ScenarioError::new(message));
+        }
+        dimensions.retain(|name| *name != "metric");
+        let mut filters: Vec<&Filter> = figure.published.iter().map(|target| &target.at).collect();
+        let published = filters
+            .iter()
+            .map(|filter| Filter(filter.0.iter().filter(|(name, _)| name != "metric").cloned().collect()));
+        let published: Vec<Filter> = published.collect();
+        filters = published.iter().chain([&figure.filter]).collect();
+        check_names(&self.plans, &filters, &dimensions, scale == Scale::Full)?;
+        let found = &self.coordinates;
+        let Some(first) = found.first() else {
+            return Err(ScenarioError::new("nothing of its studies fits `where`"));
+        };
+        for (name, value) in found.iter().flatten() {
+            let other = first.iter().find(|(first, _)| first == name).map_or(ALL, |(_, value)| value.as_str());
+            if other != value && !dimensions.contains(&name.as_str()) {
+                let message = format!(
+                    "`{name}` has several values ({other} and {value}): fix it in `where`, or use it as x, series or panel"
+                );
+                return Err(ScenarioError::new(message));
+            }
+        }
+        let bins = found.iter().flatten().any(|(name, value)| name == "bin" && value != ALL);
+        let workloads = found.iter().flatten().any(|(name, value)| name == "workload" && value != ALL);
+        for metric in &figure.metrics {
+            if (bins && !metric.is_per_bin()) || (workloads && !metric.is_per_workload()) {
+                let message =
+                    format!("`{metric}` is not kept per {}", if bins { "bin of flow sizes" } else { "workload" });
+                return Err(ScenarioError::new(message));
+            }
+        }
+        Ok(())
+    }
+
     /// The values of a dimension, in the order they are drawn.
-    fn values(&self, dimension: &str, plans: &[&Plan], found: &[Coordinate]) -> Vec<String> {
+    fn values(&self, dimension: &str) -> Vec<String> {
         match dimension {
-            "metric" => self.metrics.iter().map(|metric| metric.name().to_string()).collect(),
+            "metric" => self.figure.metrics.iter().map(|metric| metric.name().to_string()).collect(),
             "scheme" => {
                 let mut there: Vec<String> = vec![];
-                for entry in plans.iter().flat_map(|plan| &plan.sweep.plan.entries) {
+                for entry in self.plans.iter().flat_map(|plan| &plan.sweep.plan.entries) {
                     if !there.contains(entry) {
                         there.push(entry.clone());
                     }
                 }
-                match self.filter.values("scheme") {
+                match self.figure.filter.values("scheme") {
                     Some(wanted) => wanted.iter().filter(|value| there.contains(value)).cloned().collect(),
                     None => there,
                 }
             }
             _ => {
                 let mut there: Vec<String> = vec![];
-                for coordinate in found {
+                for coordinate in &self.coordinates {
                     if let Some(value) = at(coordinate, dimension)
                         && !there.iter().any(|known| known == value)
                     {
@@ -55,61 +127,49 @@ impl Figure {
         }
     }
 
-    /// What its rows must hold.
-    pub(crate) fn coordinates(&self, plans: &[&Plan]) -> Vec<Coordinate> {
-        let open: Vec<String> = self.dimensions().iter().map(ToString::to_string).collect();
-        coordinates(plans, &self.filter, &open)
-    }
-
     /// Made from `rows`; `None` where none of its runs is there. `note` says what a reader should know: scale, sizes.
-    pub fn show(
-        &self,
-        book: &Book,
-        plans: &BTreeMap<String, Plan>,
-        rows: &BTreeMap<String, Rows>,
-        note: &str,
-    ) -> Option<Shown> {
-        let own: Vec<&Plan> = self.studies.iter().filter_map(|id| plans.get(id)).collect();
-        let found = self.coordinates(&own);
-        let dimensions = self.dimensions();
-        let metric_is_free = !dimensions.contains(&"metric");
+    pub(crate) fn show(&self, book: &Book, rows: &BTreeMap<String, Rows>, note: &str) -> Option<Shown> {
+        let figure = self.figure;
+        let metric_is_free = !figure.dimensions().contains(&"metric");
         let written = |dimension: &str, value: &str| match dimension {
             "study" => book.study(value).map_or(value, |study| &study.label).to_string(),
             _ => book.written(value).to_string(),
         };
-        let x_values = self.values(&self.x, &own, &found);
-        let series = self.values(&self.series, &own, &found);
-        let panel_values = match &self.panel {
-            Some(panel) => self.values(panel, &own, &found),
+        let x_values = self.values(&figure.x);
+        let series = self.values(&figure.series);
+        let panel_values = match &figure.panel {
+            Some(panel) => self.values(panel),
             None => vec![String::new()],
         };
-        let mut cells = Cells { figure: self, rows, found: &found, schemes: self.values("scheme", &own, &found) };
+        let mut cells = Cells { figure, rows, found: &self.coordinates, schemes: self.values("scheme") };
         let mut panels = vec![];
         for panel in &panel_values {
             let metrics: Vec<Option<&str>> = match metric_is_free {
-                true => self.metrics.iter().map(|metric| Some(metric.name())).collect(),
+                true => figure.metrics.iter().map(|metric| Some(metric.name())).collect(),
                 false => vec![None],
             };
             for metric in metrics {
                 let mark = |x: &String, one: &String| {
-                    let mut fixed = vec![(self.x.clone(), x.clone()), (self.series.clone(), one.clone())];
-                    fixed.extend(self.panel.iter().map(|name| (name.clone(), panel.clone())));
+                    let mut fixed = vec![(figure.x.clone(), x.clone()), (figure.series.clone(), one.clone())];
+                    fixed.extend(figure.panel.iter().map(|name| (name.clone(), panel.clone())));
                     fixed.extend(metric.map(|metric| ("metric".to_string(), metric.to_string())));
                     cells.mark(&fixed)
                 };
                 let marks: Vec<Vec<Option<ClaimMark>>> =
                     series.iter().map(|one| x_values.iter().map(|x| mark(x, one)).collect()).collect();
-                let mut heading: Vec<String> = self.panel.iter().map(|name| written(name, panel)).collect();
-                if metric_is_free && self.metrics.len() > 1 {
+                let mut heading: Vec<String> = figure.panel.iter().map(|name| written(name, panel)).collect();
+                if metric_is_free && figure.metrics.len() > 1 {
                     heading.extend(metric.map(|metric| book.written(metric).to_string()));
                 }
                 let title = metric.map_or_else(
-                    || self.metrics[0].title(),
-                    |name| self.metrics.iter().find(|metric| metric.name() == name).map_or(name.into(), |m| m.title()),
+                    || figure.metrics[0].title(),
+                    |name| {
+                        figure.metrics.iter().find(|metric| metric.name() == name).map_or(name.into(), |m| m.title())
+                    },
                 );
                 panels.push(ClaimPanel {
                     heading: heading.join(", "),
-                    y_title: self.y_title.clone().unwrap_or(match &self.relative_to {
+                    y_title: figure.y_title.clone().unwrap_or(match &figure.relative_to {
                         Some(scheme) => format!("{title}, over {}", book.written(scheme)),
                         None => title,
                     }),
@@ -132,7 +192,7 @@ impl Figure {
             .collect();
         let seeds = seeds.iter().min().copied().zip(seeds.iter().max().copied());
         let commits: BTreeSet<&str> =
-            self.studies.iter().filter_map(|id| rows.get(id)).flat_map(|rows| rows.commits()).collect();
+            figure.studies.iter().filter_map(|id| rows.get(id)).flat_map(|rows| rows.commits()).collect();
         let commits = commits.into_iter().collect::<Vec<_>>().join(", ");
         let seeds_words = match seeds {
             Some((1, 1)) => "one seed".to_string(),
@@ -140,123 +200,123 @@ impl Figure {
             Some((least, most)) => format!("{least} to {most} seeds, 95 % intervals"),
             None => String::new(),
         };
-        let across = if self.across == Across::Median { "medians of " } else { "" };
+        let across = if figure.across == Across::Median { "medians of " } else { "" };
         let subtitle = format!("{note}; {across}{seeds_words}");
-        let x_names: Vec<String> = x_values.iter().map(|value| written(&self.x, value)).collect();
-        let numbers: Vec<f64> = match own.iter().flat_map(|plan| &plan.sweep.plan.axes).find(|axis| axis.key == self.x)
-        {
-            Some(axis) if !axis.numbers.is_empty() => x_values
-                .iter()
-                .filter_map(|value| {
-                    axis.values.iter().position(|v| v == value).and_then(|at| axis.numbers.get(at).copied())
-                })
-                .collect(),
-            _ => vec![],
-        };
-        let shape = match self.kind {
+        let x_names: Vec<String> = x_values.iter().map(|value| written(&figure.x, value)).collect();
+        let numbers: Vec<f64> =
+            match self.plans.iter().flat_map(|plan| &plan.sweep.plan.axes).find(|axis| axis.key == figure.x) {
+                Some(axis) if !axis.numbers.is_empty() => x_values
+                    .iter()
+                    .filter_map(|value| {
+                        axis.values.iter().position(|v| v == value).and_then(|at| axis.numbers.get(at).copied())
+                    })
+                    .collect(),
+                _ => vec![],
+            };
+        let shape = match figure.kind {
             FigureKind::Bars => ClaimShape::Bars,
             FigureKind::Lines => {
                 ClaimShape::Lines { numbers: if numbers.len() == x_values.len() { numbers } else { vec![] } }
             }
             FigureKind::Cdf => ClaimShape::Cdf {
-                shares: super::Metric::distribution("slowdown").into_iter().map(|(share, _)| share).collect(),
+                shares: Metric::distribution("slowdown").into_iter().map(|(share, _)| share).collect(),
             },
         };
-        let figure = ClaimFigure {
-            name: self.id.clone(),
-            title: self.title.clone(),
+        let drawn = ClaimFigure {
+            name: figure.id.clone(),
+            title: figure.title.clone(),
             subtitle: subtitle.clone(),
             shape,
-            x_title: self
+            x_title: figure
                 .x_title
                 .clone()
-                .unwrap_or_else(|| self.x.rsplit('.').next().unwrap_or_default().replace('_', " ")),
+                .unwrap_or_else(|| figure.x.rsplit('.').next().unwrap_or_default().replace('_', " ")),
             x: x_names.clone(),
-            series: series.iter().map(|value| written(&self.series, value)).collect(),
-            logarithmic: self.log,
+            series: series.iter().map(|value| written(&figure.series, value)).collect(),
+            logarithmic: figure.log,
             panels,
             provenance: format!("Anabranch {}; commit {commits}; {}", anabranch_scenario::machine::VERSION, subtitle),
         };
-        let tables = self.tables(book, &figure, &panel_values, metric_is_free, &commits);
-        let csv = figure.to_csv();
-        Some(Shown { figure, tables, csv, seeds })
+        let tables = tables(figure, book, &drawn, &panel_values, metric_is_free, &commits);
+        let csv = drawn.to_csv();
+        Some(Shown { figure: drawn, tables, csv, seeds })
     }
+}
 
-    /// The tables: one per value of the panel's dimension; several metrics stand in one cell.
-    fn tables(
-        &self,
-        book: &Book,
-        figure: &ClaimFigure,
-        panel_values: &[String],
-        joined: bool,
-        commits: &str,
-    ) -> String {
-        let per_panel = if joined { self.metrics.len() } else { 1 };
-        let shown: Vec<usize> = match self.kind {
-            // Of a distribution the median and the tail.
-            FigureKind::Cdf => {
-                let wanted = [0.5, 0.95, 0.99, 1.0];
-                let shares = super::Metric::distribution("slowdown");
-                (0..shares.len()).filter(|at| wanted.contains(&shares[*at].0)).collect()
-            }
-            _ => (0..figure.x.len()).collect(),
+/// The tables: one per value of the panel's dimension; several metrics stand in one cell.
+fn tables(
+    figure: &Figure,
+    book: &Book,
+    drawn: &ClaimFigure,
+    panel_values: &[String],
+    joined: bool,
+    commits: &str,
+) -> String {
+    let per_panel = if joined { figure.metrics.len() } else { 1 };
+    let shown: Vec<usize> = match figure.kind {
+        // Of a distribution the median and the tail.
+        FigureKind::Cdf => {
+            let wanted = [0.5, 0.95, 0.99, 1.0];
+            let shares = Metric::distribution("slowdown");
+            (0..shares.len()).filter(|at| wanted.contains(&shares[*at].0)).collect()
+        }
+        _ => (0..drawn.x.len()).collect(),
+    };
+    let cell = |number: usize, series: usize, x: usize| -> String {
+        let parts: Vec<String> = (0..per_panel)
+            .map(|metric| match &drawn.panels[number * per_panel + metric].marks[series][x] {
+                Some(mark) => mark_words(mark, figure.digits),
+                None => "-".into(),
+            })
+            .collect();
+        if parts.iter().all(|part| part == "-") { "-".into() } else { parts.join(" / ") }
+    };
+    let mut text = String::new();
+    for number in 0..panel_values.len() {
+        if panel_values.len() > 1 {
+            let heading = figure.panel.as_ref().map_or(String::new(), |panel| match panel.as_str() {
+                "study" => book.study(&panel_values[number]).map_or(String::new(), |study| study.label.clone()),
+                _ => book.written(&panel_values[number]).to_string(),
+            });
+            text += &format!("**{heading}**\n\n");
+        }
+        let (rows, columns): (Vec<usize>, Vec<usize>) = match figure.rows_are_x {
+            true => (shown.clone(), (0..drawn.series.len()).collect()),
+            false => ((0..drawn.series.len()).collect(), shown.clone()),
         };
-        let cell = |number: usize, series: usize, x: usize| -> String {
-            let parts: Vec<String> = (0..per_panel)
-                .map(|metric| match &figure.panels[number * per_panel + metric].marks[series][x] {
-                    Some(mark) => mark_words(mark, self.digits),
-                    None => "-".into(),
-                })
+        let name = |of_x: bool, at: usize| if of_x { drawn.x[at].clone() } else { drawn.series[at].clone() };
+        let heads: Vec<String> = columns.iter().map(|at| name(!figure.rows_are_x, *at)).collect();
+        text += &format!("| | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+        for row in rows {
+            let cells: Vec<String> = columns
+                .iter()
+                .map(|column| if figure.rows_are_x { cell(number, *column, row) } else { cell(number, row, *column) })
                 .collect();
-            if parts.iter().all(|part| part == "-") { "-".into() } else { parts.join(" / ") }
-        };
-        let mut text = String::new();
-        for number in 0..panel_values.len() {
-            if panel_values.len() > 1 {
-                let heading = self.panel.as_ref().map_or(String::new(), |panel| match panel.as_str() {
-                    "study" => book.study(&panel_values[number]).map_or(String::new(), |study| study.label.clone()),
-                    _ => book.written(&panel_values[number]).to_string(),
-                });
-                text += &format!("**{heading}**\n\n");
+            if cells.iter().any(|cell| cell != "-") {
+                text += &format!("| {} | {} |\n", name(figure.rows_are_x, row), cells.join(" | "));
             }
-            let (rows, columns): (Vec<usize>, Vec<usize>) = match self.rows_are_x {
-                true => (shown.clone(), (0..figure.series.len()).collect()),
-                false => ((0..figure.series.len()).collect(), shown.clone()),
-            };
-            let name = |of_x: bool, at: usize| if of_x { figure.x[at].clone() } else { figure.series[at].clone() };
-            let heads: Vec<String> = columns.iter().map(|at| name(!self.rows_are_x, *at)).collect();
-            text += &format!("| | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
-            for row in rows {
-                let cells: Vec<String> = columns
-                    .iter()
-                    .map(|column| if self.rows_are_x { cell(number, *column, row) } else { cell(number, row, *column) })
-                    .collect();
-                if cells.iter().any(|cell| cell != "-") {
-                    text += &format!("| {} | {} |\n", name(self.rows_are_x, row), cells.join(" | "));
-                }
-            }
-            text.push('\n');
         }
-        let metrics = match self.kind {
-            FigureKind::Cdf => String::new(),
-            _ if joined => {
-                let names: Vec<String> =
-                    self.metrics.iter().map(|metric| book.written(metric.name()).to_string()).collect();
-                let relative = self
-                    .relative_to
-                    .as_ref()
-                    .map_or(String::new(), |scheme| format!(" over that of {}", book.written(scheme)));
-                format!("{}{relative}; ", names.join(" / "))
-            }
-            _ => String::new(),
-        };
-        let published = if self.published.is_empty() { "" } else { "; in brackets what the paper has" };
-        text += &format!("{}: {metrics}{}{published}; commit {commits}.\n", self.title, figure.subtitle);
-        if let Some(note) = &self.note {
-            text += &format!("{note}\n");
-        }
-        text
+        text.push('\n');
     }
+    let metrics = match figure.kind {
+        FigureKind::Cdf => String::new(),
+        _ if joined => {
+            let names: Vec<String> =
+                figure.metrics.iter().map(|metric| book.written(metric.name()).to_string()).collect();
+            let relative = figure
+                .relative_to
+                .as_ref()
+                .map_or(String::new(), |scheme| format!(" over that of {}", book.written(scheme)));
+            format!("{}{relative}; ", names.join(" / "))
+        }
+        _ => String::new(),
+    };
+    let published = if figure.published.is_empty() { "" } else { "; in brackets what the paper has" };
+    text += &format!("{}: {metrics}{}{published}; commit {commits}.\n", figure.title, drawn.subtitle);
+    if let Some(note) = &figure.note {
+        text += &format!("{note}\n");
+    }
+    text
 }
 
 /// Looks values up.

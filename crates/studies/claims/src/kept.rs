@@ -1,6 +1,9 @@
 //! Rows kept in the repository, from which the tables of the docs are written.
 
-use super::{Scale, rows::Rows, run::Cost};
+use super::{
+    model::Scale,
+    rows::{Rows, csv},
+};
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_scenario::error::ScenarioError;
 use std::{
@@ -15,6 +18,21 @@ pub struct Kept {
     rows: BTreeMap<(String, &'static str), Rows>,
     /// Study and scale: missing runs and their CPU hours.
     costs: BTreeMap<(String, &'static str), (usize, f64)>,
+}
+
+/// What a study takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// The paper.
+    pub paper: &'static str,
+    /// The study.
+    pub study: String,
+    /// Its runs that no study before it has.
+    pub runs: usize,
+    /// Those that are not finished.
+    pub missing: usize,
+    /// CPU seconds that these take.
+    pub seconds: f64,
 }
 
 const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];
@@ -41,15 +59,13 @@ impl Kept {
             let unreadable = |error: io::Error| ScenarioError::new(format!("{}: {error}", path.display()));
             let text = || anabranch_input::read_text(&path, anabranch_input::MAX_TEXT).map_err(unreadable);
             if name == COSTS {
-                for line in text()?.lines().skip(1) {
-                    let cells: Vec<&str> = line.split(',').collect();
-                    let scale = SCALES.into_iter().find(|scale| Some(&scale.word()) == cells.get(1));
-                    let numbers = cells
-                        .get(2)
-                        .zip(cells.get(3))
-                        .and_then(|(runs, hours)| Some((runs.parse::<usize>().ok()?, hours.parse::<f64>().ok()?)));
-                    if let (Some(study), Some(scale), Some(numbers)) = (cells.first(), scale, numbers) {
-                        kept.costs.insert(((*study).to_string(), scale.word()), numbers);
+                for cells in csv::Reader::from_reader(text()?.as_bytes()).records().flatten() {
+                    let scale = SCALES.into_iter().find(|scale| Some(scale.word()) == cells.get(1));
+                    let number = |at: usize| cells.get(at)?.parse::<f64>().ok();
+                    if let (Some(study), Some(scale), Some(runs), Some(hours)) =
+                        (cells.get(0), scale, number(2), number(3))
+                    {
+                        kept.costs.insert((study.to_string(), scale.word()), (runs as usize, hours));
                     }
                 }
                 continue;
@@ -110,10 +126,9 @@ impl Kept {
         for ((study, scale), rows) in &self.rows {
             put(&format!("{study}.{scale}.csv"), &rows.to_csv())?;
         }
-        let mut text = String::from("study,scale,runs,cpu_hours\n");
-        for ((study, scale), (runs, hours)) in &self.costs {
-            text += &format!("{study},{scale},{runs},{hours}\n");
-        }
-        put(COSTS, &text)
+        let costs = self.costs.iter().map(|((study, scale), (runs, hours))| {
+            vec![study.clone(), scale.to_string(), runs.to_string(), hours.to_string()]
+        });
+        put(COSTS, &csv(["study", "scale", "runs", "cpu_hours"].into_iter(), costs))
     }
 }

@@ -1,4 +1,4 @@
-//! What stands in a claim file, typed.
+//! Studies and figures of a claim file, typed.
 
 use super::Metric;
 use anabranch_report::{Estimate, SweepAxis, median};
@@ -20,6 +20,26 @@ impl Filter {
         let mut all: Vec<_> = self.0.iter().filter(|(name, _)| other.values(name).is_none()).cloned().collect();
         all.extend(other.0.iter().cloned());
         Filter(all)
+    }
+}
+
+/// How large the studies are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Every claim in minutes, at sizes that each study states.
+    #[default]
+    Quick,
+    /// The papers' sizes.
+    Full,
+}
+
+impl Scale {
+    /// The word of the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scale::Quick => "quick",
+            Scale::Full => "full",
+        }
     }
 }
 
@@ -145,43 +165,11 @@ pub struct Figure {
     pub place: Place,
 }
 
-/// What a paper publishes of a number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Published {
-    /// The number.
-    Number(f64),
-    /// From, to.
-    Range(f64, f64),
-    /// Not above.
-    AtMost(f64),
-    /// Not below.
-    AtLeast(f64),
-    /// A direction alone: 1 for higher, -1 for lower.
-    Direction(f64),
-}
-
-/// What of several groups counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// Each must hold.
-    Every,
-    /// The largest effect ("up to").
-    Most,
-    /// The mean over the groups.
-    Mean,
-}
-
-/// Several values of a key as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduce {
-    /// The largest.
-    Max,
-    /// The smallest.
-    Min,
-    /// The mean.
-    Mean,
-    /// The largest over the smallest, less one.
-    Spread,
+impl Figure {
+    /// Dimensions that the figure tells apart.
+    pub(crate) fn dimensions(&self) -> Vec<&str> {
+        [&self.x, &self.series].into_iter().chain(&self.panel).map(String::as_str).collect()
+    }
 }
 
 /// What of several seeds counts.
@@ -196,103 +184,11 @@ pub enum Across {
 
 impl Across {
     /// The mean or median of a value per seed, with its 95 % interval; `None` where there are no values.
-    pub(super) fn centre(self, values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
+    pub(crate) fn centre(self, values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
         match self {
             Across::Median => median(values),
             Across::Mean if values.iter().any(|value| value.is_infinite()) => Some((f64::INFINITY, None)),
             Across::Mean => Estimate::of(values).map(|estimate| (estimate.mean, estimate.interval())),
         }
-    }
-}
-
-/// Which end of a metric is the good one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Best {
-    /// Less is better.
-    Lower,
-    /// More is better.
-    Higher,
-}
-
-/// Schemes of one side of a claim: the best of them counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operand {
-    /// These.
-    Schemes(Vec<String>),
-    /// All that are not on the other side.
-    Others,
-}
-
-/// The rule of a claim.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClaimKind {
-    /// A over B, less one, in per cent.
-    Change(Operand, Operand, Published),
-    /// How many times A is better than B.
-    Factor(Operand, Operand, Published),
-    /// A alone.
-    Value(Operand, Published),
-    /// A and B are alike.
-    Equal(Operand, Operand),
-    /// Tiers of schemes, each better than all that come later; not strict: or level.
-    Order(Vec<Vec<String>>, bool),
-    /// From one value of `along` to the next: 1 rises, -1 falls; not strict: or stays.
-    Trend(Vec<String>, f64, bool),
-    /// Nothing to compare with.
-    Shown(Vec<String>),
-}
-
-/// What a paper says, and the rule that turns ours into a verdict.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Claim {
-    /// Its name within the paper.
-    pub id: String,
-    /// The figure it is about.
-    pub figure: Option<String>,
-    /// The section that says it.
-    pub section: Option<String>,
-    /// The sentence in our words.
-    pub says: String,
-    /// The studies it is about.
-    pub studies: Vec<String>,
-    /// The studies for the quick scale.
-    pub quick_studies: Vec<String>,
-    /// The number it is about.
-    pub metric: Metric,
-    /// The rule.
-    pub kind: ClaimKind,
-    /// What of the studies it is about.
-    pub filter: Filter,
-    /// What is different for A.
-    pub a_filter: Filter,
-    /// What is different for B.
-    pub b_filter: Filter,
-    /// Dimensions whose values make the groups.
-    pub each: Vec<String>,
-    /// Which groups count.
-    pub take: Take,
-    /// What of the seeds counts.
-    pub across: Across,
-    /// What still counts as the published number, as a share of it; as alike or level, as a share of the other side.
-    pub tolerance: f64,
-    /// Which end of the metric is good.
-    pub better: Best,
-    /// Key that is reduced, or that a trend follows.
-    pub along: Option<String>,
-    /// How it is reduced.
-    pub reduce: Option<Reduce>,
-    /// Parameters that the paper leaves open and whose value is our choice.
-    pub ours: Vec<String>,
-    /// What to know of it.
-    pub note: Option<String>,
-    /// Where it stands.
-    pub place: Place,
-}
-
-impl Claim {
-    /// What people read of where it comes from: `fig3, section 4.1`.
-    pub fn source(&self) -> String {
-        let section = self.section.as_ref().map(|section| format!("§{section}"));
-        [self.figure.clone(), section].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }

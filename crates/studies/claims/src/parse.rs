@@ -1,12 +1,9 @@
 //! Claim files read: every key known, every value typed, every mistake with its place.
 
 use super::{
-    Book, Paper,
+    claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
     metric::Metric,
-    model::{
-        Across, Best, Claim, ClaimKind, Figure, FigureKind, Filter, Operand, Published, Quick, Reduce, Study, Take,
-        Target,
-    },
+    model::{Across, Figure, FigureKind, Filter, Quick, Study, Target},
 };
 use anabranch_report::SweepAxis;
 use anabranch_scenario::{
@@ -82,35 +79,38 @@ const CLAIM: &[&str] = &[
 ];
 const KINDS: &[&str] = &["change", "factor", "value", "equal", "order", "trend", "shown"];
 
-impl Book {
-    /// Reads the files of a paper. What they say of each other is checked too: studies, figures, dimensions.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] of the first mistake.
-    pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
-        let mut book = Book { paper, names: BTreeMap::new(), studies: vec![], figures: vec![], claims: vec![] };
-        for file in files {
-            let tree = Tree::parse(&file.name, &file.text)?;
-            let mut root = Section::of(tree.root(), "the claim file")?;
-            if let Some(names) = root.table("names")? {
-                for (key, node) in names.rest() {
-                    book.names.insert(key.clone(), text_of(node, "[names]", key)?);
-                }
+/// What the files of a paper hold.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub(crate) names: BTreeMap<String, String>,
+    pub(crate) studies: Vec<Study>,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) claims: Vec<Claim>,
+}
+
+/// Reads the files of a paper.
+pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
+    let mut parsed = Parsed::default();
+    for file in files {
+        let tree = Tree::parse(&file.name, &file.text)?;
+        let mut root = Section::of(tree.root(), "the claim file")?;
+        if let Some(names) = root.table("names")? {
+            for (key, node) in names.rest() {
+                parsed.names.insert(key.clone(), text_of(node, "[names]", key)?);
             }
-            for section in root.tables("study", "study")? {
-                book.studies.push(study(section)?);
-            }
-            for section in root.tables("figure", "figure")? {
-                book.figures.push(figure(section)?);
-            }
-            for section in root.tables("claim", "claim")? {
-                book.claims.push(claim(section)?);
-            }
-            root.finish(&["names", "study", "figure", "claim"])?;
         }
-        book.check()?;
-        Ok(book)
+        for section in root.tables("study", "study")? {
+            parsed.studies.push(study(section)?);
+        }
+        for section in root.tables("figure", "figure")? {
+            parsed.figures.push(figure(section)?);
+        }
+        for section in root.tables("claim", "claim")? {
+            parsed.claims.push(claim(section)?);
+        }
+        root.finish(&["names", "study", "figure", "claim"])?;
     }
+    Ok(parsed)
 }
 
 /// A table being read, with what it is called.

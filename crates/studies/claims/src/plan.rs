@@ -2,7 +2,7 @@
 
 use super::{
     metric::ALL,
-    model::{Filter, Study},
+    model::{Filter, Scale, Study},
 };
 use anabranch_scenario::{
     error::ScenarioError,
@@ -12,26 +12,6 @@ use anabranch_scenario::{
 use anabranch_settings::nearest;
 use anabranch_study::{compare::Request, sweep::Sweep};
 use std::collections::BTreeSet;
-
-/// How large the studies are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
-    /// Every claim in minutes, at sizes that each study states.
-    #[default]
-    Quick,
-    /// The papers' sizes.
-    Full,
-}
-
-impl Scale {
-    /// The word of the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Scale::Quick => "quick",
-            Scale::Full => "full",
-        }
-    }
-}
 
 /// A study at a scale, every key and value of it checked.
 pub struct Plan {
@@ -149,6 +129,27 @@ impl Plan {
         let axes = &self.sweep.plan.axes;
         let wanted: Vec<&str> = axes.iter().map(|axis| at(coordinate, &axis.key)).collect::<Option<_>>()?;
         (0..self.sweep.plan.points()).find(|point| self.sweep.plan.values(*point) == wanted)
+    }
+
+    /// Whether a scenario of it has the key, given or by default.
+    pub(crate) fn has_key(&self, key: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        self.sweep.order().iter().any(|&number| {
+            let run = &self.sweep.plan.runs[number];
+            if !seen.insert(run.entry) {
+                return false;
+            }
+            let Ok(scenario) = self.sweep.scenario(number) else { return false };
+            let Ok(document) = scenario.to_toml().parse::<toml::Table>() else { return false };
+            let document = toml::Value::Table(document);
+            let mut parts = key.split('.');
+            parts
+                .try_fold(&document, |at, part| match part.parse::<usize>() {
+                    Ok(index) => at.get(index),
+                    Err(_) => at.get(part),
+                })
+                .is_some()
+        })
     }
 }
 

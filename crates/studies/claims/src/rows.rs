@@ -14,20 +14,20 @@ use std::{
 };
 
 /// Workload and bin.
-pub type Part = (String, String);
+pub(crate) type Part = (String, String);
 
 /// What is asked of a study's runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// The metrics.
-    pub metrics: Vec<Metric>,
+    pub(crate) metrics: Vec<Metric>,
     /// The workloads and bins they are taken over.
-    pub parts: BTreeSet<Part>,
+    pub(crate) parts: BTreeSet<Part>,
 }
 
 impl Wanted {
     /// Also this metric over the part that a coordinate names.
-    pub fn add(&mut self, metric: &Metric, coordinate: &[(String, String)]) {
+    pub(crate) fn add(&mut self, metric: &Metric, coordinate: &[(String, String)]) {
         if !self.metrics.contains(metric) {
             self.metrics.push(metric.clone());
         }
@@ -71,7 +71,7 @@ impl Rows {
     ///
     /// # Errors
     /// [`ReportError`] where a run is there but cannot be read.
-    pub fn gather(
+    pub(crate) fn gather(
         plan: &Plan,
         wanted: &Wanted,
         directory: &(dyn Fn(&SweepRun) -> Option<PathBuf> + Sync),
@@ -131,21 +131,14 @@ impl Rows {
 
     /// As CSV: keys, scheme, seed, workload, bin, commit, metrics.
     pub fn to_csv(&self) -> String {
-        let mut text = String::new();
-        let mut line = |cells: Vec<String>| {
-            let cells: Vec<String> = cells.into_iter().map(|cell| quoted(&cell)).collect();
-            text += &cells.join(",");
-            text.push('\n');
-        };
-        let fixed = FIXED.iter().map(ToString::to_string);
-        line(self.keys.iter().cloned().chain(fixed).chain(self.metrics.iter().cloned()).collect());
-        for row in &self.rows {
+        let header = self.keys.iter().map(String::as_str).chain(FIXED).chain(self.metrics.iter().map(String::as_str));
+        let row = |row: &Row| {
             let Row { scheme, seed, workload, bin, commit, .. } = row;
             let fixed = [scheme.clone(), seed.to_string(), workload.clone(), bin.clone(), commit.clone()];
             let values = row.values.iter().map(|value| value.map_or(String::new(), number));
-            line(row.point.iter().cloned().chain(fixed).chain(values).collect());
-        }
-        text
+            row.point.iter().cloned().chain(fixed).chain(values).collect()
+        };
+        csv(header, self.rows.iter().map(row))
     }
 
     /// Reads what [`Rows::to_csv`] writes.
@@ -153,15 +146,20 @@ impl Rows {
     /// # Errors
     /// Where `text` is not that.
     pub fn from_csv(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        let wrong = |line: usize, what: &str| {
+        let wrong = |line: u64, what: &str| {
             ScenarioError::new(format!("{name}, line {line}: {what}")).help("write it again with --write-docs")
         };
-        let mut lines = text.lines().map(split).zip(1..);
-        let (header, _) = lines.next().ok_or_else(|| wrong(1, "there is no header"))?;
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+        let unreadable = |error: csv::Error| wrong(1, &error.to_string());
+        let header = reader.headers().map_err(unreadable)?.clone();
+        let header: Vec<String> = header.iter().map(str::to_string).collect();
         let first = header.windows(FIXED.len()).position(|words| words == FIXED);
         let keys = first.ok_or_else(|| wrong(1, "the header is not one of kept rows"))?;
         let mut rows = vec![];
-        for (cells, line) in lines {
+        for record in reader.records() {
+            let record = record.map_err(unreadable)?;
+            let line = record.position().map_or(1, csv::Position::line);
+            let cells: Vec<String> = record.iter().map(str::to_string).collect();
             if cells.len() != header.len() {
                 return Err(wrong(line, "it has another number of cells than the header"));
             }
@@ -231,27 +229,13 @@ fn number(value: f64) -> String {
     if short.len() + 2 < plain.len() { short } else { plain }
 }
 
-fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_string() }
-}
-
-/// The cells of a line.
-fn split(line: &str) -> Vec<String> {
-    let (mut cells, mut cell, mut inside) = (vec![], String::new(), false);
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' if inside && letters.peek() == Some(&'"') => {
-                letters.next();
-                cell.push('"');
-            }
-            '"' => inside = !inside,
-            ',' if !inside => cells.push(std::mem::take(&mut cell)),
-            letter => cell.push(letter),
-        }
-    }
-    cells.push(cell);
-    cells
+/// A header and rows as CSV.
+pub(crate) fn csv<'h>(header: impl Iterator<Item = &'h str>, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut writer = csv::Writer::from_writer(vec![]);
+    // Memory takes every row, and every row has a cell per column.
+    let _ = writer.write_record(header);
+    rows.for_each(|row| drop(writer.write_record(row)));
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The runs that claims need, done into one store; then what the rows say.
 
 use super::{
-    Book, Claim, Figure, Plan, Scale,
-    figure::Shown,
-    judge::Judged,
-    kept::Kept,
-    rows::{Rows, Wanted},
+    book::Book,
+    claim::Claim,
+    kept::Cost,
+    model::{Figure, Scale},
+    plan::Plan,
+    rows::Rows,
+    shelf::{Outcome, PaperResult, Shelf, plans, wanted},
     text,
 };
 use anabranch_report::{
@@ -34,20 +36,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A paper's book at a scale, as far as it was asked for.
-pub struct Shelf {
-    /// The book.
-    pub book: Book,
-    /// Its studies at the scale.
-    pub plans: BTreeMap<String, Plan>,
-    /// What is asked of them.
-    pub wanted: BTreeMap<String, Wanted>,
-    /// The claims asked for.
-    pub claims: Vec<Claim>,
-    /// The figures asked for.
-    pub figures: Vec<Figure>,
-}
-
 /// What is reproduced.
 pub struct Reproduction {
     /// The papers.
@@ -73,34 +61,6 @@ pub struct Settings {
 
 /// What its store has beside the runs.
 const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of each paper at each scale")];
-
-/// What came out of a paper.
-pub struct PaperResult {
-    /// The paper's name.
-    pub paper: &'static str,
-    /// Its claims, judged.
-    pub claims: Vec<(Claim, Judged)>,
-    /// Its figures as far as their runs are there.
-    pub figures: Vec<(Figure, Option<Shown>)>,
-    /// The rows of its studies.
-    pub rows: BTreeMap<String, Rows>,
-}
-
-/// What came of it.
-pub struct Outcome {
-    /// Per paper.
-    pub papers: Vec<PaperResult>,
-    /// Runs in all.
-    pub runs: usize,
-    /// Runs that were finished before.
-    pub reused: usize,
-    /// Runs that failed: name and error.
-    pub failed: Vec<(String, String)>,
-    /// Runs that are not there.
-    pub missing: usize,
-    /// Whether it was interrupted.
-    pub interrupted: bool,
-}
 
 /// Where finished runs of other commits lie, by the scenario they ran.
 #[derive(Debug, Default)]
@@ -133,7 +93,6 @@ impl Others {
 
 /// A store, and what in it counts.
 struct Shelving<'r> {
-    reproduction: &'r Reproduction,
     directory: &'r Path,
     others: BTreeMap<String, PathBuf>,
 }
@@ -170,7 +129,7 @@ impl Reproduction {
         let mut shelves = vec![];
         let wider = beyond(&books, only);
         for book in books {
-            let mut plans = book.plans(scale)?;
+            let mut plans = plans(&book, scale)?;
             let wants = |id: &str, of: Option<&str>| figure.is_none_or(|wanted| wanted == id || Some(wanted) == of);
             let claims: Vec<Claim> = book
                 .claims
@@ -186,7 +145,7 @@ impl Reproduction {
                 .collect();
             let wanted = wanted(&plans, &claims, &figures, scale)?;
             plans.retain(|id, _| wanted.contains_key(id));
-            shelves.push(Shelf { book, plans, wanted, claims, figures });
+            shelves.push(Shelf { book, scale, plans, wanted, claims, figures });
         }
         if !only.is_empty() && shelves.iter().all(|shelf| shelf.plans.is_empty()) {
             let message = format!("--only {}: no figure and no claim rests on that alone", only.join(","));
@@ -227,7 +186,7 @@ impl Reproduction {
         self.runs.is_empty()
     }
 
-    fn shelving<'r>(&'r self, directory: &'r Path, any_commit: bool) -> Shelving<'r> {
+    fn shelving<'r>(&self, directory: &'r Path, any_commit: bool) -> Shelving<'r> {
         let mut others = BTreeMap::new();
         if any_commit {
             let there = Others::find(directory);
@@ -241,7 +200,7 @@ impl Reproduction {
                 }
             }
         }
-        Shelving { reproduction: self, directory, others }
+        Shelving { directory, others }
     }
 
     /// The runs that would be done, in their order, and their names.
@@ -315,12 +274,8 @@ impl Reproduction {
                 continue;
             }
             let scenario = Runs::scenario(self, number)?;
-            let placed = |error: ScenarioError| {
-                let remedy = error.remedy().map(str::to_string);
-                let placed = ScenarioError::new(format!("{}: {error}", self.name(number)));
-                remedy.into_iter().fold(placed, ScenarioError::help)
-            };
-            check(&scenario, &SIMULATOR, &self.name(number), &mut None, observer).map_err(placed)?;
+            check(&scenario, &SIMULATOR, &self.name(number), &mut None, observer)
+                .map_err(|error| error.of(&self.name(number)))?;
         }
         Ok(())
     }
@@ -342,7 +297,7 @@ impl Reproduction {
             let figures: Vec<_> =
                 paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.figure.clone())).collect();
             if let Some(shelf) = self.shelves.iter().find(|shelf| shelf.book.paper.name == paper.paper) {
-                write_claims(&place, &text::page(shelf, paper, outcome, self.scale), &figures, &tables)?;
+                write_claims(&place, &text::page(shelf, paper, outcome), &figures, &tables)?;
             }
         }
         Ok(())
@@ -408,21 +363,6 @@ impl Reproduction {
 /// Packet-hops per second of one core where nothing, or only beside other work, was measured.
 const SPEED: f64 = 5e6;
 
-/// What a study takes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cost {
-    /// The paper.
-    pub paper: &'static str,
-    /// The study.
-    pub study: String,
-    /// Its runs that no study before it has.
-    pub runs: usize,
-    /// Those that are not finished.
-    pub missing: usize,
-    /// CPU seconds that these take.
-    pub seconds: f64,
-}
-
 impl Runs for Reproduction {
     fn key(&self, number: usize) -> &str {
         let (at, id, number) = &self.runs[number];
@@ -451,63 +391,8 @@ impl Shelving<'_> {
                 rows.insert(id.clone(), found);
             }
         }
-        Ok(shelf.judge(rows, self.reproduction.scale)?)
+        Ok(shelf.judge(rows)?)
     }
-}
-
-impl Shelf {
-    /// Claims judged and figures made from rows, wherever they come from.
-    ///
-    /// # Errors
-    /// None that planning did not find.
-    pub fn judge(&self, rows: BTreeMap<String, Rows>, scale: Scale) -> Result<PaperResult, ScenarioError> {
-        let claims = self.claims.iter().map(|claim| Ok((claim.clone(), claim.judge(&self.plans, &rows, scale)?)));
-        let claims: Vec<(Claim, Judged)> = claims.collect::<Result<_, ScenarioError>>()?;
-        let note = format!("{} scale", scale.word());
-        let shown = |figure: &Figure| (figure.clone(), figure.show(&self.book, &self.plans, &rows, &note));
-        let figures = self.figures.iter().map(shown).collect();
-        Ok(PaperResult { paper: self.book.paper.name, claims, figures, rows })
-    }
-
-    /// All of a book, judged from kept rows.
-    ///
-    /// # Errors
-    /// As [`Reproduction::new`].
-    pub fn of_kept(book: &Book, scale: Scale, kept: &Kept) -> Result<PaperResult, ScenarioError> {
-        let plans = book.plans(scale)?;
-        let wanted = wanted(&plans, &book.claims, &book.figures, scale)?;
-        let rows = wanted.keys().filter_map(|id| Some((id.clone(), kept.rows(id, scale)?.clone()))).collect();
-        let (claims, figures) = (book.claims.clone(), book.figures.clone());
-        Shelf { book: book.clone(), plans, wanted, claims, figures }.judge(rows, scale)
-    }
-}
-
-/// What claims and figures ask of each study.
-fn wanted(
-    plans: &BTreeMap<String, Plan>,
-    claims: &[Claim],
-    figures: &[Figure],
-    scale: Scale,
-) -> Result<BTreeMap<String, Wanted>, ScenarioError> {
-    let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
-    let mut add = |metric: &super::Metric, coordinate: &super::Coordinate| {
-        if let Some(study) = super::plan::at(coordinate, "study") {
-            wanted.entry(study.to_string()).or_default().add(metric, coordinate);
-        }
-    };
-    for claim in claims {
-        let own: Vec<&Plan> = claim.studies_at(scale).iter().filter_map(|id| plans.get(id)).collect();
-        for group in claim.groups(&own, scale)? {
-            group.a.iter().chain(&group.b).for_each(|coordinate| add(&claim.metric, coordinate));
-        }
-    }
-    for figure in figures {
-        let own: Vec<&Plan> = figure.studies.iter().filter_map(|id| plans.get(id)).collect();
-        for coordinate in figure.coordinates(&own) {
-            figure.metrics.iter().for_each(|metric| add(metric, &coordinate));
-        }
-    }
-    Ok(wanted)
 }
 
 /// The studies of the first figure or claim that needs one of `only` and others beside it.

@@ -1,60 +1,77 @@
 //! Which numbers a claim is about: its groups, and in each where its two sides lie.
 
 use super::{
-    Plan, Scale,
-    model::{Claim, ClaimKind, Filter, Operand},
-    plan::{Coordinate, at, check_names, coordinates},
+    claim::{Claim, ClaimKind},
+    metric::ALL,
+    model::{Filter, Scale},
+    plan::{Coordinate, Plan, at, check_names, coordinates},
 };
 use anabranch_scenario::{
     error::ScenarioError,
     section::{did_you_mean, list},
 };
 use anabranch_settings::nearest;
+use std::collections::BTreeMap;
 
 /// One group of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     /// The values of the dimensions that make it.
-    pub at: Coordinate,
+    pub(crate) at: Coordinate,
     /// Where A lies: several where a key is reduced or followed.
-    pub a: Vec<Coordinate>,
+    pub(crate) a: Vec<Coordinate>,
     /// Where B lies.
-    pub b: Vec<Coordinate>,
+    pub(crate) b: Vec<Coordinate>,
 }
 
-impl Claim {
-    /// Its groups in `plans`, those of its studies.
+/// A claim in the studies that it is judged by.
+pub(crate) struct Selected<'s> {
+    pub(crate) claim: &'s Claim,
+    /// Its studies.
+    pub(crate) plans: Vec<&'s Plan>,
+    /// Its groups in them.
+    pub(crate) groups: Vec<Group>,
+}
+
+impl<'s> Selected<'s> {
+    /// The claim in those of `plans` that it names at `scale`.
     ///
     /// # Errors
     /// Where it names what is not there, or leaves open which of several values is meant.
-    pub fn groups(&self, plans: &[&Plan], scale: Scale) -> Result<Vec<Group>, ScenarioError> {
-        self.find(plans, scale).map_err(|error| {
-            let remedy = error.remedy().map(str::to_string);
-            let placed = ScenarioError::new(format!("claim `{}`, {} scale: {error}", self.id, scale.word()))
-                .at(self.place.clone());
-            remedy.into_iter().fold(placed, ScenarioError::help)
-        })
+    pub(crate) fn new(
+        claim: &'s Claim,
+        plans: &'s BTreeMap<String, Plan>,
+        scale: Scale,
+    ) -> Result<Self, ScenarioError> {
+        let own = claim.studies_at(scale).iter().filter_map(|id| plans.get(id)).collect();
+        let mut selected = Selected { claim, plans: own, groups: vec![] };
+        let named = |error: ScenarioError| {
+            error.of(&format!("claim `{}`, {} scale", claim.id, scale.word())).at(claim.place.clone())
+        };
+        selected.groups = selected.find(scale).map_err(named)?;
+        Ok(selected)
     }
 
-    fn find(&self, plans: &[&Plan], scale: Scale) -> Result<Vec<Group>, ScenarioError> {
-        let (a, b) = (self.filter.with(&self.a_filter), self.filter.with(&self.b_filter));
-        let dimensions: Vec<&str> = self.each.iter().chain(&self.along).map(String::as_str).collect();
-        check_names(plans, &[&self.filter, &self.a_filter, &self.b_filter], &dimensions, scale == Scale::Full)?;
-        let by_scheme = self.each.iter().any(|each| each == "scheme");
-        if by_scheme && matches!(self.kind, ClaimKind::Order(..) | ClaimKind::Trend(..) | ClaimKind::Shown(_)) {
+    fn find(&self, scale: Scale) -> Result<Vec<Group>, ScenarioError> {
+        let (claim, plans) = (self.claim, self.plans.as_slice());
+        let (a, b) = (claim.filter.with(&claim.a_filter), claim.filter.with(&claim.b_filter));
+        let dimensions: Vec<&str> = claim.each.iter().chain(&claim.along).map(String::as_str).collect();
+        check_names(plans, &[&claim.filter, &claim.a_filter, &claim.b_filter], &dimensions, scale == Scale::Full)?;
+        let by_scheme = claim.each.iter().any(|each| each == "scheme");
+        if by_scheme && matches!(claim.kind, ClaimKind::Order(..) | ClaimKind::Trend(..) | ClaimKind::Shown(_)) {
             return Err(ScenarioError::new("`each` names `scheme`, but this kind names its load balancers itself"));
         }
         if let Some(both) =
-            self.each.iter().find(|name| self.a_filter.values(name).or(self.b_filter.values(name)).is_some())
+            claim.each.iter().find(|name| claim.a_filter.values(name).or(claim.b_filter.values(name)).is_some())
         {
             return Err(ScenarioError::new(format!("`{both}` stands in `each` and in `a_where` or `b_where`")));
         }
-        self.check_schemes(plans)?;
+        self.check_schemes()?;
         self.check_metric(&[&a, &b])?;
         let mut groups: Vec<Coordinate> = vec![];
-        let open: Vec<String> = self.each.clone();
-        for coordinate in coordinates(plans, &self.filter, &open) {
-            let own: Coordinate = coordinate.into_iter().filter(|(name, _)| self.each.contains(name)).collect();
+        let open: Vec<String> = claim.each.clone();
+        for coordinate in coordinates(plans, &claim.filter, &open) {
+            let own: Coordinate = coordinate.into_iter().filter(|(name, _)| claim.each.contains(name)).collect();
             if !groups.contains(&own) {
                 groups.push(own);
             }
@@ -65,7 +82,7 @@ impl Claim {
             self.check_open(&found)?;
             Ok(found)
         };
-        let two = matches!(self.kind, ClaimKind::Change(..) | ClaimKind::Factor(..) | ClaimKind::Equal(..));
+        let two = matches!(claim.kind, ClaimKind::Change(..) | ClaimKind::Factor(..) | ClaimKind::Equal(..));
         let mut found = vec![];
         for group in groups {
             let a = side(&a, &group)?;
@@ -74,8 +91,8 @@ impl Claim {
             if a.is_empty() || (two && b.is_empty()) {
                 continue;
             }
-            if matches!(self.kind, ClaimKind::Trend(..)) && a.len() < 2 {
-                let key = self.along.as_deref().unwrap_or_default();
+            if matches!(claim.kind, ClaimKind::Trend(..)) && a.len() < 2 {
+                let key = claim.along.as_deref().unwrap_or_default();
                 return Err(ScenarioError::new(format!("a trend needs two values of `{key}` at least")));
             }
             found.push(Group { at: group, a, b });
@@ -91,7 +108,7 @@ impl Claim {
         let Some(first) = found.first() else { return Ok(()) };
         for other in found {
             for (name, value) in other {
-                if Some(name) != self.along.as_ref() && at(first, name) != Some(value) {
+                if Some(name) != self.claim.along.as_ref() && at(first, name) != Some(value) {
                     return Err(ScenarioError::new(format!(
                         "`{name}` has several values ({} and {value}): fix it in `where`, or name it in `each` or `along`",
                         at(first, name).unwrap_or_default()
@@ -105,35 +122,23 @@ impl Claim {
     fn check_metric(&self, filters: &[&Filter]) -> Result<(), ScenarioError> {
         let named = |dimension: &str| {
             let other = |filter: &&Filter| {
-                filter.values(dimension).is_some_and(|values| values.iter().any(|value| value != super::metric::ALL))
+                filter.values(dimension).is_some_and(|values| values.iter().any(|value| value != ALL))
             };
-            self.each.iter().any(|each| each == dimension) || filters.iter().any(other)
+            self.claim.each.iter().any(|each| each == dimension) || filters.iter().any(other)
         };
-        if named("bin") && !self.metric.is_per_bin() {
-            return Err(ScenarioError::new(format!("`{}` is not kept per bin of flow sizes", self.metric)));
+        if named("bin") && !self.claim.metric.is_per_bin() {
+            return Err(ScenarioError::new(format!("`{}` is not kept per bin of flow sizes", self.claim.metric)));
         }
-        if named("workload") && !self.metric.is_per_workload() {
-            return Err(ScenarioError::new(format!("`{}` is of the whole run, not of a workload", self.metric)));
+        if named("workload") && !self.claim.metric.is_per_workload() {
+            return Err(ScenarioError::new(format!("`{}` is of the whole run, not of a workload", self.claim.metric)));
         }
         Ok(())
     }
 
-    /// The load balancers it names.
-    pub fn schemes(&self) -> Vec<&String> {
-        match &self.kind {
-            ClaimKind::Change(a, b, _) | ClaimKind::Factor(a, b, _) | ClaimKind::Equal(a, b) => {
-                [a, b].into_iter().filter_map(named).flatten().collect()
-            }
-            ClaimKind::Value(a, _) => named(a).into_iter().flatten().collect(),
-            ClaimKind::Order(tiers, _) => tiers.iter().flatten().collect(),
-            ClaimKind::Trend(schemes, ..) | ClaimKind::Shown(schemes) => schemes.iter().collect(),
-        }
-    }
-
-    fn check_schemes(&self, plans: &[&Plan]) -> Result<(), ScenarioError> {
-        for plan in plans {
+    fn check_schemes(&self) -> Result<(), ScenarioError> {
+        for plan in &self.plans {
             let entries = &plan.sweep.plan.entries;
-            if let Some(missing) = self.schemes().into_iter().find(|scheme| !entries.contains(scheme)) {
+            if let Some(missing) = self.claim.schemes().into_iter().find(|scheme| !entries.contains(scheme)) {
                 let names: Vec<&str> = entries.iter().map(String::as_str).collect();
                 let message = format!("study `{}` does not run `{missing}`, but {}", plan.study.id, list(&names));
                 return Err(did_you_mean(ScenarioError::new(message), nearest(missing, names)));
@@ -141,29 +146,4 @@ impl Claim {
         }
         Ok(())
     }
-
-    /// The load balancers of both sides in a study's entries.
-    pub fn sides(&self, entries: &[String]) -> (Vec<String>, Vec<String>) {
-        let names = |operand: &Operand, other: Option<&Operand>| match operand {
-            Operand::Schemes(names) => names.clone(),
-            Operand::Others => {
-                let taken = other.and_then(named).cloned().unwrap_or_default();
-                entries.iter().filter(|entry| !taken.contains(entry)).cloned().collect()
-            }
-        };
-        match &self.kind {
-            ClaimKind::Change(a, b, _) | ClaimKind::Factor(a, b, _) | ClaimKind::Equal(a, b) => {
-                (names(a, Some(b)), names(b, Some(a)))
-            }
-            ClaimKind::Value(a, _) => (names(a, None), vec![]),
-            ClaimKind::Order(tiers, _) => (tiers.iter().flatten().cloned().collect(), vec![]),
-            ClaimKind::Trend(schemes, ..) => (schemes.clone(), vec![]),
-            ClaimKind::Shown(schemes) if schemes.is_empty() => (entries.to_vec(), vec![]),
-            ClaimKind::Shown(schemes) => (schemes.clone(), vec![]),
-        }
-    }
-}
-
-fn named(operand: &Operand) -> Option<&Vec<String>> {
-    if let Operand::Schemes(names) = operand { Some(names) } else { None }
 }

@@ -1,6 +1,7 @@
 //! Tests of claim files: what is wrong in them is said with its place, and those that come with the command are right.
 
-use super::*;
+use super::{select::Selected, shelf::plans, *};
+use anabranch_scenario::error::ScenarioError;
 use proptest::prelude::*;
 
 /// A book that has everything.
@@ -70,8 +71,8 @@ fn error(text: &str) -> (String, Option<usize>) {
     let found = match book(text) {
         Err(error) => error,
         Ok(book) => {
-            let plans = [Scale::Full, Scale::Quick].into_iter().find_map(|scale| book.plans(scale).err());
-            plans.unwrap_or_else(|| panic!("nothing wrong in {text}"))
+            let found = [Scale::Full, Scale::Quick].into_iter().find_map(|scale| plans(&book, scale).err());
+            found.unwrap_or_else(|| panic!("nothing wrong in {text}"))
         }
     };
     let remedy = found.remedy().map(str::to_string).unwrap_or_default();
@@ -83,7 +84,7 @@ fn the_files_that_come_with_the_command_are_right() {
     for paper in PAPERS {
         let book = Book::embedded(*paper).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
         for scale in [Scale::Quick, Scale::Full] {
-            if let Err(error) = book.plans(scale) {
+            if let Err(error) = plans(&book, scale) {
                 panic!("{}: {error} {}", paper.name, error.remedy().unwrap_or_default());
             }
         }
@@ -93,13 +94,13 @@ fn the_files_that_come_with_the_command_are_right() {
 #[test]
 fn the_example_is_planned_at_both_scales() {
     let book = book(EXAMPLE).unwrap();
-    let (quick, full) = (book.plans(Scale::Quick).unwrap(), book.plans(Scale::Full).unwrap());
+    let (quick, full) = (plans(&book, Scale::Quick).unwrap(), plans(&book, Scale::Full).unwrap());
     // Two sizes, three schemes and a variant, three seeds; quick one size and two seeds. What a parameter of PRIME
     // changes is a run of its own.
     assert_eq!((full["sizes"].sweep.order().len(), quick["sizes"].sweep.order().len()), (2 * 4 * 3, 4 * 2));
     assert_eq!(full["large"].sweep.order().len(), 2 * 4);
     assert!(!quick.contains_key("large"));
-    let groups = book.claims[0].groups(&[&full["sizes"]], Scale::Full).unwrap();
+    let groups = Selected::new(&book.claims[0], &full, Scale::Full).unwrap().groups;
     let sizes: Vec<_> = groups.iter().map(|group| group.at[0].1.as_str()).collect();
     assert_eq!(sizes, ["16KiB", "64KiB"]);
     assert_eq!(book.studies[0].bins(), ["<32KiB", ">=32KiB"]);
@@ -158,7 +159,7 @@ proptest! {
         if EXAMPLE.is_char_boundary(at) {
             let end = (at + cut).min(EXAMPLE.len());
             let text = format!("{}{with}{}", &EXAMPLE[..at], &EXAMPLE[end..]);
-            let _ = book(&text).map(|book| book.plans(Scale::Quick).map(|_| ()));
+            let _ = book(&text).map(|book| plans(&book, Scale::Quick).map(|_| ()));
         }
     }
 }

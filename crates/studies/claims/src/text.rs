@@ -1,50 +1,29 @@
 //! Verdicts as text: CSV for programs, Markdown for the docs.
 
 use super::{
-    Book, Claim, Paper, Plan, Scale,
-    judge::{Detail, Judged},
+    book::{Book, Paper},
+    claim::Claim,
+    judge::Judged,
     kept::Kept,
-    rows::Rows,
-    run::{Outcome, PaperResult, Reproduction, Shelf},
+    model::Scale,
+    plan::Plan,
+    rows::{Rows, csv},
+    shelf::{Outcome, PaperResult, Shelf},
     verdict::Verdict,
+    words::{Detail, sig},
 };
 use anabranch_report::{ClaimLine, ClaimPage};
 use anabranch_scenario::machine::{COMMIT, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn csv(rows: Vec<Vec<String>>) -> String {
-    let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.clone(),
-    };
-    let line = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
-    rows.iter().map(line).collect()
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(ToString::to_string).collect()
-}
+/// Columns of `claims.csv`.
+const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note";
 
 /// A row per claim.
 pub(super) fn claims_csv(paper: &PaperResult) -> String {
-    let mut rows = vec![words(&[
-        "paper",
-        "claim",
-        "figure",
-        "section",
-        "says",
-        "studies",
-        "metric",
-        "published",
-        "ours",
-        "verdict",
-        "seeds",
-        "open",
-        "note",
-    ])];
-    for (claim, judged) in &paper.claims {
-        let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
-        rows.push(vec![
+    let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
+    let row = |(claim, judged): &(Claim, Judged)| {
+        vec![
             paper.paper.to_string(),
             claim.id.clone(),
             maybe(&claim.figure),
@@ -58,50 +37,40 @@ pub(super) fn claims_csv(paper: &PaperResult) -> String {
             judged.seeds.to_string(),
             claim.ours.join(" "),
             maybe(&claim.note),
-        ]);
-    }
-    csv(rows)
+        ]
+    };
+    csv(CLAIMS.split(','), paper.claims.iter().map(row))
 }
+
+/// Columns of `comparisons.csv`.
+const COMPARISONS: &str = "claim,at,a,a_mean,b,b_mean,effect,ci95_low,ci95_high,significant,seeds";
 
 /// A row per comparison that a verdict rests on.
 pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
-    let mut rows = vec![words(&[
-        "claim",
-        "at",
-        "a",
-        "a_mean",
-        "b",
-        "b_mean",
-        "effect",
-        "ci95_low",
-        "ci95_high",
-        "significant",
-        "seeds",
-    ])];
-    for (claim, judged) in &paper.claims {
-        for detail in &judged.details {
-            let at: Vec<String> = detail.at.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
-            rows.push(vec![
-                claim.id.clone(),
-                at.join(" "),
-                detail.a.clone(),
-                number(detail.a_mean),
-                detail.b.clone(),
-                number(detail.b_mean),
-                number(detail.effect),
-                detail.interval.map_or(String::new(), |interval| number(interval.0)),
-                detail.interval.map_or(String::new(), |interval| number(interval.1)),
-                detail.significant.map_or(String::new(), |significant| significant.to_string()),
-                detail.seeds.to_string(),
-            ]);
-        }
-    }
-    csv(rows)
+    let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
+    let row = |claim: &Claim, detail: &Detail| {
+        let at: Vec<String> = detail.at.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        vec![
+            claim.id.clone(),
+            at.join(" "),
+            detail.a.clone(),
+            number(detail.a_mean),
+            detail.b.clone(),
+            number(detail.b_mean),
+            number(detail.effect),
+            detail.interval.map_or(String::new(), |interval| number(interval.0)),
+            detail.interval.map_or(String::new(), |interval| number(interval.1)),
+            detail.significant.map_or(String::new(), |significant| significant.to_string()),
+            detail.seeds.to_string(),
+        ]
+    };
+    let rows = paper.claims.iter().flat_map(|(claim, judged)| judged.details.iter().map(move |detail| (claim, detail)));
+    csv(COMPARISONS.split(','), rows.map(|(claim, detail)| row(claim, detail)))
 }
 
 /// What the page over a paper's claims says.
-pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome, scale: Scale) -> ClaimPage {
+pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> ClaimPage {
+    let scale = shelf.scale;
     let size = |id: &String| shelf.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
     let line = |(claim, judged): &(Claim, Judged)| ClaimLine {
         id: claim.id.clone(),
@@ -135,26 +104,26 @@ pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome, scale:
 }
 
 /// Every verdict with what it rests on, for a terminal of so many columns.
-pub fn told(reproduction: &Reproduction, outcome: &Outcome, width: usize) -> String {
+pub fn told(shelves: &[Shelf], scale: Scale, outcome: &Outcome, width: usize) -> String {
     let options = textwrap::Options::new(width).initial_indent("    ").subsequent_indent("    ");
     let mut text = String::new();
-    for (paper, shelf) in outcome.papers.iter().zip(&reproduction.shelves) {
+    for (paper, shelf) in outcome.papers.iter().zip(shelves) {
         for (claim, judged) in &paper.claims {
             text += &format!("{} {} ({}): {}\n", paper.paper, claim.id, claim.source(), judged.verdict.words());
             let mut line = |words: &str| text += &(textwrap::fill(words, &options) + "\n");
             line(&claim.says);
             line(&format!("published {}; ours {}", judged.published, judged.ours));
-            for study in claim.studies_at(reproduction.scale) {
-                line(&shelf.plans.get(study).map_or(study.clone(), |plan| plan.size(reproduction.scale)));
+            for study in claim.studies_at(scale) {
+                line(&shelf.plans.get(study).map_or(study.clone(), |plan| plan.size(scale)));
             }
         }
     }
     let judged = outcome.papers.iter().flat_map(|paper| paper.claims.iter().map(|(_, judged)| judged));
-    text + &format!("\n{} scale: {}\n", reproduction.scale.word(), totals(judged))
+    text + &format!("\n{} scale: {}\n", scale.word(), totals(judged))
 }
 
 /// How often each verdict came out: `12 reproduced, 3 not reproduced`.
-pub fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
+pub(crate) fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
     let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
     for judged in judged {
         *counts.entry(judged.verdict).or_default() += 1;
@@ -272,18 +241,11 @@ pub(super) fn not_run(studies: &[String], kept: &Kept, scale: Scale) -> String {
         return "not run".into();
     }
     let hours: f64 = costs.iter().map(|cost| cost.1).sum();
-    let hours = if hours < 0.1 { "less than 0.1".to_string() } else { super::judge::sig(hours, 2) };
+    let hours = if hours < 0.1 { "less than 0.1".to_string() } else { sig(hours, 2) };
     format!("not run ({hours} CPU hours)")
 }
 
 fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
-}
-
-impl Detail {
-    /// The values of its group, for people.
-    pub fn place(&self) -> String {
-        self.at.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
-    }
 }

@@ -1,6 +1,6 @@
 //! The rule that turns numbers into a verdict. Numbers alone: no files, no names.
 
-use super::model::Published;
+use super::claim::Published;
 use anabranch_report::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
 
 /// What becomes of a claim.
@@ -39,24 +39,24 @@ impl Verdict {
 
 /// Two sides, compared seed by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// Mean of A, or median.
-    pub a: f64,
+    pub(crate) a: f64,
     /// Mean of B, or median.
-    pub b: f64,
+    pub(crate) b: f64,
     /// That of A over that of B, less one; of medians that of the changes.
-    pub change: f64,
+    pub(crate) change: f64,
     /// Its 95 % interval.
-    pub interval: Option<(f64, f64)>,
+    pub(crate) interval: Option<(f64, f64)>,
     /// What tells whether the two differ.
-    pub test: Test,
+    pub(crate) test: Test,
     /// Pairs of seeds.
-    pub seeds: usize,
+    pub(crate) seeds: usize,
 }
 
 impl Compared {
     /// Of pairs (A, B), one per seed; `None` where there are none. A side that is infinite at a seed never ended there.
-    pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let seeds = pairs.len();
         let endless = |side: fn(&(f64, f64)) -> f64| pairs.iter().any(|pair| side(pair).is_infinite());
         let (a_endless, b_endless) = (endless(|pair| pair.0), endless(|pair| pair.1));
@@ -88,7 +88,7 @@ impl Compared {
     }
 
     /// As [`Compared::of`], by medians: that of the changes seed by seed, tested by their signs.
-    pub fn of_medians(pairs: &[(f64, f64)]) -> Option<Self> {
+    pub(crate) fn of_medians(pairs: &[(f64, f64)]) -> Option<Self> {
         let change = |(a, b): &(f64, f64)| match a == b {
             true => 0.0,
             false if b.is_infinite() => -1.0,
@@ -122,15 +122,15 @@ pub(super) fn significant(family: &[Compared]) -> Option<Vec<bool>> {
 
 /// An effect: 0 is none, and its sign is its direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effect {
+pub(crate) struct Effect {
     /// Its mean.
-    pub mean: f64,
+    pub(crate) mean: f64,
     /// Its 95 % interval.
-    pub interval: Option<(f64, f64)>,
+    pub(crate) interval: Option<(f64, f64)>,
     /// Whether it differs from none.
-    pub significant: bool,
+    pub(crate) significant: bool,
     /// One per cent in its unit.
-    pub percent: f64,
+    pub(crate) percent: f64,
 }
 
 /// So many per cent in the direction that a paper claims must have no room in an interval, for the direction to be missed
