@@ -1,24 +1,24 @@
-//! What the congestion controls of all transports have in common.
+//! Traits and checks shared by the congestion controls of all transports.
 
 use anabranch_settings::{About, Each, Parameters, Registry, SetError, Wrong};
 
-/// What a congestion control tells of itself: the limits of its parameters, and how it differs from others. Every method has a
-/// default; a congestion control writes those that differ.
+/// Limits of a congestion control's parameters and the ways in which it differs from others. Every method has a
+/// default; a congestion control overrides those that differ.
 pub trait Check {
-    /// Whether every value lies in the range where it has a meaning.
+    /// Checks that every parameter is within its range.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`] of the first that does not.
+    /// [`SetError::WrongValue`] for the first parameter out of range.
     fn check(&self) -> Result<(), SetError> {
         Ok(())
     }
 
-    /// Whether delay is all that it goes by, so that a network that holds packets back misleads it.
+    /// Returns `true` if delay is the only congestion signal: switches that hold packets back distort it.
     fn by_delay_alone(&self) -> bool {
         false
     }
 
-    /// Of one of RoCEv2: whether it needs a receiver that goes back N and a window of one BDP.
+    /// Returns `true` if it requires a go-back-N receiver and a window of one BDP (RoCEv2 only).
     fn goes_back_n(&self) -> bool {
         false
     }
@@ -26,16 +26,17 @@ pub trait Check {
 
 /// The congestion controls of a transport, each with its parameters.
 pub trait Controls {
-    /// What the registry says of each.
+    /// Registry entries of all controls.
     fn all(&self) -> &'static [About];
-    /// The parameters of the one of this name.
+    /// Parameters of the control `name`.
     fn parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters>;
-    /// The names of those by [`Check::by_delay_alone`].
+    /// Names of the controls whose only signal is delay.
     fn by_delay_alone(&self) -> Vec<&'static str>;
-    /// Whether every value lies in the range where it has a meaning.
+    /// Checks that every parameter is within its range.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`] of the first that does not; its key is relative to `[transport]`, for instance `dctcp.ewma_gain`.
+    /// [`SetError::WrongValue`] for the first parameter out of range; its key is relative to `[transport]`, e.g.
+    /// `dctcp.ewma_gain`.
     fn check(&self) -> Result<(), SetError>;
 }
 
@@ -64,11 +65,11 @@ impl<C: Registry + AsRef<dyn Check>> Controls for Each<C> {
     }
 }
 
-/// Parameters under check: names the key of a wrong value and says what is allowed.
+/// Range checks of one section. An error names the key, the value found and the allowed range.
 pub struct Section<'a>(&'a dyn Parameters);
 
 impl<'a> Section<'a> {
-    /// A check of these parameters.
+    /// Creates the checks of `parameters`.
     pub fn of(parameters: &'a dyn Parameters) -> Self {
         Section(parameters)
     }

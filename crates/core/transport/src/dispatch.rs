@@ -1,8 +1,8 @@
 //! Static dispatch over a list of kinds: enums whose variants have the same names.
 
-/// Defines three macros for the kinds of a list. `of!(value, Enum(it) => result)` is what follows from a value of whatever kind,
-/// `made!(value, Enum(it) => Other(result))` another value of the same kind, and `both!(value, config: Enum(it, constants) => result)`
-/// what follows from a value and the constants of its run, which are of one kind.
+/// Defines three macros for the kinds of a list. `of!(value, Enum(it) => result)` evaluates `result` for the value's
+/// kind. `made!(value, Enum(it) => Other(result))` builds another enum of the same kind. `both!(value, config: Enum(it,
+/// constants) => result)` matches a value and the constants of its run, which have one kind.
 macro_rules! dispatch {
     ($dollar:tt $constants:ident: $($kind:ident)*) => {
         #[allow(unused_macros)]

@@ -1,22 +1,22 @@
-//! What a transport is: what a scenario sets of it, its constants in a run, and both ends of a flow.
+//! Traits of a transport: its scenario parameters, the constants of a run, sender and receiver.
 
 use crate::{Acked, Answer, DataArrival, Moved, Network, Segment, control::Controls};
 use anabranch_settings::{About, Never, Parameters, SetError};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
 use std::fmt::Debug;
 
-/// `[transport]` of one kind, as a scenario sets it: its limits, and how it differs from others.
+/// `[transport]` of one kind as a scenario sets it: its limits and its differences from other transports.
 pub trait Kind: Parameters {
-    /// Its congestion controls.
+    /// Returns its congestion controls.
     fn controls(&self) -> &dyn Controls;
-    /// Its congestion controls, to be set.
+    /// Returns its congestion controls for modification.
     fn controls_mut(&mut self) -> &mut dyn Controls;
-    /// What the registry says of the congestion control in use.
+    /// Returns the registry entry of the selected congestion control.
     fn control(&self) -> &'static About;
-    /// Whether every value lies in the range where it has a meaning. The key of an error is relative to `[transport]`.
+    /// Checks that every parameter is within its range. The key of an error is relative to `[transport]`.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`] of the first that does not.
+    /// [`SetError::WrongValue`] for the first parameter out of range.
     fn check(&self) -> Result<(), SetError>;
     /// Payload bytes of a full packet.
     fn mtu(&self) -> u64;
@@ -24,52 +24,52 @@ pub trait Kind: Parameters {
     fn header(&self) -> u64;
     /// Bytes of an acknowledgement on the wire.
     fn ack_size(&self) -> u64;
-    /// The window, and the bytes that a full packet takes of it; `None`: it follows from the network, or there is none.
+    /// Window, and the bytes that a full packet occupies in it; `None`: derived from the network, or unlimited.
     fn window(&self) -> Option<(BytesOrBdp, u64)>;
-    /// Sets what a real network asks for.
+    /// Applies the settings that a real network requires.
     fn adapt(&mut self, real: &RealNetwork);
 
-    /// The parameters of one of its congestion controls, `[transport.<name>]`, where that has any.
+    /// Parameters of the congestion control `name`, `[transport.<name>]`, if it has any.
     fn control_parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters> {
         self.controls_mut().parameters_mut(name).filter(|parameters| !parameters.entries().is_empty())
     }
-    /// Data packets per acknowledgement, as long as nothing asks for one sooner.
+    /// Data packets per acknowledgement, unless an acknowledgement is requested earlier.
     fn packets_per_ack(&self) -> u64 {
         1
     }
-    /// Whether its receivers understand packets that were trimmed.
+    /// Returns `true` if its receivers process trimmed packets.
     fn understands_trimming(&self) -> bool {
         false
     }
-    /// Whether a flow that changes its path starts its rate or window afresh.
+    /// Returns `true` if a flow that changes its path resets its rate or window.
     fn restarts_on_path_change(&self) -> bool {
         false
     }
-    /// Whether its packets are those of RoCEv2, which captures show as such.
+    /// Returns `true` if its packets have RoCEv2 headers, which captures then show.
     fn has_roce_headers(&self) -> bool {
         false
     }
-    /// Why it does not go with PFC: its parameter at fault as it stands, and what to do.
+    /// Conflict with PFC, if any: the parameter at fault with its value, and the remedy.
     fn pfc_problem(&self) -> Option<(String, &'static str)> {
         None
     }
 }
 
-/// What a transport must be set to on a real network: packets of our size and header, a timeout that follows measured round trips,
-/// losses found by what overtakes them.
+/// Settings of a transport on a real network: packet and header sizes of the wire format, a timeout from measured round
+/// trips, and loss detection by overtaking packets.
 #[derive(Clone, Copy, Debug)]
 pub struct RealNetwork {
     /// Payload bytes of a full packet.
     pub payload: Bytes,
     /// Header bytes of a data packet.
     pub header: Bytes,
-    /// The shortest timeout.
+    /// Lower bound of the timeout.
     pub min_timeout: Time,
-    /// How much later a packet of the same path must have left whose acknowledgement makes a packet count as lost.
+    /// Reordering window per path: a packet is lost once one sent this much later on the same path is acknowledged.
     pub early_loss: Never<Time>,
 }
 
-/// A transport as its room implements it: what runs where [`Kind`] is set.
+/// A transport as its module implements it: the runtime types of a [`Kind`].
 pub trait Protocol: Kind {
     /// The constants of a run.
     type Config: Constants;
@@ -77,41 +77,41 @@ pub trait Protocol: Kind {
     type Sender: Sending<Config = Self::Config>;
     /// The receiving side of a flow.
     type Receiver: Receiving<Config = Self::Config>;
-    /// Resolves the parameters, which must have passed their `check`, against the network.
+    /// Resolves parameters that have passed `check` against the network.
     fn resolve(&self, network: &Network) -> Self::Config;
 }
 
 /// The constants of a run, shared by all its flows.
 pub trait Constants: Clone + Debug {
-    /// By how much the base round trip is another than flows were told.
+    /// Shift of the base round trip since the flows opened.
     fn moved(&self) -> Moved;
-    /// The base round trip is another than flows were told.
+    /// Sets the shift of the base round trip since the flows opened.
     fn set_moved(&mut self, moved: Moved);
-    /// The answer to a data packet of a flow of `size` bytes that is complete: the last answer was lost or is on its way.
+    /// Reply to a data packet of a complete flow of `size` bytes; the earlier final reply was lost or is in flight.
     fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer;
-    /// The shortest time from a packet's sending to the timeout that it may cause; `None`: there is no timeout.
+    /// Shortest time from a transmission to the timeout it may cause; `None`: no timeout.
     fn least_timeout(&self) -> Option<Time>;
 
-    /// Whether the timeouts leave time for an answer.
+    /// Checks that a reply can arrive before the timeout.
     ///
     /// # Errors
-    /// Where every packet would be sent again before its answer can be back.
+    /// If every packet would be retransmitted before its reply can arrive.
     fn check(&self, _network: &Network) -> Result<(), String> {
         Ok(())
     }
-    /// Packets that a window holds, for estimates of memory.
+    /// Packets per window, for memory estimates.
     fn window_packets(&self) -> u64 {
         128
     }
-    /// Whether an acknowledgement has an entropy value of its own.
+    /// Returns `true` if each acknowledgement has an entropy value of its own.
     fn fresh_acks(&self) -> bool {
         false
     }
-    /// Whether a scheme hears of a packet that was trimmed at its last hop.
+    /// Returns `true` if schemes receive feedback on packets trimmed at their last hop.
     fn blames_last_hop(&self) -> bool {
         false
     }
-    /// Packets that may come early without harm (Hopper §4.1.1); `u64::MAX` where order does not matter.
+    /// Packets that may arrive early without harm (Hopper §4.1.1); `u64::MAX` where order is irrelevant.
     fn early_packets(&self) -> u64 {
         u64::MAX
     }
@@ -122,25 +122,26 @@ pub trait Sending: Clone + Debug {
     /// The constants of its run.
     type Config;
 
-    /// The sender of `size` payload bytes, from `now` on, by a NIC of `rate`, over paths of base round trip `base_rtt`.
+    /// Creates the sender of `size` payload bytes at `now`, on a NIC of `rate`, over paths of base round trip
+    /// `base_rtt`.
     fn new(config: &Self::Config, rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self;
-    /// The sender of a stream without end: it has nothing to send until packets are appended. Every packet of a stream
-    /// counts as a full one.
+    /// Creates the sender of an endless stream. It has nothing to send until packets are appended; all packets count as
+    /// full.
     fn of_stream(config: &Self::Config, rate: Rate, base_rtt: Time, now: Time) -> Self;
     /// Appends packets to a stream.
     fn append(&mut self, config: &Self::Config, packets: u64);
-    /// Whether there is something to send and the window allows it; pacing aside.
+    /// Returns `true` if a packet is available and the window allows it; ignores pacing.
     fn ready(&self, config: &Self::Config) -> bool;
-    /// What would be sent next, whatever window and pacing say.
+    /// Returns the next packet, regardless of window and pacing.
     fn peek(&self, config: &Self::Config) -> Option<Segment>;
-    /// Sends what [`Sending::peek`] shows, at `now` with path tag `tag`; returns it.
+    /// Sends the packet that [`Sending::peek`] returns, at `now` with path tag `tag`.
     ///
     /// # Panics
-    /// Where there is nothing to send.
+    /// If there is no packet to send.
     fn send(&mut self, config: &Self::Config, now: Time, tag: u32) -> Segment;
-    /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
-    /// is known; `measured` is that packet's own round trip, where a stamp came back with the answer: else it is the time
-    /// since the packet was sent.
+    /// Processes a reply of the receiver. `path_rtt` is the base round trip of the acknowledged packet's path, if
+    /// known. `measured` is that packet's round trip from a timestamp; without one, it is the time since the
+    /// transmission.
     fn on_answer(
         &mut self,
         config: &Self::Config,
@@ -149,39 +150,39 @@ pub trait Sending: Clone + Debug {
         path_rtt: Option<Time>,
         measured: Option<Time>,
     ) -> Acked;
-    /// When [`Sending::on_timer`] must be called next at the latest; `None` where nothing is in flight. It may be too early, which
-    /// costs a look, but is never too late.
+    /// Latest time of the next [`Sending::on_timer`]; `None` if nothing is in flight. It may be early, but is never
+    /// late.
     fn deadline(&self, config: &Self::Config) -> Option<Time>;
-    /// Its timer strikes; tells PSN and tag of each packet that is declared lost.
+    /// Handles the timer; passes PSN and tag of each packet declared lost to `timed_out`.
     fn on_timer(&mut self, config: &Self::Config, now: Time, timed_out: &mut impl FnMut(u64, u32));
-    /// What its congestion control allows at `now`: a window in bytes and a rate, where it has them. Looking changes nothing.
+    /// Window in bytes and rate that the congestion control allows at `now`, where it has them.
     fn allowed(&self, config: &Self::Config, now: Time) -> (Option<u64>, Option<Rate>);
-    /// The next new PSN.
+    /// Next new PSN.
     fn next_psn(&self) -> u64;
-    /// Every PSN below this one is acknowledged.
+    /// First PSN not yet acknowledged cumulatively.
     fn cumulative(&self) -> u64;
-    /// What is neither acknowledged nor lost, in bytes (`uet`) or packets (`roce`).
+    /// Data neither acknowledged nor lost, in bytes (`uet`) or packets (`roce`).
     fn in_flight(&self) -> u64;
-    /// Packets sent more than once, counted each time.
+    /// Number of retransmissions.
     fn retransmitted(&self) -> u64;
-    /// Packets in all.
+    /// Number of packets of the flow.
     fn packets(&self) -> u64;
 
-    /// Pacing does not let the next packet go before this.
+    /// Earliest time at which pacing allows the next packet.
     #[inline]
     fn next_avail(&self) -> Time {
         Time::ZERO
     }
-    /// Whether the packet just sent should ask for an answer at once; `ready` is what [`Sending::ready`] says after it.
+    /// Returns `true` if the packet just sent must request an immediate acknowledgement; `ready` is [`Sending::ready`]
+    /// after it.
     #[inline]
     fn wants_answer(&self, _ready: bool) -> bool {
         false
     }
-    /// Nothing further goes before something is heard: its load balancer waits. Until then what was sent last is the end of what there
-    /// is to send.
+    /// Notes that the load balancer blocks the flow until feedback arrives: the last packet sent is the tail for now.
     #[inline]
     fn rest(&mut self) {}
-    /// Whether its next packet should follow the last one before another flow's turn comes.
+    /// Returns `true` if its next packet must follow the last one before another flow's turn.
     #[inline]
     fn keeps_turn(&self) -> bool {
         false
@@ -193,33 +194,33 @@ pub trait Receiving: Clone + Debug {
     /// The constants of its run.
     type Config;
 
-    /// The receiver of `size` payload bytes.
+    /// Creates the receiver of `size` payload bytes.
     fn new(config: &Self::Config, size: u64) -> Self;
-    /// The receiver of a stream without end, whose packets all count as full ones; it is never complete.
+    /// Creates the receiver of an endless stream, which is never complete; all packets count as full.
     fn of_stream(config: &Self::Config) -> Self;
-    /// Takes a data packet; returns the answer, if one is due, and whether the flow is complete.
+    /// Processes a data packet; returns the reply, if one is due, and `true` if it completed the flow.
     fn on_data(&mut self, config: &Self::Config, now: Time, data: &DataArrival) -> (Option<Answer>, bool);
-    /// The first PSN that has not been received.
+    /// First PSN not yet received.
     fn cumulative(&self) -> u64;
-    /// Arrivals whose PSN was not the lowest one missing.
+    /// Arrivals whose PSN was not the lowest missing one.
     fn out_of_order(&self) -> u64;
-    /// Arrivals whose PSN was not the last arrival's plus one.
+    /// Arrivals whose PSN was not the previous arrival's plus one.
     fn out_of_sequence(&self) -> u64;
-    /// Most payload bytes that were ever held beyond the lowest missing one.
+    /// Maximum of the payload bytes held beyond the lowest missing PSN.
     fn max_reorder_bytes(&self) -> u64;
-    /// Unique payload bytes.
+    /// Unique payload bytes received.
     fn received_bytes(&self) -> u64;
 
-    /// A packet without its payload; returns the answer. Where the transport knows no trimming there is none.
+    /// Processes a trimmed packet; returns the NACK. Transports without trimming return `None`.
     fn on_header(&mut self, _config: &Self::Config, _psn: u64, _tag: u32) -> Option<Answer> {
         None
     }
-    /// When [`Receiving::on_timer`] must be called.
+    /// Time at which [`Receiving::on_timer`] is due.
     #[inline]
     fn deadline(&self) -> Option<Time> {
         None
     }
-    /// A delayed acknowledgement is due.
+    /// Handles the timer of a delayed acknowledgement.
     fn on_timer(&mut self, _config: &Self::Config, _now: Time) -> Option<Answer> {
         None
     }

@@ -1,7 +1,8 @@
-//! The transports a run can use: which one is the scenario's choice, the same for all its flows.
+//! The transports. A scenario selects one for all flows of a run.
 //!
-//! To add one, write a file (or a folder) with `pub(super) const ABOUT: About` and types that implement [`Protocol`], [`Kind`],
-//! [`Constants`], [`Sending`] and [`Receiving`], and add its `mod` and a line to the list. Nobody else tells transports apart.
+//! To add one, write a file (or a folder) with `pub(super) const ABOUT: About` and types that implement [`Protocol`],
+//! [`Kind`], [`Constants`], [`Sending`] and [`Receiving`], and add its `mod` and a line to the list. No other code
+//! distinguishes transports.
 
 pub mod roce;
 pub mod uet;
@@ -63,7 +64,7 @@ transports! { $
     roce Roce RoceTransport,
 }
 
-/// What needs no more than the value itself.
+/// Forwards methods without arguments to the implementation.
 macro_rules! getters {
     ($type:ident, $trait:ident: $($name:ident -> $result:ty,)*) => {
         impl $type {
@@ -118,7 +119,7 @@ impl DerefMut for TransportParameters {
 }
 
 impl Transport {
-    /// Resolves `parameters`, which must have passed their `check`.
+    /// Resolves `parameters`, which must have passed `check`.
     pub fn new(parameters: &TransportParameters, network: &Network) -> Self {
         made!(parameters, TransportParameters(parameters) => Transport(parameters.resolve(network)))
     }
@@ -129,7 +130,7 @@ impl Transport {
     /// See [`Constants::check`].
     ///
     /// # Errors
-    /// Where every packet would be sent again before its answer can be back.
+    /// If every packet would be retransmitted before its reply can arrive.
     pub fn check(&self, network: &Network) -> Result<(), String> {
         of!(self, Transport(config) => config.check(network))
     }
@@ -165,7 +166,7 @@ impl Sender {
     /// See [`Sending::send`].
     ///
     /// # Panics
-    /// Where there is nothing to send.
+    /// If there is no packet to send.
     #[inline]
     pub fn send(&mut self, transport: &Transport, now: Time, tag: u32) {
         both!(self, transport: Sender(sender, config) => { sender.send(config, now, tag); });
@@ -249,7 +250,7 @@ mod tests {
                 );
                 transport.parameters_mut().set("congestion_control", &Raw::Text(control.name.into())).unwrap();
                 assert_eq!(transport.control(), control);
-                // Without parameters there is no table to give.
+                // A control without parameters has no table.
                 let table = transport.control_parameters_mut(control.name);
                 assert_eq!(table.is_some(), control.name != "none", "{}", control.name);
                 assert!(table.is_none_or(|parameters| !parameters.documentation().is_empty()));

@@ -1,66 +1,67 @@
-//! Packets as senders and receivers of every transport see them, and what an acknowledgement means.
+//! Packets and replies, common to all transports.
 
 use anabranch_units::Time;
 
-/// A packet that would be sent next.
+/// The next packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its sequence number.
+    /// Sequence number.
     pub psn: u64,
-    /// Its payload bytes.
+    /// Payload bytes.
     pub payload: u32,
-    /// Whether it was sent before.
+    /// `true` if it was sent before.
     pub retransmission: bool,
 }
 
 /// A data packet as it arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataArrival {
-    /// Its sequence number.
+    /// Sequence number.
     pub psn: u64,
-    /// Its payload bytes.
+    /// Payload bytes.
     pub payload: u32,
-    /// Its path tag.
+    /// Path tag.
     pub tag: u32,
-    /// Whether it was ECN-marked.
+    /// ECN mark.
     pub ecn: bool,
-    /// The sender cannot go on before it receives the acknowledgement of this packet (or has nothing left): acknowledge at once.
+    /// The sender is blocked until this packet is acknowledged, or has nothing left to send: acknowledge at once.
     pub ack_request: bool,
 }
 
-/// What a receiver tells its sender, as a packet carries it.
+/// A receiver's reply to a packet: ACK, NACK or congestion notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Sequence number of the packet that it answers.
+    /// Sequence number of that packet.
     pub psn: u64,
     /// Path tag of that packet.
     pub tag: u32,
-    /// Every PSN below this one has been received.
+    /// First PSN not yet received.
     pub cumulative: u64,
-    /// The transport's own: which PSNs beyond it have been received, and where that begins.
+    /// Selective acknowledgements beyond `cumulative`, in a format of the transport.
     pub bitmap: u64,
-    /// See `bitmap`.
+    /// Start of `bitmap`, in a format of the transport.
     pub offset: u32,
-    /// The packet that it answers was marked.
+    /// ECN mark of that packet.
     pub ecn: bool,
-    /// A congestion notification (`roce`): it was marked, or it came out of order and the NIC takes that for congestion.
+    /// Congestion notification (`roce`): the packet was marked, or arrived out of order and the NIC treats that as
+    /// congestion.
     pub cnp: bool,
-    /// Something is missing: the packet came without its payload, or out of order where that matters.
+    /// Negative acknowledgement: the packet was trimmed, or arrived out of order where that matters.
     pub nack: bool,
 }
 
-/// What an answer meant to its sender.
+/// Effect of a reply on its sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acked {
-    /// The packet came without its payload, which says nothing of the others: its path is to blame.
+    /// The packet was trimmed on its path; this does not concern other packets.
     pub trimmed: bool,
-    /// Round trip of the packet; `None` where it was sent more than once or is long done.
+    /// Round trip of the packet; `None` if it was retransmitted or completed earlier.
     pub rtt: Option<Time>,
     /// Packets newly acknowledged.
     pub packets: u32,
     /// Payload bytes newly acknowledged.
     pub bytes: u64,
-    /// Packets that count as lost since this one, of the same tag and later sent, has arrived.
+    /// Packets declared lost because this one, of the same tag and sent later, has arrived.
     pub lost: u32,
     /// Everything is acknowledged.
     pub done: bool,

@@ -1,11 +1,11 @@
 //! A set of PSNs within a moving span, one bit each in a ring of words.
 
-/// Words held in place; a wider span moves to the heap.
+/// Words stored inline; a wider span is on the heap.
 const INLINE: usize = 4;
 
-/// PSNs from a lowest one (`low`) upwards. The owner knows `low` and passes it in; no PSN below it is a member.
+/// PSNs from a lowest one (`low`) upwards. The owner stores `low` and passes it in; no PSN below it is a member.
 ///
-/// Each ring word stands for exactly one aligned group of 64 PSNs, counted from the group of `low`; all bits
+/// Each ring word represents one aligned group of 64 PSNs, counted from the group of `low`; all bits
 /// outside the span are zero. The ring doubles when a member would not fit.
 #[derive(Clone, Debug)]
 pub(crate) struct PsnSet {
@@ -16,9 +16,9 @@ pub(crate) struct PsnSet {
 }
 
 impl PsnSet {
-    /// An empty set with room for a span of `packets` PSNs.
+    /// Creates an empty set for a span of `packets` PSNs.
     pub(crate) fn new(packets: u64) -> Self {
-        // One group more than the span needs, since `low` may stand anywhere in its group.
+        // One group more than the span needs, since `low` may be anywhere in its group.
         let words = (packets as usize / 64 + 2).next_power_of_two();
         if words <= INLINE {
             PsnSet { inline: [0; INLINE], spill: Box::default(), mask: INLINE - 1 }
@@ -39,13 +39,13 @@ impl PsnSet {
         if self.mask == INLINE - 1 { &mut self.inline[index % INLINE] } else { &mut self.spill[index] }
     }
 
-    /// Whether `psn`, at or above `low`, is a member.
+    /// Returns `true` if `psn`, at or above `low`, is a member.
     #[inline]
     pub(crate) fn contains(&self, low: u64, psn: u64) -> bool {
         (psn >> 6) - (low >> 6) <= self.mask as u64 && self.word(psn >> 6) >> (psn & 63) & 1 == 1
     }
 
-    /// Bit i of the answer: `base + i` is a member. `base` is at or above `low`.
+    /// Returns a bitmap whose bit i is set if `base + i` is a member. `base` is at or above `low`.
     #[inline]
     pub(crate) fn bits_from(&self, low: u64, base: u64) -> u64 {
         let (group, shift, first) = (base >> 6, base & 63, low >> 6);

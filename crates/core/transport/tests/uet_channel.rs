@@ -30,7 +30,7 @@ enum Event {
     Nack(Nack),
 }
 
-/// Runs a flow to its end; checks invariants at every step.
+/// Runs a flow to completion; checks invariants at every step.
 fn transfer(
     config: &UetConfig,
     size: u64,
@@ -138,7 +138,7 @@ fn transfer(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Every flow completes, delivers each byte once, keeps its window, and ends with nothing in flight.
+    /// Every flow completes, delivers each byte once, respects its window, and ends with nothing in flight.
     #[test]
     fn every_flow_completes(
         seed in any::<u64>(), size in 1u64..2_000_000, window in 1u64..200, ack_every in 1u32..9,
@@ -149,7 +149,7 @@ proptest! {
     }
 }
 
-/// A full packet without a request for an acknowledgement.
+/// A full packet without an acknowledgement request.
 fn full(psn: u64, ecn: bool) -> DataArrival {
     DataArrival { psn, payload: 4096, tag: 7, ecn, ack_request: false }
 }

@@ -1,4 +1,4 @@
-//! The sender against a naive model of what is in flight, and what small windows and wide spans do.
+//! The sender against a naive model of the packets in flight, with small windows and wide spans.
 
 use anabranch_random::Stream;
 use anabranch_settings::{Parameters, Raw};
@@ -23,7 +23,7 @@ fn config(control: &str, window_packets: u64, ack_every: u32) -> UetConfig {
     UetConfig::new(&transport, &network)
 }
 
-/// What the sender ought to know, kept the slow way.
+/// Naive model of the sender.
 #[derive(Default)]
 struct Model {
     /// Send time and tag of every packet in flight.
@@ -65,7 +65,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     /// Bytes in flight, newly acknowledged bytes, RTT samples, losses, timeouts and deadlines against the model,
-    /// with answers that arrive in any order.
+    /// with replies in any order.
     #[test]
     fn the_sender_agrees_with_a_naive_model(
         seed in any::<u64>(), size in 1u64..600_000, window in 1u64..60, ack_every in 1u32..6,
@@ -134,7 +134,7 @@ proptest! {
                     }
                 }
                 _ => {
-                    // Nothing to do but wait: go to the deadline, sometimes beyond it.
+                    // Advance to the deadline, sometimes beyond it.
                     if data.is_empty() && answers.is_empty() && !sender.ready(&config) {
                         now = now.max(sender.deadline(&config).unwrap_or(now));
                     }
@@ -202,7 +202,7 @@ fn a_window_smaller_than_what_one_acknowledgement_covers_does_not_stall() {
 
 #[test]
 fn the_span_outgrows_the_window_while_a_packet_is_missing() {
-    // Window of 4 packets; packet 0 never arrives, 1 to 999 do, one by one: 3 of 4 places stay usable.
+    // Window of 4 packets; packet 0 never arrives, 1 to 999 do, one by one: 3 of 4 slots remain usable.
     let config = config("none", 4, 1);
     let mut sender = UetSender::new(&config, RTT, 1000 * MTU);
     let mut receiver = UetReceiver::new(&config, 1000 * MTU);
@@ -237,7 +237,7 @@ fn acknowledgements_from_elsewhere_do_no_harm() {
     for psn in 0..4 {
         sender.send(&config, Time::ZERO, psn);
     }
-    // Bits and PSNs that were never sent say nothing.
+    // Bits and PSNs that were never sent are ignored.
     let ack = Ack { cumulative: 0, bitmap_base: 2, bitmap: u64::MAX, psn: 900, ..Ack::default() };
     let acked = sender.on_ack(&config, RTT, &ack);
     assert_eq!((acked.packets, acked.rtt, sender.in_flight()), (2, None, 2 * (MTU + HEADER)));

@@ -1,14 +1,13 @@
-//! Runs of PSNs that have arrived (or are known to have) beyond the first one missing.
+//! Runs of PSNs that have arrived beyond the first missing one.
 
-/// Disjoint runs `[start, end)`, ascending; they are few, so a sorted list is enough.
+/// Disjoint runs `[start, end)`, ascending. There are few, so a sorted list suffices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blocks(Vec<(u64, u64)>);
 
 impl Blocks {
-    /// Adds a PSN.
     pub(crate) fn insert(&mut self, psn: u64) {
         let runs = &mut self.0;
-        // The first run that ends at or after `psn` either holds it, can be grown by it, or lies behind it.
+        // The first run that ends at or after `psn` contains it, is extended by it, or follows it.
         let at = runs.partition_point(|run| run.1 < psn);
         match runs.get_mut(at) {
             Some(run) if run.0 <= psn + 1 => {
@@ -23,24 +22,24 @@ impl Blocks {
         }
     }
 
-    /// Whether `psn` is in a run.
+    /// Returns `true` if `psn` is in a run.
     pub(crate) fn contains(&self, psn: u64) -> bool {
         self.run_at(psn).is_some()
     }
 
-    /// The end of the run that holds `psn`.
+    /// Returns the end of the run that contains `psn`.
     pub(crate) fn run_at(&self, psn: u64) -> Option<u64> {
         let at = self.0.partition_point(|run| run.1 <= psn);
         self.0.get(at).filter(|run| run.0 <= psn).map(|run| run.1)
     }
 
-    /// The lowest run.
+    /// Returns the lowest run.
     #[inline]
     pub(crate) fn first(&self) -> Option<(u64, u64)> {
         self.0.first().copied()
     }
 
-    /// Forgets everything below `psn`.
+    /// Removes all PSNs below `psn`.
     pub(crate) fn discard_below(&mut self, psn: u64) {
         let gone = self.0.partition_point(|run| run.1 <= psn);
         self.0.drain(..gone);
@@ -49,7 +48,6 @@ impl Blocks {
         }
     }
 
-    /// Whether there is no run.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

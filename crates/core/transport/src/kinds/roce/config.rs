@@ -1,40 +1,40 @@
-//! The settings of a run, resolved against its network.
+//! Settings of a run, resolved against its network.
 
 use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
 use crate::{Answer, Constants, DataArrival, Moved, Network};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
 
-/// The resolved settings of a run, shared by all its flows.
+/// Resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
 pub struct RoceConfig {
-    /// By how much the base round trip is another than flows were told.
+    /// Shift of the base round trip since the flows opened.
     pub moved: Moved,
     /// Payload bytes of a full packet.
     pub mtu: u64,
     /// Header bytes of a data packet.
     pub header: u64,
-    /// Bytes of an answer on the wire.
+    /// Bytes of an acknowledgement on the wire.
     pub ack_size: u64,
-    /// Most payload bytes in flight; `u64::MAX`: no limit.
+    /// Maximum payload bytes in flight; `u64::MAX`: unlimited.
     pub window: u64,
     pub(crate) recovery: Recovery,
     pub(crate) control: ControlConfig,
-    /// Of go-back-N; `None`: never.
+    /// Timeout of go-back-N; `None`: never.
     pub(crate) rto: Option<Time>,
     pub(crate) rto_low: Time,
     pub(crate) rto_high: Time,
     pub(crate) nack_interval: Time,
     pub(crate) ooo_window: u64,
-    /// Whether a flow that changes its path starts its rate afresh.
+    /// `true` if a flow that changes its path resets its rate.
     pub(crate) fresh_rate: bool,
-    /// Whether the peculiarities of the reference model are followed.
+    /// `true` if loss recovery follows the reference model.
     pub(crate) recorded_irn: bool,
     pub(crate) pace_in_nanoseconds: bool,
 }
 
 impl RoceConfig {
-    /// Resolves `transport`, which must have passed its `check`, against the network.
+    /// Resolves `transport`, which must have passed `check`, against the network.
     pub fn new(transport: &RoceTransport, network: &Network) -> Self {
         let roce = &transport.roce;
         let control = transport.cc.chosen(&roce.congestion_control);
@@ -65,7 +65,7 @@ impl RoceConfig {
         }
     }
 
-    /// Packets that `size` payload bytes fill.
+    /// Number of packets for `size` payload bytes.
     pub fn packets(&self, size: u64) -> u64 {
         size.div_ceil(self.mtu).max(1)
     }

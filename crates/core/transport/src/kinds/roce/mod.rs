@@ -1,8 +1,8 @@
-//! RoCEv2: a queue pair per flow, paced on its own, an answer per packet, go-back-N or IRN (specification 7.1, 7.3;
+//! RoCEv2: a queue pair per flow with its own pacing, a reply per packet, go-back-N or IRN (specification 7.1, 7.3;
 //! specification 17.3).
 //!
-//! Sequence numbers count packets (PSN), all of `mtu` payload bytes but the last. The rules of the literature that speak
-//! of bytes are applied to the bytes below a PSN.
+//! Sequence numbers count packets (PSN), all of `mtu` payload bytes but the last. Published rules in bytes apply to the
+//! bytes below a PSN.
 
 mod blocks;
 mod config;
@@ -20,7 +20,6 @@ pub use sender::RoceSender;
 use crate::{Network, Protocol};
 use anabranch_settings::About;
 
-/// What the registry says of this transport.
 pub(super) const ABOUT: About = About::brief(
     "roce",
     "RoCEv2: a queue pair per flow with its own pacing, an acknowledgement per packet, go-back-N or IRN, DCQCN.",

@@ -1,4 +1,4 @@
-//! `[transport]` of kind `roce`: what a scenario can set.
+//! `[transport]` of kind `roce`: its scenario keys.
 
 use super::control::{ControlParameters, DcqcnParameters};
 use crate::{
@@ -11,52 +11,53 @@ use anabranch_settings::{
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
-    /// How losses are repaired.
+    /// Loss recovery.
     pub enum Recovery {
-        /// IRN: selective acknowledgements and a cap on what is in flight.
+        /// IRN: selective acknowledgements and an upper bound of the packets in flight.
         Irn = "irn",
-        /// IRN whose receiver takes packets that are early by a window without complaint (Hopper).
+        /// IRN whose receiver accepts packets that are early by up to a window without a NACK (Hopper).
         IrnExtended = "irn-extended",
-        /// Go-back-N: the receiver wants the next packet and no other.
+        /// Go-back-N: the receiver accepts only the next packet in order.
         GoBackN = "go-back-n",
     }
 }
 
 choices! {
-    /// What becomes of a flow's rate (DCQCN) or window (Swift) when its packets take another path.
+    /// Effect of a path change on a flow's rate (DCQCN) or window (Swift).
     pub enum RateOnPathChange {
-        /// It stays: the flow is one queue pair.
+        /// None: the flow is one queue pair.
         Keep = "keep",
-        /// It starts afresh: every path has a queue pair of its own.
+        /// A reset: every path has a queue pair of its own.
         Fresh = "fresh",
     }
 }
 
 choices! {
-    /// What IRN takes for lost.
+    /// Packets that IRN considers lost.
     pub enum IrnRule {
-        /// What is missing below the highest packet that has arrived: IRN's own rule.
+        /// Packets missing below the highest one that has arrived: IRN's own rule.
         Irn = "irn",
-        /// Everything that is not known to have arrived, on its way or not; recovery begins again with every packet that
-        /// fills a hole and ends with a plain ACK: as in the recorded ConWeave runs.
+        /// All packets not reported as received, even those in flight. Recovery restarts with every packet that fills a
+        /// hole and ends with a plain ACK, as in the recorded ConWeave runs.
         Recorded = "recorded",
     }
 }
 
 parameters! {
-    /// RoCEv2: a queue pair per flow with its own pacing, an answer per packet. Each congestion control has its own section.
+    /// RoCEv2: a queue pair per flow with its own pacing, a reply per packet. Each congestion control has its own
+    /// section.
     pub struct RoceParameters {
-        /// What moves rate or window.
+        /// Congestion control that sets rate or window.
         congestion_control: Named<ControlParameters> = Named::of(&ControlParameters::Dcqcn(DcqcnParameters::default())), source "Hopper §4.1.1; specification 17.3";
-        /// How losses are repaired.
+        /// Loss recovery.
         recovery: Recovery = Recovery::Irn, source "Hopper §4.1.1; specification 7.3";
         /// Payload bytes of a full packet.
         mtu: Bytes = Bytes(1000), source "specification 17.2";
         /// Header bytes of a data packet.
         header: Bytes = Bytes(48), source "specification 17.2";
-        /// Bytes of an answer (ACK, NACK) on the wire.
+        /// Bytes of an acknowledgement (ACK, NACK) on the wire.
         ack_size: Bytes = Bytes(60), source "specification 17.2";
-        /// Most payload bytes in flight; auto: one BDP with IRN and `tcp-like`, no limit with go-back-N.
+        /// Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N.
         window: Auto<BytesOrBdp> = Auto::Auto, source "specification 7.3: the BDP cap of IRN";
         /// Retransmission timeout of go-back-N.
         rto: Never<Time> = Never::Value(Time::from_ms(4)), source "specification 17.3";
@@ -64,17 +65,17 @@ parameters! {
         rto_low: Time = Time::from_us(100), source "specification 17.3";
         /// Retransmission timeout of IRN with more in flight.
         rto_high: Time = Time::from_us(320), source "specification 17.3";
-        /// Least time between two NACKs for the same packet.
+        /// Minimum time between two NACKs for the same packet.
         nack_interval: Time = Time::from_us(4), source "specification 17.3";
-        /// Packets that may be early without complaint, with `irn-extended`.
+        /// Packets that may be early without a NACK, with `irn-extended`.
         ooo_window: u32 = 30, source "Hopper §4.1.1";
-        /// What becomes of a flow's rate (DCQCN) or window (Swift) when its path tag changes. With "fresh" every path is a
-        /// queue pair of its own that starts at line rate, and notifications of the path that was left count no more. For
-        /// schemes that move flows; one that sprays packets has no congestion control with it.
+        /// Effect of a change of the path tag on a flow's rate (DCQCN) or window (Swift). With "fresh" every path is a
+        /// queue pair of its own that starts at line rate, and notifications of the previous path are ignored. Meant
+        /// for schemes that move flows; it disables congestion control under packet spraying.
         rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh";
-        /// What IRN takes for lost.
+        /// Packets that IRN considers lost.
         irn_rule: IrnRule = IrnRule::Irn, source "IRN (SIGCOMM 2018) section 3.1; specification 17.3 for the recorded model";
-        /// Whether the time between two packets of a flow is cut to whole nanoseconds.
+        /// Truncates the time between two packets of a flow to whole nanoseconds.
         pace_in_nanoseconds: bool = false, source "ours; specification 17.2 for the recorded model";
     }
 }
@@ -82,7 +83,7 @@ parameters! {
 /// The transport with the parameters of each congestion control.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoceTransport {
-    /// The transport itself.
+    /// `[transport]`.
     pub roce: RoceParameters,
     /// `[transport.<name>]` of each congestion control.
     pub cc: Each<ControlParameters>,
@@ -100,8 +101,8 @@ impl RoceTransport {
         RoceTransport { roce, ..RoceTransport::default() }
     }
 
-    /// Defaults of the profiles `conweave-ns3-lossless` and `conweave-ns3-irn`. The timeout of 4 ms stays on with PFC: that
-    /// profile does lose packets, and a flow whose last ones are lost would otherwise wait for ever.
+    /// Defaults of the profiles `conweave-ns3-lossless` and `conweave-ns3-irn`. The timeout of 4 ms remains on with
+    /// PFC: that profile does lose packets, and a flow whose last packets are lost would otherwise never complete.
     pub fn conweave(lossless: bool) -> Self {
         let mut transport = if lossless { RoceTransport::lossless() } else { RoceTransport::irn() };
         transport.roce.irn_rule = IrnRule::Recorded;
@@ -164,7 +165,7 @@ impl Kind for RoceTransport {
     fn window(&self) -> Option<(BytesOrBdp, u64)> {
         match self.roce.window {
             Auto::Auto => None,
-            // Payload alone counts.
+            // Only payload counts.
             Auto::Value(window) => Some((window, self.mtu())),
         }
     }
@@ -173,7 +174,7 @@ impl Kind for RoceTransport {
         let (roce, least) = (&mut self.roce, real.min_timeout);
         (roce.mtu, roce.header) = (real.payload, real.header);
         (roce.rto_low, roce.rto_high) = (roce.rto_low.max(least), roce.rto_high.max(least));
-        // Without any, a stream whose last packet is lost would wait for ever.
+        // Without a timeout, a stream whose last packet is lost would stall.
         roce.rto = Never::Value(match roce.rto {
             Never::Value(rto) => rto.max(least),
             Never::Never => least,
@@ -189,7 +190,7 @@ impl Kind for RoceTransport {
     }
 
     fn pfc_problem(&self) -> Option<(String, &'static str)> {
-        let help = "IRN does without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)";
+        let help = "IRN runs without PFC: use the profile roce-irn, or recovery = \"go-back-n\" with PFC (profile roce-lossless)";
         let fits = self.roce.recovery == Recovery::GoBackN;
         (!fits).then(|| (format!("recovery = {}", self.roce.recovery.write()), help))
     }

@@ -1,5 +1,5 @@
-//! The receiver of a queue pair (specification 7.3, 17.3): answers every packet, unless it is the second
-//! complaint about the same hole within the NACK interval.
+//! The receiver of a queue pair (specification 7.3, 17.3). It replies to every packet, except with a second NACK for
+//! the same hole within the NACK interval.
 
 use super::{Recovery, RoceConfig, blocks::Blocks};
 use crate::{Answer, DataArrival, Receiving};
@@ -12,23 +12,23 @@ pub struct RoceReceiver {
     packets: u64,
     expected: u64,
     early: Blocks,
-    /// No second NACK for the same packet before this.
+    /// No second NACK for the same packet before this time.
     quiet_until: Time,
     last_nack: Option<u64>,
-    /// PSN that would follow the last arrival.
+    /// PSN after the last arrival.
     following: u64,
     received_bytes: u64,
     early_bytes: u64,
     max_early_bytes: u64,
     out_of_order: u64,
     out_of_sequence: u64,
-    /// Of a delayed acknowledgement: packets it covers, the last of them, and when it is due.
+    /// State of a delayed acknowledgement: packets covered, the last of them, due time.
     delayed: u32,
     last: Answer,
     due: Option<Time>,
 }
 
-/// How an arrival is answered.
+/// Flags of the reply to an arrival.
 struct Manner {
     sack: bool,
     nack: bool,
@@ -51,10 +51,10 @@ impl RoceReceiver {
         self.while_holes_remain(config)
     }
 
-    /// The answer to a packet that was due, or that came again: while holes remain, IRN says so.
+    /// Reply to a packet that was due or is a duplicate: IRN sends a NACK while holes remain.
     fn while_holes_remain(&self, config: &RoceConfig) -> Manner {
         let complains = config.recovery == Recovery::Irn && !self.early.is_empty();
-        // The reference model reports the packet itself, which triggers recovery again.
+        // The reference model reports the packet itself, which restarts recovery.
         Manner { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
     }
 
@@ -85,7 +85,7 @@ impl RoceReceiver {
         Manner { sack: true, nack: true, cnp: true, silent: false }
     }
 
-    /// Delayed acknowledgements: whether this one may wait for the next packet.
+    /// Returns `true` if this acknowledgement may be delayed until the next packet.
     fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &Answer) -> bool {
         let Some(acks) = config.control.delayed_acks() else { return false };
         self.delayed += 1;
@@ -103,7 +103,7 @@ impl RoceReceiver {
 impl Receiving for RoceReceiver {
     type Config = RoceConfig;
 
-    /// One beyond the flow's end is not taken and not answered.
+    /// Ignores packets beyond the flow's end.
     fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> (Option<Answer>, bool) {
         if arrival.psn >= self.packets {
             return (None, false);
@@ -112,7 +112,7 @@ impl Receiving for RoceReceiver {
         self.out_of_order += u64::from(arrival.psn != self.expected);
         self.out_of_sequence += u64::from(arrival.psn != self.following);
         self.following = arrival.psn + 1;
-        let answer = match arrival.psn.cmp(&self.expected) {
+        let flags = match arrival.psn.cmp(&self.expected) {
             std::cmp::Ordering::Equal => self.expected_arrives(config, arrival),
             std::cmp::Ordering::Greater => self.early_arrives(config, now, arrival),
             std::cmp::Ordering::Less => self.while_holes_remain(config),
@@ -120,15 +120,15 @@ impl Receiving for RoceReceiver {
         let complete = !complete_before && self.expected == self.packets;
         let reply = Answer {
             cumulative: self.expected,
-            bitmap: if answer.sack { arrival.psn } else { 0 },
-            offset: answer.sack.into(),
-            nack: answer.nack,
+            bitmap: if flags.sack { arrival.psn } else { 0 },
+            offset: flags.sack.into(),
+            nack: flags.nack,
             psn: arrival.psn,
             tag: arrival.tag,
             ecn: arrival.ecn,
-            cnp: answer.cnp || arrival.ecn,
+            cnp: flags.cnp || arrival.ecn,
         };
-        let silent = answer.silent || (!answer.nack && self.may_wait(config, now, &reply));
+        let silent = flags.silent || (!flags.nack && self.may_wait(config, now, &reply));
         ((!silent).then_some(reply), complete)
     }
 

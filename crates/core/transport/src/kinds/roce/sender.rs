@@ -1,10 +1,10 @@
 //! The sender of a queue pair (specification 7.3, 17.3).
 //!
-//! What is sent again: with go-back-N everything from the hole on. With IRN (SIGCOMM 2018, section 3.1) the packets that
-//! count as lost, each once per recovery: on a selective acknowledgement those below the highest PSN that has arrived
-//! (and first of all the one that the cumulative acknowledgement names), after a timeout everything that is not known to
-//! have arrived. The reference model's IRN goes back like go-back-N and skips what has arrived, so that it sends packets
-//! again that are still on their way (`irn_rule = "recorded"`).
+//! Go-back-N retransmits everything from the hole on. IRN (SIGCOMM 2018, section 3.1) retransmits lost packets once per
+//! recovery. After a selective acknowledgement those are the missing ones below the highest PSN that has arrived, first
+//! of all the one that the cumulative acknowledgement names. After a timeout they are all packets not reported as
+//! received. The reference model's IRN goes back like go-back-N and skips what has arrived, so it retransmits packets
+//! still in flight (`irn_rule = "recorded"`).
 
 use super::{
     Recovery, RoceConfig,
@@ -15,16 +15,16 @@ use crate::{Acked, Answer, Segment, Sending};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
-/// What the sender remembers of a packet.
+/// State of a transmitted packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     at: Time,
     tag: u32,
-    /// Sent more than once: its round trip says nothing.
+    /// Retransmitted: its round trip is ambiguous.
     again: bool,
 }
 
-/// Bytes of a stream as its congestion control knows it when it starts.
+/// Bytes of a stream for the initial state of its congestion control.
 const ENDLESS: u64 = 1 << 40;
 
 /// The sending side of a flow.
@@ -32,56 +32,55 @@ const ENDLESS: u64 = 1 << 40;
 pub struct RoceSender {
     size: u64,
     packets: u64,
-    /// Every PSN below is acknowledged.
+    /// First PSN not yet acknowledged.
     una: u64,
-    /// The PSN to be sent next, but for those that have arrived and those to be sent again by IRN's rule.
+    /// PSN of the next transmission, apart from arrived packets and IRN's retransmissions.
     nxt: u64,
-    /// IRN's rule: what has not arrived from `again_from` on and below `lost_below` is to be sent again.
+    /// IRN's rule: retransmit the PSNs from `again_from` to below `lost_below` that have not arrived.
     again_from: u64,
     lost_below: u64,
-    /// Every PSN below has been sent.
+    /// First PSN never sent.
     highest: u64,
-    /// The highest cumulative acknowledgement heard.
+    /// Highest cumulative acknowledgement received.
     highest_ack: u64,
-    /// What has arrived beyond `una`, as far as it is known.
+    /// PSNs beyond `una` reported as received.
     arrived: Blocks,
     recovering: bool,
-    /// Recovery ends when everything below is acknowledged.
+    /// PSN at which recovery ends, once all below it are acknowledged.
     recovery_end: u64,
     next_avail: Time,
-    /// When the retransmission timer was last restarted, and how long it runs; `None`: it does not.
+    /// Last restart of the retransmission timer, and its duration; `None`: stopped.
     restarted: Time,
     timeout: Option<Time>,
     line_rate: Rate,
     base_rtt: Time,
     control: Control,
-    /// Path tag of the last packet sent; `None`: none was.
+    /// Path tag of the last packet sent.
     path: Option<u32>,
-    /// PSN `una + i` is `sent[i]`.
+    /// State of PSN `una + i` at index `i`.
     sent: VecDeque<Sent>,
     retransmitted: u64,
     timeouts: u64,
 }
 
-/// The PSN beyond the cumulative one that an answer says has been received: what IRN sends of a bitmap.
+/// PSN beyond the cumulative one that a reply reports as received; IRN uses the bitmap field for it.
 fn sack(reply: &Answer) -> Option<u64> {
     (reply.offset != 0).then_some(reply.bitmap)
 }
 
 impl RoceSender {
-    /// The congestion control of a queue pair at its start.
+    /// Creates the congestion control of a queue pair.
     fn control(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Control {
         let window_packets = (config.window.min(size) / config.mtu) as f64;
         Control::new(&config.control, &Start { line_rate, base_rtt, window_packets })
     }
 
-    /// Payload bytes below a PSN.
     #[inline]
     fn bytes(&self, config: &RoceConfig, psn: u64) -> u64 {
         (psn * config.mtu).min(self.size)
     }
 
-    /// The PSN that would be sent next.
+    /// PSN of the next transmission.
     #[inline]
     fn next(&self, config: &RoceConfig) -> u64 {
         if config.recorded_irn {
@@ -91,7 +90,7 @@ impl RoceSender {
         self.lost().unwrap_or(self.nxt)
     }
 
-    /// The first PSN that counts as lost by IRN's rule and has not been sent again.
+    /// First PSN that is lost by IRN's rule and has not been retransmitted.
     #[inline]
     fn lost(&self) -> Option<u64> {
         let from = self.again_from.max(self.una);
@@ -102,12 +101,11 @@ impl RoceSender {
         (psn < self.lost_below).then_some(psn)
     }
 
-    /// Payload bytes that may be in flight.
     fn window(&self, config: &RoceConfig) -> u64 {
         self.control.window(config.mtu).min(config.window)
     }
 
-    /// The next packet takes the path `tag`. Where a path has a queue pair of its own, a change starts its rate afresh.
+    /// Notes the path `tag` of the next packet. Where each path has a queue pair of its own, a change resets the rate.
     #[inline]
     fn take_path(&mut self, config: &RoceConfig, tag: u32) {
         if config.fresh_rate && self.control.is_per_path() && self.path.is_some_and(|path| path != tag) {
@@ -116,13 +114,12 @@ impl RoceSender {
         self.path = Some(tag);
     }
 
-    /// The rate at `now`.
+    /// Returns the rate at `now`.
     #[inline]
     pub fn rate(&mut self, config: &RoceConfig, now: Time) -> Rate {
         self.control.rate(&config.control, now, self.line_rate).unwrap_or(self.line_rate)
     }
 
-    /// Restarts the retransmission timer.
     #[inline]
     fn restart(&mut self, config: &RoceConfig, now: Time) {
         self.restarted = now;
@@ -138,7 +135,7 @@ impl RoceSender {
         self.bytes(config, self.nxt) - self.bytes(config, self.una)
     }
 
-    /// Takes over what the answer says of arrivals.
+    /// Updates the state from the arrivals that a reply reports.
     fn take(&mut self, config: &RoceConfig, reply: &Answer) {
         let before = self.una;
         let cumulative = reply.cumulative.min(self.highest);
@@ -161,7 +158,7 @@ impl RoceSender {
         }
     }
 
-    /// Goes back where the answer tells of a hole.
+    /// Starts recovery if the reply reports a hole.
     fn recover(&mut self, config: &RoceConfig, reply: &Answer) {
         if config.recovery == Recovery::GoBackN {
             if reply.nack {
@@ -180,7 +177,7 @@ impl RoceSender {
                     if entering {
                         self.again_from = self.una;
                     }
-                    // An answer that tells of what was never sent says nothing.
+                    // Ignore reports of packets that were never sent.
                     self.lost_below = self.lost_below.max(psn.min(self.highest));
                 }
             }
@@ -189,11 +186,11 @@ impl RoceSender {
         }
     }
 
-    /// Timeouts.
+    /// Number of timeouts.
     pub fn timeouts(&self) -> u64 {
         self.timeouts
     }
-    /// Whether everything is acknowledged.
+    /// Returns `true` if everything is acknowledged.
     pub fn is_done(&self) -> bool {
         self.una == self.packets
     }
@@ -251,11 +248,10 @@ impl Sending for RoceSender {
         let (acked, next_bytes) = (self.bytes(config, self.highest_ack), self.bytes(config, next));
         if self.control.has_bursts() {
             let room = (acked + window).saturating_sub(next_bytes);
-            // A burst need not be larger than the window, else it would never start.
+            // A burst is at most one window, or it would never start.
             let left = (self.size - next_bytes).min(window);
             return room > 0 && self.control.lets_go(&config.control, config.mtu, room, left);
         }
-        // IRN's condition as the reference model has it (specification 17.3).
         let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
         in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
     }
@@ -304,9 +300,9 @@ impl Sending for RoceSender {
         if self.nxt > self.una { self.timeout.map(|timeout| self.restarted.saturating_add(timeout)) } else { None }
     }
 
-    /// If the timer has run out: goes back to the first packet that is not acknowledged and tells its PSN and tag. With
-    /// IRN everything after it that has not arrived counts as lost too (ours, as the reference model: by the paper's
-    /// words the first alone does, and a lost tail would take a timeout per packet).
+    /// On expiry: goes back to the first packet not acknowledged and reports its PSN and tag. With IRN all later
+    /// packets that have not arrived count as lost too (ours, as in the reference model: by the paper only the first
+    /// does, and a lost tail would take a timeout per packet).
     fn on_timer(&mut self, config: &RoceConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if self.deadline(config).is_none_or(|deadline| deadline > now) {
             return;
@@ -370,7 +366,7 @@ impl Sending for RoceSender {
         let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
         let since = || sample.filter(|sent| !sent.again).map(|sent| now.saturating_sub(sent.at));
         let rtt = measured.map(|rtt| config.moved.told(rtt)).or_else(since);
-        // What another queue pair's packets met is not for this one's rate.
+        // Signals of another queue pair's path do not affect this one's rate.
         let own = !config.fresh_rate || self.path == Some(reply.tag);
         self.take(config, reply);
         if reply.cnp && own {
@@ -400,7 +396,7 @@ impl Sending for RoceSender {
         Acked { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
     }
 
-    /// A burst of segmentation offload that is under way is sent unbroken.
+    /// A burst of segmentation offload is sent without interruption.
     #[inline]
     fn keeps_turn(&self) -> bool {
         self.control.in_burst()
@@ -451,8 +447,8 @@ mod tests {
         (0..n).map(|_| sender.send(config, Time::from_us(10), 7).psn).collect()
     }
 
-    /// IRN, section 3.1: lost is what is missing below the highest packet that has arrived, and what the cumulative
-    /// acknowledgement names; each goes once more, then new packets follow.
+    /// IRN, section 3.1: packets missing below the highest arrival, and the one that the cumulative acknowledgement
+    /// names, are lost; each is retransmitted once, then new packets follow.
     #[test]
     fn irn_sends_again_what_is_missing_below_the_highest_arrival() {
         let config = config(|_| ());
@@ -462,7 +458,7 @@ mod tests {
         sender.on_answer(&config, Time::from_us(10), &reply(3, Some(6)), None, None);
         sender.on_answer(&config, Time::from_us(10), &reply(3, Some(9)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [7, 8, 21]);
-        // 3 and 4 arrive; recovery goes on up to 20, the first packet not sent when it began.
+        // 3 and 4 arrive; recovery continues up to 20, the first packet not sent when it began.
         sender.on_answer(&config, Time::from_us(18), &reply(7, None), None, None);
         assert_eq!((sends(&mut sender, &config, 1), sender.recovering), (vec![22], true));
         sender.on_answer(&config, Time::from_us(19), &reply(20, None), None, None);
@@ -473,7 +469,7 @@ mod tests {
         assert_eq!(sender.retransmitted(), 6);
     }
 
-    /// specification 17.3: everything that is not known to have arrived, whether it is on its way or not.
+    /// specification 17.3: packets not reported as received count as lost, even those in flight.
     #[test]
     fn the_reference_model_sends_again_what_is_on_its_way() {
         let config = config(|transport| transport.roce.irn_rule = IrnRule::Recorded);

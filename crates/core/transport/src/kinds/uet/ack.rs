@@ -1,28 +1,28 @@
-//! What the receiver tells the sender.
+//! ACK and NACK.
 
 use crate::Answer;
 
-/// What the receiver tells the sender with an ACK.
+/// Acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
-    /// Every PSN below this one has been received.
+    /// First PSN not yet received.
     pub cumulative: u64,
     /// First PSN of `bitmap`.
     pub bitmap_base: u64,
-    /// Bit i: PSN `bitmap_base + i` has been received.
+    /// Bit i is set if PSN `bitmap_base + i` has been received.
     pub bitmap: u64,
     /// PSN of the packet that triggered this ACK.
     pub psn: u64,
     /// Path tag of that packet.
     pub tag: u32,
-    /// Whether that packet was ECN-marked (or any packet since the last ACK, by choice of the receiver).
+    /// ECN mark of that packet, or of any packet since the last ACK, as the receiver is configured.
     pub ecn: bool,
 }
 
-/// What the receiver tells the sender when a packet came without its payload.
+/// Negative acknowledgement of a trimmed packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nack {
-    /// Every PSN below this one has been received.
+    /// First PSN not yet received.
     pub cumulative: u64,
     /// PSN of the trimmed packet.
     pub psn: u64,

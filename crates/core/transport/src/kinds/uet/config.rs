@@ -1,4 +1,4 @@
-//! The settings of a run, resolved against its network.
+//! Settings of a run, resolved against its network.
 
 use super::cc::{CcConfig, Sizes};
 use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
@@ -6,10 +6,10 @@ use crate::{Answer, Constants, DataArrival, Moved, Network};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::Time;
 
-/// The resolved settings of a run, shared by all its flows.
+/// Resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
 pub struct UetConfig {
-    /// By how much the base round trip is another than flows were told.
+    /// Shift of the base round trip since the flows opened.
     pub moved: Moved,
     /// Payload bytes of a full packet.
     pub mtu: u64,
@@ -17,33 +17,34 @@ pub struct UetConfig {
     pub header: u64,
     /// Bytes of an ACK or NACK on the wire.
     pub ack_size: u64,
-    /// Initial and largest window, bytes on the wire; at least one full packet.
+    /// Initial and maximum window, bytes on the wire; at least one full packet.
     pub window: u64,
-    /// Retransmission timeout; where it is measured, the least.
+    /// Retransmission timeout, or the minimum of a measured one.
     pub rto: Time,
-    /// How much later a packet of the same tag must have left whose acknowledgement makes a packet count as lost; `None`: none does.
+    /// Reordering window per tag: a packet is lost once one sent this much later is acknowledged; `None`: no such
+    /// detection.
     pub early_loss: Option<Time>,
-    /// Whether each flow measures its timeout.
+    /// `true` if each flow measures its timeout.
     pub measures_rto: bool,
     /// Data packets per acknowledgement.
     pub ack_every: u32,
-    /// Which packet that closes a hole is acknowledged at once.
+    /// Packets that close a hole and are acknowledged at once.
     pub ack_on_filled_hole: AckOnFilledHole,
-    /// Which marked packet is acknowledged at once.
+    /// Marked packets that are acknowledged at once.
     pub ack_on_mark: AckOnMark,
-    /// What the ECN bit of an acknowledgement says.
+    /// Meaning of the ECN bit of an acknowledgement.
     pub ack_ecn: AckEcn,
-    /// Whether an acknowledgement is hashed by an entropy value of its own.
+    /// `true` if each acknowledgement has an entropy value of its own.
     pub fresh_acks: bool,
-    /// Whether the load balancer hears of packets that were trimmed at their last hop.
+    /// `true` if the load balancer receives feedback on packets trimmed at their last hop.
     pub blames_last_hop: bool,
     /// The congestion control and its constants.
     pub cc: CcConfig,
 }
 
 impl UetConfig {
-    /// Resolves `transport` for `network`. Values out of range (see [`UetTransport::check`]) are moved to the
-    /// nearest usable one.
+    /// Resolves `transport` for `network`. Values out of range (see [`UetTransport::check`]) are replaced by the
+    /// nearest valid one.
     pub fn new(transport: &UetTransport, network: &Network) -> Self {
         let uet = &transport.uet;
         let (mtu, header) = (uet.mtu.0.clamp(1, 1 << 30), uet.header.0.min(1 << 30));
@@ -81,7 +82,7 @@ impl UetConfig {
         }
     }
 
-    /// Packets that `size` bytes of payload fill; a flow without payload is one packet.
+    /// Number of packets for `size` bytes of payload; a flow without payload is one packet.
     pub fn packets(&self, size: u64) -> u64 {
         size.div_ceil(self.mtu).max(1)
     }
@@ -111,8 +112,8 @@ impl Constants for UetConfig {
         }
         let (rto, rtt) = (self.rto, network.base_rtt);
         Err(format!(
-            "transport.rto: found {rto}, expected the base round trip of {rtt} at least: every packet would be sent again before its \
-             answer can be back"
+            "transport.rto: found {rto}, expected at least the base round trip of {rtt}: every packet would be retransmitted \
+             before its acknowledgement can arrive"
         ))
     }
 

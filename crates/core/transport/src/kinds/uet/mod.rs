@@ -23,7 +23,6 @@ pub use sender::{Nacked, UetSender};
 use crate::{Network, Protocol};
 use anabranch_settings::About;
 
-/// What the registry says of this transport.
 pub(super) const ABOUT: About = About::brief(
     "uet",
     "Ultra-Ethernet-like: window-based, coalesced acknowledgements with a selective bitmap, selective retransmission, NACKs for \

@@ -1,4 +1,4 @@
-//! `[transport]` of kind `uet`: what a scenario can set.
+//! `[transport]` of kind `uet`: its scenario keys.
 
 use super::cc::{CcParameters, DctcpParameters, NsccParameters};
 use crate::{
@@ -11,30 +11,30 @@ use anabranch_settings::{
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
-    /// What the ECN bit of an acknowledgement says.
+    /// Meaning of the ECN bit of an acknowledgement.
     pub enum AckEcn {
-        /// Whether the packet that triggered it was marked.
+        /// Mark of the packet that triggered it.
         Own = "own",
-        /// Whether any packet since the last acknowledgement was marked.
+        /// Mark of any packet since the last acknowledgement.
         Any = "any",
     }
 }
 
 choices! {
-    /// Which packet that closes a hole in the sequence is acknowledged at once.
+    /// Packets that close a hole in the sequence and are acknowledged at once.
     pub enum AckOnFilledHole {
-        /// The one that closes the last hole, while an acknowledgement asked for is owed: the request was answered when its
-        /// packet came, but what was still missing then has come now.
+        /// The one that closes the last hole after an acknowledgement was requested: the acknowledgement of the request
+        /// could not cover the packets missing then.
         Requested = "requested",
-        /// Every one. Under reordering that undoes coalescing, and brings back the tag of the late packet.
+        /// Every one. Under reordering this defeats coalescing, and returns the tag of the late packet.
         Every = "every",
     }
 }
 
 choices! {
-    /// Which marked packet is acknowledged at once.
+    /// Marked packets that are acknowledged at once.
     pub enum AckOnMark {
-        /// The first marked packet after an unmarked one; the first unmarked one after a marked one as well (DCTCP).
+        /// The first marked packet after an unmarked one, and the first unmarked one after a marked one (DCTCP).
         Change = "change",
         /// Every marked one.
         Every = "every",
@@ -42,64 +42,68 @@ choices! {
 }
 
 choices! {
-    /// Which entropy value an acknowledgement is hashed by on its own way.
+    /// Entropy value by which an acknowledgement is hashed on the return path.
     pub enum AckEntropy {
-        /// That of the packet it answers. If its hash meets a dead link that the tables do not know, every answer of a flow
-        /// that keeps its entropy value is lost, and the flow never ends.
+        /// That of the acknowledged packet. If its hash leads to a dead link that the tables still list, every
+        /// acknowledgement of a flow that keeps its entropy value is lost, and the flow never completes.
         Echo = "echo",
-        /// Another one every time.
+        /// A new one for every acknowledgement.
         Fresh = "fresh",
     }
 }
 
 choices! {
-    /// What the load balancer hears of a packet that was trimmed at its last hop, where all paths have met.
+    /// Feedback to the load balancer on a packet trimmed at its last hop, which all paths share.
     pub enum LastHopTrims {
-        /// What it hears of any trimmed packet.
+        /// As for any trimmed packet.
         Blame = "blame",
-        /// Nothing: no other path would have helped. The congestion control hears of it all the same.
+        /// None: no other path would have avoided the trim. The congestion control still receives it.
         Ignore = "ignore",
     }
 }
 
 choices! {
-    /// What the retransmission timeout follows.
+    /// Source of the retransmission timeout.
     pub enum RtoRule {
-        /// Nothing: it is fixed per run.
+        /// A constant of the run.
         Fixed = "fixed",
-        /// The round trips of each flow (RFC 6298): the smoothed one and four times its deviation, `rto` at least; it doubles with
-        /// every timeout until the next answer. For networks whose queues nobody knows.
+        /// The round trips of each flow (RFC 6298): the smoothed one plus four times its deviation, at least `rto`. It
+        /// doubles with every timeout until the next acknowledgement. For networks of unknown queueing delay.
         Measured = "measured",
     }
 }
 
 parameters! {
-    /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own section.
+    /// The Ultra-Ethernet-like transport: window, acknowledgements, timeout. Each congestion control has its own
+    /// section.
     pub struct UetParameters {
-        /// Which rule moves the window.
+        /// Congestion control that sets the window.
         congestion_control: Named<CcParameters> = Named::of(&CcParameters::Nscc(NsccParameters::default())), source "ours: PRIME does not name it (specification 5.4); Spritz uses dctcp";
-        /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go on asks for one at once.
+        /// Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender is blocked
+        /// requests one at once.
         ack_every: u32 = 4, source "specification 7.10; 16 KiB of packets in Ultra Ethernet's public simulator";
-        /// Which packet that closes a hole in the sequence is acknowledged at once.
+        /// Packets that close a hole in the sequence and are acknowledged at once.
         ack_on_filled_hole: AckOnFilledHole = AckOnFilledHole::Requested, source "specification 7.10, after Ultra Ethernet's public simulator";
-        /// Which marked packet is acknowledged at once.
+        /// Marked packets that are acknowledged at once.
         ack_on_mark: AckOnMark = AckOnMark::Change, source "specification 7.10; every one in Ultra Ethernet's public simulator";
-        /// What the ECN bit of an acknowledgement says.
+        /// Meaning of the ECN bit of an acknowledgement.
         ack_ecn: AckEcn = AckEcn::Own, source "specification 7.10";
-        /// Which entropy value an acknowledgement is hashed by on its own way; switches that read multi-part values or guide packets do not hash it.
+        /// Entropy value by which an acknowledgement is hashed on the return path; switches that read multi-part values
+        /// or guide packets do not hash it.
         ack_entropy: AckEntropy = AckEntropy::Echo, source "specification 4: control packets by the hash of their flow; `fresh` is ours";
-        /// What the load balancer hears of a packet that was trimmed at its last hop.
+        /// Feedback to the load balancer on a packet trimmed at its last hop.
         last_hop_trims: LastHopTrims = LastHopTrims::Blame, source "PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours";
-        /// Initial and largest window in bytes on the wire; at least one packet.
+        /// Initial and maximum window in bytes on the wire; at least one packet.
         window: BytesOrBdp = BytesOrBdp::Bdp(1_500_000), source "Spritz §V: 1.5 BDP";
         /// Retransmission timeout, fixed per run. `auto`: 15 us and six times the drain time of a full data queue, at least two base RTTs and `min_rto`.
         rto: Auto<Time> = Auto::Auto, source "specification 7.10; the bound of two base RTTs is ours";
-        /// A packet counts as lost once one of the same tag that left this much later has been acknowledged: for networks that do not trim,
-        /// where packets of a tag keep their order. `never`: NACKs and timeouts alone tell.
+        /// Reordering window: a packet is lost once one of the same tag, sent this much later, is acknowledged. For
+        /// networks without trimming that keep the packets of a tag in order. `never`: only NACKs and timeouts signal
+        /// losses.
         early_loss: Never<Time> = Never::Never, source "ours, after RFC 8985 (RACK), per path; specification 7.10 knows NACKs and timeouts";
-        /// What the timeout follows; where it is measured, `rto` is its least value.
+        /// Source of the timeout; the minimum of a measured one is `rto`.
         rto_rule: RtoRule = RtoRule::Fixed, source "specification 7.10; measured: RFC 6298, for real networks";
-        /// Least value of an automatic timeout.
+        /// Minimum of an automatic timeout.
         min_rto: Time = Time::ZERO, source "ours; 100 us on Dragonfly and Slim Fly (specification 7.10)";
         /// Payload bytes of a full packet.
         mtu: Bytes = Bytes(4096), source "Spritz Table II; specification 9.4: 4160 B on the wire";
@@ -110,7 +114,7 @@ parameters! {
     }
 }
 
-/// Everything a scenario can set of this transport: `[transport]` and one section per congestion control.
+/// The transport with the parameters of each congestion control.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UetTransport {
     /// `[transport]`.
@@ -144,7 +148,7 @@ impl Parameters for UetTransport {
     }
 }
 
-/// How many periods QuickAdapt waits on a real network, where a path may carry nothing but heads.
+/// QuickAdapt's periods on a real network, where a path may deliver only trimmed packets.
 const QUICK_ADAPT_PATIENCE: f64 = 10.0;
 
 impl Kind for UetTransport {
@@ -163,7 +167,7 @@ impl Kind for UetTransport {
     fn check(&self) -> Result<(), SetError> {
         let uet = Section::of(&self.uet);
         uet.require("ack_every", self.uet.ack_every > 0, "at least 1")?;
-        // A packet on the wire is at most 65,535 B long (the length field of IP).
+        // The length field of IP limits a packet to 65,535 B.
         uet.require("header", self.uet.header.0 < 1 << 15, "less than 32KiB")?;
         let room = 65_535 - self.uet.header.0;
         uet.require("mtu", (1..=room).contains(&self.uet.mtu.0), &format!("from 1B to {room}B beside the header"))?;

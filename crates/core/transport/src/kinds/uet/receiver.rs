@@ -1,5 +1,5 @@
-//! The receiver of a flow (specification 7.10): accepts any order, acknowledges every n-th packet, and at once where
-//! waiting would hurt.
+//! The receiver of a flow (specification 7.10). It accepts any order and acknowledges every n-th packet, and packets
+//! whose acknowledgement must not wait at once.
 
 use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
 use crate::{Answer, Constants, DataArrival, Receiving, psn_set::PsnSet};
@@ -15,9 +15,9 @@ pub struct UetReceiver {
     last_payload: u32,
     /// Data packets since the last ACK.
     unacknowledged: u32,
-    /// An acknowledgement was asked for while packets before it were missing, and some still are.
+    /// An acknowledgement was requested while earlier packets were missing, and some still are.
     owed: bool,
-    /// PSN that would follow the last arrival.
+    /// PSN after the last arrival.
     following: u64,
     /// Mark of the last arrival.
     marked: bool,
@@ -53,7 +53,7 @@ impl UetReceiver {
         }
     }
 
-    /// The lowest missing packet has come: moves on to the next one missing.
+    /// Advances past the lowest missing packet, which has arrived, to the next missing one.
     fn advance(&mut self, config: &UetConfig) {
         let next = self.cumulative + 1;
         if self.beyond == 0 {
@@ -90,7 +90,7 @@ impl Receiving for UetReceiver {
         UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }
     }
 
-    /// PSNs beyond the flow's end are the caller's mistake and ignored.
+    /// PSNs beyond the flow's end are a caller's bug and are ignored.
     #[inline]
     fn on_data(&mut self, config: &UetConfig, _now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
         let DataArrival { psn, payload, tag, ecn, ack_request } = *data;
@@ -167,7 +167,7 @@ mod tests {
         UetConfig::new(&transport, &network)
     }
 
-    /// The PSNs that are answered at once, of 100 packets of which these arrive: (PSN, marked, asks).
+    /// PSNs acknowledged at once, of 100 packets of which these arrive: (PSN, marked, requests).
     fn answered(config: &UetConfig, arrivals: &[(u64, bool, bool)]) -> Vec<u64> {
         let mut receiver = UetReceiver::new(config, 100 * 4096);
         let arrive = |&(psn, ecn, ack_request): &(u64, bool, bool)| {
@@ -183,23 +183,24 @@ mod tests {
 
     #[test]
     fn reordering_leaves_coalescing_alone() {
-        // Twelve packets, each pair the wrong way round: six holes are filled, and one ACK goes per four packets.
+        // Twelve packets, each pair reversed: six holes are filled, and there is one ACK per four packets.
         let swapped = plain(&[1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10]);
         assert_eq!(answered(&config(|_| ()), &swapped), [2, 6, 10]);
-        // An ACK for every filled hole brings back nothing but the late packets.
+        // An ACK for every filled hole only returns the late packets' tags.
         let every = config(|t| t.uet.ack_on_filled_hole = AckOnFilledHole::Every);
         assert_eq!(answered(&every, &swapped), [0, 2, 4, 6, 8, 10]);
     }
 
     #[test]
     fn a_request_is_answered_again_once_nothing_is_missing() {
-        // Packet 3 asks while 0 and 2 are missing: answered at once, and again with 0, which closes the last hole.
+        // Packet 3 requests one while 0 and 2 are missing: acknowledged at once, and again with 0, which closes the
+        // last hole.
         let arrivals = [(1, false, false), (3, false, true), (2, false, false), (0, false, false), (5, false, false)];
         assert_eq!(answered(&config(|_| ()), &arrivals), [3, 0]);
-        // Afterwards nothing is owed: the next hole is closed in silence.
+        // Afterwards none is owed: the next hole is closed without an acknowledgement.
         let more = [&arrivals[..], &[(4, false, false), (6, false, false)]].concat();
         assert_eq!(answered(&config(|_| ()), &more), [3, 0]);
-        // A request that finds nothing missing is answered once.
+        // A request with nothing missing is acknowledged once.
         assert_eq!(answered(&config(|_| ()), &[(0, false, true), (2, false, false), (1, false, false)]), [0]);
     }
 

@@ -9,33 +9,33 @@ use crate::{Acked, Answer, Constants, Segment, Sending, psn_set::PsnSet};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
-/// What becomes of a packet between its first transmission and its acknowledgement.
+/// State of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Acknowledged, or not sent yet.
     #[default]
     Idle,
     InFlight,
-    /// Trimmed or timed out; waits to be sent again.
+    /// Trimmed or timed out; waits for retransmission.
     Lost,
 }
 
-/// What the sender remembers of a packet.
+/// Record of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     sent_at: Time,
     tag: u32,
     state: State,
-    /// Sent more than once: its round trip says nothing.
+    /// Its round trip is ambiguous.
     resent: bool,
 }
 
 const _: () = assert!(size_of::<Slot>() == 16);
 
-/// What a NACK brought.
+/// Effect of a NACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nacked {
-    /// The packet was in flight and is now to be sent again.
+    /// The packet was in flight and will be retransmitted.
     pub lost: bool,
     /// Packets newly acknowledged by the NACK's cumulative PSN.
     pub packets: u32,
@@ -43,36 +43,36 @@ pub struct Nacked {
     pub done: bool,
 }
 
-/// What a flow knows of its round trips, for a timeout that follows them (RFC 6298).
+/// Round-trip statistics of a flow for a measured timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundTrips {
     smoothed: Time,
     deviation: Time,
-    /// Doublings since the last answer.
+    /// Doublings since the last acknowledgement.
     backoff: u32,
-    /// When it was doubled last: what left before counts as the same timeout.
+    /// Time of the last doubling; packets sent before it belong to the same timeout.
     doubled: Time,
 }
 
-/// What a sender does about the end of what it has to send, of which nothing later tells what was lost (RFC 8985, section 7): when
-/// nothing has been heard for two round trips, its last packet goes again.
+/// Tail loss probe (RFC 8985, section 7). No later packet reveals losses at the tail, so its last packet is
+/// retransmitted after two round trips without a reply.
 #[derive(Clone, Copy, Debug, Default)]
 enum Tail {
     #[default]
     Quiet,
-    /// What was sent last is the end for now: nothing further goes before something is heard.
+    /// The last packet sent is the tail for now: the flow is blocked until a reply arrives.
     Rests,
-    /// Packet `psn` went again at `at`.
+    /// Packet `psn` was retransmitted as a probe at `at`.
     Asked { psn: u64, at: Time },
-    /// And was answered: what was sent before and is still in flight is lost.
+    /// The probe was acknowledged: packets sent before `at` and still in flight are lost.
     Heard { at: Time },
 }
 
-/// Most doublings of a measured timeout.
+/// Maximum doublings of a measured timeout.
 const MOST_BACKOFF: u32 = 6;
 
 impl RoundTrips {
-    /// A round trip was measured.
+    /// Adds a round-trip sample.
     fn note(&mut self, rtt: Time) {
         self.backoff = 0;
         if self.smoothed == Time::ZERO {
@@ -84,7 +84,7 @@ impl RoundTrips {
         self.smoothed = (self.smoothed * 7 + rtt) / 8;
     }
 
-    /// A packet that left at `sent` timed out at `now`.
+    /// Doubles the timeout for a packet sent at `sent` that timed out at `now`.
     fn back_off(&mut self, sent: Time, now: Time) {
         if self.backoff == 0 || sent >= self.doubled {
             self.backoff = (self.backoff + 1).min(MOST_BACKOFF);
@@ -92,7 +92,7 @@ impl RoundTrips {
         }
     }
 
-    /// The timeout, `least` at least.
+    /// Returns the timeout, at least `least`.
     fn timeout(&self, least: Time) -> Time {
         let measured = (self.smoothed + self.deviation * 4).max(least);
         measured.saturating_mul(1 << self.backoff)
@@ -109,12 +109,12 @@ pub struct UetSender {
     next_psn: u64,
     packets: u64,
     last_payload: u32,
-    /// Packets lost and not yet sent again.
+    /// Packets lost and not yet retransmitted.
     lost: u32,
     /// Bytes on the wire that are neither acknowledged nor lost.
     in_flight: u64,
     cwnd: u64,
-    /// No packet in flight was sent before this.
+    /// Lower bound of the send times of packets in flight.
     oldest: Time,
     rto: Time,
     round_trips: RoundTrips,
@@ -122,7 +122,7 @@ pub struct UetSender {
     tail: Tail,
     /// PSNs at or above `cumulative` that are acknowledged.
     acked: PsnSet,
-    /// Lost packets in the order of their loss; some may be acknowledged since.
+    /// Lost packets in the order of their loss; some may have been acknowledged since.
     queue: VecDeque<u64>,
     cc: CongestionControl,
     retransmitted: u64,
@@ -130,7 +130,7 @@ pub struct UetSender {
 }
 
 impl UetSender {
-    /// The sender of `size` payload bytes over a path of base round trip `base_rtt`.
+    /// Creates the sender of `size` payload bytes over a path of base round trip `base_rtt`.
     pub fn new(config: &UetConfig, base_rtt: Time, size: u64) -> Self {
         let packets = config.packets(size);
         let span = config.window_packets().min(packets);
@@ -174,7 +174,7 @@ impl UetSender {
         &mut self.ring[(psn & self.mask) as usize]
     }
 
-    /// Keeps the front of the queue a packet that is still lost.
+    /// Removes packets that are no longer lost from the front of the queue.
     #[inline]
     fn skip_stale(&mut self) {
         while let Some(&psn) = self.queue.front() {
@@ -195,7 +195,7 @@ impl UetSender {
         (self.ring, self.mask) = (ring, slots - 1);
     }
 
-    /// Packet `psn`, not known as acknowledged before, is.
+    /// Marks packet `psn`, not acknowledged before, as acknowledged.
     #[inline]
     fn acknowledge(&mut self, config: &UetConfig, psn: u64) {
         let wire = self.wire(config, psn);
@@ -207,7 +207,7 @@ impl UetSender {
         }
     }
 
-    /// Takes the cumulative PSN and a selective bitmap; returns packets and payload bytes newly acknowledged.
+    /// Applies a cumulative PSN and a selective bitmap; returns packets and payload bytes newly acknowledged.
     fn take(&mut self, config: &UetConfig, cumulative: u64, base: u64, bitmap: u64) -> (u32, u64) {
         let cumulative = cumulative.min(self.next_psn);
         let (mut packets, mut bytes) = (0, 0);
@@ -225,7 +225,7 @@ impl UetSender {
             self.acked.take_below(self.cumulative, cumulative);
             self.cumulative = cumulative;
         }
-        // Bits below `cumulative` or at or above `next_psn` say nothing.
+        // Ignore bits below `cumulative` and at or above `next_psn`.
         let (base, bitmap) = if base >= self.cumulative {
             (base, bitmap)
         } else {
@@ -253,13 +253,13 @@ impl UetSender {
         (packets, bytes)
     }
 
-    /// An ACK arrived.
+    /// Processes an ACK.
     pub fn on_ack(&mut self, config: &UetConfig, now: Time, ack: &Ack) -> Acked {
         self.on_ack_over(config, now, ack, None, None)
     }
 
-    /// An ACK arrived; `path_rtt` is the base round trip of the path that the packet it answers took, if the sender knows;
-    /// `measured` that packet's own round trip, if it came back with the ACK.
+    /// Processes an ACK. `path_rtt` is the base round trip of the acknowledged packet's path, `measured` that packet's
+    /// own round trip from a timestamp; both are optional.
     pub fn on_ack_over(
         &mut self,
         config: &UetConfig,
@@ -281,7 +281,7 @@ impl UetSender {
             self.cwnd = self.cc.cwnd();
         }
         if let Tail::Asked { psn, at } = self.tail {
-            // The answer to its first sending is older than the second.
+            // The ACK of the first transmission predates the probe.
             let of_this = ack.psn == psn && measured.is_none_or(|rtt| rtt <= now.saturating_sub(at));
             if of_this || packets > 0 {
                 self.tail = if of_this && self.in_flight > 0 { Tail::Heard { at } } else { Tail::Quiet };
@@ -294,7 +294,7 @@ impl UetSender {
         Acked { trimmed: false, packets, bytes, rtt, lost, done: self.is_done() }
     }
 
-    /// Packet `psn`, which left as `slot` says, has arrived: those of its tag that left `after` before it or earlier are lost.
+    /// Declares lost the packets of the tag of `psn`, which has arrived, that were sent at least `after` before it.
     #[cold]
     fn lose_earlier(&mut self, config: &UetConfig, now: Time, psn: u64, slot: &Slot, after: Time) -> u32 {
         let mut lost = 0;
@@ -312,7 +312,7 @@ impl UetSender {
         lost
     }
 
-    /// A round trip that the timeout follows, where it does.
+    /// Updates a measured timeout.
     #[inline]
     fn note_round_trip(&mut self, config: &UetConfig, rtt: Option<Time>) {
         if config.measures_rto
@@ -323,7 +323,7 @@ impl UetSender {
         }
     }
 
-    /// A NACK arrived: a packet came without its payload.
+    /// Processes a NACK.
     pub fn on_nack(&mut self, config: &UetConfig, now: Time, nack: &Nack) -> Nacked {
         let (packets, bytes) = self.take(config, nack.cumulative, nack.cumulative, 0);
         if packets > 0 {
@@ -339,7 +339,7 @@ impl UetSender {
         Nacked { lost, packets, done: self.is_done() }
     }
 
-    /// A packet in flight is lost; returns its bytes on the wire.
+    /// Marks a packet in flight as lost; returns its bytes on the wire.
     fn lose(&mut self, config: &UetConfig, psn: u64) -> u64 {
         let wire = self.wire(config, psn);
         self.slot(psn).state = State::Lost;
@@ -349,7 +349,7 @@ impl UetSender {
         wire
     }
 
-    /// When something must be done about the end of what there is to send.
+    /// Returns the time at which [`UetSender::on_tail`] is due.
     fn tail_deadline(&self) -> Option<Time> {
         match self.tail {
             Tail::Heard { .. } => Some(Time::ZERO),
@@ -362,7 +362,7 @@ impl UetSender {
         }
     }
 
-    /// Something is due about the end of what there is to send.
+    /// Sends the tail loss probe, or declares lost the packets sent before an acknowledged one.
     #[cold]
     fn on_tail(&mut self, config: &UetConfig, now: Time, lost: &mut impl FnMut(u64, u32)) {
         let in_flight = |sender: &mut Self, psn: u64| Some(*sender.slot(psn)).filter(|of| of.state == State::InFlight);
@@ -379,7 +379,7 @@ impl UetSender {
             _ => {
                 let last = (self.cumulative..self.next_psn).rev().find(|psn| in_flight(self, *psn).is_some());
                 if let Some(psn) = last {
-                    // It may well have arrived: nobody is to blame yet.
+                    // The packet may have arrived, so no loss is reported yet.
                     self.lose(config, psn);
                     self.tail = Tail::Asked { psn, at: now };
                 }
@@ -387,15 +387,15 @@ impl UetSender {
         }
     }
 
-    /// The window in bytes on the wire.
+    /// Returns the window in bytes on the wire.
     pub fn cwnd(&self) -> u64 {
         self.cwnd
     }
-    /// Packets that timed out.
+    /// Number of packets that timed out.
     pub fn timeouts(&self) -> u64 {
         self.timeouts
     }
-    /// Whether everything is acknowledged.
+    /// Returns `true` if everything is acknowledged.
     pub fn is_done(&self) -> bool {
         self.cumulative == self.packets
     }
@@ -448,7 +448,7 @@ impl Sending for UetSender {
         if self.lost == 0 && self.next_psn == self.packets {
             return false;
         }
-        // Of the lost ones the full size stands for all: only a flow's last packet is shorter, and it can wait.
+        // Lost packets count as full: only a flow's last packet is shorter, and it can wait.
         let wire = if self.lost == 0 { self.wire(config, self.next_psn) } else { config.mtu + config.header };
         self.in_flight == 0 || self.in_flight + wire <= self.cwnd
     }
@@ -499,8 +499,8 @@ impl Sending for UetSender {
         Some(tail.map_or(timeout, |tail| tail.min(timeout)))
     }
 
-    /// Declares lost every packet in flight that was sent a timeout ago or earlier; tells PSN and tag of each. Where the
-    /// timeout is measured, the end of what there is to send is seen to sooner.
+    /// Declares lost every packet in flight that was sent a timeout ago or earlier, and reports its PSN and tag. A
+    /// measured timeout comes with the earlier tail loss probe.
     fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if config.measures_rto && self.oldest.saturating_add(self.rto) > now {
             if self.tail_deadline().is_some_and(|tail| tail <= now) {
@@ -603,13 +603,13 @@ mod tests {
             for psn in 0..5 {
                 sender.send(&config, Time::from_us(10 * psn), 1 + psn as u32 % 2);
             }
-            // Of those before packet 2 only packet 0 is of its tag, and left 20 us before it.
+            // Of the packets before 2 only packet 0 has its tag; it left 20 us earlier.
             let ack = Ack { cumulative: 0, bitmap_base: 0, bitmap: 0b100, psn: 2, tag: 1, ecn: false };
             let acked = sender.on_ack(&config, Time::from_us(50), &ack);
             assert_eq!((acked.packets, acked.lost), (1, lost));
             let next = sender.peek(&config).unwrap();
             assert_eq!((next.psn, next.retransmission), if lost == 1 { (0, true) } else { (5, false) });
-            // The packet sent again is acknowledged, which tells nothing of others: they may have been sent before or after.
+            // The ACK of a retransmission does not reveal other losses: they may have been sent before or after.
             sender.send(&config, Time::from_us(60), 2);
             let ack = Ack { cumulative: 1, bitmap_base: 1, bitmap: 0b10, psn: 0, tag: 2, ecn: false };
             assert_eq!(sender.on_ack(&config, Time::from_us(70), &ack).lost, 0);
@@ -625,7 +625,7 @@ mod tests {
             sender.send(&config, Time::from_us(psn), 10 + psn as u32);
         }
         let stamped = |us| Some(Time::from_us(us));
-        // Packet 0 took 100 us; packets 1, 2 and the answer to 3 are lost. Two round trips after the last packet was sent:
+        // Packet 0 took 100 us; packets 1, 2 and the ACK of 3 are lost. Two round trips after the last packet was sent:
         let ack = Ack { cumulative: 1, bitmap_base: 1, psn: 0, ..Ack::default() };
         sender.on_ack_over(&config, Time::from_us(100), &ack, None, stamped(100));
         assert_eq!(sender.deadline(&config), Some(Time::from_us(3 + 2 * 100)));
@@ -667,7 +667,7 @@ mod tests {
         sender.on_timer(&config, Time::from_us(950), &mut |psn, _| lost.push(psn));
         sender.send(&config, Time::from_us(950), 0);
         assert_eq!(us(&sender, 950), 1000.0);
-        // A packet that was sent again tells nothing by itself, but a stamp does: 20 us; smoothed 90, deviation 48.125.
+        // A retransmission yields no sample by itself, but a timestamp does: 20 us; smoothed 90, deviation 48.125.
         let stamped = Some(Time::from_us(20));
         sender.on_ack_over(&config, Time::from_us(970), &ack(2), None, stamped);
         sender.send(&config, Time::from_us(970), 0);
@@ -682,7 +682,7 @@ mod tests {
         for at in 0..3 {
             sender.send(&config, Time::from_us(at), 0);
         }
-        // Each packet times out by itself, 120 us after it left; then 240 us count for what is sent again.
+        // Each packet times out by itself, 120 us after it left; then 240 us apply to the retransmissions.
         for at in 120..123 {
             let mut lost = 0;
             sender.on_timer(&config, Time::from_us(at), &mut |_, _| lost += 1);

@@ -1,13 +1,12 @@
 //! DCQCN as NICs implement it ("Mellanox" variant; specification 7.1, 17.3).
 //!
-//! Its three timers are not events. They are computed, in their order, when a notification arrives or a packet is
-//! about to be sent, which gives the same bits as a timer that fires every microsecond.
+//! The three timers are not events. They are evaluated in order when a notification arrives or a packet is about to be
+//! sent, which yields the same bits as a timer that fires every microsecond.
 
 use super::{Check, PairControl, Section, Start};
 use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::{Rate, Time};
 
-/// What the registry says of it.
 pub(super) const ABOUT: About =
     About::brief("dcqcn", "DCQCN: a rate that falls with congestion notifications and recovers by timers.");
 
@@ -28,9 +27,10 @@ parameters! {
         rate_ai: Auto<Rate> = Auto::Auto, source "specification 17.3: 40 Mb/s at 100 Gb/s";
         /// Hyper increase of the target; auto: 1/1000 of the NIC's rate.
         rate_hai: Auto<Rate> = Auto::Auto, source "specification 17.3: 100 Mb/s at 100 Gb/s";
-        /// The least rate.
+        /// Minimum rate.
         min_rate: Rate = Rate(100_000_000), source "specification 17.3";
-        /// Whether every cut makes the rate before it the target; else only the first after an increase.
+        /// If `true`, every cut makes the previous rate the target; otherwise only the first cut after an increase
+        /// does.
         clamp_target: bool = false, source "specification 17.3";
     }
 }
@@ -62,14 +62,14 @@ pub struct DcqcnConfig {
     clamp_target: bool,
 }
 
-/// 53 days: a timer as long as that does not strike in any run, and times up to here can be added.
+/// 53 days: such a timer fires in no run, and the sum of two such times does not overflow.
 const NEVER: u64 = 1 << 62;
 
-/// The first cut comes this much after its interval, so that `alpha` is updated before it.
+/// Delay of the first cut after its interval, so that `alpha` is updated first.
 const AFTER_ALPHA: u64 = 1000;
 
 impl DcqcnConfig {
-    /// For NICs of this rate.
+    /// Resolves the parameters for NICs of this rate.
     pub fn new(parameters: &DcqcnParameters, line_rate: Rate) -> Self {
         let or = |rate: Auto<Rate>, share: u64| match rate {
             Auto::Value(rate) => rate.0,
@@ -90,24 +90,23 @@ impl DcqcnConfig {
     }
 }
 
-/// DCQCN of one queue pair. Rates are whole bits per second, cut after every step.
+/// DCQCN of one queue pair. Rates are whole bits per second, truncated after every step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dcqcn {
     rate: u64,
     target: u64,
     alpha: f64,
-    /// When each timer fires next; `u64::MAX`: it does not run.
+    /// Next expiry of each timer; `u64::MAX`: stopped.
     next_alpha: u64,
     next_decrease: u64,
     next_increase: u64,
     stage: u32,
-    /// A notification came since `alpha` was updated; since the rate was last checked.
+    /// A notification has arrived since the last update of `alpha` or the last decrease, respectively.
     notified_alpha: bool,
     notified_decrease: bool,
 }
 
 impl Dcqcn {
-    /// Starts at line rate.
     pub fn new(line_rate: Rate) -> Self {
         Dcqcn {
             rate: line_rate.0,
@@ -122,7 +121,7 @@ impl Dcqcn {
         }
     }
 
-    /// The rate at `now`.
+    /// Returns the rate at `now`.
     #[inline]
     pub fn rate(&mut self, config: &DcqcnConfig, now: Time) -> Rate {
         self.catch_up(config, now);
@@ -223,7 +222,7 @@ mod tests {
         Time::from_ps((time * 1e6) as u64)
     }
 
-    /// The longest time there is must not wrap round: such a timer never strikes.
+    /// The longest representable interval must not overflow: such a timer never fires.
     #[test]
     fn timers_of_any_length() {
         for set in [
@@ -262,7 +261,7 @@ mod tests {
         let alpha = (255.0f64 / 256.0) * (255.0 / 256.0) * (255.0 / 256.0) * (255.0 / 256.0);
         let cut = (1e11 * (1.0 - alpha / 2.0)) as u64;
         assert_eq!(cc.rate(&config, us(14.001)).0, cut);
-        // No notification, no further cut; 300 us after the cut half of what is missing to the target (line rate).
+        // No notification, no further cut; 300 us after the cut half of the difference to the target (line rate).
         assert_eq!(cc.rate(&config, us(314.0)).0, cut);
         let recovered = cut / 2 + 50_000_000_000;
         assert_eq!(cc.rate(&config, us(314.001)).0, recovered);
@@ -298,8 +297,8 @@ mod tests {
 
     #[test]
     fn a_steady_flow_settles_where_cuts_and_recoveries_balance() {
-        // A notification every 652 us: two increases, 300 and 600 us after a cut. In the fixed point the rate R before a
-        // cut comes back: cut to c R with target R, c = 1 - alpha/2; then R1 = (c R + R) / 2, and with the target raised
+        // A notification every 652 us: two increases, 300 and 600 us after a cut. In the fixed point the rate R before
+        // a cut recurs: cut to c R with target R, c = 1 - alpha/2; then R1 = (c R + R) / 2, and with the target raised
         // by ai, R2 = (R1 + R + ai) / 2 = R (3 + c) / 4 + ai / 2. R = R2 gives R = 2 ai / (1 - c).
         let (config, mut cc) = (config(), Dcqcn::new(LINE));
         let mut before = 0;
@@ -319,7 +318,7 @@ mod tests {
     }
 
     proptest! {
-        /// Looking rarely gives the same bits as looking every 100 ns.
+        /// Rare evaluation gives the same bits as evaluation every 100 ns.
         #[test]
         fn lazy_timers_are_exact(gaps in prop::collection::vec(1u64..400_000, 1..60)) {
             let (config, mut lazy, mut eager) = (config(), Dcqcn::new(LINE), Dcqcn::new(LINE));

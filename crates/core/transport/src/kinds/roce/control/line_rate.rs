@@ -4,11 +4,10 @@ use super::{Check, PairControl, Start};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Rate;
 
-/// What the registry says of it.
 pub(super) const ABOUT: About = About::brief("none", "Line rate.");
 
 parameters! {
-    /// Line rate has no parameters of its own.
+    /// Line rate has no parameters.
     pub struct LineRateParameters {
     }
 }

@@ -1,7 +1,8 @@
 //! Congestion control of RoCEv2.
 //!
-//! To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type that implements [`PairControl`]; name them
-//! in the list below. What scenarios, `explain`, `list`, checks and messages say of it follows from that line.
+//! To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type that implements
+//! [`PairControl`]; name them in the list below. Scenario keys, `explain`, `list`, checks and messages follow from that
+//! line.
 
 mod dcqcn;
 mod line_rate;
@@ -95,7 +96,7 @@ pair_controls! { $
     line_rate LineRate LineRateParameters,
 }
 
-/// What its methods say stands at those of [`PairControl`].
+/// Static dispatch to [`PairControl`].
 impl Control {
     pub(crate) fn new(config: &ControlConfig, start: &Start) -> Self {
         made!(config, ControlConfig(constants) => Control(PairControl::new(constants, start)))

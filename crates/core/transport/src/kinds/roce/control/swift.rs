@@ -5,7 +5,6 @@ use super::{Check, PairAnswer, PairControl, Section, Start};
 use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::{Rate, Time};
 
-/// What the registry says of it.
 pub(super) const ABOUT: About = About::brief("swift", "Swift: a window moved by delay.");
 
 parameters! {
@@ -15,17 +14,17 @@ parameters! {
         ai: f64 = 1.0, source "specification 7.8";
         /// Strength of the decrease above the target.
         beta: f64 = 0.8, source "specification 7.8";
-        /// Largest share that one decrease, or a timeout, takes away.
+        /// Maximum share that one decrease, or a timeout, takes away.
         max_mdf: f64 = 0.5, source "specification 7.8";
-        /// Target delay above the base round trip, whatever the window; auto: a quarter of the base round trip.
+        /// Target delay above the base round trip, independent of the window; auto: a quarter of the base round trip.
         target_queueing: Auto<Time> = Auto::Auto, source "ours: stands for Swift's allowance per hop, which is not given";
-        /// Largest part of the target that depends on the window, in base round trips.
+        /// Maximum part of the target that depends on the window, in base round trips.
         fs_range: f64 = 5.0, source "specification 7.8";
         /// Window in packets at which that part is largest.
         fs_min_cwnd: f64 = 0.1, source "specification 7.8";
-        /// Window in packets from which on it is zero.
+        /// Window in packets from which on that part is zero.
         fs_max_cwnd: f64 = 100.0, source "specification 7.8";
-        /// Least window in packets.
+        /// Minimum window in packets.
         min_cwnd: f64 = 0.001, source "ours";
     }
 }
@@ -54,7 +53,7 @@ impl Check for SwiftParameters {
 #[derive(Clone, Debug)]
 pub struct SwiftConfig {
     parameters: SwiftParameters,
-    /// Of the target's part that depends on the window: factor and offset.
+    /// Factor and offset of the window-dependent part of the target.
     alpha: f64,
     offset: f64,
 }
@@ -70,7 +69,7 @@ impl SwiftConfig {
 /// Swift of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Swift {
-    /// In packets.
+    /// Window in packets.
     cwnd: f64,
     base: f64,
     queueing: f64,
@@ -88,7 +87,6 @@ impl Swift {
         Swift { cwnd: window_packets.max(1.0), base, queueing, last_decrease: Time::ZERO, rtt: base_rtt }
     }
 
-    /// The target delay in picoseconds.
     pub(crate) fn target(&self, config: &SwiftConfig) -> f64 {
         let scaling = (config.alpha / self.cwnd.sqrt() - config.offset).clamp(0.0, config.parameters.fs_range);
         self.base + self.queueing + scaling * self.base
@@ -110,7 +108,7 @@ impl Swift {
         self.cwnd = self.cwnd.clamp(p.min_cwnd, largest);
     }
 
-    /// Time until the next packet where the window is below one.
+    /// Time until the next packet if the window is below one packet.
     pub(crate) fn pace(&self) -> Time {
         if self.cwnd >= 1.0 { Time::ZERO } else { Time::from_ps((self.rtt.ps() as f64 / self.cwnd) as u64) }
     }
@@ -153,7 +151,7 @@ impl PairControl for Swift {
 mod tests {
     use super::*;
 
-    /// One flow over a link of 100 packets per base round trip: the queue is what exceeds that.
+    /// One flow over a link of 100 packets per base round trip: the excess is the queue.
     #[test]
     fn settles_at_the_target_delay() {
         let config = SwiftConfig::new(&SwiftParameters::default());

@@ -1,11 +1,10 @@
 //! A TCP-like sender for the gap study of HF2T (specification 7.9): a window with slow start and DCTCP's rule, bursts of
-//! segmentation offload, no pacing. Only the gaps it leaves between packets matter here.
+//! segmentation offload, no pacing. It models only the gaps between packets.
 
 use super::{Check, DelayedAcks, PairAnswer, PairControl, Section, Start};
 use anabranch_settings::{About, SetError, parameters};
 use anabranch_units::{Bytes, Rate, Time};
 
-/// What the registry says of it.
 pub(super) const ABOUT: About = About::brief(
     "tcp-like",
     "A TCP-like sender: slow start, DCTCP's rule, bursts of segmentation offload, delayed acknowledgements.",
@@ -14,9 +13,9 @@ pub(super) const ABOUT: About = About::brief(
 parameters! {
     /// A TCP-like sender.
     pub struct TcpLikeParameters {
-        /// Window in packets at the start.
+        /// Initial window in packets.
         initial_window: u32 = 10, source "RFC 6928";
-        /// Most bytes released back to back (segmentation offload).
+        /// Maximum bytes released back to back (segmentation offload).
         burst: Bytes = Bytes(64_000), source "specification 7.9";
         /// A new burst waits until it may be this share of the window.
         burst_share: f64 = 0.3333333333333333, source "ours: Linux' tcp_tso_win_divisor of 3";
@@ -24,7 +23,7 @@ parameters! {
         g: f64 = 0.0625, source "DCTCP, SIGCOMM 2010";
         /// Full packets per delayed acknowledgement.
         ack_every: u32 = 2, source "specification 7.9";
-        /// An acknowledgement waits for this at most.
+        /// Maximum delay of an acknowledgement.
         delayed_ack: Time = Time::from_us(500), source "specification 7.9";
     }
 }
@@ -43,7 +42,6 @@ impl Check for TcpLikeParameters {
     }
 }
 
-/// Its constants in a run.
 #[derive(Clone, Debug)]
 pub struct TcpLikeConfig {
     initial_window: f64,
@@ -67,18 +65,18 @@ impl TcpLikeConfig {
     }
 }
 
-/// The window of one flow.
+/// State of one flow.
 #[derive(Clone, Debug)]
 pub struct TcpLike {
-    /// In packets.
+    /// Window in packets.
     cwnd: f64,
     threshold: f64,
-    /// DCTCP: share of marks, and what was acknowledged and marked in the present window, which ends at this PSN.
+    /// DCTCP: share of marks, and packets acknowledged and marked in the current window, which ends at this PSN.
     share: f64,
     acked: u32,
     marked: u32,
     window_end: u64,
-    /// Payload bytes of the present burst that are still to go.
+    /// Payload bytes of the current burst not yet sent.
     burst_left: u64,
 }
 
@@ -137,7 +135,7 @@ impl PairControl for TcpLike {
         TcpLike::new(config)
     }
 
-    /// Nothing paces a burst.
+    /// Bursts are unpaced.
     fn rate(&mut self, _: &TcpLikeConfig, _: Time, _: Rate) -> Option<Rate> {
         None
     }
@@ -192,7 +190,7 @@ mod tests {
         tcp.cwnd = 90.0;
         // A third of 90 packets of 1000 B.
         assert!(!tcp.lets_go(&config, 1000, 29_000, 1 << 20) && tcp.lets_go(&config, 1000, 30_000, 1 << 20));
-        // The rest of a flow goes at once where it fits.
+        // The rest of a flow is sent at once if it fits.
         assert!(tcp.lets_go(&config, 1000, 2000, 1500));
         tcp.sent(&config, 30_000, 1000);
         assert!(tcp.lets_go(&config, 1000, 1000, 1 << 20), "the burst goes on");

@@ -1,58 +1,58 @@
-//! What DCTCP with extensions and SMaRTT share (specification 7.4, 7.5): QuickAdapt, which after a trim sets the
-//! window to what got through in the last measurement period, and FastIncrease, which after a window of bytes
-//! without mark or delay grows the window by a share of each packet.
+//! Rules shared by DCTCP with extensions and SMaRTT (specification 7.4, 7.5). QuickAdapt sets the window after a trim
+//! to the bytes delivered in the last measurement period. FastIncrease grows the window by a share of each packet after
+//! a window of bytes without mark or delay.
 
 use super::{CcAck, CcLoss, Sizes};
 use anabranch_settings::Never;
 use anabranch_units::Time;
 
-/// The constants of both.
+/// Constants of both rules.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdaptiveConfig {
     pub(super) sizes: Sizes,
-    /// Whether QuickAdapt is on.
+    /// Enables QuickAdapt.
     pub(super) quick_adapt: bool,
     /// Measurement period in base RTTs.
     pub(super) period: f64,
-    /// Periods after which losses count again, whatever was acknowledged.
+    /// Periods after which losses count again regardless of acknowledged bytes.
     pub(super) patience: Never<f64>,
-    /// Whether FastIncrease is on.
+    /// Enables FastIncrease.
     pub(super) fast_increase: bool,
     /// Growth per acknowledged byte.
     pub(super) fast_increase_gain: f64,
-    /// Largest queueing delay that counts as none.
+    /// Maximum queueing delay that counts as none.
     pub(super) fast_increase_delay: Time,
-    /// Whether that delay is the one over the base RTT of the packet's own path, where it is known.
+    /// Measures that delay over the base RTT of the packet's own path, if known.
     pub(super) own_path: bool,
     /// Gain of the average of marks.
     pub(super) ewma_gain: f64,
-    /// Average above which marks shrink the window; `None`: every mark does.
+    /// Average above which marks shrink the window; `None`: always.
     pub(super) ecn_gate: Option<f64>,
 }
 
-/// The state of both, per flow.
+/// State of both rules for one flow.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     pub(super) cwnd: f64,
     /// Base RTT of the flow's longest path.
     pub(super) base_rtt: Time,
-    /// Bytes that got through in this period.
+    /// Bytes delivered in this period.
     acked: u64,
-    /// Of the bytes in flight at the last QuickAdapt, how many were, and how many are now, through.
+    /// Bytes in flight at the last QuickAdapt, and those of them delivered since.
     to_ignore: u64,
     ignored: u64,
-    /// When losses count again, whatever was acknowledged.
+    /// Time from which losses count again regardless of acknowledged bytes.
     ignore_until: Time,
     /// End of the period; zero before the first acknowledgement.
     period_end: Time,
     period: Time,
-    /// Bytes in a row without mark or delay, and how many start FastIncrease.
+    /// Consecutive bytes without mark or delay, and the number that starts FastIncrease.
     good: u64,
     target_window: f64,
     /// Average of the marks.
     marks: f64,
     increasing: bool,
-    /// A trim or timeout was seen since the last QuickAdapt.
+    /// A trim or timeout has occurred since the last QuickAdapt.
     lossy: bool,
 }
 
@@ -79,7 +79,7 @@ impl Adaptive {
         self.ignored < self.to_ignore
     }
 
-    /// Takes an acknowledgement; true if the main rule is to move the window, too.
+    /// Processes an acknowledgement; returns `true` if the main rule must move the window as well.
     #[inline]
     pub(super) fn on_ack(&mut self, config: &AdaptiveConfig, ack: &CcAck) -> bool {
         self.on_progress(ack.bytes);
@@ -107,8 +107,8 @@ impl Adaptive {
         true
     }
 
-    /// The detector of FastIncrease. An acknowledgement without a delay sample neither counts nor, unless it
-    /// carries a mark, breaks the row (ours).
+    /// Detector of FastIncrease. An acknowledgement without a delay sample does not count and, unless marked, does not
+    /// interrupt the sequence (ours).
     fn detect(&mut self, config: &AdaptiveConfig, ack: &CcAck) {
         let base = ack.path_rtt.filter(|_| config.own_path).unwrap_or(self.base_rtt);
         let delay = ack.rtt.map(|rtt| rtt.saturating_sub(base));
@@ -119,7 +119,7 @@ impl Adaptive {
         }
     }
 
-    /// Bytes that got through.
+    /// Counts delivered bytes.
     #[inline]
     pub(super) fn on_progress(&mut self, bytes: u64) {
         self.acked += bytes;
@@ -128,7 +128,7 @@ impl Adaptive {
         }
     }
 
-    /// A packet of `loss.bytes` did not get through; `credit` bytes of it did.
+    /// Processes the loss of a packet of `loss.bytes`, of which `credit` bytes were delivered.
     pub(super) fn on_loss(&mut self, config: &AdaptiveConfig, loss: &CcLoss, credit: u64) {
         self.acked += credit;
         if self.ignoring() && loss.now >= self.ignore_until {
@@ -160,12 +160,12 @@ impl Adaptive {
         }
     }
 
-    /// Whether a mark may shrink the window.
+    /// Returns `true` if a mark may shrink the window.
     pub(super) fn may_decrease(&self, config: &AdaptiveConfig) -> bool {
         config.ecn_gate.is_none_or(|gate| self.marks > gate)
     }
 
-    /// Keeps the window between one packet and the largest.
+    /// Limits the window to the range from one packet to the maximum.
     pub(super) fn clamp(&mut self, config: &AdaptiveConfig) {
         self.cwnd = self.cwnd.max(config.sizes.mtu).min(config.sizes.max);
     }

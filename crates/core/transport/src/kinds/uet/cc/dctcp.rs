@@ -1,8 +1,8 @@
-//! DCTCP as MPRDMA does it, with QuickAdapt and FastIncrease: the congestion control of Spritz.
+//! DCTCP as in MPRDMA, with QuickAdapt and FastIncrease: the congestion control of Spritz.
 //!
-//! A clean acknowledgement grows the window so that a window of them adds one packet; a marked one takes half of
-//! the bytes it acknowledges. A trim takes the trimmed packet, and QuickAdapt sets the window to what got through
-//! in the last 1.5 base RTTs. After a whole window without mark or delay FastIncrease adds a packet per packet.
+//! A window of clean acknowledgements adds one packet; a marked one takes half of the bytes it acknowledges. A trim
+//! takes the trimmed packet, and QuickAdapt sets the window to the bytes delivered in the last 1.5 base RTTs. After a
+//! window without mark or delay FastIncrease adds a packet per packet.
 //!
 //! Spritz §IV-C and V; specification 7.4.
 
@@ -14,16 +14,15 @@ use crate::Network;
 use anabranch_settings::{About, Never, SetError, choices, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of it.
 pub(super) const ABOUT: About = About::brief("dctcp", "DCTCP as in MPRDMA, with QuickAdapt and FastIncrease.");
 
 choices! {
-    /// Which base RTT a delay is counted from.
+    /// Base RTT that FastIncrease subtracts from a round trip.
     pub enum FastIncreaseBase {
         /// That of the topology's longest path, for every scheme: on a short path some queueing counts as none.
         Longest = "longest",
-        /// That of the packet's own path, where the sender knows the path (Spritz, Flicr); elsewhere as `longest`, so that
-        /// schemes are no longer under one rule.
+        /// That of the packet's own path, if the sender has it (Spritz, Flicr); otherwise as `longest`, so schemes are
+        /// no longer under one rule.
         Own = "own",
     }
 }
@@ -35,22 +34,22 @@ parameters! {
         increase: f64 = 1.0, source "MPRDMA; specification 7.4";
         /// Part of the bytes acknowledged with a mark by which the window shrinks.
         decrease: f64 = 0.5, source "MPRDMA; specification 7.4";
-        /// Whether QuickAdapt sets the window after trims and timeouts.
+        /// Enables QuickAdapt after trims and timeouts.
         quick_adapt: bool = true, source "Spritz §IV-C";
         /// Measurement period of QuickAdapt in base RTTs.
         quick_adapt_period: f64 = 1.5, source "specification 7.4";
-        /// Such periods after QuickAdapt from which on losses count again though not as many bytes have been acknowledged as
-        /// were in flight; on a path that carries nothing but heads none ever are. On real networks 10.
+        /// Periods after QuickAdapt from which on losses count again, even if fewer bytes than were in flight have been
+        /// acknowledged. On a path that delivers only trimmed packets none are. On real networks 10.
         quick_adapt_patience: Never<f64> = Never::Never, source "ours: the sources wait for ever";
-        /// Whether FastIncrease grows the window on an idle path.
+        /// Enables FastIncrease on an idle path.
         fast_increase: bool = true, source "Spritz §IV-C";
         /// Bytes that FastIncrease adds per acknowledged byte.
         fast_increase_gain: f64 = 1.0, source "specification 7.4: 1 in the tuned artifact, 2 in the first version of SMaRTT";
-        /// Largest queueing delay that counts as none for FastIncrease.
+        /// Maximum queueing delay that counts as none for FastIncrease.
         fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
-        /// Which base RTT that delay is counted from.
+        /// Base RTT that this delay is measured from.
         fast_increase_base: FastIncreaseBase = FastIncreaseBase::Longest, source "Spritz §V-A: the same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4)";
-        /// Whether marks shrink the window only while their average exceeds `ecn_threshold`.
+        /// Lets marks shrink the window only while their average exceeds `ecn_threshold`.
         ecn_gate: bool = false, source "ours: plain MPRDMA; on in the REPS artifact (specification 7.4)";
         /// Average of the marks above which they shrink the window.
         ecn_threshold: f64 = 0.25, source "specification 7.4: 0.25 to 0.3";
@@ -74,7 +73,7 @@ impl Check for DctcpParameters {
     }
 }
 
-/// The constants of a run.
+/// Constants of a run.
 #[derive(Clone, Debug)]
 pub struct DctcpConfig {
     adaptive: AdaptiveConfig,
@@ -104,7 +103,7 @@ impl DctcpConfig {
     }
 }
 
-/// The state of a flow.
+/// State of a flow.
 #[derive(Clone, Debug)]
 pub struct Dctcp(Adaptive);
 
@@ -142,7 +141,7 @@ impl WindowRule for Dctcp {
         self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
     }
 
-    /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
+    /// Counts as a trim without a delivered header (ours; the sources leave timeouts open).
     fn on_timeout(&mut self, config: &DctcpConfig, loss: &CcLoss) {
         self.0.on_loss(&config.adaptive, loss, 0);
     }
@@ -211,7 +210,7 @@ mod tests {
     fn quick_adapt_sets_what_got_through() {
         let config = DctcpConfig::new(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES);
         let mut flow = Dctcp::new(&config, BASE);
-        // The first acknowledgement opens a period of 15 us, to t = 25 us, with a clean slate.
+        // The first acknowledgement opens a period of 15 us, to t = 25 us, with an empty count.
         flow.on_ack(&config, &ack(10, 1, true, None));
         near(flow.cwnd(), 413_920.0);
         // A trim takes the packet; the period still runs.
@@ -220,22 +219,22 @@ mod tests {
         // Ten marked packets take five.
         flow.on_ack(&config, &ack(20, 10, true, None));
         near(flow.cwnd(), 388_960.0);
-        // At its end: 64 + 41,600 + 4160 (this one) = 45,824 B got through. 83,200 B are in flight, so the mark of
-        // this very acknowledgement is already ignored.
+        // At its end: 64 + 41,600 + 4160 (this one) = 45,824 B were delivered. 83,200 B are in flight, so the mark of
+        // this same acknowledgement is already ignored.
         flow.on_ack(&config, &ack(25, 1, true, None));
         near(flow.cwnd(), 45_824.0);
-        // 19 packets: 79,040 of 83,200 B through, marks and trims change nothing.
+        // 19 packets: 79,040 of 83,200 B delivered, marks and trims have no effect.
         flow.on_ack(&config, &ack(30, 19, true, None));
         flow.on_nack(&config, &loss(31));
         near(flow.cwnd(), 45_824.0);
-        // A clean one still counts (and is the last to be waited for): 45,824 + 4160^2 / 45,824.
+        // A clean one still counts (and is the last one ignored): 45,824 + 4160^2 / 45,824.
         flow.on_ack(&config, &ack(32, 1, false, None));
         let grown = 45_824.0 + 17_305_600.0 / 45_824.0;
         near(flow.cwnd(), grown);
-        // All through: a mark takes half a packet again.
+        // All delivered: a mark takes half a packet again.
         flow.on_ack(&config, &ack(33, 1, true, None));
         near(flow.cwnd(), grown - 2080.0);
-        // No further trim was heeded, so the period that ends at 40 us adapts nothing.
+        // No further trim counted, so the period that ends at 40 us adapts nothing.
         flow.on_ack(&config, &ack(41, 1, true, None));
         near(flow.cwnd(), grown - 4160.0);
     }
@@ -259,13 +258,13 @@ mod tests {
         let parameters = DctcpParameters { quick_adapt: false, ..Default::default() };
         let config = DctcpConfig::new(&parameters, SIZES);
         let mut flow = Dctcp::new(&config, BASE);
-        // 192 marked packets take 96 packets: 416,000 - 399,360 = 16,640 B, four packets. The detector remembers
-        // the window before each mark's decrease, 16,640 B after one more mark that the clamp does not see.
+        // 192 marked packets take 96 packets: 416,000 - 399,360 = 16,640 B, four packets. The detector stores
+        // the window before each mark's decrease, 16,640 B after one more mark that the clamp does not affect.
         flow.on_ack(&config, &ack(10, 192, true, None));
         near(flow.cwnd(), 16_640.0);
         flow.on_ack(&config, &ack(10, 1, true, None));
         near(flow.cwnd(), 14_560.0);
-        // Target 16,640: four good packets (16,640 B) are not more than it, the fifth is. Until then MPRDMA grows.
+        // Target 16,640: four good packets (16,640 B) do not exceed it, the fifth does. Until then MPRDMA grows.
         let mut expected = 14_560.0;
         for _ in 0..4 {
             flow.on_ack(&config, &ack(11, 1, false, Some(11)));
@@ -277,7 +276,7 @@ mod tests {
             expected += 4160.0;
             near(flow.cwnd(), expected);
         }
-        // No sample: goes on. More than 1 us of delay: ends it.
+        // No sample: FastIncrease continues. More than 1 us of delay ends it.
         flow.on_ack(&config, &ack(11, 1, false, None));
         expected += 4160.0;
         near(flow.cwnd(), expected);

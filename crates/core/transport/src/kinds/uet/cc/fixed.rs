@@ -5,18 +5,17 @@ use crate::Network;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of it.
 pub(super) const ABOUT: About = About::brief("none", "A fixed window.");
 
 parameters! {
-    /// A fixed window has no parameters of its own.
+    /// A fixed window has no parameters.
     pub struct FixedParameters {
     }
 }
 
 impl Check for FixedParameters {}
 
-/// A window that nothing moves, in bytes.
+/// A constant window in bytes.
 #[derive(Clone, Debug)]
 pub struct Fixed(f64);
 

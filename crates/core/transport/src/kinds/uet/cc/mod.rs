@@ -2,11 +2,12 @@
 //!
 //! All bytes are bytes on the wire (payload and header), "MTU" is a full packet of them. Window arithmetic is in
 //! `f64`, with `+ - * /` and comparisons only, which every machine rounds alike. The rules are stated for one
-//! packet per acknowledgement; where one acknowledgement covers more, each rule is applied to the bytes it newly
+//! packet per acknowledgement. An acknowledgement of more packets applies each rule to the bytes it newly
 //! acknowledges, all of which share the mark and the delay of the packet that triggered it (ours).
 //!
-//! To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type that implements [`WindowRule`]; name them
-//! in the list below. What scenarios, `explain`, `list`, checks and messages say of it follows from that line.
+//! To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type that implements
+//! [`WindowRule`]; name them in the list below. Scenario keys, `explain`, `list`, checks and messages follow from that
+//! line.
 
 mod adaptive;
 mod dctcp;
@@ -57,7 +58,7 @@ macro_rules! window_rules {
         dispatch! { $dollar CcConfig: $($rule)* }
 
         impl CcConfig {
-            /// The constants for packets and windows of these sizes on this network.
+            /// Resolves the constants for packets and windows of these sizes on this network.
             pub(crate) fn new(parameters: &CcParameters, sizes: Sizes, network: &Network) -> Self {
                 match parameters {
                     $(CcParameters::$rule(it) => CcConfig::$rule($module::$rule::config(it, sizes, network)),)*
@@ -75,35 +76,35 @@ window_rules! { $
 }
 
 impl CongestionControl {
-    /// For a flow whose longest path has the base round trip `base_rtt`.
+    /// Creates the state of a flow whose longest path has the base round trip `base_rtt`.
     pub fn new(config: &CcConfig, base_rtt: Time) -> Self {
         made!(config, CcConfig(constants) => CongestionControl(WindowRule::new(constants, base_rtt)))
     }
 
-    /// An ACK that newly acknowledges something.
+    /// Processes an ACK that newly acknowledges packets.
     #[inline]
     pub fn on_ack(&mut self, config: &CcConfig, ack: &CcAck) {
         both!(self, config: CongestionControl(rule, constants) => rule.on_ack(constants, ack));
     }
 
-    /// Bytes acknowledged in passing, by a NACK's cumulative PSN: they count as achieved, but with neither mark
-    /// nor delay known they do not move the window (ours).
+    /// Counts bytes acknowledged by a NACK's cumulative PSN. They count as delivered, but have neither mark nor delay
+    /// and do not move the window (ours).
     #[inline]
     pub fn on_progress(&mut self, bytes: u64) {
         of!(self, CongestionControl(rule) => rule.on_progress(bytes));
     }
 
-    /// A packet was trimmed on its way.
+    /// Processes the trim of a packet.
     pub fn on_nack(&mut self, config: &CcConfig, loss: &CcLoss) {
         both!(self, config: CongestionControl(rule, constants) => rule.on_nack(constants, loss));
     }
 
-    /// A packet was not acknowledged in time.
+    /// Processes the timeout of a packet.
     pub fn on_timeout(&mut self, config: &CcConfig, loss: &CcLoss) {
         both!(self, config: CongestionControl(rule, constants) => rule.on_timeout(constants, loss));
     }
 
-    /// The window in bytes on the wire, rounded down.
+    /// Returns the window in bytes on the wire, rounded down.
     #[inline]
     pub fn cwnd(&self) -> u64 {
         of!(self, CongestionControl(rule) => rule.cwnd() as u64)

@@ -1,9 +1,9 @@
 //! NSCC, the sender-based congestion control of Ultra Ethernet.
 //!
-//! Mark and queueing delay name four cases: neither grows the window in proportion to the distance from the target
-//! delay (or fast, where the path is idle), delay alone grows it a little, a mark alone does nothing, both shrink
-//! it once per RTT by the excess of the average delay. Growth is collected and applied every few packets. After a
-//! trim, a loss or a very long delay QuickAdapt sets the window to what got through in the last period.
+//! Mark and queueing delay define four cases. Neither: the window grows in proportion to the distance from the target
+//! delay, or fast where the path is idle. Delay alone grows it slowly, a mark alone has no effect, both shrink it once
+//! per RTT by the excess of the average delay. Growth is collected and applied every few packets. After a trim, a loss
+//! or a very long delay QuickAdapt sets the window to the bytes delivered in the last period.
 //!
 //! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
 
@@ -12,7 +12,6 @@ use crate::Network;
 use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of it.
 pub(super) const ABOUT: About = About::brief(
     "nscc",
     "Network-signal congestion control of Ultra Ethernet: a target queueing delay, ECN and QuickAdapt.",
@@ -31,7 +30,7 @@ parameters! {
         eta: f64 = 0.15, source "specification 7.6";
         /// Strength of the multiplicative decrease.
         gamma: f64 = 0.8, source "specification 7.6";
-        /// Least factor of a multiplicative decrease.
+        /// Minimum factor of a multiplicative decrease.
         max_decrease: f64 = 0.5, source "specification 7.6";
         /// Gain of FastIncrease per acknowledged byte, before scaling to the network.
         fast_increase: f64 = 0.25, source "specification 7.6";
@@ -41,9 +40,9 @@ parameters! {
         delay_gain: f64 = 0.0125, source "specification 7.6";
         /// Delay in targets above which QuickAdapt may fire without a loss.
         quick_adapt_threshold: f64 = 4.0, source "specification 7.6";
-        /// QuickAdapt fires only where less than the largest window over two to this power got through.
+        /// QuickAdapt fires only if less than the maximum window over two to this power was delivered.
         quick_adapt_gate: u32 = 3, source "specification 7.6";
-        /// Full packets after which the increase is applied, where a base RTT has not passed before.
+        /// Full packets after which the increase is applied, at the latest after a base RTT.
         adjust_packets: u32 = 8, source "specification 7.6";
     }
 }
@@ -77,7 +76,7 @@ const REFERENCE_RTT: f64 = 12e6;
 /// Sample of the average delay in base RTTs, where the delay exceeds the target without a mark.
 const UNMARKED_SAMPLE: f64 = 0.25;
 
-/// The constants of a run.
+/// Constants of a run.
 #[derive(Clone, Debug)]
 pub struct NsccConfig {
     sizes: Sizes,
@@ -133,7 +132,7 @@ impl NsccConfig {
     }
 }
 
-/// The state of a flow.
+/// State of a flow.
 #[derive(Clone, Debug)]
 pub struct Nscc {
     cwnd: f64,
@@ -143,12 +142,12 @@ pub struct Nscc {
     average: f64,
     /// Bytes acknowledged since the last adjustment.
     received: u64,
-    /// Bytes that got through in this QuickAdapt period.
+    /// Bytes delivered in this QuickAdapt period.
     achieved: u64,
-    /// Of the bytes in flight at the last QuickAdapt, how many were, and how many are now, through.
+    /// Bytes in flight at the last QuickAdapt, and those of them delivered since.
     to_ignore: u64,
     ignored: u64,
-    /// Bytes in a row without delay.
+    /// Consecutive bytes without delay.
     idle: u64,
     base_rtt: Time,
     /// End of the QuickAdapt period; `None` before the first acknowledgement.
@@ -157,7 +156,7 @@ pub struct Nscc {
     adjusted: Option<Time>,
     decreased: Option<Time>,
     fast: bool,
-    /// A trim or loss was seen since the last QuickAdapt.
+    /// A trim or loss has occurred since the last QuickAdapt.
     lossy: bool,
 }
 
@@ -222,7 +221,7 @@ impl WindowRule for Nscc {
         }
     }
 
-    /// Takes the lost bytes from the window; QuickAdapt may act with the next signal.
+    /// Takes the lost bytes from the window; QuickAdapt may act on the next signal.
     fn on_timeout(&mut self, config: &NsccConfig, loss: &CcLoss) {
         self.ignored += loss.bytes;
         self.lossy = true;
@@ -236,7 +235,7 @@ impl WindowRule for Nscc {
 }
 
 impl Nscc {
-    /// The four cases.
+    /// Applies the four cases.
     fn move_window(&mut self, config: &NsccConfig, ack: &CcAck, delay: Time) {
         let bytes = ack.bytes as f64;
         match (ack.ecn, delay < config.target) {
@@ -298,14 +297,13 @@ impl Nscc {
         }
     }
 
-    /// Adds a delay to the average.
     fn sample(&mut self, config: &NsccConfig, delay: Time, ecn: bool) {
         let sample =
             if !ecn && delay > config.target { UNMARKED_SAMPLE * self.base_rtt.ps() as f64 } else { delay.ps() as f64 };
         self.average = config.delay_gain * sample + (1.0 - config.delay_gain) * self.average;
     }
 
-    /// True if the window was set or this signal is to be ignored.
+    /// Returns `true` if the window was set or this signal must be ignored.
     fn quick_adapt(&mut self, config: &NsccConfig, now: Time, in_flight: u64, ecn: bool, delay: Time) -> bool {
         let mut done = false;
         if ecn && self.ignored < self.to_ignore {
@@ -372,7 +370,7 @@ mod tests {
     #[test]
     fn proportional_increase_is_applied_after_eight_packets() {
         let (config, mut flow) = flow();
-        // Delay 6 us, half the target: each 4100 B collect 4100 * 32,000 / 2. Nothing moves up to 32,800 B.
+        // Delay 6 us, half the target: each 4100 B collect 4100 * 32,000 / 2. The window is constant up to 32,800 B.
         for _ in 0..8 {
             flow.on_ack(&config, &ack(20, 4100, false, Some(22)));
             near(flow.cwnd(), 100_000.0);
@@ -380,7 +378,7 @@ mod tests {
         // The ninth: 36,900 * 16,000 / 100,000 = 5904.
         flow.on_ack(&config, &ack(20, 4100, false, Some(22)));
         near(flow.cwnd(), 105_904.0);
-        // An RTT after the first acknowledgement (and a little): what is collected and eta.
+        // Just over an RTT after the first acknowledgement: the collected growth and eta.
         flow.on_ack(&config, &ack(37, 4100, false, Some(22)));
         near(flow.cwnd(), 105_904.0 + 4100.0 * 16_000.0 / 105_904.0 + 1200.0);
     }
@@ -391,7 +389,7 @@ mod tests {
         flow.on_ack(&config, &ack(20, 40_000, false, Some(28)));
         // 40,000 * 40,000 / 100,000 = 16,000.
         near(flow.cwnd(), 116_000.0);
-        // A mark without delay does nothing.
+        // A mark without delay has no effect.
         let (config, mut flow) = self::flow();
         flow.on_ack(&config, &ack(20, 40_000, true, Some(20)));
         near(flow.cwnd(), 100_000.0);
@@ -400,7 +398,7 @@ mod tests {
     #[test]
     fn fast_increase_after_a_window_without_delay() {
         let (config, mut flow) = flow();
-        // 100,000 B are not more than the window; they collect 32,000 each and are applied at once (> 8 packets).
+        // 100,000 B do not exceed the window; they collect 32,000 each and are applied at once (> 8 packets).
         flow.on_ack(&config, &ack(20, 100_000, false, Some(16)));
         near(flow.cwnd(), 132_000.0);
         // 136,100 B in a row exceed it: half of the bytes, nothing collected.
@@ -455,7 +453,7 @@ mod tests {
         flow.on_nack(&config, &loss(30));
         near(flow.cwnd(), 95_900.0);
         flow.on_ack(&config, &ack(40, 20_000, true, Some(20)));
-        // Just at its end nothing happens yet, after it the 20,000 + 4100 B rule.
+        // At its end nothing happens yet, after it the 20,000 + 4100 B rule.
         flow.on_ack(&config, &ack(48, 4100, true, Some(20)));
         assert!(flow.cwnd() > 95_000.0);
         let mut late = flow.clone();
@@ -466,7 +464,7 @@ mod tests {
         near(flow.cwnd(), 24_100.0);
         flow.on_nack(&config, &loss(50));
         near(flow.cwnd(), 20_000.0);
-        // Where more than an eighth of the largest window got through, a trim costs its bytes only.
+        // Where more than an eighth of the maximum window was delivered, a trim costs its bytes only.
         late.on_progress(40_000);
         let before = late.cwnd();
         late.on_nack(&config, &loss(49));

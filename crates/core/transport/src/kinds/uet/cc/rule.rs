@@ -1,20 +1,20 @@
-//! What a congestion control of the window-based transport is, and what it is told.
+//! Interface of a window-based congestion control and its inputs.
 
 use crate::Network;
 use anabranch_settings::Parameters;
 use anabranch_units::Time;
 use std::fmt::Debug;
 
-/// A congestion control of the window-based transport: the state of one flow, and how its window moves.
+/// A congestion control of the window-based transport: state and window of one flow.
 pub trait WindowRule: Clone + Debug {
-    /// `[transport.<name>]` of a scenario; without parameters there is no such table.
+    /// `[transport.<name>]` of a scenario; there is no table without parameters.
     type Parameters: Parameters + Clone + Debug + Default + PartialEq;
-    /// The constants of a run.
+    /// Constants of a run.
     type Config: Clone + Debug;
 
-    /// The constants for packets and windows of these sizes on this network.
+    /// Resolves the constants for packets and windows of these sizes on this network.
     fn config(parameters: &Self::Parameters, sizes: Sizes, network: &Network) -> Self::Config;
-    /// For a flow whose longest path has the base round trip `base_rtt`.
+    /// Creates the state of a flow whose longest path has the base round trip `base_rtt`.
     fn new(config: &Self::Config, base_rtt: Time) -> Self;
     /// See [`super::CongestionControl::on_ack`].
     fn on_ack(&mut self, config: &Self::Config, ack: &CcAck);
@@ -24,24 +24,24 @@ pub trait WindowRule: Clone + Debug {
     fn on_nack(&mut self, config: &Self::Config, loss: &CcLoss);
     /// See [`super::CongestionControl::on_timeout`].
     fn on_timeout(&mut self, config: &Self::Config, loss: &CcLoss);
-    /// The window in bytes on the wire.
+    /// Returns the window in bytes on the wire.
     fn cwnd(&self) -> f64;
 }
 
-/// Bounds of the window and the sizes the rules count in, all in bytes.
+/// Bounds of the window and packet sizes, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// A full packet on the wire, also the least window.
+    /// A full packet on the wire, also the minimum window.
     pub mtu: f64,
     /// Payload of a full packet.
     pub payload: f64,
-    /// Initial and largest window.
+    /// Initial and maximum window.
     pub max: f64,
     /// Bytes of a trimmed packet that still arrive: its header.
     pub trimmed: u64,
 }
 
-/// What an acknowledgement tells the congestion control.
+/// An acknowledgement as the congestion control receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct CcAck {
     /// The current time.
@@ -50,17 +50,17 @@ pub struct CcAck {
     pub bytes: u64,
     /// Packets newly acknowledged.
     pub packets: u32,
-    /// The mark.
+    /// ECN mark.
     pub ecn: bool,
-    /// Round trip of the packet that triggered it; `None` where the packet was sent more than once.
+    /// Round trip of the packet that triggered it; `None` if the packet was retransmitted.
     pub rtt: Option<Time>,
     /// Bytes still in flight.
     pub in_flight: u64,
-    /// Base round trip of that packet's own path; `None` where the sender does not know its path.
+    /// Base round trip of that packet's own path; `None` if unknown.
     pub path_rtt: Option<Time>,
 }
 
-/// What the loss of a packet (a NACK or a timeout) tells the congestion control.
+/// The loss of a packet (a NACK or a timeout) as the congestion control receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct CcLoss {
     /// The current time.
@@ -71,7 +71,7 @@ pub struct CcLoss {
     pub in_flight: u64,
 }
 
-/// `factor` times `time`, rounded down to a picosecond.
+/// Returns `factor` times `time`, rounded down to a picosecond.
 pub(super) fn scaled(time: Time, factor: f64) -> Time {
     Time::from_ps((time.ps() as f64 * factor) as u64)
 }

@@ -12,7 +12,6 @@ use crate::Network;
 use anabranch_settings::{About, Never, SetError, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of it.
 pub(super) const ABOUT: About =
     About::brief("smartt", "SMaRTT: moves the window by ECN and delay, with QuickAdapt and FastIncrease.");
 
@@ -29,20 +28,20 @@ parameters! {
         multiplicative_increase: f64 = 2.0, source "specification 7.4";
         /// Gain of the decrease in proportion to the distance from the target.
         multiplicative_decrease: f64 = 1.0, source "specification 7.4: tuned artifact; 2 in the paper";
-        /// Whether QuickAdapt sets the window after trims and timeouts.
+        /// Enables QuickAdapt after trims and timeouts.
         quick_adapt: bool = true, source "specification 7.5";
         /// Measurement period of QuickAdapt in base RTTs.
         quick_adapt_period: f64 = 1.5, source "specification 7.4";
-        /// Such periods after QuickAdapt from which on losses count again though not as many bytes have been acknowledged as
-        /// were in flight; on a path that carries nothing but heads none ever are. On real networks 10.
+        /// Periods after QuickAdapt from which on losses count again, even if fewer bytes than were in flight have been
+        /// acknowledged. On a path that delivers only trimmed packets none are. On real networks 10.
         quick_adapt_patience: Never<f64> = Never::Never, source "ours: the sources wait for ever";
-        /// Whether FastIncrease grows the window on an idle path.
+        /// Enables FastIncrease on an idle path.
         fast_increase: bool = true, source "specification 7.5";
         /// Bytes that FastIncrease adds per acknowledged byte.
         fast_increase_gain: f64 = 1.0, source "specification 7.4: tuned artifact; 2 in the paper";
-        /// Largest queueing delay that counts as none for FastIncrease.
+        /// Maximum queueing delay that counts as none for FastIncrease.
         fast_increase_delay: Time = Time::from_us(1), source "specification 7.4";
-        /// Whether marks shrink the window only while their average exceeds `ecn_threshold`.
+        /// Lets marks shrink the window only while their average exceeds `ecn_threshold`.
         ecn_gate: bool = true, source "specification 7.4: on by default in the REPS artifact";
         /// Average of the marks above which they shrink the window.
         ecn_threshold: f64 = 0.25, source "specification 7.4: 0.25 to 0.3";
@@ -69,7 +68,7 @@ impl Check for SmarttParameters {
     }
 }
 
-/// The constants of a run.
+/// Constants of a run.
 #[derive(Clone, Debug)]
 pub struct SmarttConfig {
     adaptive: AdaptiveConfig,
@@ -106,7 +105,7 @@ impl SmarttConfig {
     }
 }
 
-/// The state of a flow.
+/// State of a flow.
 #[derive(Clone, Debug)]
 pub struct Smartt(Adaptive);
 
@@ -139,7 +138,7 @@ impl WindowRule for Smartt {
         self.0.on_loss(&config.adaptive, loss, config.adaptive.sizes.trimmed);
     }
 
-    /// As a trim of which not even the header came through (ours; the sources leave timeouts open).
+    /// Counts as a trim without a delivered header (ours; the sources leave timeouts open).
     fn on_timeout(&mut self, config: &SmarttConfig, loss: &CcLoss) {
         self.0.on_loss(&config.adaptive, loss, 0);
     }
@@ -151,7 +150,7 @@ impl WindowRule for Smartt {
 }
 
 impl Smartt {
-    /// What the main rule adds to the window. Without a delay sample the delay counts as on target (ours).
+    /// Returns the main rule's change of the window. Without a delay sample the delay counts as on target (ours).
     fn change(&self, config: &SmarttConfig, ack: &CcAck) -> f64 {
         let (bytes, cwnd) = (ack.bytes as f64, self.0.cwnd);
         let target = self.0.base_rtt.ps() as f64 * config.target_rtt;
