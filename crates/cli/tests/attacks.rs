@@ -9,7 +9,7 @@ mod common;
 use anabranch_endpoint::header::{self, COOKIE, Cookie, Data, Greeting, Packet, Probed, Protection};
 use anabranch_random::Stream;
 use anabranch_testbed::space;
-use anabranch_transport::Answer;
+use anabranch_transport::Reply;
 use anabranch_units::Time;
 use common::{Folder, code, json, stderr, stdout};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -122,7 +122,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
         }
         8 => {
             let psn = draws.below(1 << 20);
-            let answer = Answer {
+            let answer = Reply {
                 psn,
                 tag: connection,
                 cumulative: psn,

@@ -1,7 +1,7 @@
 //! An open flow at its sender.
 
 use anabranch_lb::{Feedback, HostScheme, Probe, Tag};
-use anabranch_transport::{Acked, Answer, Sender, Transport};
+use anabranch_transport::{AckOutcome, Reply, Sender, Transport};
 use anabranch_units::Time;
 
 /// An open flow at its sender; `of` is what its owner keeps with it.
@@ -70,12 +70,12 @@ impl<T> Flow<T> {
         transport: &Transport,
         scheme: &mut S,
         now: Time,
-        answer: &Answer,
+        answer: &Reply,
         path_rtt: Option<Time>,
         measured: Option<Time>,
         blames: bool,
-    ) -> Acked {
-        let heard = self.sender.on_answer(transport, now, answer, path_rtt, measured);
+    ) -> AckOutcome {
+        let heard = self.sender.on_reply(transport, now, answer, path_rtt, measured);
         self.waits = false;
         if heard.trimmed {
             if blames {

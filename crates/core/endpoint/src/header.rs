@@ -1,7 +1,7 @@
 //! Format of an endpoint's datagrams (docs/reference/wire.md). Numbers are big-endian. Input from outside becomes a [`Packet`] here
 //! or is refused; a damaged datagram is refused before any field of it is used.
 
-use anabranch_transport::Answer;
+use anabranch_transport::Reply;
 use anabranch_units::Time;
 
 /// Version of this format; peers of another one are refused, with both versions named.
@@ -205,7 +205,7 @@ pub enum Packet<'a> {
         /// The stream.
         stream: u32,
         /// What the receiver says.
-        answer: Answer,
+        answer: Reply,
         /// Stamp of the packet that it answers; `None` where it answers none of late.
         stamp: Option<Time>,
         /// How long the receiver held it.
@@ -500,7 +500,7 @@ impl<'a> Packet<'a> {
                     return Err(Refused::Value("psn"));
                 }
                 let (ecn, cnp, nack) = (flags & ECN != 0, flags & NOTIFICATION != 0, flags & NACK != 0);
-                let answer = Answer { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack };
+                let answer = Reply { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack };
                 let stamp = (stamp != Time::MAX).then_some(stamp);
                 Packet::Answer { connection, stream, answer, stamp, held }
             }
@@ -691,7 +691,7 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
 }
 
 /// Writes an answer.
-pub fn answer(out: &mut Vec<u8>, connection: u32, stream: u32, answer: &Answer, stamp: Option<Time>, held: Time) {
+pub fn answer(out: &mut Vec<u8>, connection: u32, stream: u32, answer: &Reply, stamp: Option<Time>, held: Time) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     let flags = flag(answer.ecn, ECN) | flag(answer.cnp, NOTIFICATION) | flag(answer.nack, NACK);
     begin(out, ANSWERED, flags, connection);
@@ -802,7 +802,7 @@ mod tests {
                 prop_assert_eq!(Packet::decode(&out[..DATA_HEADER]), Ok(trimmed));
             }
 
-            let said = Answer {
+            let said = Reply {
                 psn, tag, cumulative, bitmap: wide[0], offset: message, ecn: flags[1], cnp: flags[2], nack: flags[3],
             };
             let echoed = flags[0].then_some(stamp);
@@ -874,7 +874,7 @@ mod tests {
             stamp: Time::from_us(8),
             held: Time::from_ns(9),
         };
-        let said = Answer { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
+        let said = Reply { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
         let probe_of = Probed { stream: 1, tag: 2, stamp: Time::from_us(3), size: 4, held: Time::from_ns(5) };
         let mut all = vec![Vec::new(); 8];
         data(&mut all[0], 1, &data_of(Some(crc32c(&payload))));

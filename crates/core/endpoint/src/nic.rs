@@ -202,7 +202,7 @@ impl Nic {
                 }
                 Decision::Wait => {
                     flow.waits = true;
-                    flow.sender.rest();
+                    flow.sender.on_blocked();
                     line.rests(slot);
                     break true;
                 }
@@ -210,7 +210,7 @@ impl Nic {
             let transport = transports.of(&flow.of);
             flow.sender.send(transport, start, tag);
             if asks {
-                flow.sender.rest();
+                flow.sender.on_blocked();
             }
             let ready = flow.sender.ready(transport);
             if flow.last_tag != Some(tag) {
@@ -219,7 +219,7 @@ impl Nic {
             }
             let last = std::mem::replace(&mut flow.last_sent, start);
             let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
-            let ack_request = asks || segment.retransmission || flow.sender.wants_answer(ready);
+            let ack_request = asks || segment.retransmission || flow.sender.requests_ack(ready);
             let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap }, start);
             sent = true;
             if !ready {
@@ -254,7 +254,7 @@ impl Nic {
 mod tests {
     use super::*;
     use anabranch_lb::{FlowInfo, HostScheme};
-    use anabranch_transport::{Answer, Network, Sender, TransportParameters, uet::UetTransport};
+    use anabranch_transport::{Network, Reply, Sender, TransportParameters, uet::UetTransport};
     use anabranch_units::{BytesOrBdp, Rate};
 
     /// Holds the packet with PSN 1 back by 3 ns, sends the others over the path of their number, and waits at PSN 3 until
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(nic.paced_until(), None);
         let flow = &mut flows[0];
         assert_eq!(flow.path_switches(), 2);
-        let answer = Answer { psn: 0, tag: 0, cumulative: 1, ..Answer::default() };
+        let answer = Reply { psn: 0, tag: 0, cumulative: 1, ..Reply::default() };
         let heard = flow.on_answer(&transport, &mut line.scheme, Time::from_ns(100), &answer, None, None, true);
         assert_eq!((heard.packets, heard.rtt), (1, Some(Time::from_ns(100))));
         nic.enter(0, flow, &transport, Time::from_ns(100));

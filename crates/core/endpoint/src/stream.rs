@@ -505,7 +505,7 @@ impl Incoming {
         data: &Data,
         payload: &[u8],
         place: impl FnOnce(u64, &[u8]),
-    ) -> (Option<anabranch_transport::Answer>, Stored) {
+    ) -> (Option<anabranch_transport::Reply>, Stored) {
         let before = self.receiver.received_bytes();
         let (answer, _) = self.receiver.on_data(transport, now, arrival);
         let is_new = self.receiver.received_bytes() > before;

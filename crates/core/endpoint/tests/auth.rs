@@ -5,7 +5,7 @@ use anabranch_endpoint::{
     header::{self, Data, Packet, Protection},
 };
 use anabranch_random::Stream;
-use anabranch_transport::{Answer, TransportParameters};
+use anabranch_transport::{Reply, TransportParameters};
 use anabranch_units::Time;
 
 const MTU: u64 = 1000;
@@ -232,7 +232,7 @@ fn whoever_has_no_key_is_not_believed() {
         stamp: two.now,
         ack_request: true,
     };
-    let answer = Answer { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
+    let answer = Reply { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
     let mut out = Vec::new();
     let before = two.events[1].len();
     header::data(&mut out, connection, &data);

@@ -6,7 +6,7 @@ use anabranch_endpoint::{
     header::{self, Data, Greeting, Packet, Probed, Protection},
 };
 use anabranch_random::Stream;
-use anabranch_transport::{Answer, TransportParameters};
+use anabranch_transport::{Reply, TransportParameters};
 use anabranch_units::Time;
 use proptest::prelude::*;
 
@@ -134,7 +134,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
             }
         }
         2 => {
-            let answer = Answer {
+            let answer = Reply {
                 psn: number(draws) & ((1 << 48) - 1),
                 tag: number(draws) as u32,
                 cumulative: number(draws) & ((1 << 48) - 1),

@@ -8,7 +8,7 @@ use anabranch_endpoint::{
     Arrival, Event, Secret, Settings, To, Why,
     header::{self, COOKIE, Greeting, Packet, Probed},
 };
-use anabranch_transport::Answer;
+use anabranch_transport::Reply;
 use anabranch_units::Time;
 use common::{MTU, Server, address, at, data, greeting, hello, settings};
 use proptest::prelude::*;
@@ -378,7 +378,7 @@ fn one_peer_leaves_room_for_the_answers_of_others() {
 /// One datagram of every kind, for an endpoint whose connection number is `ours` to the sender.
 fn every_kind(ours: u32) -> Vec<Vec<u8>> {
     let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 0, held: Time::ZERO };
-    let answer = Answer { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
+    let answer = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
     let written = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
         write(&mut out);

@@ -4,7 +4,7 @@ use anabranch_settings::{About, Each, Parameters, Registry, SetError, Wrong};
 
 /// Limits of a congestion control's parameters and the ways in which it differs from others. Every method has a
 /// default; a congestion control overrides those that differ.
-pub trait Check {
+pub trait ControlCapabilities {
     /// Checks that every parameter is within its range.
     ///
     /// # Errors
@@ -14,12 +14,12 @@ pub trait Check {
     }
 
     /// Returns `true` if delay is the only congestion signal: switches that hold packets back distort it.
-    fn by_delay_alone(&self) -> bool {
+    fn is_delay_based(&self) -> bool {
         false
     }
 
     /// Returns `true` if it requires a go-back-N receiver and a window of one BDP (RoCEv2 only).
-    fn goes_back_n(&self) -> bool {
+    fn requires_go_back_n(&self) -> bool {
         false
     }
 }
@@ -31,7 +31,7 @@ pub trait Controls {
     /// Parameters of the control `name`.
     fn parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters>;
     /// Names of the controls whose only signal is delay.
-    fn by_delay_alone(&self) -> Vec<&'static str>;
+    fn delay_based(&self) -> Vec<&'static str>;
     /// Checks that every parameter is within its range.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub trait Controls {
     fn check(&self) -> Result<(), SetError>;
 }
 
-impl<C: Registry + AsRef<dyn Check>> Controls for Each<C> {
+impl<C: Registry + AsRef<dyn ControlCapabilities>> Controls for Each<C> {
     fn all(&self) -> &'static [About] {
         C::ALL
     }
@@ -49,8 +49,8 @@ impl<C: Registry + AsRef<dyn Check>> Controls for Each<C> {
         Each::parameters_mut(self, name)
     }
 
-    fn by_delay_alone(&self) -> Vec<&'static str> {
-        self.iter().filter(|one| one.as_ref().by_delay_alone()).map(|one| one.about().name).collect()
+    fn delay_based(&self) -> Vec<&'static str> {
+        self.iter().filter(|one| one.as_ref().is_delay_based()).map(|one| one.about().name).collect()
     }
 
     fn check(&self) -> Result<(), SetError> {

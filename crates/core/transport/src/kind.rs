@@ -1,12 +1,12 @@
 //! Traits of a transport: its scenario parameters, the constants of a run, sender and receiver.
 
-use crate::{Acked, Answer, DataArrival, Moved, Network, Segment, control::Controls};
+use crate::{AckOutcome, BaseRttShift, DataArrival, Network, Reply, Segment, control::Controls};
 use anabranch_settings::{About, Never, Parameters, SetError};
 use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
 use std::fmt::Debug;
 
 /// `[transport]` of one kind as a scenario sets it: its limits and its differences from other transports.
-pub trait Kind: Parameters {
+pub trait TransportSettings: Parameters {
     /// Returns its congestion controls.
     fn controls(&self) -> &dyn Controls;
     /// Returns its congestion controls for modification.
@@ -38,7 +38,7 @@ pub trait Kind: Parameters {
         1
     }
     /// Returns `true` if its receivers process trimmed packets.
-    fn understands_trimming(&self) -> bool {
+    fn supports_trimming(&self) -> bool {
         false
     }
     /// Returns `true` if a flow that changes its path resets its rate or window.
@@ -69,8 +69,8 @@ pub struct RealNetwork {
     pub early_loss: Never<Time>,
 }
 
-/// A transport as its module implements it: the runtime types of a [`Kind`].
-pub trait Protocol: Kind {
+/// A transport as its module implements it: the runtime types of a [`TransportSettings`].
+pub trait Protocol: TransportSettings {
     /// The constants of a run.
     type Config: Constants;
     /// The sending side of a flow.
@@ -84,13 +84,13 @@ pub trait Protocol: Kind {
 /// The constants of a run, shared by all its flows.
 pub trait Constants: Clone + Debug {
     /// Shift of the base round trip since the flows opened.
-    fn moved(&self) -> Moved;
+    fn base_rtt_shift(&self) -> BaseRttShift;
     /// Sets the shift of the base round trip since the flows opened.
-    fn set_moved(&mut self, moved: Moved);
+    fn set_base_rtt_shift(&mut self, base_rtt_shift: BaseRttShift);
     /// Reply to a data packet of a complete flow of `size` bytes; the earlier final reply was lost or is in flight.
-    fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer;
+    fn final_reply(&self, size: u64, arrival: &DataArrival) -> Reply;
     /// Shortest time from a transmission to the timeout it may cause; `None`: no timeout.
-    fn least_timeout(&self) -> Option<Time>;
+    fn min_timeout(&self) -> Option<Time>;
 
     /// Checks that a reply can arrive before the timeout.
     ///
@@ -108,7 +108,7 @@ pub trait Constants: Clone + Debug {
         false
     }
     /// Returns `true` if schemes receive feedback on packets trimmed at their last hop.
-    fn blames_last_hop(&self) -> bool {
+    fn reports_last_hop_trims(&self) -> bool {
         false
     }
     /// Packets that may arrive early without harm (Hopper §4.1.1); `u64::MAX` where order is irrelevant.
@@ -142,14 +142,14 @@ pub trait Sending: Clone + Debug {
     /// Processes a reply of the receiver. `path_rtt` is the base round trip of the acknowledged packet's path, if
     /// known. `measured` is that packet's round trip from a timestamp; without one, it is the time since the
     /// transmission.
-    fn on_answer(
+    fn on_reply(
         &mut self,
         config: &Self::Config,
         now: Time,
-        answer: &Answer,
+        reply: &Reply,
         path_rtt: Option<Time>,
         measured: Option<Time>,
-    ) -> Acked;
+    ) -> AckOutcome;
     /// Latest time of the next [`Sending::on_timer`]; `None` if nothing is in flight. It may be early, but is never
     /// late.
     fn deadline(&self, config: &Self::Config) -> Option<Time>;
@@ -176,12 +176,12 @@ pub trait Sending: Clone + Debug {
     /// Returns `true` if the packet just sent must request an immediate acknowledgement; `ready` is [`Sending::ready`]
     /// after it.
     #[inline]
-    fn wants_answer(&self, _ready: bool) -> bool {
+    fn requests_ack(&self, _ready: bool) -> bool {
         false
     }
     /// Notes that the load balancer blocks the flow until feedback arrives: the last packet sent is the tail for now.
     #[inline]
-    fn rest(&mut self) {}
+    fn on_blocked(&mut self) {}
     /// Returns `true` if its next packet must follow the last one before another flow's turn.
     #[inline]
     fn keeps_turn(&self) -> bool {
@@ -199,7 +199,7 @@ pub trait Receiving: Clone + Debug {
     /// Creates the receiver of an endless stream, which is never complete; all packets count as full.
     fn of_stream(config: &Self::Config) -> Self;
     /// Processes a data packet; returns the reply, if one is due, and `true` if it completed the flow.
-    fn on_data(&mut self, config: &Self::Config, now: Time, data: &DataArrival) -> (Option<Answer>, bool);
+    fn on_data(&mut self, config: &Self::Config, now: Time, data: &DataArrival) -> (Option<Reply>, bool);
     /// First PSN not yet received.
     fn cumulative(&self) -> u64;
     /// Arrivals whose PSN was not the lowest missing one.
@@ -212,7 +212,7 @@ pub trait Receiving: Clone + Debug {
     fn received_bytes(&self) -> u64;
 
     /// Processes a trimmed packet; returns the NACK. Transports without trimming return `None`.
-    fn on_header(&mut self, _config: &Self::Config, _psn: u64, _tag: u32) -> Option<Answer> {
+    fn on_header(&mut self, _config: &Self::Config, _psn: u64, _tag: u32) -> Option<Reply> {
         None
     }
     /// Time at which [`Receiving::on_timer`] is due.
@@ -221,7 +221,7 @@ pub trait Receiving: Clone + Debug {
         None
     }
     /// Handles the timer of a delayed acknowledgement.
-    fn on_timer(&mut self, _config: &Self::Config, _now: Time) -> Option<Answer> {
+    fn on_timer(&mut self, _config: &Self::Config, _now: Time) -> Option<Reply> {
         None
     }
 }

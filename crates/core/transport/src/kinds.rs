@@ -1,16 +1,16 @@
 //! The transports. A scenario selects one for all flows of a run.
 //!
 //! To add one, write a file (or a folder) with `pub(super) const ABOUT: About` and types that implement [`Protocol`],
-//! [`Kind`], [`Constants`], [`Sending`] and [`Receiving`], and add its `mod` and a line to the list. No other code
+//! [`TransportSettings`], [`Constants`], [`Sending`] and [`Receiving`], and add its `mod` and a line to the list. No other code
 //! distinguishes transports.
 
 pub mod roce;
 pub mod uet;
 
 use crate::{
-    Acked, Answer, DataArrival, Moved, Network, Segment,
+    AckOutcome, BaseRttShift, DataArrival, Network, Reply, Segment,
     dispatch::dispatch,
-    kind::{Constants, Kind, Protocol, Receiving, Sending},
+    kind::{Constants, Protocol, Receiving, Sending, TransportSettings},
 };
 use anabranch_settings::registry;
 use anabranch_units::{Rate, Time};
@@ -20,7 +20,7 @@ macro_rules! transports {
     ($dollar:tt $($module:ident $kind:ident $parameters:ident,)*) => {
         registry! {
             /// `[transport]` of a scenario.
-            pub enum TransportParameters("transport"): pub dyn Kind in self {
+            pub enum TransportParameters("transport"): pub dyn TransportSettings in self {
                 $($module $kind $parameters,)*
             }
         }
@@ -80,12 +80,12 @@ macro_rules! getters {
 }
 
 getters! { Transport, Constants:
-    moved -> Moved,
+    base_rtt_shift -> BaseRttShift,
     window_packets -> u64,
     fresh_acks -> bool,
-    blames_last_hop -> bool,
+    reports_last_hop_trims -> bool,
     early_packets -> u64,
-    least_timeout -> Option<Time>,
+    min_timeout -> Option<Time>,
 }
 getters! { Sender, Sending:
     next_avail -> Time,
@@ -106,7 +106,7 @@ getters! { Receiver, Receiving:
 }
 
 impl Deref for TransportParameters {
-    type Target = dyn Kind;
+    type Target = dyn TransportSettings;
     fn deref(&self) -> &Self::Target {
         self.as_ref()
     }
@@ -123,9 +123,9 @@ impl Transport {
     pub fn new(parameters: &TransportParameters, network: &Network) -> Self {
         made!(parameters, TransportParameters(parameters) => Transport(parameters.resolve(network)))
     }
-    /// See [`Constants::set_moved`].
-    pub fn set_moved(&mut self, moved: Moved) {
-        of!(self, Transport(config) => config.set_moved(moved));
+    /// See [`Constants::set_base_rtt_shift`].
+    pub fn set_base_rtt_shift(&mut self, base_rtt_shift: BaseRttShift) {
+        of!(self, Transport(config) => config.set_base_rtt_shift(base_rtt_shift));
     }
     /// See [`Constants::check`].
     ///
@@ -134,9 +134,9 @@ impl Transport {
     pub fn check(&self, network: &Network) -> Result<(), String> {
         of!(self, Transport(config) => config.check(network))
     }
-    /// See [`Constants::final_answer`].
-    pub fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
-        of!(self, Transport(config) => config.final_answer(size, arrival))
+    /// See [`Constants::final_reply`].
+    pub fn final_reply(&self, size: u64, arrival: &DataArrival) -> Reply {
+        of!(self, Transport(config) => config.final_reply(size, arrival))
     }
 }
 
@@ -171,27 +171,27 @@ impl Sender {
     pub fn send(&mut self, transport: &Transport, now: Time, tag: u32) {
         both!(self, transport: Sender(sender, config) => { sender.send(config, now, tag); });
     }
-    /// See [`Sending::wants_answer`].
+    /// See [`Sending::requests_ack`].
     #[inline]
-    pub fn wants_answer(&self, ready: bool) -> bool {
-        of!(self, Sender(sender) => sender.wants_answer(ready))
+    pub fn requests_ack(&self, ready: bool) -> bool {
+        of!(self, Sender(sender) => sender.requests_ack(ready))
     }
-    /// See [`Sending::rest`].
+    /// See [`Sending::on_blocked`].
     #[inline]
-    pub fn rest(&mut self) {
-        of!(self, Sender(sender) => sender.rest());
+    pub fn on_blocked(&mut self) {
+        of!(self, Sender(sender) => sender.on_blocked());
     }
-    /// See [`Sending::on_answer`].
+    /// See [`Sending::on_reply`].
     #[inline]
-    pub fn on_answer(
+    pub fn on_reply(
         &mut self,
         transport: &Transport,
         now: Time,
-        answer: &Answer,
+        reply: &Reply,
         path_rtt: Option<Time>,
         measured: Option<Time>,
-    ) -> Acked {
-        both!(self, transport: Sender(sender, config) => sender.on_answer(config, now, answer, path_rtt, measured))
+    ) -> AckOutcome {
+        both!(self, transport: Sender(sender, config) => sender.on_reply(config, now, reply, path_rtt, measured))
     }
     /// See [`Sending::deadline`].
     #[inline]
@@ -219,15 +219,15 @@ impl Receiver {
     }
     /// See [`Receiving::on_data`].
     #[inline]
-    pub fn on_data(&mut self, transport: &Transport, now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
+    pub fn on_data(&mut self, transport: &Transport, now: Time, data: &DataArrival) -> (Option<Reply>, bool) {
         both!(self, transport: Receiver(receiver, config) => Receiving::on_data(receiver, config, now, data))
     }
     /// See [`Receiving::on_header`].
-    pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32) -> Option<Answer> {
+    pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32) -> Option<Reply> {
         both!(self, transport: Receiver(receiver, config) => receiver.on_header(config, psn, tag))
     }
     /// See [`Receiving::on_timer`].
-    pub fn on_timer(&mut self, transport: &Transport, now: Time) -> Option<Answer> {
+    pub fn on_timer(&mut self, transport: &Transport, now: Time) -> Option<Reply> {
         both!(self, transport: Receiver(receiver, config) => receiver.on_timer(config, now))
     }
 }
@@ -238,7 +238,7 @@ mod tests {
     use anabranch_settings::Raw;
 
     #[test]
-    fn every_congestion_control_goes_by_its_name() {
+    fn every_congestion_control_is_found_by_name() {
         for about in TransportParameters::ALL {
             let mut transport = TransportParameters::named(about.name).unwrap();
             assert_eq!((transport.about(), transport.check()), (about, Ok(())));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_names_its_table() {
+    fn invalid_value_names_its_table() {
         let mut transport = TransportParameters::named("roce").unwrap();
         transport.control_parameters_mut("swift").unwrap().set("beta", &Raw::Float(-1.0)).unwrap();
         let error = transport.check().unwrap_err().to_string();

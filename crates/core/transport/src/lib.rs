@@ -13,8 +13,8 @@ mod network;
 mod packet;
 mod psn_set;
 
-pub use control::{Check, Controls, Section};
-pub use kind::{Constants, Kind, Protocol, RealNetwork, Receiving, Sending};
+pub use control::{ControlCapabilities, Controls, Section};
+pub use kind::{Constants, Protocol, RealNetwork, Receiving, Sending, TransportSettings};
 pub use kinds::{Receiver, Sender, Transport, TransportParameters, roce, uet};
-pub use network::{Moved, Network};
-pub use packet::{Acked, Answer, DataArrival, Segment};
+pub use network::{BaseRttShift, Network};
+pub use packet::{AckOutcome, DataArrival, Reply, Segment};

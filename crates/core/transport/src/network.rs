@@ -20,20 +20,20 @@ pub struct Network {
 /// Shift of a real network's base round trip since the flows opened. Round trips are corrected by it before flows
 /// receive them, so that the part above the base is preserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct BaseRttShift {
     longer: Time,
     shorter: Time,
 }
 
-impl Moved {
-    /// Creates the shift from the base round trip at opening, `told`, to `base`.
-    pub fn new(told: Time, base: Time) -> Self {
-        Moved { longer: base.saturating_sub(told), shorter: told.saturating_sub(base) }
+impl BaseRttShift {
+    /// Creates the shift from the base round trip at opening, `opened`, to `base`.
+    pub fn new(opened: Time, base: Time) -> Self {
+        BaseRttShift { longer: base.saturating_sub(opened), shorter: opened.saturating_sub(base) }
     }
 
     /// Returns a measured round trip corrected by the shift.
     #[inline]
-    pub fn told(self, rtt: Time) -> Time {
+    pub fn adjust(self, rtt: Time) -> Time {
         rtt.saturating_add(self.shorter).saturating_sub(self.longer)
     }
 }

@@ -30,7 +30,7 @@ pub struct DataArrival {
 
 /// A receiver's reply to a packet: ACK, NACK or congestion notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct Reply {
     /// Sequence number of that packet.
     pub psn: u64,
     /// Path tag of that packet.
@@ -52,7 +52,7 @@ pub struct Answer {
 
 /// Effect of a reply on its sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Acked {
+pub struct AckOutcome {
     /// The packet was trimmed on its path; this does not concern other packets.
     pub trimmed: bool,
     /// Round trip of the packet; `None` if it was retransmitted or completed earlier.

@@ -167,7 +167,7 @@ fn acknowledgements_are_coalesced() {
 }
 
 #[test]
-fn what_cannot_wait_is_acknowledged_at_once() {
+fn urgent_packets_are_acknowledged_at_once() {
     let config = config("none", 64, 4);
     let mut receiver = UetReceiver::new(&config, 100 * 4096);
     let mut replies = |psn, ecn| receiver.on_data(&config, Time::ZERO, &full(psn, ecn)).0;
@@ -196,7 +196,7 @@ fn reordering_is_measured() {
 }
 
 #[test]
-fn a_lost_packet_goes_first_and_an_acknowledged_one_not_again() {
+fn lost_packets_go_first_and_acknowledged_ones_are_not_retransmitted() {
     let config = config("none", 4, 1);
     let mut sender = UetSender::new(&config, RTT, 10 * 4096);
     for psn in 0..4 {

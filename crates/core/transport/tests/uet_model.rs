@@ -104,12 +104,12 @@ proptest! {
                 }
                 1 if !data.is_empty() => {
                     let (arrival, trimmed) = data.swap_remove(stream.below(data.len() as u64) as usize);
-                    let answer = if trimmed {
+                    let reply = if trimmed {
                         Some(Err(receiver.on_header(&config, arrival.psn, arrival.tag).unwrap().into()))
                     } else {
                         receiver.on_data(&config, Time::ZERO, &arrival).0.map(|ack| Ok(ack.into()))
                     };
-                    answers.extend(answer.filter(|_| stream.below(100) >= drop));
+                    answers.extend(reply.filter(|_| stream.below(100) >= drop));
                 }
                 2 if !answers.is_empty() => {
                     match answers.swap_remove(stream.below(answers.len() as u64) as usize) {
@@ -231,7 +231,7 @@ fn the_span_outgrows_the_window_while_a_packet_is_missing() {
 }
 
 #[test]
-fn acknowledgements_from_elsewhere_do_no_harm() {
+fn acknowledgements_of_unsent_packets_are_ignored() {
     let config = config("dctcp", 8, 4);
     let mut sender = UetSender::new(&config, RTT, 10 * MTU);
     for psn in 0..4 {

@@ -1,7 +1,7 @@
 //! Wireshark reads our header (`tools/anabranch.lua`) as we wrote it. Slow: needs `tshark`.
 
 use anabranch_endpoint::header::{self, Data, Greeting, Probed, Protection};
-use anabranch_transport::Answer;
+use anabranch_transport::Reply;
 use anabranch_units::Time;
 use std::{fs, path::Path, process::Command};
 
@@ -64,7 +64,7 @@ fn wireshark_reads_every_kind() {
         stamp: Time::from_us(9),
         ack_request: true,
     };
-    let answer = Answer { psn: 8, tag: 2, cumulative: 6, bitmap: 0b101, offset: 1, ecn: true, cnp: false, nack: true };
+    let answer = Reply { psn: 8, tag: 2, cumulative: 6, bitmap: 0b101, offset: 1, ecn: true, cnp: false, nack: true };
     let probe = Probed { stream: 5, tag: 9, stamp: Time::from_us(4), size: 500, held: Time::from_ns(80) };
     let full = written(|out| {
         header::data(out, 0x22, &data);

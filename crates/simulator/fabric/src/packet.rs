@@ -2,7 +2,7 @@
 
 use crate::{ids::PacketId, prefetch::prefetch};
 use anabranch_lb::SwitchHeader;
-use anabranch_transport::Answer;
+use anabranch_transport::Reply;
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -29,11 +29,11 @@ pub(crate) enum Kind {
     Pause,
 }
 
-/// The packet was ECN-marked on its way; of an answer: see [`Answer::ecn`].
+/// The packet was ECN-marked on its way; of an answer: see [`Reply::ecn`].
 pub(crate) const MARKED: u8 = 1;
 /// The packet was sent before.
 pub(crate) const RETRANSMISSION: u8 = 2;
-/// Of an answer: see [`Answer::cnp`].
+/// Of an answer: see [`Reply::cnp`].
 pub(crate) const NOTIFICATION: u8 = 8;
 /// The sender cannot go on before it hears of this packet.
 pub(crate) const ACK_REQUEST: u8 = 4;
@@ -77,8 +77,8 @@ const _: () = assert!(size_of::<Packet>() == 64);
 impl Packet {
     /// What a receiver's answer says.
     #[inline]
-    pub(crate) fn answer(&self) -> Answer {
-        Answer {
+    pub(crate) fn answer(&self) -> Reply {
+        Reply {
             psn: self.psn,
             tag: self.tag,
             cumulative: self.head.wide(0),
@@ -92,7 +92,7 @@ impl Packet {
 
     /// Makes it carry an answer.
     #[inline]
-    pub(crate) fn set_answer(&mut self, answer: &Answer) {
+    pub(crate) fn set_answer(&mut self, answer: &Reply) {
         (self.psn, self.tag) = (answer.psn, answer.tag);
         self.head.set_wide(0, answer.cumulative);
         self.head.set_wide(1, answer.bitmap);
@@ -310,17 +310,10 @@ mod tests {
 
     #[test]
     fn an_answer_travels_in_a_packet() {
-        let answer = Answer {
-            psn: 7,
-            tag: 3,
-            cumulative: 1 << 40,
-            bitmap: u64::MAX,
-            offset: 9,
-            nack: true,
-            ..Answer::default()
-        };
+        let answer =
+            Reply { psn: 7, tag: 3, cumulative: 1 << 40, bitmap: u64::MAX, offset: 9, nack: true, ..Reply::default() };
         for (ecn, cnp) in [(false, false), (true, false), (false, true), (true, true)] {
-            let (mut packet, answer) = (Packet::default(), Answer { ecn, cnp, ..answer });
+            let (mut packet, answer) = (Packet::default(), Reply { ecn, cnp, ..answer });
             packet.set_answer(&answer);
             assert_eq!(packet.answer(), answer);
         }

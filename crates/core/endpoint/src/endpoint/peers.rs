@@ -17,7 +17,7 @@ use crate::{
 };
 use anabranch_lb::{FlowInfo, GuidedPath, GuidedPaths, PathSpace, registry::TagKind};
 use anabranch_random::Stream;
-use anabranch_transport::{Moved, Sender};
+use anabranch_transport::{BaseRttShift, Sender};
 use anabranch_units::Time;
 use std::{
     cmp::Reverse,
@@ -513,7 +513,7 @@ impl Endpoint {
         }
         let base = known.base_rtt + known.noise;
         let mut transport = resolve(&self.settings, base);
-        transport.set_moved(Moved::new(known.told, base));
+        transport.set_base_rtt_shift(BaseRttShift::new(known.told, base));
         self.transports[peer as usize] = Some(transport);
     }
 

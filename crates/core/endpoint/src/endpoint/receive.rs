@@ -6,7 +6,7 @@ use crate::{
     peer::{Event, Peer, Stored, Why},
     stream::{Cost, Incoming, Limits, Taken},
 };
-use anabranch_transport::{Answer, DataArrival};
+use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
 use std::{cmp::Reverse, net::SocketAddr};
 
@@ -260,7 +260,7 @@ impl Endpoint {
         now: Time,
         peer: u32,
         stream: u32,
-        answer: &Answer,
+        answer: &Reply,
         rtt: Option<Time>,
         label: u32,
     ) {
@@ -307,7 +307,8 @@ impl Endpoint {
                 self.note_round_trip(now, peer, rtt);
                 rtt
             };
-            let rtt = self.transports[peer as usize].as_ref().map_or(rtt, |transport| transport.moved().told(rtt));
+            let rtt =
+                self.transports[peer as usize].as_ref().map_or(rtt, |transport| transport.base_rtt_shift().adjust(rtt));
             self.flows[slot as usize].on_probe_reply(self.balancer.scheme_mut(), now, echo.tag, rtt);
             self.offer(slot, now);
         }

@@ -13,7 +13,7 @@ use anabranch_lb::{
     Decision, HostScheme, Outgoing as Packet, Tag,
     registry::{Host, TagKind},
 };
-use anabranch_transport::{Answer, Transport};
+use anabranch_transport::{Reply, Transport};
 use anabranch_units::Time;
 use bytes::Bytes;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ pub(super) enum Control {
     Hello { is_short: bool },
     Retry { connection: u32, nonce: u64, cookie: Cookie },
     Welcome(Welcome),
-    Answer { stream: u32, answer: Answer, stamp: Option<Time>, arrived: Time },
+    Answer { stream: u32, answer: Reply, stamp: Option<Time>, arrived: Time },
     Probe { stream: u32, tag: Tag, size: usize },
     Echo { probe: Probed, arrived: Time },
     Bye { connection: u32, proof: u64, seal: Option<Box<LastSeal>> },
@@ -66,9 +66,9 @@ impl Control {
 
     /// Whether it is an answer that says nothing which `next`, to be sent right after it, does not say too: of packets of one path that
     /// came in order.
-    pub(super) fn is_told_by(&self, stream: u32, next: &Answer) -> bool {
+    pub(super) fn is_told_by(&self, stream: u32, next: &Reply) -> bool {
         let Control::Answer { stream: of, answer, .. } = self else { return false };
-        let plain = |answer: &Answer| !answer.nack && !answer.cnp && answer.bitmap == 0 && answer.offset == 0;
+        let plain = |answer: &Reply| !answer.nack && !answer.cnp && answer.bitmap == 0 && answer.offset == 0;
         *of == stream
             && (answer.tag, answer.ecn) == (next.tag, next.ecn)
             && plain(answer)

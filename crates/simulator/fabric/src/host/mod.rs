@@ -17,7 +17,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_lb::{HostScheme, SchemeCounters};
-use anabranch_transport::{Answer, Receiver};
+use anabranch_transport::{Receiver, Reply};
 use anabranch_units::Time;
 use nic::Nics;
 use outcome::{HostCounters, Received, Sent};
@@ -104,7 +104,7 @@ impl Hosts {
 
     /// Sends an answer to `data` in the place of packet `id`.
     #[inline]
-    fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Answer) {
+    fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Reply) {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
         reply.set_answer(answer);
         reply.flags |= data.flags & LAST_HOP;

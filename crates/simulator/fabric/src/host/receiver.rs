@@ -8,7 +8,7 @@ use crate::{
     packet::{ACK_REQUEST, MARKED, Packet},
     plan::Plan,
 };
-use anabranch_transport::{Answer, DataArrival, Receiver};
+use anabranch_transport::{DataArrival, Receiver, Reply};
 use anabranch_units::Time;
 use slab::Slab;
 
@@ -28,7 +28,7 @@ impl Receivers {
     }
 
     #[inline]
-    pub(super) fn on_data(&mut self, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) -> Option<Answer> {
+    pub(super) fn on_data(&mut self, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) -> Option<Reply> {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
         let mut slot = self.slots[flow.at()];
         let arrival = DataArrival {
@@ -40,7 +40,7 @@ impl Receivers {
         };
         if slot == Slot::COMPLETE {
             // The last answer was lost or is still on its way: once more.
-            return Some(plan.transport.final_answer(plan.flows.flows[flow.at()].size, &arrival));
+            return Some(plan.transport.final_reply(plan.flows.flows[flow.at()].size, &arrival));
         }
         if slot == Slot::NONE {
             slot = self.open(plan, flow);
@@ -55,12 +55,12 @@ impl Receivers {
         answer
     }
 
-    pub(super) fn on_header(&mut self, plan: &Plan<'_>, packet: &Packet) -> Option<Answer> {
+    pub(super) fn on_header(&mut self, plan: &Plan<'_>, packet: &Packet) -> Option<Reply> {
         let flow = FlowId(packet.flow);
         match self.slots[flow.at()] {
             Slot::COMPLETE => {
                 let arrival = DataArrival { psn: packet.psn, tag: packet.tag, ..DataArrival::default() };
-                Some(plan.transport.final_answer(plan.flows.flows[flow.at()].size, &arrival))
+                Some(plan.transport.final_reply(plan.flows.flows[flow.at()].size, &arrival))
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(plan, flow) } else { slot };
@@ -70,7 +70,7 @@ impl Receivers {
     }
 
     /// The receiver of a flow may have waited long enough with its acknowledgement.
-    pub(super) fn on_timer(&mut self, cx: &Ctx<'_>, flow: FlowId) -> Option<Answer> {
+    pub(super) fn on_timer(&mut self, cx: &Ctx<'_>, flow: FlowId) -> Option<Reply> {
         let now = Time::from_ps(cx.now);
         let receiver = self.open.get_mut(self.slots[flow.at()].at())?;
         if receiver.deadline() == Some(now) { receiver.on_timer(&cx.plan.transport, now) } else { None }

@@ -228,7 +228,7 @@ impl<'a> Plan<'a> {
         faults_by_time.sort_unstable();
         let eager = how.timing == Timing::Eager;
         // A NIC's timers follow from what it sends: where they are shorter than a window, it cannot wait for its end.
-        let hasty = transport.least_timeout().is_some_and(|least| least.ps() < cells.lookahead);
+        let hasty = transport.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
             seed: setup.seed,
             hosts,

@@ -146,7 +146,7 @@ fn check_transport(
         let message = "a switch with a shared buffer drops or pauses, it does not trim".to_string();
         return Err(wrong("trimming", message).help("leave out `trimming`, or give shared_buffer = \"0B\""));
     }
-    if fabric.trimming && !transport.understands_trimming() {
+    if fabric.trimming && !transport.supports_trimming() {
         let message = format!("receivers of `{}` do not understand trimmed packets", transport.about().name);
         return Err(wrong("trimming", message).help("use the profile roce-irn or roce-lossless, or trimming = false"));
     }

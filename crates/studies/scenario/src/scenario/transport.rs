@@ -60,7 +60,7 @@ pub(crate) fn check_balancers(
     tree: &Tree,
 ) -> Result<(), ScenarioError> {
     let place = |key: &str| tree.find(&format!("transport.{key}")).map(|node| node.place.clone());
-    let (control, misled) = (transport.control(), transport.controls().by_delay_alone());
+    let (control, misled) = (transport.control(), transport.controls().delay_based());
     let distorts = |balancer: &&LoadBalancer| balancer.switch.capabilities().distorts_round_trips();
     if let Some(balancer) = used.iter().find(distorts).filter(|_| misled.contains(&control.name)) {
         let message = format!(

@@ -1,7 +1,7 @@
 //! Settings of a run, resolved against its network.
 
 use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
-use crate::{Answer, Constants, DataArrival, Moved, Network};
+use crate::{BaseRttShift, Constants, DataArrival, Network, Reply};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::{Rate, Time};
 
@@ -9,7 +9,7 @@ use anabranch_units::{Rate, Time};
 #[derive(Clone, Debug)]
 pub struct RoceConfig {
     /// Shift of the base round trip since the flows opened.
-    pub moved: Moved,
+    pub base_rtt_shift: BaseRttShift,
     /// Payload bytes of a full packet.
     pub mtu: u64,
     /// Header bytes of a data packet.
@@ -38,9 +38,9 @@ impl RoceConfig {
     pub fn new(transport: &RoceTransport, network: &Network) -> Self {
         let roce = &transport.roce;
         let control = transport.cc.chosen(&roce.congestion_control);
-        let limited = roce.recovery != Recovery::GoBackN || control.capabilities().goes_back_n();
+        let limited = roce.recovery != Recovery::GoBackN || control.capabilities().requires_go_back_n();
         RoceConfig {
-            moved: Moved::default(),
+            base_rtt_shift: BaseRttShift::default(),
             mtu: roce.mtu.0,
             header: roce.header.0,
             ack_size: roce.ack_size.0,
@@ -77,20 +77,20 @@ impl RoceConfig {
 }
 
 impl Constants for RoceConfig {
-    fn moved(&self) -> Moved {
-        self.moved
+    fn base_rtt_shift(&self) -> BaseRttShift {
+        self.base_rtt_shift
     }
 
-    fn set_moved(&mut self, moved: Moved) {
-        self.moved = moved;
+    fn set_base_rtt_shift(&mut self, base_rtt_shift: BaseRttShift) {
+        self.base_rtt_shift = base_rtt_shift;
     }
 
-    fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
+    fn final_reply(&self, size: u64, arrival: &DataArrival) -> Reply {
         let DataArrival { psn, tag, ecn, .. } = *arrival;
-        Answer { cumulative: self.packets(size), ecn, cnp: ecn, psn, tag, ..Answer::default() }
+        Reply { cumulative: self.packets(size), ecn, cnp: ecn, psn, tag, ..Reply::default() }
     }
 
-    fn least_timeout(&self) -> Option<Time> {
+    fn min_timeout(&self) -> Option<Time> {
         match self.recovery {
             Recovery::GoBackN => self.rto,
             Recovery::Irn | Recovery::IrnExtended => Some(self.rto_low.min(self.rto_high)),

@@ -2,7 +2,7 @@
 
 use super::control::{ControlParameters, DcqcnParameters};
 use crate::{
-    Kind, RealNetwork,
+    RealNetwork, TransportSettings,
     control::{Controls, Section},
 };
 use anabranch_settings::{
@@ -123,7 +123,7 @@ impl Parameters for RoceTransport {
     }
 }
 
-impl Kind for RoceTransport {
+impl TransportSettings for RoceTransport {
     fn controls(&self) -> &dyn Controls {
         &self.cc
     }
@@ -144,9 +144,9 @@ impl Kind for RoceTransport {
         section.require("rto_low", roce.rto_low > Time::ZERO, "a time above zero")?;
         section.require("rto_high", roce.rto_high > Time::ZERO, "a time above zero")?;
         section.require("rto", roce.rto != Never::Value(Time::ZERO), "a time above zero, or \"never\"")?;
-        let goes_back_n = self.cc.chosen(&roce.congestion_control).capabilities().goes_back_n();
+        let requires_go_back_n = self.cc.chosen(&roce.congestion_control).capabilities().requires_go_back_n();
         let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", self.control().name);
-        section.require("recovery", !goes_back_n || roce.recovery == Recovery::GoBackN, &expected)?;
+        section.require("recovery", !requires_go_back_n || roce.recovery == Recovery::GoBackN, &expected)?;
         self.cc.check()
     }
 

@@ -2,7 +2,7 @@
 //! the same hole within the NACK interval.
 
 use super::{Recovery, RoceConfig, blocks::Blocks};
-use crate::{Answer, DataArrival, Receiving};
+use crate::{DataArrival, Receiving, Reply};
 use anabranch_units::Time;
 
 /// The receiving side of a flow.
@@ -13,7 +13,7 @@ pub struct RoceReceiver {
     expected: u64,
     early: Blocks,
     /// No second NACK for the same packet before this time.
-    quiet_until: Time,
+    nack_suppressed_until: Time,
     last_nack: Option<u64>,
     /// PSN after the last arrival.
     following: u64,
@@ -24,22 +24,22 @@ pub struct RoceReceiver {
     out_of_sequence: u64,
     /// State of a delayed acknowledgement: packets covered, the last of them, due time.
     delayed: u32,
-    last: Answer,
+    last: Reply,
     due: Option<Time>,
 }
 
 /// Flags of the reply to an arrival.
-struct Manner {
+struct ReplyFlags {
     sack: bool,
     nack: bool,
     cnp: bool,
-    silent: bool,
+    suppressed: bool,
 }
 
-const PLAIN: Manner = Manner { sack: false, nack: false, cnp: false, silent: false };
+const PLAIN: ReplyFlags = ReplyFlags { sack: false, nack: false, cnp: false, suppressed: false };
 
 impl RoceReceiver {
-    fn expected_arrives(&mut self, config: &RoceConfig, arrival: &DataArrival) -> Manner {
+    fn expected_arrives(&mut self, config: &RoceConfig, arrival: &DataArrival) -> ReplyFlags {
         self.expected += 1;
         self.received_bytes += u64::from(arrival.payload);
         if let Some((start, end)) = self.early.first().filter(|run| run.0 <= self.expected) {
@@ -48,24 +48,24 @@ impl RoceReceiver {
             self.expected = end;
             self.early.discard_below(end);
         }
-        self.while_holes_remain(config)
+        self.ack_or_nack(config)
     }
 
     /// Reply to a packet that was due or is a duplicate: IRN sends a NACK while holes remain.
-    fn while_holes_remain(&self, config: &RoceConfig) -> Manner {
+    fn ack_or_nack(&self, config: &RoceConfig) -> ReplyFlags {
         let complains = config.recovery == Recovery::Irn && !self.early.is_empty();
         // The reference model reports the packet itself, which restarts recovery.
-        Manner { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
+        ReplyFlags { sack: complains && config.recorded_irn, nack: complains, ..PLAIN }
     }
 
-    fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> Manner {
+    fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> ReplyFlags {
         if config.recovery == Recovery::GoBackN {
-            if now < self.quiet_until && self.last_nack == Some(self.expected) {
-                return Manner { silent: true, ..PLAIN };
+            if now < self.nack_suppressed_until && self.last_nack == Some(self.expected) {
+                return ReplyFlags { suppressed: true, ..PLAIN };
             }
-            self.quiet_until = now + config.nack_interval;
+            self.nack_suppressed_until = now + config.nack_interval;
             self.last_nack = Some(self.expected);
-            return Manner { nack: true, cnp: true, ..PLAIN };
+            return ReplyFlags { nack: true, cnp: true, ..PLAIN };
         }
         let known = self.early.contains(arrival.psn);
         if !known {
@@ -78,15 +78,15 @@ impl RoceReceiver {
         if config.recovery == Recovery::IrnExtended && inside {
             return PLAIN;
         }
-        if known && now < self.quiet_until {
-            return Manner { silent: true, ..PLAIN };
+        if known && now < self.nack_suppressed_until {
+            return ReplyFlags { suppressed: true, ..PLAIN };
         }
-        self.quiet_until = now + config.nack_interval;
-        Manner { sack: true, nack: true, cnp: true, silent: false }
+        self.nack_suppressed_until = now + config.nack_interval;
+        ReplyFlags { sack: true, nack: true, cnp: true, suppressed: false }
     }
 
     /// Returns `true` if this acknowledgement may be delayed until the next packet.
-    fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &Answer) -> bool {
+    fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &Reply) -> bool {
         let Some(acks) = config.control.delayed_acks() else { return false };
         self.delayed += 1;
         let changed = reply.cnp != self.last.cnp;
@@ -104,7 +104,7 @@ impl Receiving for RoceReceiver {
     type Config = RoceConfig;
 
     /// Ignores packets beyond the flow's end.
-    fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> (Option<Answer>, bool) {
+    fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> (Option<Reply>, bool) {
         if arrival.psn >= self.packets {
             return (None, false);
         }
@@ -115,10 +115,10 @@ impl Receiving for RoceReceiver {
         let flags = match arrival.psn.cmp(&self.expected) {
             std::cmp::Ordering::Equal => self.expected_arrives(config, arrival),
             std::cmp::Ordering::Greater => self.early_arrives(config, now, arrival),
-            std::cmp::Ordering::Less => self.while_holes_remain(config),
+            std::cmp::Ordering::Less => self.ack_or_nack(config),
         };
         let complete = !complete_before && self.expected == self.packets;
-        let reply = Answer {
+        let reply = Reply {
             cumulative: self.expected,
             bitmap: if flags.sack { arrival.psn } else { 0 },
             offset: flags.sack.into(),
@@ -128,14 +128,14 @@ impl Receiving for RoceReceiver {
             ecn: arrival.ecn,
             cnp: flags.cnp || arrival.ecn,
         };
-        let silent = flags.silent || (!flags.nack && self.may_wait(config, now, &reply));
-        ((!silent).then_some(reply), complete)
+        let suppressed = flags.suppressed || (!flags.nack && self.may_wait(config, now, &reply));
+        ((!suppressed).then_some(reply), complete)
     }
 
-    fn on_timer(&mut self, _config: &RoceConfig, now: Time) -> Option<Answer> {
+    fn on_timer(&mut self, _config: &RoceConfig, now: Time) -> Option<Reply> {
         self.due.filter(|due| *due <= now)?;
         (self.delayed, self.due) = (0, None);
-        Some(Answer { cumulative: self.expected, ..self.last })
+        Some(Reply { cumulative: self.expected, ..self.last })
     }
 
     fn new(config: &RoceConfig, size: u64) -> Self {
@@ -144,7 +144,7 @@ impl Receiving for RoceReceiver {
             packets: config.packets(size),
             expected: 0,
             early: Blocks::default(),
-            quiet_until: Time::ZERO,
+            nack_suppressed_until: Time::ZERO,
             last_nack: None,
             following: 0,
             received_bytes: 0,
@@ -153,7 +153,7 @@ impl Receiving for RoceReceiver {
             out_of_order: 0,
             out_of_sequence: 0,
             delayed: 0,
-            last: Answer::default(),
+            last: Reply::default(),
             due: None,
         }
     }
@@ -195,7 +195,7 @@ mod tests {
     use anabranch_units::Rate;
 
     #[test]
-    fn a_packet_out_of_order_is_a_notification_and_no_mark() {
+    fn packet_out_of_order_is_notified_but_not_marked() {
         let network = Network {
             base_rtt: Time::from_us(8),
             bdp: 104_000,

@@ -9,9 +9,9 @@
 use super::{
     Recovery, RoceConfig,
     blocks::Blocks,
-    control::{Control, PairAnswer, Start},
+    control::{Control, PairReply, Start},
 };
-use crate::{Acked, Answer, Segment, Sending};
+use crate::{AckOutcome, Reply, Segment, Sending};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ struct Sent {
     at: Time,
     tag: u32,
     /// Retransmitted: its round trip is ambiguous.
-    again: bool,
+    is_retransmitted: bool,
 }
 
 /// Bytes of a stream for the initial state of its congestion control.
@@ -64,7 +64,7 @@ pub struct RoceSender {
 }
 
 /// PSN beyond the cumulative one that a reply reports as received; IRN uses the bitmap field for it.
-fn sack(reply: &Answer) -> Option<u64> {
+fn sack(reply: &Reply) -> Option<u64> {
     (reply.offset != 0).then_some(reply.bitmap)
 }
 
@@ -136,7 +136,7 @@ impl RoceSender {
     }
 
     /// Updates the state from the arrivals that a reply reports.
-    fn take(&mut self, config: &RoceConfig, reply: &Answer) {
+    fn take(&mut self, config: &RoceConfig, reply: &Reply) {
         let before = self.una;
         let cumulative = reply.cumulative.min(self.highest);
         self.highest_ack = self.highest_ack.max(cumulative);
@@ -159,7 +159,7 @@ impl RoceSender {
     }
 
     /// Starts recovery if the reply reports a hole.
-    fn recover(&mut self, config: &RoceConfig, reply: &Answer) {
+    fn recover(&mut self, config: &RoceConfig, reply: &Reply) {
         if config.recovery == Recovery::GoBackN {
             if reply.nack {
                 self.nxt = self.una;
@@ -250,7 +250,7 @@ impl Sending for RoceSender {
             let room = (acked + window).saturating_sub(next_bytes);
             // A burst is at most one window, or it would never start.
             let left = (self.size - next_bytes).min(window);
-            return room > 0 && self.control.lets_go(&config.control, config.mtu, room, left);
+            return room > 0 && self.control.may_send(&config.control, config.mtu, room, left);
         }
         let in_flight = self.bytes(config, self.highest).saturating_sub(acked);
         in_flight + config.mtu.min(self.size - next_bytes) < window || acked + window > next_bytes
@@ -269,7 +269,7 @@ impl Sending for RoceSender {
             let sent = (segment.psn * config.mtu).min(self.size);
             let acked = (self.highest_ack * config.mtu).min(self.size);
             let room = (acked + self.window(config)).saturating_sub(sent);
-            self.control.sent(&config.control, room, u64::from(segment.payload));
+            self.control.on_sent(&config.control, room, u64::from(segment.payload));
         }
         self.take_path(config, tag);
         if segment.psn < self.nxt {
@@ -279,9 +279,9 @@ impl Sending for RoceSender {
         }
         let index = (segment.psn - self.una) as usize;
         if self.sent.len() <= index {
-            self.sent.resize(index + 1, Sent { again: true, ..Sent::default() });
+            self.sent.resize(index + 1, Sent { is_retransmitted: true, ..Sent::default() });
         }
-        self.sent[index] = Sent { at: now, tag, again: segment.retransmission };
+        self.sent[index] = Sent { at: now, tag, is_retransmitted: segment.retransmission };
         if segment.retransmission {
             self.retransmitted += 1;
         } else {
@@ -290,7 +290,7 @@ impl Sending for RoceSender {
         let wire = u64::from(segment.payload) + config.header;
         let paced = self.control.rate(&config.control, now, self.line_rate);
         let gap = paced.map_or(Time::ZERO, |rate| config.gap(rate, wire));
-        self.next_avail = now + gap.max(self.control.least_gap());
+        self.next_avail = now + gap.max(self.control.min_gap());
         self.restart(config, now);
         segment
     }
@@ -354,18 +354,18 @@ impl Sending for RoceSender {
         self.next_avail
     }
 
-    fn on_answer(
+    fn on_reply(
         &mut self,
         config: &RoceConfig,
         now: Time,
-        reply: &Answer,
+        reply: &Reply,
         _path_rtt: Option<Time>,
         measured: Option<Time>,
-    ) -> Acked {
+    ) -> AckOutcome {
         let before = self.una;
         let sample = reply.psn.checked_sub(self.una).and_then(|index| self.sent.get(index as usize));
-        let since = || sample.filter(|sent| !sent.again).map(|sent| now.saturating_sub(sent.at));
-        let rtt = measured.map(|rtt| config.moved.told(rtt)).or_else(since);
+        let since = || sample.filter(|sent| !sent.is_retransmitted).map(|sent| now.saturating_sub(sent.at));
+        let rtt = measured.map(|rtt| config.base_rtt_shift.adjust(rtt)).or_else(since);
         // Signals of another queue pair's path do not affect this one's rate.
         let own = !config.fresh_rate || self.path == Some(reply.tag);
         self.take(config, reply);
@@ -373,9 +373,9 @@ impl Sending for RoceSender {
             self.control.on_notification(&config.control, now);
         }
         let acked = (self.una - before) as u32;
-        self.control.on_answer(
+        self.control.on_reply(
             &config.control,
-            &PairAnswer {
+            &PairReply {
                 now,
                 packets: acked,
                 rtt: rtt.filter(|_| own),
@@ -393,7 +393,7 @@ impl Sending for RoceSender {
             self.restart(config, now);
         }
         let bytes = self.bytes(config, self.una) - self.bytes(config, before);
-        Acked { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
+        AckOutcome { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
     }
 
     /// A burst of segmentation offload is sent without interruption.
@@ -431,15 +431,15 @@ mod tests {
         sender
     }
 
-    fn reply(cumulative: u64, sack: Option<u64>) -> Answer {
-        Answer {
+    fn reply(cumulative: u64, sack: Option<u64>) -> Reply {
+        Reply {
             cumulative,
             bitmap: sack.unwrap_or(0),
             offset: sack.is_some().into(),
             nack: sack.is_some(),
             psn: sack.unwrap_or(cumulative),
             tag: 7,
-            ..Answer::default()
+            ..Reply::default()
         }
     }
 
@@ -450,45 +450,45 @@ mod tests {
     /// IRN, section 3.1: packets missing below the highest arrival, and the one that the cumulative acknowledgement
     /// names, are lost; each is retransmitted once, then new packets follow.
     #[test]
-    fn irn_sends_again_what_is_missing_below_the_highest_arrival() {
+    fn irn_retransmits_packets_missing_below_the_highest_arrival() {
         let config = config(|_| ());
         let mut sender = twenty_sent(&config);
-        sender.on_answer(&config, Time::from_us(9), &reply(3, Some(5)), None, None);
+        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [3, 4, 20], "5 has arrived, 6 to 19 are on their way");
-        sender.on_answer(&config, Time::from_us(10), &reply(3, Some(6)), None, None);
-        sender.on_answer(&config, Time::from_us(10), &reply(3, Some(9)), None, None);
+        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(6)), None, None);
+        sender.on_reply(&config, Time::from_us(10), &reply(3, Some(9)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [7, 8, 21]);
         // 3 and 4 arrive; recovery continues up to 20, the first packet not sent when it began.
-        sender.on_answer(&config, Time::from_us(18), &reply(7, None), None, None);
+        sender.on_reply(&config, Time::from_us(18), &reply(7, None), None, None);
         assert_eq!((sends(&mut sender, &config, 1), sender.recovering), (vec![22], true));
-        sender.on_answer(&config, Time::from_us(19), &reply(20, None), None, None);
+        sender.on_reply(&config, Time::from_us(19), &reply(20, None), None, None);
         assert!(!sender.recovering);
         // A new one begins with a new hole.
-        sender.on_answer(&config, Time::from_us(19), &reply(20, Some(22)), None, None);
+        sender.on_reply(&config, Time::from_us(19), &reply(20, Some(22)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [20, 21, 23]);
         assert_eq!(sender.retransmitted(), 6);
     }
 
     /// specification 17.3: packets not reported as received count as lost, even those in flight.
     #[test]
-    fn the_reference_model_sends_again_what_is_on_its_way() {
+    fn reference_model_retransmits_packets_in_flight() {
         let config = config(|transport| transport.roce.irn_rule = IrnRule::Recorded);
         let mut sender = twenty_sent(&config);
-        sender.on_answer(&config, Time::from_us(9), &reply(3, Some(5)), None, None);
+        sender.on_reply(&config, Time::from_us(9), &reply(3, Some(5)), None, None);
         assert_eq!(sends(&mut sender, &config, 5), [3, 4, 6, 7, 8]);
     }
 
     #[test]
-    fn after_a_timeout_all_that_has_not_arrived_is_lost() {
+    fn timeout_loses_all_packets_not_received() {
         let config = config(|_| ());
         let mut sender = twenty_sent(&config);
-        sender.on_answer(&config, Time::from_us(9), &reply(17, Some(18)), None, None);
+        sender.on_reply(&config, Time::from_us(9), &reply(17, Some(18)), None, None);
         assert_eq!(sends(&mut sender, &config, 1), [17]);
         let (mut told, at) = (Vec::new(), sender.deadline(&config).unwrap());
         sender.on_timer(&config, at, &mut |psn, tag| told.push((psn, tag)));
         assert_eq!((told, sends(&mut sender, &config, 3)), (vec![(17, 7)], vec![17, 19, 20]));
         assert!(sender.deadline(&config).unwrap() > at, "the timer runs again");
-        sender.on_answer(&config, at, &reply(21, None), None, None);
+        sender.on_reply(&config, at, &reply(21, None), None, None);
         assert_eq!((sender.in_flight(), sender.deadline(&config)), (0, None));
     }
 
@@ -500,7 +500,7 @@ mod tests {
             // Notified for 1 ms, every 4 us: the rate falls to its least.
             let at = |step: u64| Time::from_us(10 + 4 * step);
             (0..250).for_each(|step| {
-                sender.on_answer(&config, at(step), &Answer { cnp: true, ..reply(1, None) }, None, None);
+                sender.on_reply(&config, at(step), &Reply { cnp: true, ..reply(1, None) }, None, None);
             });
             let slow = sender.rate(&config, at(250));
             assert!(slow < Rate::gbps(1), "{slow}");
@@ -508,10 +508,10 @@ mod tests {
             let now = sender.rate(&config, at(250));
             assert_eq!(now, if keeps { slow } else { Rate::gbps(100) });
             // A late notification of the old path is the old queue pair's.
-            sender.on_answer(&config, at(250), &Answer { cnp: true, ..reply(2, None) }, None, None);
+            sender.on_reply(&config, at(250), &Reply { cnp: true, ..reply(2, None) }, None, None);
             let later = sender.rate(&config, at(252));
             assert_eq!(later < now || later.0 == 100_000_000, keeps, "{later} after {now}");
-            sender.on_answer(&config, at(252), &Answer { cnp: true, tag: 8, ..reply(3, None) }, None, None);
+            sender.on_reply(&config, at(252), &Reply { cnp: true, tag: 8, ..reply(3, None) }, None, None);
             assert!(sender.rate(&config, at(254)) < Rate::gbps(100));
         }
     }

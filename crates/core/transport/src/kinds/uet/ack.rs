@@ -1,6 +1,6 @@
 //! ACK and NACK.
 
-use crate::Answer;
+use crate::Reply;
 
 /// Acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,33 +30,33 @@ pub struct Nack {
     pub tag: u32,
 }
 
-impl From<Ack> for Answer {
+impl From<Ack> for Reply {
     #[inline]
     fn from(ack: Ack) -> Self {
         let offset = (ack.bitmap_base - ack.cumulative) as u32;
         let Ack { cumulative, bitmap, ecn, psn, tag, .. } = ack;
-        Answer { psn, tag, cumulative, bitmap, offset, ecn, ..Answer::default() }
+        Reply { psn, tag, cumulative, bitmap, offset, ecn, ..Reply::default() }
     }
 }
 
-impl From<Answer> for Ack {
+impl From<Reply> for Ack {
     #[inline]
-    fn from(answer: Answer) -> Self {
-        let Answer { psn, tag, cumulative, bitmap, offset, ecn, .. } = answer;
+    fn from(reply: Reply) -> Self {
+        let Reply { psn, tag, cumulative, bitmap, offset, ecn, .. } = reply;
         Ack { cumulative, bitmap_base: cumulative + u64::from(offset), bitmap, psn, tag, ecn }
     }
 }
 
-impl From<Nack> for Answer {
+impl From<Nack> for Reply {
     fn from(nack: Nack) -> Self {
         let Nack { cumulative, psn, tag } = nack;
-        Answer { cumulative, psn, tag, nack: true, ..Answer::default() }
+        Reply { cumulative, psn, tag, nack: true, ..Reply::default() }
     }
 }
 
-impl From<Answer> for Nack {
-    fn from(answer: Answer) -> Self {
-        let Answer { cumulative, psn, tag, .. } = answer;
+impl From<Reply> for Nack {
+    fn from(reply: Reply) -> Self {
+        let Reply { cumulative, psn, tag, .. } = reply;
         Nack { cumulative, psn, tag }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cc::{CcConfig, Sizes};
 use super::{AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetTransport};
-use crate::{Answer, Constants, DataArrival, Moved, Network};
+use crate::{BaseRttShift, Constants, DataArrival, Network, Reply};
 use anabranch_settings::{Auto, Never};
 use anabranch_units::Time;
 
@@ -10,7 +10,7 @@ use anabranch_units::Time;
 #[derive(Clone, Debug)]
 pub struct UetConfig {
     /// Shift of the base round trip since the flows opened.
-    pub moved: Moved,
+    pub base_rtt_shift: BaseRttShift,
     /// Payload bytes of a full packet.
     pub mtu: u64,
     /// Header bytes of a data packet.
@@ -37,7 +37,7 @@ pub struct UetConfig {
     /// `true` if each acknowledgement has an entropy value of its own.
     pub fresh_acks: bool,
     /// `true` if the load balancer receives feedback on packets trimmed at their last hop.
-    pub blames_last_hop: bool,
+    pub reports_last_hop_trims: bool,
     /// The congestion control and its constants.
     pub cc: CcConfig,
 }
@@ -57,7 +57,7 @@ impl UetConfig {
             }
         };
         UetConfig {
-            moved: Moved::default(),
+            base_rtt_shift: BaseRttShift::default(),
             mtu,
             header,
             ack_size: uet.ack_size.0,
@@ -73,7 +73,7 @@ impl UetConfig {
             ack_on_mark: uet.ack_on_mark,
             ack_ecn: uet.ack_ecn,
             fresh_acks: uet.ack_entropy == AckEntropy::Fresh,
-            blames_last_hop: uet.last_hop_trims == LastHopTrims::Blame,
+            reports_last_hop_trims: uet.last_hop_trims == LastHopTrims::Blame,
             cc: {
                 let sizes =
                     Sizes { mtu: (mtu + header) as f64, payload: mtu as f64, max: window as f64, trimmed: header };
@@ -89,20 +89,20 @@ impl UetConfig {
 }
 
 impl Constants for UetConfig {
-    fn moved(&self) -> Moved {
-        self.moved
+    fn base_rtt_shift(&self) -> BaseRttShift {
+        self.base_rtt_shift
     }
 
-    fn set_moved(&mut self, moved: Moved) {
-        self.moved = moved;
+    fn set_base_rtt_shift(&mut self, base_rtt_shift: BaseRttShift) {
+        self.base_rtt_shift = base_rtt_shift;
     }
 
-    fn final_answer(&self, size: u64, arrival: &DataArrival) -> Answer {
+    fn final_reply(&self, size: u64, arrival: &DataArrival) -> Reply {
         let DataArrival { psn, tag, ecn, .. } = *arrival;
-        Answer { cumulative: self.packets(size), ecn, psn, tag, ..Answer::default() }
+        Reply { cumulative: self.packets(size), ecn, psn, tag, ..Reply::default() }
     }
 
-    fn least_timeout(&self) -> Option<Time> {
+    fn min_timeout(&self) -> Option<Time> {
         Some(self.rto)
     }
 
@@ -127,8 +127,8 @@ impl Constants for UetConfig {
     }
 
     #[inline]
-    fn blames_last_hop(&self) -> bool {
-        self.blames_last_hop
+    fn reports_last_hop_trims(&self) -> bool {
+        self.reports_last_hop_trims
     }
 }
 

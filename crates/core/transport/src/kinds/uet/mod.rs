@@ -18,7 +18,7 @@ pub use parameters::{
     AckEcn, AckEntropy, AckOnFilledHole, AckOnMark, LastHopTrims, RtoRule, UetParameters, UetTransport,
 };
 pub use receiver::UetReceiver;
-pub use sender::{Nacked, UetSender};
+pub use sender::{NackOutcome, UetSender};
 
 use crate::{Network, Protocol};
 use anabranch_settings::About;

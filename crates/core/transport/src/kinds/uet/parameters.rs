@@ -2,7 +2,7 @@
 
 use super::cc::{CcParameters, DctcpParameters, NsccParameters};
 use crate::{
-    Kind, RealNetwork,
+    RealNetwork, TransportSettings,
     control::{Controls, Section},
 };
 use anabranch_settings::{
@@ -151,7 +151,7 @@ impl Parameters for UetTransport {
 /// QuickAdapt's periods on a real network, where a path may deliver only trimmed packets.
 const QUICK_ADAPT_PATIENCE: f64 = 10.0;
 
-impl Kind for UetTransport {
+impl TransportSettings for UetTransport {
     fn controls(&self) -> &dyn Controls {
         &self.cc
     }
@@ -209,7 +209,7 @@ impl Kind for UetTransport {
         u64::from(self.uet.ack_every)
     }
 
-    fn understands_trimming(&self) -> bool {
+    fn supports_trimming(&self) -> bool {
         true
     }
 }

@@ -2,7 +2,7 @@
 //! whose acknowledgement must not wait at once.
 
 use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
-use crate::{Answer, Constants, DataArrival, Receiving, psn_set::PsnSet};
+use crate::{Constants, DataArrival, Receiving, Reply, psn_set::PsnSet};
 use anabranch_units::Time;
 
 /// The receiving side of a flow.
@@ -92,7 +92,7 @@ impl Receiving for UetReceiver {
 
     /// PSNs beyond the flow's end are a caller's bug and are ignored.
     #[inline]
-    fn on_data(&mut self, config: &UetConfig, _now: Time, data: &DataArrival) -> (Option<Answer>, bool) {
+    fn on_data(&mut self, config: &UetConfig, _now: Time, data: &DataArrival) -> (Option<Reply>, bool) {
         let DataArrival { psn, payload, tag, ecn, ack_request } = *data;
         let duplicate = psn < self.cumulative || self.received.contains(self.cumulative, psn);
         self.out_of_order += u64::from(psn != self.cumulative);
@@ -128,7 +128,7 @@ impl Receiving for UetReceiver {
         (due.then(|| self.acknowledge(config, psn, tag, ecn).into()), complete)
     }
 
-    fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32) -> Option<Answer> {
+    fn on_header(&mut self, _config: &UetConfig, psn: u64, tag: u32) -> Option<Reply> {
         Some(Nack { cumulative: self.cumulative, psn, tag }.into())
     }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_answered_again_once_nothing_is_missing() {
+    fn requested_ack_is_repeated_once_holes_are_filled() {
         // Packet 3 requests one while 0 and 2 are missing: acknowledged at once, and again with 0, which closes the
         // last hole.
         let arrivals = [(1, false, false), (3, false, true), (2, false, false), (0, false, false), (5, false, false)];
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_answered_on_change_or_each() {
+    fn marks_are_acknowledged_on_change_or_each() {
         let marks = [false, true, true, true, false, false, true].into_iter().zip(0..);
         let arrivals: Vec<_> = marks.map(|(ecn, psn)| (psn, ecn, false)).collect();
         assert_eq!(answered(&config(|_| ()), &arrivals), [1, 4, 6]);

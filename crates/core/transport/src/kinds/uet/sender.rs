@@ -5,7 +5,7 @@ use super::{
     Ack, Nack, UetConfig,
     cc::{CcAck, CcLoss, CongestionControl},
 };
-use crate::{Acked, Answer, Constants, Segment, Sending, psn_set::PsnSet};
+use crate::{AckOutcome, Constants, Reply, Segment, Sending, psn_set::PsnSet};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -27,14 +27,14 @@ struct Slot {
     tag: u32,
     state: State,
     /// Its round trip is ambiguous.
-    resent: bool,
+    is_retransmitted: bool,
 }
 
 const _: () = assert!(size_of::<Slot>() == 16);
 
 /// Effect of a NACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Nacked {
+pub struct NackOutcome {
     /// The packet was in flight and will be retransmitted.
     pub lost: bool,
     /// Packets newly acknowledged by the NACK's cumulative PSN.
@@ -59,17 +59,17 @@ struct RoundTrips {
 #[derive(Clone, Copy, Debug, Default)]
 enum Tail {
     #[default]
-    Quiet,
+    Idle,
     /// The last packet sent is the tail for now: the flow is blocked until a reply arrives.
-    Rests,
+    Blocked,
     /// Packet `psn` was retransmitted as a probe at `at`.
-    Asked { psn: u64, at: Time },
+    Probed { psn: u64, at: Time },
     /// The probe was acknowledged: packets sent before `at` and still in flight are lost.
-    Heard { at: Time },
+    ProbeAcked { at: Time },
 }
 
 /// Maximum doublings of a measured timeout.
-const MOST_BACKOFF: u32 = 6;
+const MAX_BACKOFF: u32 = 6;
 
 impl RoundTrips {
     /// Adds a round-trip sample.
@@ -87,7 +87,7 @@ impl RoundTrips {
     /// Doubles the timeout for a packet sent at `sent` that timed out at `now`.
     fn back_off(&mut self, sent: Time, now: Time) {
         if self.backoff == 0 || sent >= self.doubled {
-            self.backoff = (self.backoff + 1).min(MOST_BACKOFF);
+            self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
             self.doubled = now;
         }
     }
@@ -150,7 +150,7 @@ impl UetSender {
             rto: config.rto,
             round_trips: RoundTrips::default(),
             last_sent: Time::ZERO,
-            tail: Tail::Quiet,
+            tail: Tail::Idle,
             acked: PsnSet::new(span),
             queue: VecDeque::new(),
             cc,
@@ -254,7 +254,7 @@ impl UetSender {
     }
 
     /// Processes an ACK.
-    pub fn on_ack(&mut self, config: &UetConfig, now: Time, ack: &Ack) -> Acked {
+    pub fn on_ack(&mut self, config: &UetConfig, now: Time, ack: &Ack) -> AckOutcome {
         self.on_ack_over(config, now, ack, None, None)
     }
 
@@ -267,12 +267,12 @@ impl UetSender {
         ack: &Ack,
         path_rtt: Option<Time>,
         measured: Option<Time>,
-    ) -> Acked {
+    ) -> AckOutcome {
         let sample = (ack.psn >= self.cumulative && ack.psn < self.next_psn).then(|| *self.slot(ack.psn));
-        let since = || sample.filter(|slot| !slot.resent).map(|slot| now.saturating_sub(slot.sent_at));
+        let since = || sample.filter(|slot| !slot.is_retransmitted).map(|slot| now.saturating_sub(slot.sent_at));
         let rtt = measured.or_else(since);
         self.note_round_trip(config, rtt);
-        let rtt = if measured.is_some() { rtt.map(|rtt| config.moved.told(rtt)) } else { rtt };
+        let rtt = if measured.is_some() { rtt.map(|rtt| config.base_rtt_shift.adjust(rtt)) } else { rtt };
         let (packets, bytes) = self.take(config, ack.cumulative, ack.bitmap_base, ack.bitmap);
         if packets > 0 {
             let wire = bytes + u64::from(packets) * config.header;
@@ -280,18 +280,20 @@ impl UetSender {
             self.cc.on_ack(&config.cc, &heard);
             self.cwnd = self.cc.cwnd();
         }
-        if let Tail::Asked { psn, at } = self.tail {
+        if let Tail::Probed { psn, at } = self.tail {
             // The ACK of the first transmission predates the probe.
             let of_this = ack.psn == psn && measured.is_none_or(|rtt| rtt <= now.saturating_sub(at));
             if of_this || packets > 0 {
-                self.tail = if of_this && self.in_flight > 0 { Tail::Heard { at } } else { Tail::Quiet };
+                self.tail = if of_this && self.in_flight > 0 { Tail::ProbeAcked { at } } else { Tail::Idle };
             }
         }
         let lost = match (config.early_loss, sample) {
-            (Some(after), Some(slot)) if !slot.resent => self.lose_earlier(config, now, ack.psn, &slot, after),
+            (Some(after), Some(slot)) if !slot.is_retransmitted => {
+                self.lose_earlier(config, now, ack.psn, &slot, after)
+            }
             _ => 0,
         };
-        Acked { trimmed: false, packets, bytes, rtt, lost, done: self.is_done() }
+        AckOutcome { trimmed: false, packets, bytes, rtt, lost, done: self.is_done() }
     }
 
     /// Declares lost the packets of the tag of `psn`, which has arrived, that were sent at least `after` before it.
@@ -324,7 +326,7 @@ impl UetSender {
     }
 
     /// Processes a NACK.
-    pub fn on_nack(&mut self, config: &UetConfig, now: Time, nack: &Nack) -> Nacked {
+    pub fn on_nack(&mut self, config: &UetConfig, now: Time, nack: &Nack) -> NackOutcome {
         let (packets, bytes) = self.take(config, nack.cumulative, nack.cumulative, 0);
         if packets > 0 {
             self.cc.on_progress(bytes + u64::from(packets) * config.header);
@@ -336,7 +338,7 @@ impl UetSender {
             self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
             self.cwnd = self.cc.cwnd();
         }
-        Nacked { lost, packets, done: self.is_done() }
+        NackOutcome { lost, packets, done: self.is_done() }
     }
 
     /// Marks a packet in flight as lost; returns its bytes on the wire.
@@ -352,9 +354,9 @@ impl UetSender {
     /// Returns the time at which [`UetSender::on_tail`] is due.
     fn tail_deadline(&self) -> Option<Time> {
         match self.tail {
-            Tail::Heard { .. } => Some(Time::ZERO),
-            Tail::Asked { .. } => None,
-            Tail::Quiet if self.next_psn < self.packets => None,
+            Tail::ProbeAcked { .. } => Some(Time::ZERO),
+            Tail::Probed { .. } => None,
+            Tail::Idle if self.next_psn < self.packets => None,
             _ if self.lost == 0 && self.round_trips.smoothed > Time::ZERO => {
                 Some(self.last_sent.saturating_add(self.round_trips.smoothed * 2))
             }
@@ -367,21 +369,21 @@ impl UetSender {
     fn on_tail(&mut self, config: &UetConfig, now: Time, lost: &mut impl FnMut(u64, u32)) {
         let in_flight = |sender: &mut Self, psn: u64| Some(*sender.slot(psn)).filter(|of| of.state == State::InFlight);
         match self.tail {
-            Tail::Heard { at } => {
+            Tail::ProbeAcked { at } => {
                 for psn in self.cumulative..self.next_psn {
                     let Some(slot) = in_flight(self, psn).filter(|slot| slot.sent_at < at) else { continue };
                     let bytes = self.lose(config, psn);
                     self.cc.on_nack(&config.cc, &CcLoss { now, bytes, in_flight: self.in_flight });
                     lost(psn, slot.tag);
                 }
-                (self.tail, self.cwnd) = (Tail::Quiet, self.cc.cwnd());
+                (self.tail, self.cwnd) = (Tail::Idle, self.cc.cwnd());
             }
             _ => {
                 let last = (self.cumulative..self.next_psn).rev().find(|psn| in_flight(self, *psn).is_some());
                 if let Some(psn) = last {
                     // The packet may have arrived, so no loss is reported yet.
                     self.lose(config, psn);
-                    self.tail = Tail::Asked { psn, at: now };
+                    self.tail = Tail::Probed { psn, at: now };
                 }
             }
         }
@@ -414,20 +416,20 @@ impl Sending for UetSender {
     }
 
     #[inline]
-    fn on_answer(
+    fn on_reply(
         &mut self,
         config: &UetConfig,
         now: Time,
-        answer: &Answer,
+        reply: &Reply,
         path_rtt: Option<Time>,
         measured: Option<Time>,
-    ) -> Acked {
-        if !answer.nack {
-            return self.on_ack_over(config, now, &(*answer).into(), path_rtt, measured);
+    ) -> AckOutcome {
+        if !reply.nack {
+            return self.on_ack_over(config, now, &(*reply).into(), path_rtt, measured);
         }
         self.note_round_trip(config, measured);
-        let done = self.on_nack(config, now, &(*answer).into()).done;
-        Acked { trimmed: true, done, ..Acked::default() }
+        let done = self.on_nack(config, now, &(*reply).into()).done;
+        AckOutcome { trimmed: true, done, ..AckOutcome::default() }
     }
 
     fn allowed(&self, _config: &UetConfig, _now: Time) -> (Option<u64>, Option<Rate>) {
@@ -435,7 +437,7 @@ impl Sending for UetSender {
     }
 
     #[inline]
-    fn wants_answer(&self, ready: bool) -> bool {
+    fn requests_ack(&self, ready: bool) -> bool {
         !ready
     }
 
@@ -480,11 +482,12 @@ impl Sending for UetSender {
             self.oldest = now;
         }
         self.last_sent = now;
-        if let Tail::Rests = self.tail {
-            self.tail = Tail::Quiet;
+        if let Tail::Blocked = self.tail {
+            self.tail = Tail::Idle;
         }
         self.in_flight += u64::from(segment.payload) + config.header;
-        *self.slot(segment.psn) = Slot { sent_at: now, tag, state: State::InFlight, resent: segment.retransmission };
+        *self.slot(segment.psn) =
+            Slot { sent_at: now, tag, state: State::InFlight, is_retransmitted: segment.retransmission };
         self.skip_stale();
         segment
     }
@@ -508,7 +511,7 @@ impl Sending for UetSender {
             }
             return;
         }
-        self.tail = Tail::Quiet;
+        self.tail = Tail::Idle;
         let mut oldest = Time::MAX;
         let mut last_lost = None;
         for psn in self.cumulative..self.next_psn {
@@ -559,9 +562,9 @@ impl Sending for UetSender {
     }
 
     #[inline]
-    fn rest(&mut self) {
-        if let Tail::Quiet = self.tail {
-            self.tail = Tail::Rests;
+    fn on_blocked(&mut self) {
+        if let Tail::Idle = self.tail {
+            self.tail = Tail::Blocked;
         }
     }
 }
@@ -594,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_packet_of_the_same_tag_tells_of_a_loss() {
+    fn later_packet_of_the_same_tag_reveals_a_loss() {
         for (after, lost) in [(Time::from_us(20), 1), (Time::from_us(21), 0)] {
             let config = UetConfig { early_loss: Some(after), ..config() };
             let mut sender = of_stream(&config);
@@ -617,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_packet_goes_again_and_tells_what_was_lost() {
+    fn tail_loss_probe_reveals_losses() {
         let config = UetConfig { rto: Time::from_us(1000), ..config() };
         let mut sender = of_stream(&config);
         sender.append(&config, 4);
@@ -652,7 +655,7 @@ mod tests {
         let us = |sender: &UetSender, from: u64| (sender.deadline(&config).unwrap() - Time::from_us(from)).as_us();
         sender.send(&config, Time::ZERO, 0);
         assert_eq!(us(&sender, 0), 120.0, "before anything is measured: the least");
-        // 100 us: deviation 50, timeout 100 + 4 * 50. The same again: 37.5, 250.
+        // 100 us: deviation 50, timeout 100 + 4 * 50. The same is_retransmitted: 37.5, 250.
         sender.on_ack(&config, Time::from_us(100), &ack(0));
         sender.send(&config, Time::from_us(100), 0);
         assert_eq!(us(&sender, 100), 300.0);

@@ -3,7 +3,7 @@
 //! The three timers are not events. They are evaluated in order when a notification arrives or a packet is about to be
 //! sent, which yields the same bits as a timer that fires every microsecond.
 
-use super::{Check, PairControl, Section, Start};
+use super::{ControlCapabilities, PairControl, Section, Start};
 use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -35,7 +35,7 @@ parameters! {
     }
 }
 
-impl Check for DcqcnParameters {
+impl ControlCapabilities for DcqcnParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         section.require("g", self.g > 0.0 && self.g <= 1.0, "a share above 0 and up to 1")?;
@@ -107,6 +107,7 @@ pub struct Dcqcn {
 }
 
 impl Dcqcn {
+    /// Creates a queue pair that starts at line rate.
     pub fn new(line_rate: Rate) -> Self {
         Dcqcn {
             rate: line_rate.0,
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_never_falls_below_its_least() {
+    fn rate_stays_above_its_minimum() {
         let (config, mut cc) = (config(), Dcqcn::new(LINE));
         for step in 0..1000 {
             cc.on_notification(&config, us(f64::from(step)));

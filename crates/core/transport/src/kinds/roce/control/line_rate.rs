@@ -1,6 +1,6 @@
 //! No congestion control: every flow sends at line rate.
 
-use super::{Check, PairControl, Start};
+use super::{ControlCapabilities, PairControl, Start};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Rate;
 
@@ -12,7 +12,7 @@ parameters! {
     }
 }
 
-impl Check for LineRateParameters {}
+impl ControlCapabilities for LineRateParameters {}
 
 /// A queue pair at line rate.
 #[derive(Clone, Debug)]

@@ -10,10 +10,10 @@ mod pair;
 mod swift;
 mod tcp_like;
 
-pub use crate::control::{Check, Section};
+pub use crate::control::{ControlCapabilities, Section};
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParameters};
 pub use line_rate::LineRateParameters;
-pub use pair::{DelayedAcks, PairAnswer, PairControl, Start};
+pub use pair::{DelayedAcks, PairControl, PairReply, Start};
 pub use swift::SwiftParameters;
 pub use tcp_like::TcpLikeParameters;
 
@@ -25,7 +25,7 @@ macro_rules! pair_controls {
     ($dollar:tt $($module:ident $control:ident $parameters:ident,)*) => {
         registry! {
             /// A congestion control and its parameters, `[transport.<name>]`.
-            pub enum ControlParameters("congestion control of roce"): pub dyn Check in self {
+            pub enum ControlParameters("congestion control of roce"): pub dyn ControlCapabilities in self {
                 $($module $control $parameters,)*
             }
         }
@@ -113,8 +113,8 @@ impl Control {
     }
 
     #[inline]
-    pub(crate) fn least_gap(&self) -> Time {
-        of!(self, Control(pair) => pair.least_gap())
+    pub(crate) fn min_gap(&self) -> Time {
+        of!(self, Control(pair) => pair.min_gap())
     }
 
     pub(crate) fn on_notification(&mut self, config: &ControlConfig, now: Time) {
@@ -122,8 +122,8 @@ impl Control {
     }
 
     #[inline]
-    pub(crate) fn on_answer(&mut self, config: &ControlConfig, answer: &PairAnswer) {
-        both!(self, config: Control(pair, constants) => pair.on_answer(constants, answer));
+    pub(crate) fn on_reply(&mut self, config: &ControlConfig, reply: &PairReply) {
+        both!(self, config: Control(pair, constants) => pair.on_reply(constants, reply));
     }
 
     pub(crate) fn on_timeout(&mut self, config: &ControlConfig, now: Time) {
@@ -131,8 +131,8 @@ impl Control {
     }
 
     #[inline]
-    pub(crate) fn lets_go(&self, config: &ControlConfig, mtu: u64, room: u64, left: u64) -> bool {
-        both!(self, config: Control(pair, constants) => pair.lets_go(constants, mtu, room, left))
+    pub(crate) fn may_send(&self, config: &ControlConfig, mtu: u64, room: u64, left: u64) -> bool {
+        both!(self, config: Control(pair, constants) => pair.may_send(constants, mtu, room, left))
     }
 
     #[inline]
@@ -141,7 +141,7 @@ impl Control {
     }
 
     #[inline]
-    pub(crate) fn sent(&mut self, config: &ControlConfig, room: u64, bytes: u64) {
-        both!(self, config: Control(pair, constants) => pair.sent(constants, room, bytes));
+    pub(crate) fn on_sent(&mut self, config: &ControlConfig, room: u64, bytes: u64) {
+        both!(self, config: Control(pair, constants) => pair.on_sent(constants, room, bytes));
     }
 }

@@ -17,7 +17,7 @@ pub struct Start {
 
 /// An acknowledgement as the congestion control receives it.
 #[derive(Clone, Copy, Debug)]
-pub struct PairAnswer {
+pub struct PairReply {
     /// The current time.
     pub now: Time,
     /// Packets newly acknowledged; may be zero.
@@ -50,7 +50,7 @@ pub struct DelayedAcks {
 pub trait PairControl: Clone + Debug {
     /// `true` if it limits the window by [`PairControl::window`].
     const WINDOW: bool = false;
-    /// `true` if it sends in bursts, by [`PairControl::lets_go`].
+    /// `true` if it sends in bursts, by [`PairControl::may_send`].
     const BURSTS: bool = false;
     /// `true` if it is reset on a new path where each path is a queue pair of its own.
     const PER_PATH: bool = true;
@@ -72,17 +72,17 @@ pub trait PairControl: Clone + Debug {
         Some(line_rate)
     }
     /// Minimum time between two packets, regardless of the rate.
-    fn least_gap(&self) -> Time {
+    fn min_gap(&self) -> Time {
         Time::ZERO
     }
     /// Handles a congestion notification.
     fn on_notification(&mut self, _config: &Self::Config, _now: Time) {}
     /// Handles an acknowledgement.
-    fn on_answer(&mut self, _config: &Self::Config, _answer: &PairAnswer) {}
+    fn on_reply(&mut self, _config: &Self::Config, _answer: &PairReply) {}
     /// Handles the expiry of the retransmission timer.
     fn on_timeout(&mut self, _config: &Self::Config, _now: Time) {}
     /// Returns `true` if a packet may be sent with `room` bytes of the window free and `left` bytes to send.
-    fn lets_go(&self, _config: &Self::Config, _mtu: u64, _room: u64, _left: u64) -> bool {
+    fn may_send(&self, _config: &Self::Config, _mtu: u64, _room: u64, _left: u64) -> bool {
         true
     }
     /// Returns `true` during a burst, which a NIC sends without interruption.
@@ -90,7 +90,7 @@ pub trait PairControl: Clone + Debug {
         false
     }
     /// Notes the transmission of `bytes` with `room` bytes of the window free.
-    fn sent(&mut self, _config: &Self::Config, _room: u64, _bytes: u64) {}
+    fn on_sent(&mut self, _config: &Self::Config, _room: u64, _bytes: u64) {}
     /// Coalescing of acknowledgements at its receiver; `None`: one per packet.
     fn delayed_acks(_config: &Self::Config) -> Option<DelayedAcks> {
         None

@@ -1,11 +1,11 @@
-//! Swift (specification 7.8; SIGCOMM 2020): a window moved by delay, additive below a target and multiplicative above,
+//! Swift (specification 7.8; SIGCOMM 2020): a window base_rtt_shift by delay, additive below a target and multiplicative above,
 //! once per round trip. Below one packet the window becomes a pace.
 
-use super::{Check, PairAnswer, PairControl, Section, Start};
+use super::{ControlCapabilities, PairControl, PairReply, Section, Start};
 use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::{Rate, Time};
 
-pub(super) const ABOUT: About = About::brief("swift", "Swift: a window moved by delay.");
+pub(super) const ABOUT: About = About::brief("swift", "Swift: a window base_rtt_shift by delay.");
 
 parameters! {
     /// Swift.
@@ -29,7 +29,7 @@ parameters! {
     }
 }
 
-impl Check for SwiftParameters {
+impl ControlCapabilities for SwiftParameters {
     fn check(&self) -> Result<(), SetError> {
         let expected = "a number above 0 (max_mdf below 1, fs_max_cwnd above fs_min_cwnd, min_cwnd up to 1)";
         let fits = [
@@ -44,7 +44,7 @@ impl Check for SwiftParameters {
         fits.into_iter().try_for_each(|(key, fits)| Section::of(self).require(key, fits, expected))
     }
 
-    fn by_delay_alone(&self) -> bool {
+    fn is_delay_based(&self) -> bool {
         true
     }
 }
@@ -127,13 +127,13 @@ impl PairControl for Swift {
         Swift::new(config, start.base_rtt, start.window_packets)
     }
 
-    fn least_gap(&self) -> Time {
+    fn min_gap(&self) -> Time {
         self.pace()
     }
 
-    fn on_answer(&mut self, config: &SwiftConfig, answer: &PairAnswer) {
-        if answer.packets > 0 {
-            self.on_ack(config, answer.now, answer.packets, answer.rtt, answer.largest.max(1.0));
+    fn on_reply(&mut self, config: &SwiftConfig, reply: &PairReply) {
+        if reply.packets > 0 {
+            self.on_ack(config, reply.now, reply.packets, reply.rtt, reply.largest.max(1.0));
         }
     }
 

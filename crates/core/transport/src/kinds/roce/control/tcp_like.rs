@@ -1,7 +1,7 @@
 //! A TCP-like sender for the gap study of HF2T (specification 7.9): a window with slow start and DCTCP's rule, bursts of
 //! segmentation offload, no pacing. It models only the gaps between packets.
 
-use super::{Check, DelayedAcks, PairAnswer, PairControl, Section, Start};
+use super::{ControlCapabilities, DelayedAcks, PairControl, PairReply, Section, Start};
 use anabranch_settings::{About, SetError, parameters};
 use anabranch_units::{Bytes, Rate, Time};
 
@@ -28,7 +28,7 @@ parameters! {
     }
 }
 
-impl Check for TcpLikeParameters {
+impl ControlCapabilities for TcpLikeParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         section.require("initial_window", self.initial_window > 0, "1 or more")?;
@@ -37,7 +37,7 @@ impl Check for TcpLikeParameters {
         section.require("g", self.g > 0.0 && self.g <= 1.0, "a share above 0 and up to 1")
     }
 
-    fn goes_back_n(&self) -> bool {
+    fn requires_go_back_n(&self) -> bool {
         true
     }
 }
@@ -140,8 +140,8 @@ impl PairControl for TcpLike {
         None
     }
 
-    fn on_answer(&mut self, config: &TcpLikeConfig, answer: &PairAnswer) {
-        let PairAnswer { packets, marked, nack, una, next, largest, .. } = *answer;
+    fn on_reply(&mut self, config: &TcpLikeConfig, reply: &PairReply) {
+        let PairReply { packets, marked, nack, una, next, largest, .. } = *reply;
         if nack {
             self.on_loss();
         } else if packets > 0 {
@@ -158,7 +158,7 @@ impl PairControl for TcpLike {
         (self.cwnd * mtu as f64) as u64
     }
 
-    fn lets_go(&self, config: &TcpLikeConfig, mtu: u64, room: u64, left: u64) -> bool {
+    fn may_send(&self, config: &TcpLikeConfig, mtu: u64, room: u64, left: u64) -> bool {
         let wanted = (self.cwnd * mtu as f64 * config.burst_share) as u64;
         self.burst_left > 0 || room >= wanted.min(config.burst).min(left)
     }
@@ -167,7 +167,7 @@ impl PairControl for TcpLike {
         self.burst_left > 0
     }
 
-    fn sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
+    fn on_sent(&mut self, config: &TcpLikeConfig, room: u64, bytes: u64) {
         if self.burst_left == 0 {
             self.burst_left = room.min(config.burst);
         }
@@ -189,13 +189,13 @@ mod tests {
         let mut tcp = TcpLike::new(&config);
         tcp.cwnd = 90.0;
         // A third of 90 packets of 1000 B.
-        assert!(!tcp.lets_go(&config, 1000, 29_000, 1 << 20) && tcp.lets_go(&config, 1000, 30_000, 1 << 20));
+        assert!(!tcp.may_send(&config, 1000, 29_000, 1 << 20) && tcp.may_send(&config, 1000, 30_000, 1 << 20));
         // The rest of a flow is sent at once if it fits.
-        assert!(tcp.lets_go(&config, 1000, 2000, 1500));
-        tcp.sent(&config, 30_000, 1000);
-        assert!(tcp.lets_go(&config, 1000, 1000, 1 << 20), "the burst goes on");
-        (0..29).for_each(|_| tcp.sent(&config, 1000, 1000));
-        assert!(!tcp.lets_go(&config, 1000, 1000, 1 << 20), "and ends");
+        assert!(tcp.may_send(&config, 1000, 2000, 1500));
+        tcp.on_sent(&config, 30_000, 1000);
+        assert!(tcp.may_send(&config, 1000, 1000, 1 << 20), "the burst goes on");
+        (0..29).for_each(|_| tcp.on_sent(&config, 1000, 1000));
+        assert!(!tcp.may_send(&config, 1000, 1000, 1 << 20), "and ends");
     }
 
     #[test]

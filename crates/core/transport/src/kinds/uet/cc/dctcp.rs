@@ -7,7 +7,7 @@
 //! Spritz §IV-C and V; specification 7.4.
 
 use super::{
-    CcAck, CcLoss, Check, Section, Sizes, WindowRule,
+    CcAck, CcLoss, ControlCapabilities, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
 use crate::Network;
@@ -58,7 +58,7 @@ parameters! {
     }
 }
 
-impl Check for DctcpParameters {
+impl ControlCapabilities for DctcpParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         section.factor("increase", self.increase)?;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn quick_adapt_sets_what_got_through() {
+    fn quick_adapt_sets_the_window_to_delivered_bytes() {
         let config = DctcpConfig::new(&DctcpParameters { fast_increase: false, ..Default::default() }, SIZES);
         let mut flow = Dctcp::new(&config, BASE);
         // The first acknowledgement opens a period of 15 us, to t = 25 us, with an empty count.

@@ -1,6 +1,6 @@
 //! No congestion control: a fixed window.
 
-use super::{CcAck, CcLoss, Check, Sizes, WindowRule};
+use super::{CcAck, CcLoss, ControlCapabilities, Sizes, WindowRule};
 use crate::Network;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
@@ -13,7 +13,7 @@ parameters! {
     }
 }
 
-impl Check for FixedParameters {}
+impl ControlCapabilities for FixedParameters {}
 
 /// A constant window in bytes.
 #[derive(Clone, Debug)]

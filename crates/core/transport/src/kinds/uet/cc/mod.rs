@@ -16,7 +16,7 @@ mod nscc;
 mod rule;
 mod smartt;
 
-pub use crate::control::{Check, Section};
+pub use crate::control::{ControlCapabilities, Section};
 pub use dctcp::{Dctcp, DctcpConfig, DctcpParameters};
 pub use fixed::{Fixed, FixedParameters};
 pub use nscc::{Nscc, NsccConfig, NsccParameters};
@@ -31,7 +31,7 @@ macro_rules! window_rules {
     ($dollar:tt $($module:ident $rule:ident $parameters:ident,)*) => {
         registry! {
             /// A congestion control and its parameters, `[transport.<name>]`.
-            pub enum CcParameters("congestion control of uet"): pub dyn Check in self {
+            pub enum CcParameters("congestion control of uet"): pub dyn ControlCapabilities in self {
                 $($module $rule $parameters,)*
             }
         }

@@ -7,7 +7,7 @@
 //!
 //! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
 
-use super::{CcAck, CcLoss, Check, Section, Sizes, WindowRule};
+use super::{CcAck, CcLoss, ControlCapabilities, Section, Sizes, WindowRule};
 use crate::Network;
 use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::Time;
@@ -47,7 +47,7 @@ parameters! {
     }
 }
 
-impl Check for NsccParameters {
+impl ControlCapabilities for NsccParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         if let Auto::Value(target) = self.target_delay {

@@ -5,7 +5,7 @@
 //! distance from the target as well. Specification 7.5.
 
 use super::{
-    CcAck, CcLoss, Check, Section, Sizes, WindowRule,
+    CcAck, CcLoss, ControlCapabilities, Section, Sizes, WindowRule,
     adaptive::{Adaptive, AdaptiveConfig},
 };
 use crate::Network;
@@ -50,7 +50,7 @@ parameters! {
     }
 }
 
-impl Check for SmarttParameters {
+impl ControlCapabilities for SmarttParameters {
     fn check(&self) -> Result<(), SetError> {
         let section = Section::of(self);
         section.require("target_rtt", self.target_rtt.is_finite() && self.target_rtt >= 1.0, "a number, 1 or more")?;
