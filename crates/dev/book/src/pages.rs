@@ -90,7 +90,7 @@ fn scheme_page(name: &str) -> String {
     for (side, about) in sides {
         side_text(&mut text, side, about);
     }
-    text += "All schemes: [the list](README.md); how they differ: [schemes.md](../schemes.md).\n";
+    text += "All schemes: [the list](README.md). [Which to take](../schemes.md), [how they differ](../explanation/load-balancing.md).\n";
     text
 }
 
@@ -165,7 +165,7 @@ fn parameter_table(text: &mut String, parameters: &[Parameter]) {
 fn list_page(names: &[&str]) -> String {
     let mut text = format!(
         "{WRITTEN}# Every scheme\n\nA load balancer is a pair: hosts write a tag into every packet, switches choose next hops by it or \
-         without it ([schemes.md](../schemes.md)). A page for every name that `anabranch list schemes` shows, with a picture of the \
+         without it ([how schemes differ](../explanation/load-balancing.md)). A page for every name that `anabranch list schemes` shows, with a picture of the \
          mechanism. In the pictures, packets are numbered per flow in the order of sending, what was sent last is on the left, and a \
          packet framed in red was marked on its way.\n\n| name | pair | what it does |\n|---|---|---|\n"
     );

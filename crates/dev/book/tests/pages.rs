@@ -85,3 +85,49 @@ fn table_of_contents_lists_every_page() {
         assert!(summary.contains(&format!("({page})")), "{page}: add it to crates/dev/book/src/contents.rs");
     }
 }
+
+/// Folders of pages of one kind: whether a page may be long, and have wide tables (CONTRIBUTING.md, "The book").
+fn is_long(page: &str) -> bool {
+    ["reference/", "specification/", "schemes/"].iter().any(|folder| page.starts_with(folder))
+}
+
+fn is_wide(page: &str) -> bool {
+    is_long(page) || page.starts_with("evidence/")
+}
+
+#[test]
+fn pages_have_at_most_300_lines_and_six_columns() {
+    let mut problems = vec![];
+    for (page, text) in pages_on_disk() {
+        let lines = text.lines().count();
+        if !is_long(&page) && lines > 300 {
+            problems.push(format!("{page}: {lines} lines"));
+        }
+        let mut is_code = false;
+        for (number, line) in text.lines().enumerate() {
+            is_code ^= line.trim_start().starts_with("```");
+            // The rule below a table's head.
+            if !is_code && line.starts_with("|--") && !is_wide(&page) {
+                let columns = line.matches('|').count() - 1;
+                if columns > 6 {
+                    problems.push(format!("{page}:{}: {columns} columns", number + 1));
+                }
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn pages_begin_with_their_title() {
+    for (page, text) in pages_on_disk() {
+        let text = text.strip_prefix("<!--").map_or(text.as_str(), |rest| rest.split_once("-->").unwrap().1);
+        assert!(text.trim_start().starts_with("# "), "{page} has no title");
+        let mut is_code = false;
+        let titles = text.lines().filter(|line| {
+            is_code ^= line.trim_start().starts_with("```");
+            !is_code && line.starts_with("# ")
+        });
+        assert_eq!(titles.count(), 1, "{page} has more than one title");
+    }
+}
