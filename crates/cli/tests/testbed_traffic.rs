@@ -148,7 +148,7 @@ fn a_lone_flow_has_nine_tenths_of_its_rate() {
     assert!(seen.iter().any(|share| *share > 0.9), "{seen:?}");
 }
 
-/// Within a time that says that another way was found: five times what was seen (docs/testbed.md), ten seconds at least.
+/// Within a time that says that another way was found: five times what was seen (docs/reference/testbed.md), ten seconds at least.
 #[test]
 fn every_byte_arrives_whatever_fails() {
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -243,7 +243,7 @@ fn stopped(folder: &Folder, scheme: &str, bytes: u64, stops: bool) -> f64 {
     common::json(&sent)["took_ps"].as_f64().unwrap() / 1e12
 }
 
-/// The table of docs/testbed.md.
+/// The table of docs/reference/testbed.md.
 #[test]
 #[ignore = "prints a table: a quarter of an hour"]
 fn time_lost_to_faults() {

@@ -1,5 +1,5 @@
 //! A leaf-spine of Linux network namespaces on one machine: the kernel's own ECMP, rates per link, queues that mark and trim,
-//! counters, faults. Docs: docs/testbed.md.
+//! counters, faults. Docs: docs/reference/testbed.md.
 //!
 //! - [`Plan`]: what is built of a scenario's topology, and what is refused;
 //! - [`Fabric`]: the network itself, built and taken down by the process that lives in it;
