@@ -56,6 +56,21 @@ fn a_lone_flow_of_our_own_profile() {
     assert_eq!(result.flows[0].ideal_ack, Time::from_ps(expected));
 }
 
+/// Ports with PFC have service events only while somebody is paused: without, a hop costs an event as it does elsewhere.
+/// 160 packets of 1,000 B from each of 128 hosts queue where flows collide, far below what 32 MB hold. Beside arrivals
+/// there are a start per flow and some timers.
+#[test]
+fn pfc_costs_no_events_while_nobody_is_paused() {
+    let topology = leaf_spine_128();
+    let flows = permutation(&topology, 160_000, 1);
+    let result = run(&roce_setup(topology, flows, "ecmp", Profile::Lossless));
+    assert_eq!(result.counters.pfc_pauses, Some(0));
+    let longest = result.links.iter().filter_map(|link| link.queue.max_packets).max();
+    assert!(longest > Some(50), "flows collide: {longest:?}");
+    let (events, hops) = (result.events.unwrap(), result.packet_hops.unwrap());
+    assert!(events < hops + hops / 10, "{events} events for {hops} packet-hops");
+}
+
 /// An incast of 32 hosts of other racks on one: PFC holds back what the buffer cannot hold.
 fn incast(senders: u32, size: u64, profile: Profile) -> Setup {
     let list: Vec<_> = (0..senders).map(|i| (16 + i * 3 % 112, 0, size, 0)).collect();

@@ -246,8 +246,7 @@ impl<'a> Plan<'a> {
             trigger_home,
             trigger_latency: setup.limits.trigger_latency.ps(),
             flows: &setup.flows,
-            // What a switch hears of its buffer must be said when it happens.
-            eager_switches: eager || fabric.pfc,
+            eager_switches: eager,
             eager_nics: eager || hasty,
             fabric,
             transport,
@@ -310,6 +309,17 @@ impl<'a> Plan<'a> {
     #[inline]
     pub(crate) fn is_eager(&self, link: &LinkPlan) -> bool {
         if link.from < self.hosts { self.eager_nics } else { self.eager_switches }
+    }
+
+    /// Whether the port of a link can never wait for the end of a window.
+    pub(crate) fn is_prompt(&self, link: &LinkPlan) -> bool {
+        self.is_eager(link) || link.delay < self.cells.lookahead
+    }
+
+    /// Whether the port of a link, where it cannot wait, works out a transmission when that starts, since it may act on
+    /// other ports at once.
+    pub(crate) fn is_immediate(&self, link: &LinkPlan) -> bool {
+        self.is_eager(link) || self.fabric.pfc && link.from >= self.hosts
     }
 
     /// The partition of a host.

@@ -261,13 +261,16 @@ impl<'a> Backlog<'a> {
 
     /// Takes the packet whose turn it is at a plain port, where it can start by `until`, and says when it does.
     #[inline(always)]
-    pub(super) fn take_plain(&mut self, port: PortId, until: u64) -> Option<(PacketId, u64)> {
+    pub(super) fn take_plain<const POOLED: bool>(&mut self, port: PortId, until: u64) -> Option<(PacketId, u64)> {
         let state = &mut self.ports[port.at()];
         let start = state.free_at;
         if start > until || !state.backlogged() {
             return None;
         }
         let control = !state.control.is_empty();
+        if POOLED && !control && state.paused != 0 {
+            return None;
+        }
         let id = if control { state.pop_control(&self.packets) } else { state.data.pop(&self.packets) };
         // It has waited for long; the next one will have waited as long.
         self.packets.prefetch(state.data.first());
@@ -280,8 +283,12 @@ impl<'a> Backlog<'a> {
             state.waiting_packets = packets - 1;
             self.histograms.record(port, bytes, packets, span);
             let behind = state.waiting_bytes;
+            let (class, size) = (packet.class, u32::from(packet.size));
             if behind > self.marks_leaving {
                 self.mark(port, id, behind, start);
+            }
+            if POOLED {
+                self.leave_buffer(port, id, class, size, behind);
             }
         }
         Some((id, start))
@@ -312,14 +319,19 @@ impl<'a> Backlog<'a> {
         if behind > self.marks_leaving {
             self.mark(port, id, behind, start);
         }
-        if let Some(shared) = &self.plan.shared
-            && self.ports[port.at()].flags & NIC == 0
-        {
-            let switch = self.switch(port);
-            let guest = Guest { switch, ingress: u32::MAX, class, size: u32::from(size), queue: behind };
-            self.resumes = self.buffers.leave(shared, &guest, id).map(|ingress| (ingress, class));
+        if self.ports[port.at()].flags & NIC == 0 {
+            self.leave_buffer(port, id, class, u32::from(size), behind);
         }
         id
+    }
+
+    /// A data packet leaves a port of a switch, where `behind` bytes of its class are left.
+    #[inline]
+    fn leave_buffer(&mut self, port: PortId, id: PacketId, class: u8, size: u32, behind: u32) {
+        if let Some(shared) = &self.plan.shared {
+            let guest = Guest { switch: self.switch(port), ingress: u32::MAX, class, size, queue: behind };
+            self.resumes = self.buffers.leave(shared, &guest, id).map(|ingress| (ingress, class));
+        }
     }
 
     #[inline(never)]

@@ -20,6 +20,8 @@ struct Held {
     bytes: u64,
     /// The part of them that is beyond the queues' minima.
     shared: u64,
+    /// Ingresses, per class, whose senders have been told to pause.
+    paused: u32,
 }
 
 /// The buffers of a partition's switches as they stand.
@@ -93,15 +95,29 @@ impl Buffers {
         Admission::Admit
     }
 
+    /// Whether no sender to the switch is paused. Then a packet that leaves acts on nothing but the books, and the books
+    /// may be behind: what a join asks of them can only be refused, or paused for, too early.
+    #[inline]
+    pub(crate) fn is_calm(&self, switch: SwitchId) -> bool {
+        self.held[switch.at()].paused == 0
+    }
+
+    /// Whether a packet that joins is counted as headroom of its ingress.
+    #[inline]
+    pub(crate) fn takes_headroom(&self, shared: &SharedBuffer, guest: &Guest) -> bool {
+        let bytes = self.held[guest.switch.at()].bytes + u64::from(guest.size);
+        bytes > shared.pools[guest.switch.at()].ingress_limit
+    }
+
     /// A packet joins its queue.
     #[inline]
     pub(crate) fn join(&mut self, shared: &SharedBuffer, guest: &Guest, id: PacketId) {
+        let over = self.pfc && self.takes_headroom(shared, guest);
         let held = &mut self.held[guest.switch.at()];
         held.bytes += u64::from(guest.size);
         let beyond = |bytes: u32| u64::from(bytes.saturating_sub(shared.queue_minimum));
         held.shared += beyond(guest.queue + guest.size) - beyond(guest.queue);
         if self.pfc {
-            let over = held.bytes > shared.pools[guest.switch.at()].ingress_limit;
             let state = &mut self.ingress[guest.ingress as usize * self.classes + guest.class as usize];
             state.bytes += u64::from(guest.size);
             if over {
@@ -128,6 +144,7 @@ impl Buffers {
         }
         let ingress = self.came_by[id.at()];
         let state = &mut self.ingress[ingress as usize * self.classes + class as usize];
+        debug_assert!(state.paused || state.headroom == 0);
         state.bytes -= u64::from(size);
         state.headroom -= state.headroom.min(u64::from(size));
         let resumes = state.paused && self.resumes(shared, switch, ingress, class);
@@ -166,9 +183,13 @@ impl Buffers {
         state.headroom == 0 && (used < self.threshold(shared, switch, 16) || state.bytes == 0)
     }
 
-    /// Notes whether the sender behind `ingress` has been told to pause; returns what was noted before.
-    pub(crate) fn set_paused(&mut self, ingress: u32, class: u8, paused: bool) -> bool {
-        std::mem::replace(&mut self.ingress[ingress as usize * self.classes + class as usize].paused, paused)
+    /// Notes whether the sender to `switch` behind `ingress` has been told to pause; returns what was noted before.
+    pub(crate) fn set_paused(&mut self, switch: SwitchId, ingress: u32, class: u8, paused: bool) -> bool {
+        let state = &mut self.ingress[ingress as usize * self.classes + class as usize];
+        let before = std::mem::replace(&mut state.paused, paused);
+        let count = &mut self.held[switch.at()].paused;
+        *count = *count - u32::from(before) + u32::from(paused);
+        before
     }
 
     /// The link by which a waiting packet came; only with PFC.
@@ -229,7 +250,7 @@ mod tests {
                     state.join(&buffer, &guest, PacketId(id as u32));
                     waiting.push_back((PacketId(id as u32), size));
                     queue += size;
-                    if state.pauses(&buffer, SwitchId(0), ingress, 0, 0) && !state.set_paused(ingress, 0, true) {
+                    if state.pauses(&buffer, SwitchId(0), ingress, 0, 0) && !state.set_paused(SwitchId(0), ingress, 0, true) {
                         credit[ingress as usize] = headroom;
                     }
                     if credit[ingress as usize] != u64::MAX {
@@ -241,7 +262,7 @@ mod tests {
                     queue -= size;
                     let guest = Guest { switch: SwitchId(0), ingress: u32::MAX, class: 0, size, queue };
                     if let Some(ingress) = state.leave(&buffer, &guest, id) {
-                        state.set_paused(ingress, 0, false);
+                        state.set_paused(SwitchId(0), ingress, 0, false);
                         credit[ingress as usize] = u64::MAX;
                     }
                 }

@@ -30,6 +30,8 @@ use anabranch_topology::NodeId;
 const LISTED: u8 = 1;
 /// The usual case: one class, no shared buffer, no fault, nothing watched, whole picoseconds per byte.
 const PLAIN: u8 = 2;
+/// The same at a switch with a shared buffer.
+const POOLED: u8 = 128;
 /// The link is down or loses packets.
 const FAULTY: u8 = 4;
 /// The port belongs to a host's NIC.
@@ -83,7 +85,7 @@ impl Port {
     /// The port of partition `me` that sends over a link.
     fn new(plan: &Plan<'_>, link: &LinkPlan, me: u16) -> Self {
         let nic = link.from < plan.hosts;
-        let prompt = plan.is_eager(link) || link.delay < plan.cells.lookahead;
+        let prompt = plan.is_prompt(link);
         Port {
             free_at: 0,
             delay: link.delay,

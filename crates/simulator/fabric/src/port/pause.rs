@@ -1,12 +1,12 @@
 //! PFC at the ports: pause frames, and what they stop.
 
-use super::{Ports, buffer::Guest};
+use super::{PROMPT, Ports, buffer::Guest};
 use crate::{
     event::Event,
-    ids::PortId,
+    ids::{PortId, SwitchId},
     packet::{Kind, Packet},
 };
-use anabranch_topology::LinkId;
+use anabranch_topology::{LinkId, NodeId};
 
 /// When the pauses of the ports end, where they end by themselves; empty without PFC.
 #[derive(Debug, Default)]
@@ -30,7 +30,14 @@ impl Ports<'_> {
         if !self.queues.buffers.pauses(shared, switch, ingress, class, passing) {
             return;
         }
-        let already = self.queues.buffers.set_paused(ingress, class, true);
+        if self.queues.buffers.is_calm(switch) {
+            self.advance_switch(switch, now);
+            if !self.queues.buffers.pauses(shared, switch, ingress, class, passing) {
+                return;
+            }
+            self.make_prompt(switch);
+        }
+        let already = self.queues.buffers.set_paused(switch, ingress, class, true);
         // A pause that ends by itself is renewed with every packet.
         if !already || self.plan.fabric.pfc_pause.is_some() {
             self.send_pause(ingress, class, true, now);
@@ -39,8 +46,35 @@ impl Ports<'_> {
 
     /// The sender behind `ingress` may go on.
     pub(super) fn resume(&mut self, ingress: u32, class: u8, now: u64) {
-        self.queues.buffers.set_paused(ingress, class, false);
+        let switch = SwitchId(self.plan.links[ingress as usize].to - self.plan.hosts);
+        self.queues.buffers.set_paused(switch, ingress, class, false);
+        if self.queues.buffers.is_calm(switch) {
+            self.relax(switch);
+        }
         self.send_pause(ingress, class, false, now);
+    }
+
+    /// Somebody who sends to the switch is paused: what leaves it can end that at once, and its ports, worked out so far,
+    /// cannot wait for the end of the window.
+    fn make_prompt(&mut self, switch: SwitchId) {
+        let plan = self.plan;
+        for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
+            let port = plan.port_of(link.0);
+            self.port_mut(port).flags |= PROMPT;
+            if self.queues.can_send(port) {
+                self.arm(port, self.free_at(port));
+            }
+        }
+    }
+
+    /// Nobody who sends to the switch is paused any more: its ports can wait.
+    fn relax(&mut self, switch: SwitchId) {
+        let plan = self.plan;
+        for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
+            if !plan.is_prompt(&plan.links[link.0 as usize]) {
+                self.port_mut(plan.port_of(link.0)).flags &= !PROMPT;
+            }
+        }
     }
 
     /// Tells the sender behind `ingress` to pause or to go on.

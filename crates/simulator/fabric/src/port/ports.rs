@@ -1,7 +1,7 @@
 //! Every port of a partition with its packets and events: joining, working out, starting.
 
 use super::{
-    ARMED, FAULTY, LISTED, NIC, PLAIN, PROMPT, Port, WATCHED,
+    ARMED, FAULTY, LISTED, NIC, PLAIN, POOLED, PROMPT, Port, WATCHED,
     backlog::Backlog,
     buffer::{Admission, Guest},
     fault::LinkFault,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    ids::{HostId, PacketId, PortId},
+    ids::{HostId, PacketId, PortId, SwitchId},
     message::Message,
     packet::Packet,
     plan::Plan,
@@ -73,12 +73,15 @@ impl<'a> Ports<'a> {
         all
     }
 
-    /// Whether the port takes the plain path from now on.
+    /// Which path the port takes from now on.
     fn choose_path(&mut self, port: PortId) {
-        let simple = !self.queues.classes.several() && self.plan.shared.is_none() && self.tie == 0;
+        let simple = !self.queues.classes.several() && self.tie == 0;
         let state = &mut self.queues.ports[port.at()];
-        let plain = simple && self.clocks[port.at()].is_none() && state.flags & (FAULTY | WATCHED) == 0;
-        state.flags = if plain { state.flags | PLAIN } else { state.flags & !PLAIN };
+        let pooled = self.plan.shared.is_some() && state.flags & NIC == 0;
+        state.flags &= !(PLAIN | POOLED);
+        if simple && self.clocks[port.at()].is_none() && state.flags & (FAULTY | WATCHED) == 0 {
+            state.flags |= if pooled { POOLED } else { PLAIN };
+        }
     }
 
     /// Up to when a port is worked out before an arrival at `now`: whether what starts at `now` has been chosen already.
@@ -159,8 +162,9 @@ impl<'a> Ports<'a> {
     #[inline]
     pub(crate) fn join(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let flags = self.port(port).flags;
-        match flags & (PLAIN | WATCHED) {
+        match flags & (PLAIN | POOLED | WATCHED) {
             PLAIN => self.join_plain(port, id, now),
+            POOLED => self.join_pooled(port, id, now, ingress),
             0 => self.join_any(port, id, now, ingress),
             _ => self.join_watched(port, id, now, ingress),
         }
@@ -189,7 +193,18 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// The same for ports with classes, a shared buffer, a fault or another clock.
+    fn join_pooled(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
+        self.advance_pooled(port, now);
+        if !self[id].is_control() {
+            self.join_shared(port, id, now, ingress);
+        } else if self.free_at(port) <= now {
+            self.start_plain(port, id, now);
+        } else {
+            self.queue_control(port, id, now);
+        }
+    }
+
+    /// The same for ports with classes, a fault or another clock.
     #[inline(never)]
     fn join_any(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let before = self.before(now);
@@ -221,6 +236,13 @@ impl<'a> Ports<'a> {
         let (size, class) = (u32::from(packet.size), packet.class);
         let (switch, queue) = (self.queues.switch(port), self.queues.class_bytes(port, class));
         let guest = Guest { switch, ingress, class, size, queue };
+        // Whether it takes headroom is to be asked of books that are up to date.
+        if self.plan.fabric.pfc
+            && self.queues.buffers.takes_headroom(shared, &guest)
+            && self.queues.buffers.is_calm(switch)
+        {
+            self.advance_switch(switch, now);
+        }
         if self.queues.buffers.admits(shared, &guest) == Admission::Drop && !self.admits_after_all(&guest, now) {
             self.queues.drop_packet(port, id, TraceEvent::Drop, now);
             return;
@@ -246,11 +268,16 @@ impl<'a> Ports<'a> {
     #[cold]
     fn admits_after_all(&mut self, guest: &Guest, now: u64) -> bool {
         let Some(shared) = &self.plan.shared else { return false };
-        let plan = self.plan;
-        for other in plan.topology.out_links(NodeId(plan.hosts + guest.switch.0)) {
-            self.advance(plan.port_of(other.0), self.before(now));
-        }
+        self.advance_switch(guest.switch, now);
         self.queues.buffers.admits(shared, guest) == Admission::Admit
+    }
+
+    /// Works out every port of a switch up to an arrival at `now`: its buffer's books are then up to date.
+    pub(super) fn advance_switch(&mut self, switch: SwitchId, now: u64) {
+        let plan = self.plan;
+        for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
+            self.advance(plan.port_of(link.0), self.before(now));
+        }
     }
 
     /// A control packet joins the port of a NIC that has been worked out.
@@ -282,9 +309,15 @@ impl<'a> Ports<'a> {
     /// Works out every transmission of a switch's port that starts at or before `until`.
     #[inline]
     pub(crate) fn advance(&mut self, port: PortId, until: u64) {
-        if self.port(port).flags & PLAIN != 0 {
-            return self.advance_plain(port, until);
+        match self.port(port).flags & (PLAIN | POOLED) {
+            PLAIN => self.advance_plain(port, until),
+            POOLED => self.advance_pooled(port, until),
+            _ => self.advance_any(port, until),
         }
+    }
+
+    #[inline(never)]
+    fn advance_any(&mut self, port: PortId, until: u64) {
         loop {
             let start = self.free_at(port);
             if start > until {
@@ -308,8 +341,26 @@ impl<'a> Ports<'a> {
     }
 
     fn advance_backlog(&mut self, port: PortId, until: u64) {
-        while let Some((id, start)) = self.queues.take_plain(port, until) {
+        while let Some((id, start)) = self.queues.take_plain::<false>(port, until) {
             self.start_plain(port, id, start);
+        }
+    }
+
+    #[inline]
+    fn advance_pooled(&mut self, port: PortId, until: u64) {
+        let state = self.port(port);
+        if state.free_at <= until && state.backlogged() {
+            self.advance_pooled_backlog(port, until);
+        }
+    }
+
+    fn advance_pooled_backlog(&mut self, port: PortId, until: u64) {
+        while let Some((id, start)) = self.queues.take_plain::<true>(port, until) {
+            self.start_plain(port, id, start);
+            // After the start: the frame may leave by this very port.
+            if let Some((ingress, class)) = self.queues.resumes.take() {
+                self.resume(ingress, class, start);
+            }
         }
     }
 
@@ -331,7 +382,7 @@ impl<'a> Ports<'a> {
     /// The same for any port.
     #[inline]
     pub(crate) fn start(&mut self, port: PortId, id: PacketId, start: u64) {
-        if self.port(port).flags & PLAIN != 0 {
+        if self.port(port).flags & (PLAIN | POOLED) != 0 {
             return self.start_plain(port, id, start);
         }
         self.start_any(port, id, start);
@@ -417,7 +468,7 @@ impl<'a> Ports<'a> {
     /// When a transmission of a prompt port that starts at `start` must be worked out.
     pub(crate) fn service_time(&self, port: PortId, start: u64) -> u64 {
         let link = &self.plan.links[self.queues.link(port) as usize];
-        start.saturating_add(if self.plan.is_eager(link) { self.tie } else { link.delay.max(self.tie) })
+        start.saturating_add(if self.plan.is_immediate(link) { self.tie } else { link.delay.max(self.tie) })
     }
 
     pub(crate) fn ask_for_service(&mut self, port: PortId, time: u64) {
