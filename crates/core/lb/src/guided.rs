@@ -1,9 +1,9 @@
-//! Paths of Dragonflies and Slim Flies as a source names them (Spritz §III), and what a switch there knows.
+//! Guided paths of Dragonflies and Slim Flies (Spritz §III), and the view of a switch there.
 
 use anabranch_settings::choices;
 use anabranch_units::Time;
 
-/// Which of the two topologies.
+/// Topology with guided paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Groups of fully meshed switches; one global link between two groups counts.
@@ -12,18 +12,18 @@ pub enum Shape {
     SlimFly,
 }
 
-/// A path as it is entered into a list.
+/// A path of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuidedPath {
     /// The entropy value: EV1, the port of the first switch, in the upper 8 bits, EV2, of the second, in the lower.
     pub ev: u16,
-    /// Its place among the path types of the topology (Spritz Table I).
+    /// Its type, an index into the path types of the topology (Spritz Table I).
     pub kind: u8,
-    /// Whether it is minimal.
+    /// `true` if it is minimal.
     pub minimal: bool,
-    /// Its latency with one wire time per hop, as Spritz' Table I has it.
+    /// Latency with one wire time per hop, as in Spritz' Table I.
     pub latency: Time,
-    /// Propagation alone.
+    /// Propagation delay alone.
     pub propagation: Time,
     /// Links between switches.
     pub hops: u8,
@@ -32,13 +32,13 @@ pub struct GuidedPath {
 /// Paths of equal latency in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The index behind the last of them.
+    /// Index after the last of them.
     pub end: u32,
-    /// Latency of each.
+    /// Latency of each path.
     pub latency: Time,
-    /// Propagation of each.
+    /// Propagation of each path.
     pub propagation: Time,
-    /// Links between switches of each.
+    /// Links between switches of each path.
     pub hops: u8,
 }
 
@@ -46,28 +46,28 @@ pub struct Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuidedPaths {
     evs: Vec<u16>,
-    /// Path type, and [`MINIMAL`] where the path is minimal.
+    /// Path type, with [`MINIMAL`] for minimal paths.
     kinds: Vec<u8>,
     steps: Vec<Step>,
 }
 
 const MINIMAL: u8 = 0x80;
 
-/// A category of paths that a tag of the coarse-grained mode asks for (Spritz §III-D): a VLAN tag.
+/// A category of paths that a tag of the coarse-grained mode selects (Spritz §III-D): a VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// The default table; an empty VLAN tag.
     Default,
     /// All minimal paths.
     Minimal,
-    /// All others.
+    /// All non-minimal paths.
     NonMinimal,
     /// The paths of one type of Spritz' Table I.
     Kind(u8),
 }
 
 impl Category {
-    /// Its encoding in the low byte of a path tag.
+    /// Returns its encoding in the low byte of a path tag.
     pub fn code(self) -> u8 {
         match self {
             Category::Default => 0,
@@ -77,7 +77,7 @@ impl Category {
         }
     }
 
-    /// The category in the low byte of a path tag.
+    /// Returns the category in the low byte of a path tag.
     pub fn of(code: u8) -> Self {
         match code {
             0 => Category::Default,
@@ -89,10 +89,10 @@ impl Category {
 }
 
 impl GuidedPaths {
-    /// A list without paths.
+    /// The empty list.
     pub const EMPTY: GuidedPaths = GuidedPaths { evs: Vec::new(), kinds: Vec::new(), steps: Vec::new() };
 
-    /// The list of these paths, which are in the order of their latency.
+    /// Creates the list of these paths, which must be in order of latency.
     pub fn new(paths: impl IntoIterator<Item = GuidedPath>) -> Self {
         let mut list = GuidedPaths::default();
         for path in paths {
@@ -111,37 +111,37 @@ impl GuidedPaths {
         list
     }
 
-    /// Number of paths.
+    /// Returns the number of paths.
     #[inline]
     pub fn len(&self) -> u32 {
         self.evs.len() as u32
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.evs.is_empty()
     }
 
-    /// The tag of path `index`: its entropy value in the lower half; the upper half, which no switch reads, brings the
-    /// index back to its endpoint.
+    /// Returns the tag of path `index`: its entropy value in the lower half. The upper half, which no switch reads,
+    /// returns the index to its endpoint.
     #[inline]
     pub fn tag(&self, index: u32) -> crate::Tag {
         index << 16 | u32::from(self.ev(index))
     }
 
-    /// The entropy value of path `index`; 0 where there is no such path.
+    /// Returns the entropy value of path `index`; 0 if there is no such path.
     #[inline]
     pub fn ev(&self, index: u32) -> u16 {
         self.evs.get(index as usize).copied().unwrap_or(0)
     }
 
-    /// The paths in runs of equal latency.
+    /// Returns the paths in runs of equal latency.
     #[inline]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Path `index`; `None` where there is no such path.
+    /// Returns path `index`, if it exists.
     pub fn path(&self, index: u32) -> Option<GuidedPath> {
         let step = self.steps.iter().find(|step| index < step.end)?;
         let kind = self.kinds[index as usize];
@@ -155,15 +155,15 @@ impl GuidedPaths {
         })
     }
 
-    /// How much longer than over the first path, the fastest, a packet is under way over path `index`, where each switch
-    /// takes `switch_latency`; `None` where there is no such path.
+    /// Returns the additional delay of path `index` over the first and fastest path, with `switch_latency` per switch;
+    /// `None` if there is no such path.
     pub fn detour(&self, index: u32, switch_latency: Time) -> Option<Time> {
         let time = |step: &Step| step.latency + switch_latency * u64::from(step.hops);
         let step = self.steps.iter().find(|step| index < step.end)?;
         Some(time(step).saturating_sub(time(self.steps.first()?)))
     }
 
-    /// Whether path `index` belongs to a category; the default table has no paths.
+    /// Returns `true` if path `index` is in a category; the default table has no paths.
     pub fn belongs(&self, index: u32, category: Category) -> bool {
         let kind = self.kinds.get(index as usize).copied().unwrap_or(0);
         match category {
@@ -174,7 +174,7 @@ impl GuidedPaths {
         }
     }
 
-    /// The list of the paths at these indices, which ascend.
+    /// Returns the list of the paths at these ascending indices.
     #[must_use]
     pub fn subset(&self, indices: &[u32]) -> Self {
         GuidedPaths::new(indices.iter().filter_map(|&index| self.path(index)))
@@ -182,13 +182,13 @@ impl GuidedPaths {
 }
 
 choices! {
-    /// How likely each path of a list is.
+    /// Weights of the paths of a list in random draws.
     pub enum Weights {
-        /// All the same: the (u) variants of Spritz' study.
+        /// Equal: the (u) variants of Spritz' study.
         Uniform = "uniform",
         /// Longest latency over its own (Spritz, equation 1), times a factor for all but the longest: the (w) variants.
         Latency = "latency",
-        /// As `latency`, from propagation alone, as the artifact of Spritz has it.
+        /// As `latency`, from propagation alone, as in the artifact of Spritz.
         Propagation = "propagation",
     }
 }
@@ -196,14 +196,14 @@ choices! {
 /// Weights of the paths of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Which weights.
+    /// Kind of weights.
     pub weights: Weights,
     /// Factor of every weight that is not 1 (Spritz §V-A: 3).
     pub scale: f64,
 }
 
 impl Spread {
-    /// The weight of the paths of `step` in a list whose slowest step is `longest`.
+    /// Returns the weight of the paths of `step` in a list whose slowest step is `longest`.
     #[inline]
     pub fn weight(&self, step: &Step, longest: &Step) -> f64 {
         let (own, most) = match self.weights {
@@ -214,7 +214,7 @@ impl Spread {
         if own >= most || own == Time::ZERO { 1.0 } else { most.ps() as f64 / own.ps() as f64 * self.scale }
     }
 
-    /// The path that a number in [0, 1) falls on.
+    /// Returns the path that a number in [0, 1) selects.
     #[inline]
     pub fn pick(&self, paths: &GuidedPaths, unit: f64) -> u32 {
         let steps = paths.steps();
@@ -241,32 +241,32 @@ impl Spread {
     }
 }
 
-/// A switch of a Dragonfly or a Slim Fly with a data packet at hand that is not at its last switch. Switches are
-/// numbered, ports are those that lead to switches, in port order.
+/// View of a switch of a Dragonfly or a Slim Fly with a data packet that is not at its last switch. Ports are those to
+/// other switches, in port order.
 pub trait GuidedSwitch {
-    /// Which topology.
+    /// Returns the topology.
     fn shape(&self) -> Shape;
-    /// This switch.
+    /// Returns the number of this switch.
     fn here(&self) -> u32;
-    /// The switch of the packet's receiver.
+    /// Returns the switch of the packet's receiver.
     fn destination(&self) -> u32;
-    /// Number of ports of a switch.
+    /// Returns the number of ports of a switch.
     fn ports(&self, switch: u32) -> u32;
-    /// The switch behind a port.
+    /// Returns the switch at the other side of a port.
     fn peer(&self, switch: u32, port: u32) -> u32;
-    /// Whether the link behind a port is local.
+    /// Returns `true` if the link of a port is local.
     fn is_local(&self, switch: u32, port: u32) -> bool;
-    /// The group of a switch.
+    /// Returns the group of a switch.
     fn group(&self, switch: u32) -> u32;
-    /// The default port of a switch, which is not the destination, towards the destination.
+    /// Returns the default port of a switch towards the destination; the switch must not be the destination.
     fn minimal(&self, switch: u32) -> u32;
-    /// The port that an entropy value names at this switch, for a packet that has passed `hop` links, the last of them
-    /// local or not (Spritz §III-A and B); the default one where the switch has no role.
+    /// Returns the port that an entropy value selects at this switch, for a packet that has passed `hop` links, the
+    /// last of them local or not (Spritz §III-A and B); the default port if the switch has no role.
     fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32;
-    /// Bytes waiting at a port of this switch in the classes that matter to the packet.
+    /// Returns the bytes queued at a port of this switch in the classes that matter to the packet.
     fn queue(&mut self, port: u32) -> u64;
-    /// Bytes that waited at a port of any switch at the last snapshot; 0 where none are taken.
+    /// Returns the bytes queued at a port of any switch at the last snapshot; 0 without snapshots.
     fn snapshot(&self, switch: u32, port: u32) -> u64;
-    /// The guided paths from this switch to the destination, without those known to be dead.
+    /// Returns the guided paths from this switch to the destination, without those reported dead.
     fn paths(&mut self) -> &GuidedPaths;
 }

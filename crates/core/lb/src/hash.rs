@@ -1,11 +1,11 @@
-//! The hash of equal-cost multi-path forwarding, and the space of entropy values that feeds it.
+//! Hash of equal-cost multi-path forwarding, and the space of entropy values.
 //!
-//! The functions are frozen: recorded fingerprints depend on them.
+//! These functions are frozen: recorded fingerprints depend on them.
 
 use crate::{PacketView, SwitchInfo, Tag};
 use anabranch_random::{Stream, key, mix};
 
-/// Hash of the fields ECMP reads: source, destination, flow and path tag, keyed by the switch's `seed`.
+/// Hashes the fields that ECMP reads: source, destination, flow and path tag, keyed by the switch's `seed`.
 ///
 /// Two rounds of [`mix`]: each input bit changes each output bit with probability one half, and for one flow
 /// no two tags share a hash.
@@ -21,7 +21,7 @@ pub fn reduce(hash: u64, count: u32) -> u32 {
     (((hash >> 32) * u64::from(count)) >> 32) as u32
 }
 
-/// How a switch hashes, the same whatever its scheme, so that control packets take the same paths under each.
+/// Hash function of a switch, independent of its scheme, so that control packets take the same paths under each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hasher {
     /// [`ecmp_hash`] with this seed.
@@ -31,7 +31,7 @@ pub enum Hasher {
 }
 
 impl Hasher {
-    /// The hash of `switch` in a run with `seed`.
+    /// Returns the hash of `switch` in a run with `seed`.
     pub fn of(seed: u64, switch: &SwitchInfo) -> Self {
         match switch.murmur3 {
             Some(number) => Hasher::Murmur3(number),
@@ -40,7 +40,7 @@ impl Hasher {
     }
 }
 
-/// The candidate that plain ECMP gives a packet.
+/// Returns the candidate that plain ECMP selects for a packet.
 #[inline]
 pub fn ecmp(hasher: &Hasher, packet: &PacketView, count: u32) -> u32 {
     match *hasher {
@@ -49,7 +49,7 @@ pub fn ecmp(hasher: &Hasher, packet: &PacketView, count: u32) -> u32 {
     }
 }
 
-/// Addresses and ports as the reference model hashes them. The path tag moves the source port of the flow's sender.
+/// Addresses and ports as the reference model hashes them. The path tag shifts the source port of the flow's sender.
 fn four_tuple(packet: &PacketView) -> [u32; 3] {
     let address = |host: u32| 0x0b00_0001 + (host / 256) * 0x1_0000 + (host % 256) * 0x100;
     let (source, destination) = ((packet.flow as u16).wrapping_add(packet.tag as u16), (packet.flow >> 16) as u16);
@@ -57,7 +57,7 @@ fn four_tuple(packet: &PacketView) -> [u32; 3] {
     [address(packet.src), address(packet.dst), u32::from(from) | u32::from(to) << 16]
 }
 
-/// MurmurHash3 (32 bits) of three words.
+/// Computes MurmurHash3 (32 bits) of three words.
 pub fn murmur3(seed: u32, words: [u32; 3]) -> u32 {
     let mut hash = seed;
     for word in words {
@@ -70,32 +70,32 @@ pub fn murmur3(seed: u32, words: [u32; 3]) -> u32 {
     hash ^ hash >> 16
 }
 
-/// The entropy values a host may write: `0..values`.
+/// Entropy values that a host may write: `0..values`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntropySpace {
     values: u32,
 }
 
 impl EntropySpace {
-    /// The space of `values` values; zero counts as one.
+    /// Creates the space of `values` values; zero counts as one.
     pub fn new(values: u32) -> Self {
         EntropySpace { values: values.max(1) }
     }
-    /// How many there are.
+    /// Returns the number of values.
     pub fn values(self) -> u32 {
         self.values
     }
-    /// A uniformly random one.
+    /// Returns a uniformly random value.
     #[inline]
     pub fn draw(self, stream: &mut Stream) -> Tag {
         stream.below(u64::from(self.values)) as Tag
     }
-    /// The one after `value`, from the last back to 0.
+    /// Returns the value after `value`; the last is followed by 0.
     #[inline]
     pub fn after(self, value: Tag) -> Tag {
         if value + 1 >= self.values { 0 } else { value + 1 }
     }
-    /// The number of values, rounded up to a power of two (at most 2^31), for schemes that XOR.
+    /// Returns the number of values, rounded up to a power of two (at most 2^31), for schemes that XOR.
     pub fn power_of_two(self) -> u32 {
         self.values.min(1 << 31).next_power_of_two()
     }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn murmur3_of_a_text() {
-        // By an independent implementation that gives the published 0xc0363e43 for "Hello, world!" (13 bytes).
+        // From an independent implementation that yields the published 0xc0363e43 for "Hello, world!" (13 bytes).
         let text = |bytes: &[u8; 12]| [0, 4, 8].map(|i| u32::from_le_bytes(bytes[i..i + 4].try_into().unwrap()));
         assert_eq!(murmur3(0, text(b"Hello, world")), 0x6a72_8c54);
     }

@@ -1,6 +1,6 @@
 //! Load-balancing schemes as pure state machines: host side and switch side.
 //!
-//! A scheme is given `(now, event)` and returns a decision. It reads no clock, opens nothing, knows neither the
+//! A scheme takes `(now, event)` and returns a decision. It reads no clock, performs no I/O, depends on neither the
 //! simulator nor a socket, and allocates nothing per packet, so the same code runs in the simulator and on a
 //! real network. One scheme is one file; [`registry`] has one line for each.
 
@@ -17,11 +17,11 @@ pub use record::{Call, Differs, Entry, Opened, Record, Recorded, replay};
 use anabranch_units::{Rate, Time};
 use std::sync::Arc;
 
-/// What a packet carries to choose its path: an entropy value, a multi-part entropy value (MP-EV), a source
-/// route or a category. Only the switch scheme reads it; the acknowledgement brings it back.
+/// Path selector that a packet carries: an entropy value, a multi-part entropy value (MP-EV), a source
+/// route or a category. Only the switch scheme reads it; the acknowledgement returns it.
 pub type Tag = u32;
 
-/// What a host scheme is told of a flow when it opens.
+/// Properties of a flow, passed to a host scheme when the flow opens.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowInfo<'a> {
     /// Key of the flow for random streams: derived from stable names, never a dense index.
@@ -32,34 +32,34 @@ pub struct FlowInfo<'a> {
     pub dst: u32,
     /// Payload bytes.
     pub size: u64,
-    /// Packets the payload fills.
+    /// Packets of the payload.
     pub packets: u64,
-    /// The bandwidth-delay product of the topology in full packets, rounded up.
+    /// Bandwidth-delay product of the topology in full packets, rounded up.
     pub bdp_packets: u64,
     /// Round trip of a full packet and its acknowledgement on the empty network.
     pub base_rtt: Time,
-    /// The rate that the flow can reach alone: the slowest link of the best path, NICs included.
+    /// Maximum rate of the flow alone: the slowest link of the best path, NICs included.
     pub rate: Rate,
-    /// Bytes that a full packet has on the wire.
+    /// Bytes of a full packet on the wire.
     pub full_packet: u32,
-    /// Packets beyond the one it waits for that the receiver takes early without complaint (Hopper §4.1.1); `u64::MAX`
-    /// where order does not matter.
+    /// Packets beyond the next expected one that the receiver accepts early without a NACK (Hopper §4.1.1); `u64::MAX`
+    /// where order is irrelevant.
     pub early_packets: u64,
-    /// The paths towards `dst`.
+    /// Paths towards `dst`.
     pub paths: PathSpace<'a>,
 }
 
-/// The paths towards a destination: those of a fat tree as a multi-part entropy value names them (PRIME, Table I), those
+/// Paths towards a destination: those of a fat tree as multi-part entropy values (PRIME, Table I), those
 /// of a Dragonfly or a Slim Fly as a list (Spritz §III-C).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathSpace<'a> {
-    /// Uplinks per tier, leaf first: `[8]` on a 2-tier, `[8, 8]` on a 3-tier fat tree, empty where there is no choice.
+    /// Uplinks per tier, leaf first: `[8]` on a 2-tier, `[8, 8]` on a 3-tier fat tree, empty without a choice.
     pub uplinks: &'a [u32],
     /// The endpoint's list of paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`];
-    /// `None` elsewhere.
+    /// otherwise `None`.
     pub guided: Option<&'a Arc<GuidedPaths>>,
-    /// Per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)): true where the host has been told that it is
-    /// dead. Empty where every path lives.
+    /// Per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)): `true` if the host has been notified that
+    /// it is dead. Empty if every path is alive.
     pub dead: &'a [bool],
 }
 
@@ -70,46 +70,46 @@ pub struct Outgoing {
     pub psn: u64,
     /// Payload bytes.
     pub bytes: u32,
-    /// True where the packet was sent before.
+    /// `true` if the packet was sent before.
     pub retransmission: bool,
-    /// When pacing and window first allowed this packet to go, had the NIC been idle: the gap that a flowlet table sees
-    /// is the time from the last packet to this.
+    /// Time at which pacing and window first allowed this packet on an idle NIC. A flowlet table's gap is the time from
+    /// the last packet to this one.
     pub eligible_at: Time,
 }
 
-/// A host scheme's answer to "which path?".
+/// Decision of a host scheme on a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send now with this tag.
     Send(Tag),
-    /// Send now with this tag, and have the receiver answer at once: the scheme will send nothing further before it hears of it.
+    /// Send now with this tag and request an immediate acknowledgement: the scheme blocks the flow until it arrives.
     SendAsking(Tag),
-    /// Do not send any packet of this flow before this time; ask again then.
+    /// Send no packet of this flow before this time; then call the scheme again.
     Hold(Time),
-    /// Do not send any packet of this flow before its next acknowledgement (or timeout); ask again then.
+    /// Send no packet of this flow before its next acknowledgement (or timeout); then call the scheme again.
     Wait,
 }
 
-/// A packet that a host scheme sends to learn the round trip of a path. It waits in the queues of data and is
-/// answered in the control class.
+/// A packet that a host scheme sends to measure the round trip of a path. It waits in the data queues; its reply uses
+/// the control class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The path it explores.
+    /// Path to measure.
     pub tag: Tag,
-    /// Its payload bytes.
+    /// Payload bytes.
     pub bytes: u32,
 }
 
-/// What schemes count; sums over all hosts or switches end in the results.
+/// Counters of schemes; the results contain the sums over all hosts or switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchemeCounters {
-    /// Flowlets, the first of each flow included (switch schemes that keep a flowlet table).
+    /// Flowlets, including the first of each flow (switch schemes with a flowlet table).
     pub flowlets: u64,
-    /// Flowlets that a host scheme made by holding a packet back.
+    /// Flowlets that a host scheme created by holding a packet back.
     pub created_flowlets: u64,
-    /// Picoseconds for which packets were held back by a host scheme.
+    /// Picoseconds for which a host scheme held packets back.
     pub added_delay_ps: u64,
-    /// Flows moved to another path by a switch (ConWeave), counted each time.
+    /// Moves of flows to another path by a switch (ConWeave).
     pub reroutes: u64,
     /// Packets that waited in a reordering queue of a switch (ConWeave).
     pub reordered_packets: u64,
@@ -125,12 +125,12 @@ impl std::ops::AddAssign for SchemeCounters {
     }
 }
 
-/// What an acknowledgement tells a host scheme.
+/// Contents of an acknowledgement for a host scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback {
     /// Tag of the packet that triggered the acknowledgement.
     pub tag: Tag,
-    /// Whether that packet was ECN-marked; a notification for another reason (it came out of order) does not count.
+    /// `true` if that packet was ECN-marked; other notifications (it came out of order) do not count.
     pub ecn: bool,
     /// Its round-trip time; `None` for a retransmitted packet, whose sample would be ambiguous.
     pub rtt: Option<Time>,
@@ -138,51 +138,50 @@ pub struct Feedback {
     pub packets: u32,
     /// Payload bytes newly acknowledged.
     pub bytes: u64,
-    /// Every PSN below this one has been received.
+    /// First PSN not yet received.
     pub cumulative: u64,
-    /// The next new PSN the sender will send.
+    /// Next new PSN.
     pub next_psn: u64,
 }
 
-/// The host side of a scheme: one object per host over all its flows. Flows are named by dense slots that are
+/// Host side of a scheme: one object per host over all its flows. Dense slots identify flows and are
 /// reused after [`HostScheme::close`].
 pub trait HostScheme {
-    /// A flow opens in `slot`.
+    /// Opens a flow in `slot`.
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>);
-    /// The flow in `slot` is done.
+    /// Closes the flow in `slot`.
     fn close(&mut self, slot: u32);
-    /// The path of the next packet of the flow in `slot`.
+    /// Selects the path of the next packet of the flow in `slot`.
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision;
-    /// An acknowledgement arrived.
+    /// Handles an acknowledgement.
     fn on_ack(&mut self, _now: Time, _slot: u32, _feedback: &Feedback) {}
-    /// The packet with this tag was trimmed on its way (the receiver's NACK says so), or counts as lost because a later one
-    /// with this tag has arrived.
+    /// Handles the loss of the packet with this tag: the receiver sent a NACK for its trim, or a later packet with this
+    /// tag has arrived.
     fn on_nack(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
-    /// The packet with this tag was not acknowledged in time.
+    /// Handles the timeout of the packet with this tag.
     fn on_timeout(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
-    /// The host has learnt which paths are dead (indexed as [`PathSpace::dead`]; empty: none).
+    /// Handles a change of the dead paths (indexed as [`PathSpace::dead`]; empty: none).
     fn on_paths_changed(&mut self, _now: Time, _slot: u32, _dead: &[bool]) {}
-    /// The next probe that the scheme wants to send for the flow in `slot`; asked after every acknowledgement until
-    /// there is none.
+    /// Returns the next probe for the flow in `slot`; called after every acknowledgement until it returns `None`.
     fn poll_probe(&mut self, _now: Time, _slot: u32) -> Option<Probe> {
         None
     }
-    /// A probe came back. `rtt` is what a full data packet on its path would have measured: the difference of the
+    /// Handles the reply to a probe. `rtt` is corrected to a full data packet: the difference of the
     /// serialisation times has been added.
     fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time) {}
-    /// What it has counted so far.
+    /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()
     }
 }
 
-/// 20 bytes of a data packet that belong to the switches: what LetFlow, CONGA and ConWeave write into their headers.
+/// 20 bytes of a data packet for the switches: the headers of LetFlow, CONGA and ConWeave.
 /// All zero when the packet leaves its host; hosts never read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchHeader(pub [u32; 5]);
 
 impl SwitchHeader {
-    /// The 64 bits in words `2 * half` and `2 * half + 1` (`half` is 0 or 1).
+    /// Returns the 64 bits in words `2 * half` and `2 * half + 1` (`half` is 0 or 1).
     #[inline]
     pub fn wide(&self, half: usize) -> u64 {
         u64::from(self.0[2 * half]) | u64::from(self.0[2 * half + 1]) << 32
@@ -195,7 +194,7 @@ impl SwitchHeader {
     }
 }
 
-/// A packet as a switch scheme sees it.
+/// View of a packet for a switch scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketView {
     /// Sending host.
@@ -208,33 +207,33 @@ pub struct PacketView {
     pub dst_leaf: u32,
     /// Stable key of the flow; in the `conweave-ns3` profiles its UDP ports, `source | destination << 16`.
     pub flow: u64,
-    /// Its path tag.
+    /// Path tag.
     pub tag: Tag,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// True for ACKs and NACKs, whose `src` is the flow's receiver; false for data and headers of trimmed data.
+    /// `true` for ACKs and NACKs, whose `src` is the flow's receiver; `false` for data and headers of trimmed data.
     pub control: bool,
-    /// True where the packet has been ECN-marked on its way here.
+    /// `true` if the packet has been ECN-marked.
     pub marked: bool,
 }
 
-/// The equal-cost next hops of a packet at a switch, in port order. At least two where a scheme is asked, unless it
-/// asks for every hop ([`registry::Sees::EveryHop`]): then one where there is no choice.
+/// Equal-cost next hops of a packet at a switch, in port order. At least two, except for schemes that process
+/// every hop ([`registry::Sees::EveryHop`]), which also receive single ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
-    /// How many there are.
+    /// Number of candidates.
     pub count: u32,
     /// Dense number of this set of next hops at this switch, below `SwitchInfo::groups`.
     pub group: u32,
-    /// For each its position among the switch's uplinks when nothing has failed.
+    /// Position of each among the switch's uplinks without failures.
     pub position: &'a [u16],
-    /// For each the number of its output port at this switch, below `SwitchInfo::ports`.
+    /// Output port of each at this switch, below `SwitchInfo::ports`.
     pub port: &'a [u16],
-    /// How many positions there are when nothing has failed.
+    /// Number of positions without failures.
     pub uplinks: u32,
 }
 
-/// What a switch scheme is told of its switch.
+/// Properties of a switch, passed to its scheme.
 #[derive(Clone, Debug)]
 pub struct SwitchInfo {
     /// Stable key of the switch, for hash seeds and random streams.
@@ -243,73 +242,74 @@ pub struct SwitchInfo {
     pub tier: u8,
     /// Number of different sets of next hops at this switch.
     pub groups: u32,
-    /// Largest number of candidates in a set.
+    /// Maximum number of candidates in a set.
     pub widest: u32,
     /// Bits of the multi-part entropy value below this tier's part (0 for leaves).
     pub part_shift: u32,
-    /// Number of values of this tier's part: uplinks of a switch of this tier when nothing has failed.
+    /// Number of values of this tier's part: uplinks of a switch of this tier without failures.
     pub part_size: u32,
-    /// The switch's number, as in `PacketView::src_leaf`.
+    /// Number of the switch, as in `PacketView::src_leaf`.
     pub number: u32,
     /// Number of switches.
     pub switches: u32,
     /// Output ports.
     pub ports: u32,
-    /// Uplinks per tier, leaf first, when nothing has failed; empty where the topology has no tiers.
+    /// Uplinks per tier, leaf first, without failures; empty if the topology has no tiers.
     pub uplinks: Vec<u32>,
-    /// The switch's number, hosts counted first, where its hash is that of the recorded runs (`fabric.switch_hash`).
+    /// Number of the switch, hosts counted first, if its hash is that of the recorded runs (`fabric.switch_hash`).
     pub murmur3: Option<u32>,
-    /// Whether flows are told apart by their UDP ports (`fabric.flow_keys`), as in the recorded runs.
+    /// `true` if flows are identified by their UDP ports (`fabric.flow_keys`), as in the recorded runs.
     pub udp_ports: bool,
     /// Propagation delay of one link between switches.
     pub hop_delay: Time,
-    /// Bytes of data that a port may hold (`fabric.queue_limit`; where ports share a buffer, a yardstick only).
+    /// Maximum bytes of data at a port (`fabric.queue_limit`; with a shared buffer only a reference value).
     pub queue_limit: u64,
-    /// True where the fabric pauses instead of dropping (PFC).
+    /// `true` if the fabric pauses instead of dropping (PFC).
     pub lossless: bool,
-    /// What the tags of the packets are.
+    /// Kind of tags of the packets.
     pub tags: registry::TagKind,
 }
 
-/// The queues of the candidates, read when asked.
+/// Queues of the candidates, read on demand.
 pub trait LocalQueues {
-    /// Bytes waiting at candidate `index` in the classes that matter to the packet, with the packet in transmission.
+    /// Returns the bytes queued at candidate `index` in the classes that matter to the packet, including the packet in
+    /// transmission.
     fn bytes(&mut self, index: u32) -> u64;
-    /// Rate of the link behind candidate `index`.
+    /// Returns the rate of the link of candidate `index`.
     fn rate(&mut self, index: u32) -> Rate;
 }
 
-/// What becomes of a data packet at its last switch.
+/// Treatment of a data packet at its last switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It goes on to its host.
+    /// Forward it to its host.
     Deliver,
-    /// It waits at the end of this reordering queue of the scheme until [`Effects::release`].
+    /// Append it to this reordering queue of the scheme until [`Effects::release`].
     Hold(u32),
 }
 
-/// What a switch scheme asks of its switch besides a decision. The switch empties it after every call.
+/// Requests of a switch scheme to its switch besides a decision. The switch empties it after every call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Control packets to send now, in this order, to the leaf of the sender of the packet at hand (only while a packet
-    /// is at hand): their headers.
+    /// Headers of control packets to send now, in this order, to the leaf of the sender of the current packet (only
+    /// while processing a packet).
     pub reply: Vec<SwitchHeader>,
-    /// Wake the scheme at this time with this number ([`SwitchScheme::on_timer`]).
+    /// Timers to set: time and number for [`SwitchScheme::on_timer`].
     pub wake: Vec<(Time, u32)>,
-    /// Reordering queues whose packets go on to their hosts now, in order.
+    /// Reordering queues to release to their hosts now, in order.
     pub release: Vec<u32>,
 }
 
-/// The switch side of a scheme: one object per switch.
+/// Switch side of a scheme: one object per switch.
 pub trait SwitchScheme {
-    /// Which of `count` candidates a packet takes, where its path tag alone decides: [`SwitchScheme::forward`], which must
-    /// say the same, is then not asked. `uplinks` as in [`Candidates::uplinks`].
+    /// Returns the candidate, out of `count`, of a packet whose path tag alone determines it.
+    /// [`SwitchScheme::forward`], which must agree, is then not called. `uplinks` as in [`Candidates::uplinks`].
     #[inline]
     fn by_tag(&self, _tag: Tag, _count: u32, _uplinks: u32) -> Option<u32> {
         None
     }
-    /// Which candidate the packet takes, by index. `header` is the packet's own, to be read and rewritten; of an ACK or
-    /// NACK it must be left alone. Schemes with [`registry::Sees::Guided`] are asked [`SwitchScheme::guide`] instead.
+    /// Returns the index of the packet's candidate. `header` is the packet's own and may be rewritten, except that of
+    /// an ACK or NACK. Schemes with [`registry::Sees::Guided`] implement [`SwitchScheme::guide`] instead.
     fn forward<Q: LocalQueues>(
         &mut self,
         _now: Time,
@@ -320,7 +320,7 @@ pub trait SwitchScheme {
     ) -> u32 {
         0
     }
-    /// The switch-facing port that a data packet takes on a Dragonfly or a Slim Fly, for schemes with
+    /// Returns the switch-facing port of a data packet on a Dragonfly or a Slim Fly, for schemes with
     /// [`registry::Sees::Guided`].
     fn guide<G: GuidedSwitch>(
         &mut self,
@@ -331,20 +331,20 @@ pub trait SwitchScheme {
     ) -> u32 {
         at.minimal(at.here())
     }
-    /// A data packet has reached the switch of its receiver; asked only of schemes with
+    /// Handles a data packet at the switch of its receiver; called only for schemes with
     /// [`registry::Sees::EveryHop`].
     fn deliver(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) -> Delivery {
         Delivery::Deliver
     }
-    /// A control packet of another switch's scheme has reached this leaf. `packet` is the view of the data packet that
-    /// it answers (`src` is the flow's sender).
+    /// Handles a control packet of another switch's scheme at this leaf. `packet` is the view of the data packet that
+    /// triggered it (`src` is the flow's sender).
     fn on_control(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) {}
-    /// A time that the scheme asked to be woken at has come.
+    /// Handles a timer of [`Effects::wake`].
     fn on_timer(&mut self, _now: Time, _number: u32, _out: &mut Effects) {}
-    /// What it has counted so far.
+    /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()
     }
-    /// The sets of next hops changed (a failed link left or rejoined the tables): memory of them is void.
+    /// Handles a change of the sets of next hops (a failed link left or rejoined the tables): state per set is void.
     fn on_routes_changed(&mut self, _groups: u32) {}
 }

@@ -1,5 +1,5 @@
-//! What a host scheme was told and what it answered, kept to be held against a fresh scheme: a scheme is a function of that
-//! and its seed, on a real network as in the simulator.
+//! Record of the calls to a host scheme and its decisions, to compare with a fresh scheme: a scheme is a function of
+//! its calls and its seed, on a real network as in the simulator.
 
 use crate::{
     Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, Probe, SchemeCounters, Tag,
@@ -8,7 +8,7 @@ use crate::{
 use anabranch_units::Time;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A flow as a scheme was told of it, [`FlowInfo`] of its own.
+/// An owned [`FlowInfo`].
 #[derive(Clone, Debug)]
 pub struct Opened {
     info: FlowInfo<'static>,
@@ -28,14 +28,14 @@ impl Opened {
         }
     }
 
-    /// As a scheme is told.
+    /// Returns the [`FlowInfo`].
     pub fn info(&self) -> FlowInfo<'_> {
         let paths = PathSpace { uplinks: &self.uplinks, guided: self.guided.as_ref(), dead: &self.dead };
         FlowInfo { paths, ..self.info }
     }
 }
 
-/// One thing that a scheme was told or asked, with its answer.
+/// One call of a scheme, with its result.
 #[derive(Clone, Debug)]
 pub enum Call {
     /// [`HostScheme::open`].
@@ -61,21 +61,21 @@ pub enum Call {
 /// A call with its circumstances.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The stable key of the scheme's host.
+    /// Stable key of the scheme's host.
     pub host: u64,
-    /// When.
+    /// Time of the call.
     pub now: Time,
-    /// Of which flow.
+    /// Slot of the flow.
     pub slot: u32,
-    /// What.
+    /// The call.
     pub call: Call,
 }
 
-/// What the schemes of one or several hosts were told and answered, in order. Clones are the same record.
+/// Calls and results of the schemes of one or several hosts, in order. Clones share one record.
 #[derive(Clone, Debug, Default)]
 pub struct Record(Arc<Mutex<Vec<Entry>>>);
 
-/// Two are the same where they are one.
+/// Two handles are equal if they share one record.
 impl PartialEq for Record {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -85,7 +85,7 @@ impl PartialEq for Record {
 impl Eq for Record {}
 
 impl Record {
-    /// What has been written so far, which the record then holds no longer.
+    /// Returns the entries so far and empties the record.
     pub fn take(&self) -> Vec<Entry> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -94,13 +94,13 @@ impl Record {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Entry { host, now, slot, call });
     }
 
-    /// `scheme`, of the host with the stable key `host`, with a record of what it is told and answers.
+    /// Wraps `scheme`, of the host with the stable key `host`, to record its calls.
     pub fn around(&self, scheme: Host, host: u64) -> Host {
         Host::Recorded(Box::new(Recorded { scheme, host, record: self.clone() }))
     }
 }
 
-/// A scheme with a record of what it is told and answers.
+/// A scheme whose calls are recorded.
 #[derive(Debug)]
 pub struct Recorded {
     scheme: Host,
@@ -152,20 +152,20 @@ impl HostScheme for Recorded {
     }
 }
 
-/// A fresh scheme answered otherwise.
+/// A difference between the record and a fresh scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differs {
-    /// Which entry of the record, from 0.
+    /// Index of the entry in the record.
     pub entry: usize,
-    /// What the record says, and what the fresh scheme said.
+    /// Results of the record and of the fresh scheme.
     pub answers: [String; 2],
 }
 
-/// Tells the schemes that `fresh` makes, one per host key, all that `entries` hold, and compares their answers; returns how many
-/// there were.
+/// Replays `entries` to the schemes that `fresh` creates, one per host key, and compares the results; returns the
+/// number of entries.
 ///
 /// # Errors
-/// [`Differs`] of the first answer that is another one.
+/// [`Differs`] of the first difference.
 pub fn replay(entries: &[Entry], fresh: &mut dyn FnMut(u64) -> Host) -> Result<usize, Differs> {
     let mut schemes: std::collections::BTreeMap<u64, Host> = std::collections::BTreeMap::new();
     let mut answers = 0;

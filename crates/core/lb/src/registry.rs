@@ -3,14 +3,14 @@
 //! To add a scheme, write one file in `host/` or `switch/` and one line here. The file has
 //! - `pub const ABOUT: About`: name and texts;
 //! - `pub struct XParameters`, declared with `parameters!`, and `impl Check for XParameters`: limits and
-//!   capabilities, of which an empty one has the defaults;
+//!   capabilities; an empty one has the defaults;
 //! - `pub struct X` with `X::new(parameters, seed, host_key)` for a host scheme or `X::new(parameters, seed,
 //!   &SwitchInfo)` for a switch scheme, and its `impl HostScheme` or `impl SwitchScheme`.
 //!
-//! The line is `module X XParameters`. From it come the variants of [`HostParameters`] and [`Host`] (or
-//! [`SwitchParameters`] and [`Switch`]), the entry in `ALL`, all reading of names,
-//! and the fuzz test that every scheme must pass. A scheme whose tags are of a new kind adds it to [`TagKind`]; a pair
-//! that a paper knows by one name adds a line to [`ALIASES`].
+//! The line is `module X XParameters`. From it follow the variants of [`HostParameters`] and [`Host`] (or
+//! [`SwitchParameters`] and [`Switch`]), the entry in `ALL`, all parsing of names,
+//! and the fuzz test of every scheme. A scheme whose tags are of a new kind adds it to [`TagKind`]; a pair
+//! that a paper gives one name adds a line to [`ALIASES`].
 
 mod alias;
 mod capabilities;
@@ -29,7 +29,7 @@ use crate::{
 use anabranch_settings::registry;
 use anabranch_units::Time;
 
-/// What both sides share beyond [`anabranch_settings::registry!`].
+/// Items common to both sides, in addition to [`anabranch_settings::registry!`].
 macro_rules! both_sides {
     (
         $side:literal, $folder:ident, $parameters:ident, $running:ident { $($more:tt)* }:
@@ -43,7 +43,7 @@ macro_rules! both_sides {
         }
 
         impl $parameters {
-            /// Whether every parameter is within its limits.
+            /// Checks that every parameter is within its limits.
             ///
             /// # Errors
             /// [`SchemeError::Invalid`].
@@ -69,14 +69,14 @@ macro_rules! host_schemes {
     ($($module:ident $scheme:ident $of_scheme:ident,)*) => {
         both_sides! {
             "host scheme", host, HostParameters, Host {
-                /// Any of them, with a record of what it is told and answers.
+                /// Any scheme whose calls are recorded.
                 Recorded(Box<Recorded>),
             }:
             $($module $scheme $of_scheme,)*
         }
 
         impl HostParameters {
-            /// The scheme on the host with the stable key `host_key`.
+            /// Creates the scheme of the host with the stable key `host_key`.
             pub fn build(&self, seed: u64, host_key: u64) -> Host {
                 match self {
                     $(Self::$scheme(p) => Host::$scheme(host::$module::$scheme::new(p.clone(), seed, host_key)),)*
@@ -132,7 +132,7 @@ macro_rules! switch_schemes {
         both_sides! { "switch scheme", switch, SwitchParameters, Switch {}: $($module $scheme $of_scheme,)* }
 
         impl SwitchParameters {
-            /// The scheme at this switch.
+            /// Creates the scheme of this switch.
             pub fn build(&self, seed: u64, info: &SwitchInfo) -> Switch {
                 match self {
                     $(Self::$scheme(p) => Switch::$scheme(switch::$module::$scheme::new(p.clone(), seed, info)),)*
@@ -226,8 +226,8 @@ switch_schemes! {
 }
 
 impl HostParameters {
-    /// Whether the scheme can name the paths of a topology with these uplinks per tier. On a topology where it cannot,
-    /// it would send every packet with tag 0.
+    /// Checks that the scheme can encode the paths of a topology with these uplinks per tier. Otherwise it would send
+    /// every packet with tag 0.
     ///
     /// # Errors
     /// [`SchemeError::TooManyPaths`], [`SchemeError::NoTiers`].
@@ -246,8 +246,8 @@ impl HostParameters {
 }
 
 impl SwitchParameters {
-    /// Whether the scheme can work on a topology that has guided paths or not; `most_ports` is the largest number of
-    /// ports to switches that a switch has.
+    /// Checks that the scheme works on a topology with or without guided paths; `most_ports` is the maximum number of
+    /// switch-facing ports of a switch.
     ///
     /// # Errors
     /// [`SchemeError::NotGuided`], [`SchemeError::TooManyPorts`].
@@ -264,13 +264,13 @@ impl SwitchParameters {
         }
     }
 
-    /// Whether it hashes or chooses among next hops, whatever the topology.
+    /// Returns `true` if it hashes or chooses among next hops on any topology.
     fn works_anywhere(&self) -> bool {
         let of = self.capabilities();
         of.sees() != Sees::Guided && of.tags() == TagKind::Entropy && of.most_leaf_paths().is_none()
     }
 
-    /// Whether the scheme can work on a topology with these uplinks per tier.
+    /// Checks that the scheme works on a topology with these uplinks per tier.
     ///
     /// # Errors
     /// [`SchemeError::NotATree`].

@@ -1,5 +1,5 @@
-//! What every guided switch scheme must bear: random packets over small Dragonflies and over the Petersen graph, the
-//! smallest with a diameter of 2. A new scheme is tested without a line here.
+//! Invariants of every guided switch scheme: random packets over small Dragonflies and over the Petersen graph, the
+//! smallest with a diameter of 2. New schemes are covered automatically.
 
 use anabranch_lb::{
     GuidedPath, GuidedPaths, GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -54,8 +54,8 @@ impl Net {
         self.neighbours[from as usize].binary_search(&to).ok().map(|port| port as u32)
     }
 
-    /// Dragonfly: straight, or to the switch of the group that has the global link, and over it. Petersen: straight, or
-    /// over the one neighbour that both have.
+    /// Dragonfly: directly, or to the switch of the group that has the global link, and over it. Petersen: directly, or
+    /// over the one common neighbour.
     fn default_port(&self, from: u32, to: u32) -> u32 {
         let near = |switch: u32| self.port_to(switch, to).is_some();
         let into_group = |switch: u32| {
@@ -139,7 +139,7 @@ impl GuidedSwitch for At<'_> {
     }
 }
 
-/// The scheme with its defaults, and with each parameter that is a choice at each of its words.
+/// The scheme with its defaults, and with each choice parameter at each of its values.
 fn variants(name: &str) -> Vec<SwitchParameters> {
     let mut all = vec![SwitchParameters::named(name).unwrap()];
     for parameter in all[0].parameters().documentation() {
@@ -154,8 +154,8 @@ fn variants(name: &str) -> Vec<SwitchParameters> {
     all
 }
 
-/// Most links of a way: five on a Dragonfly (two chosen, three default), four on a graph of diameter 2; a progressive
-/// choice may come one link later, and a detour over a third group takes a local link more at each end.
+/// Maximum links of a route: five on a Dragonfly (two chosen, three default), four on a graph of diameter 2; a
+/// progressive choice may come one link later, and a detour over a third group takes one more local link at each side.
 const MOST: usize = 8;
 
 proptest! {

@@ -1,4 +1,4 @@
-//! What every registered scheme must bear: random events on several slots. A new scheme is tested without a line here.
+//! Invariants of every registered scheme under random events on several slots. New schemes are covered automatically.
 
 use anabranch_lb::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, LocalQueues,
@@ -70,21 +70,21 @@ fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
     }
 }
 
-/// Most probes that a host may want to send at a time.
+/// Maximum probes that a host may send at a time.
 const MOST_PROBES: usize = 64;
 
-/// What the host decides, with the shape of each flow; a probe counts as a decision to send.
+/// Returns the host's decisions, with the shape of each flow; a probe counts as a decision to send.
 fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
     play_counting(host, tags, events).0
 }
 
-/// The same, and how many probes it sent.
+/// As `play`, with the number of probes sent.
 fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'static [u32])>, usize) {
     let guided = Arc::new(guided_paths());
-    // Feedback brings back tags of the list.
+    // Feedback returns tags of the list.
     let echo = |tag: u32| if tags == TagKind::Guided { guided.tag(tag % guided.len()) } else { tag };
     let (mut now, mut decisions) = (Time::ZERO, Vec::new());
-    // Tags of probes under way, per slot.
+    // Tags of probes in flight, per slot.
     let mut sent_last = [0; SLOTS as usize];
     let mut probes: Vec<Vec<u32>> = vec![Vec::new(); SLOTS as usize];
     let mut sent = 0;
@@ -125,7 +125,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
             }
             Event::Ack { slot, tag, ecn, rtt, cumulative, more } => {
                 let rtt = rtt.map(Time::from_ps);
-                // Mostly of the path in use: schemes that judge it listen to nothing else.
+                // Mostly of the path in use: schemes that judge it ignore all others.
                 let tag = if tag % 4 > 0 { sent_last[slot as usize] } else { echo(tag) };
                 let feedback =
                     Feedback { tag, ecn, rtt, packets: 1, bytes: 4096, cumulative, next_psn: cumulative + more };
@@ -148,7 +148,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                 }
             }
             Event::Reply { slot, tag, rtt } => {
-                // Of a probe under way where there is one; else of an earlier flow in this slot, or noise.
+                // Of a probe in flight if there is one; else of an earlier flow in this slot, or noise.
                 let tag = probes[slot as usize].pop().unwrap_or_else(|| echo(tag));
                 host.on_probe_reply(now, slot, tag, Time::from_ps(rtt));
             }
@@ -158,7 +158,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
     (decisions, sent)
 }
 
-/// The scheme with its defaults, and with each parameter that is a choice at each of its words.
+/// The scheme with its defaults, and with each choice parameter at each of its values.
 fn variants(name: &str) -> Vec<HostParameters> {
     let mut all = vec![HostParameters::named(name).unwrap()];
     for parameter in all[0].parameters().documentation() {
@@ -339,7 +339,7 @@ proptest! {
     }
 }
 
-/// Random events do lead to probes and their replies: a scheme that probes (Hopper, at least) is not left out above.
+/// Random events do lead to probes and their replies, so the tests above cover a scheme that probes (at least Hopper).
 #[test]
 fn random_events_reach_the_probes() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,6 +1,6 @@
-//! PRIME against a reference that does Alg. 1 and 2 literally: an array of penalties, all decremented with every packet,
-//! and sets of what the running passes have used. Before each packet the reference works out, in O(P), the set of paths
-//! that may come next; which of them it is belongs to the shuffle.
+//! PRIME against a reference that follows Alg. 1 and 2 literally: an array of penalties, all decremented with every
+//! packet, and sets of the paths used in the running passes. Before each packet the reference computes, in O(P), the
+//! set of paths that may come next; the choice among them belongs to the shuffle.
 
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
@@ -58,7 +58,7 @@ struct Reference {
 impl Reference {
     fn new(width: usize, rows: usize) -> Self {
         let paths = width * rows;
-        // Before the first packet no pass is running, which equals a pass of row 0 that is through.
+        // Before the first packet no pass is running, which equals a completed pass of row 0.
         let used = (0..width).collect();
         Reference {
             width,
@@ -72,7 +72,7 @@ impl Reference {
         }
     }
 
-    /// The paths from which the next packet's must come.
+    /// Returns the paths from which the next packet's must come.
     fn eligible(&self, heed_history: bool) -> Vec<bool> {
         let live = |p: usize| !self.dead[p];
         let least = (0..self.penalty.len()).filter(|&p| live(p)).map(|p| self.penalty[p]).min().unwrap();
@@ -198,8 +198,8 @@ proptest! {
         }
     }
 
-    /// With decay_on = generated every candidate is one step of the full round robin over live paths, and its penalty is
-    /// looked at before all penalties decay.
+    /// With decay_on = generated every candidate is one step of the full round robin over live paths, and its penalty
+    /// is read before all penalties decay.
     #[test]
     fn generated_decay_never_sends_what_is_penalised_while_something_is_free(
         width in 2u32..10,

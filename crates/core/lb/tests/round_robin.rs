@@ -1,4 +1,4 @@
-//! What the multi-part round robin of CO-PRIME and PRIME promises (PRIME §III-B, §III-D).
+//! Properties of the multi-part round robin of CO-PRIME and PRIME (PRIME §III-B, §III-D).
 
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
@@ -118,7 +118,7 @@ fn every_uplink_comes_first_equally_often() {
 
 #[test]
 fn all_but_one_penalised_leaves_one() {
-    // 4096 paths; all but path 17 get a NACK (100 packets). For 100 packets path 17 alone is free.
+    // 4096 paths; all but path 17 get a NACK (100 packets). For 100 packets only path 17 is free.
     let mut host = open("prime", 1, 1, 1, &[64, 64]);
     sends(&mut host, 100);
     for tag in (0..4096).filter(|&tag| tag != 17) {

@@ -1,4 +1,4 @@
-//! What a decision costs, for people: `cargo test --release -p anabranch-lb --test timing -- --ignored --nocapture`.
+//! Cost of a decision, printed: `cargo test --release -p anabranch-lb --test timing -- --ignored --nocapture`.
 
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
@@ -80,7 +80,7 @@ fn decisions() {
                 host.on_nack(Time::ZERO, 0, tag);
             }
         });
-        // All but one path kept penalised: whatever the number of paths, the walk must not grow.
+        // All but one path kept penalised: the walk must not grow with the number of paths.
         let paths: u32 = uplinks.iter().product();
         let mut host = open("prime", uplinks);
         time(&mut host, 100, |_, _, _| ());

@@ -1,7 +1,7 @@
 //! The bitmap of Ultra Ethernet's reference model, the nearest public form of STrack's path selection (specification
-//! 6.2). Paths are tried in a round robin whose order a random mask changes at every wrap; each path has a penalty from
-//! 0 to 15 that ECN marks, NACKs and timeouts add to, and a penalised path is passed over. Penalties do not decay with
-//! time: each packet takes one off the first path it passes over.
+//! 6.2). Paths are tried in a round robin whose order a random mask changes at every wrap. ECN marks, NACKs and timeouts add
+//! to a path's penalty from 0 to 15, and a penalised path is skipped. Penalties do not decay with time: each packet
+//! decrements that of the first path it skips.
 
 use super::Slots;
 use crate::{
@@ -12,18 +12,18 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "bitmap",
     summary: "masked round robin that passes over paths with a penalty count (STrack-like)",
     source: "specification 6.2; Ultra Ethernet reference model; STrack",
     description: "Entropy values are tried in turn. ECN marks, NACKs and timeouts add to a value's penalty, at most \
-        15; a penalised value is passed over, and each packet takes one off the first penalty it meets.",
+        15; a penalised value is skipped, and each packet decrements the first penalty it skips.",
 };
 
-/// Largest penalty of a path (four bits).
+/// Maximum penalty of a path (four bits).
 const LARGEST: u32 = 15;
-/// Largest number of paths.
+/// Maximum number of paths.
 const MOST_PATHS: u32 = 1 << 16;
 
 parameters! {
@@ -57,13 +57,13 @@ pub(crate) struct Penalties {
     stream: Stream,
     counter: u32,
     mask: Tag,
-    /// The bits above the path, constant for the flow.
+    /// Bits above the path, constant for the flow.
     upper: Tag,
     of: Box<[u8]>,
 }
 
 impl Penalties {
-    /// No penalties on `paths` paths (rounded up to a power of two).
+    /// Creates the state of `paths` paths (rounded up to a power of two) without penalties.
     pub(crate) fn new(paths: u32, mut stream: Stream) -> Self {
         let paths = paths.clamp(2, MOST_PATHS).next_power_of_two();
         let bits = stream.bits();
@@ -71,7 +71,7 @@ impl Penalties {
         Penalties { stream, counter: 0, mask, upper, of: vec![0; paths as usize].into() }
     }
 
-    /// The next path in turn that has no penalty; after as many rejections as there are paths, the one reached.
+    /// Returns the next path in turn without penalty; after as many rejections as there are paths, the current one.
     #[inline]
     pub(crate) fn select(&mut self) -> Tag {
         let wrap = self.of.len() as u32 - 1;
@@ -95,7 +95,7 @@ impl Penalties {
         }
     }
 
-    /// Adds to the penalty of the path with this tag.
+    /// Adds to the penalty of the path of `tag`.
     #[inline]
     pub(crate) fn penalise(&mut self, tag: Tag, by: u32) {
         let index = tag as usize & (self.of.len() - 1);
@@ -112,7 +112,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: BitmapParameters, seed: u64, host_key: u64) -> Self {
         Bitmap { parameters, host_key: key(seed, host_key, "bitmap"), flows: Slots::new() }
     }
@@ -175,19 +175,19 @@ mod tests {
         mark(&mut s, m ^ 1);
         mark(&mut s, m ^ 1);
         s.on_nack(Time::ZERO, 0, m ^ 2);
-        // The next packet meets 1 (2 -> 1), then 2, which stays at 4, and takes 3. The rest follows in turn.
+        // The next packet skips 1 (2 -> 1), then 2, which remains at 4, and takes 3. The rest follows in turn.
         let rest: Vec<Tag> = (0..5).map(|_| send(&mut s)).collect();
         assert_eq!(rest, [m ^ 3, m ^ 4, m ^ 5, m ^ 6, m ^ 7]);
         let of = &s.flows.get(0).unwrap().of;
         assert_eq!((of[(m ^ 1) as usize & 7], of[(m ^ 2) as usize & 7]), (1, 4));
-        // A timeout fills up to 15 and no further.
+        // A timeout raises the penalty to 15 and no further.
         s.on_timeout(Time::ZERO, 0, m ^ 2);
         assert_eq!(s.flows.get(0).unwrap().of[(m ^ 2) as usize & 7], 15);
     }
 
     #[test]
     fn gives_up_after_as_many_rejections_as_paths() {
-        // All 4 paths at 15: each packet rejects 4 candidates, takes one off the first, and uses the fifth.
+        // All 4 paths at 15: each packet rejects 4 candidates, decrements the first, and uses the fifth.
         let mut s = bitmap(4);
         for tag in 0..4 {
             s.on_timeout(Time::ZERO, 0, tag);

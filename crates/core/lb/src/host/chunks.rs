@@ -1,5 +1,5 @@
 //! Chunks: a message sent as a sequence of large pieces, the unit in which a collective library posts work to its queue
-//! pairs. A scheme at chunk granularity changes its path between chunks only and measures how long a chunk takes.
+//! pairs. A scheme at chunk granularity changes its path only between chunks and measures the duration of a chunk.
 
 use crate::{Decision, FlowInfo, Tag};
 use anabranch_settings::choices;
@@ -7,11 +7,11 @@ use anabranch_units::Time;
 use std::collections::VecDeque;
 
 choices! {
-    /// The unit of decisions and measurements.
+    /// Unit of decisions and measurements.
     pub enum Granularity {
         /// Packets: every acknowledgement is a sample, the path may change at any packet.
         Packet = "packet",
-        /// Chunks: the time of a chunk is a sample, the path may change between chunks.
+        /// Chunks: the duration of a chunk is a sample, the path may change between chunks.
         Chunk = "chunk",
     }
 }
@@ -24,14 +24,14 @@ pub(crate) struct Chunks {
     outstanding: usize,
     /// First PSN of the next chunk.
     next: u64,
-    /// Chunks in flight: the PSN after their last, and when they began.
+    /// Chunks in flight: the PSN after their last packet, and their start time.
     open: VecDeque<(u64, Time)>,
-    /// Time of a chunk on the empty network.
+    /// Duration of a chunk on the empty network.
     pub(crate) ideal: Time,
 }
 
 impl Chunks {
-    /// Chunks of `bytes` payload, at most `outstanding` in flight.
+    /// Creates chunks of `bytes` payload, at most `outstanding` in flight.
     pub(crate) fn new(flow: &FlowInfo<'_>, bytes: u64, outstanding: u32) -> Self {
         let payload = flow.size.div_ceil(flow.packets.max(1)).max(1);
         let packets = bytes.div_ceil(payload).clamp(1, flow.packets.max(1));
@@ -45,39 +45,39 @@ impl Chunks {
         }
     }
 
-    /// Whether the packet belongs to a chunk that has not begun: the first of it, as a rule. Where packets leave in runs, a scheme
-    /// may be asked for a later one.
+    /// Returns `true` if the packet belongs to a chunk that has not begun. That is usually its first packet; where
+    /// packets are sent in runs, it may be a later one.
     #[inline]
     pub(crate) fn begins(&self, psn: u64) -> bool {
         psn >= self.next
     }
 
-    /// Whether another chunk may begin.
+    /// Returns `true` if another chunk may begin.
     #[inline]
     pub(crate) fn may_begin(&self) -> bool {
         self.open.len() < self.outstanding
     }
 
-    /// The number of the chunk that begins next.
+    /// Returns the number of the next chunk to begin.
     pub(crate) fn number(&self) -> u64 {
         self.next / self.packets
     }
 
-    /// A chunk begins.
+    /// Begins a chunk.
     pub(crate) fn begin(&mut self, now: Time) {
         self.next += self.packets;
         self.open.push_back((self.next, now));
     }
 
-    /// How packet `psn` of a chunk that has begun goes over `tag`: the last one before the sender must rest asks for an answer, as
-    /// the last packet of an RDMA message does.
+    /// Returns the decision for packet `psn` of a chunk that has begun, over `tag`. The last packet before the sender
+    /// is blocked requests an acknowledgement, as the last packet of an RDMA message does.
     #[inline]
     pub(crate) fn send(&self, psn: u64, tag: Tag) -> Decision {
         if psn + 1 == self.next && !self.may_begin() { Decision::SendAsking(tag) } else { Decision::Send(tag) }
     }
 
-    /// Everything below `cumulative` is acknowledged: the time of the chunk that this completes, if any. A flow's
-    /// last chunk may be shorter; nothing is decided after it.
+    /// Processes the cumulative acknowledgement; returns the duration of the chunk that it completes, if any. A flow's
+    /// last chunk may be shorter; no decision follows it.
     pub(crate) fn acknowledged(&mut self, now: Time, cumulative: u64) -> Option<Time> {
         let mut took = None;
         while let Some(&(end, began)) = self.open.front().filter(|chunk| chunk.0 <= cumulative) {
@@ -107,7 +107,7 @@ mod tests {
         assert!(!chunks.begins(5) && chunks.begins(10) && chunks.number() == 1);
         chunks.begin(Time::from_us(2));
         assert!(!chunks.may_begin(), "two are on their way");
-        // The sender rests after packet 19, and goes on after packet 9 without having heard of it.
+        // The sender is blocked after packet 19, and continues after packet 9 without its acknowledgement.
         assert_eq!([9, 18, 19].map(|psn| chunks.send(psn, 7)), [Send(7), Send(7), SendAsking(7)]);
         assert_eq!(chunks.acknowledged(Time::from_us(20), 9), None);
         assert_eq!(chunks.acknowledged(Time::from_us(21), 10), Some(Time::from_us(20)));

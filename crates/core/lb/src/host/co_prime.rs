@@ -1,6 +1,6 @@
 //! CO-PRIME, the congestion-oblivious half of PRIME (PRIME §IV and Alg. 2; specification 5.3). Every packet takes the
 //! next path of a permutation round robin over all uplinks, reshuffled after every pass. Congestion signals are
-//! ignored; paths that the host knows to be dead are left out.
+//! ignored; paths reported dead are excluded.
 
 use super::{
     Slots,
@@ -14,14 +14,14 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "co-prime",
     summary: "PRIME's pseudo-random round robin without its congestion history",
     source: "PRIME §III-D, §IV, Alg. 2",
     description: "Every packet takes the next path of a permutation of all uplinks, tier by tier, that is reshuffled \
         after every pass; congestion signals are ignored. With the same seed a flow sends the same paths as under \
-        PRIME as long as no signal arrives. Needs a switch scheme that reads multi-part entropy values.",
+        PRIME until a signal arrives. Needs a switch scheme that reads multi-part entropy values.",
 };
 
 parameters! {
@@ -43,13 +43,13 @@ pub struct CoPrime {
 }
 
 impl CoPrime {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(_parameters: CoPrimeParameters, seed: u64, host_key: u64) -> Self {
         CoPrime { host_key: key(seed, host_key, "mp-ev"), flows: Slots::new() }
     }
 }
 
-/// Takes dead paths out, unless all are dead: packets must go somewhere.
+/// Excludes dead paths, unless all are dead.
 fn set_dead(generator: &mut Generator, dead: &[bool]) {
     let is_dead = |path: u32| dead.get(path as usize).copied().unwrap_or(false);
     let paths = generator.shape().paths();
@@ -102,7 +102,7 @@ mod tests {
             tags
         };
         assert_eq!(pass(&mut s, 4), [0, 1, 2, 3]);
-        // Congestion signals change nothing; a dead path is left out; when it returns it is used again.
+        // Congestion signals have no effect; a dead path is excluded, and used again when it returns.
         mark(&mut s, 2);
         assert_eq!(pass(&mut s, 4), [0, 1, 2, 3]);
         s.on_paths_changed(Time::ZERO, 0, &[false, false, true, false]);

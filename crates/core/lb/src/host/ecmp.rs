@@ -1,5 +1,5 @@
-//! Flow-level ECMP on the host (specification 3.5): every packet of a flow carries the same tag, so that every
-//! hashing switch sends the whole flow the same way. The tag is a keyed hash of the flow's key.
+//! Flow-level ECMP on the host (specification 3.5): all packets of a flow carry the same tag, so every hashing switch
+//! forwards the whole flow over the same link. The tag is a keyed hash of the flow's key.
 
 use super::{OnTimeout, Slots};
 use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::Check};
@@ -7,7 +7,7 @@ use anabranch_random::key;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "ecmp",
     summary: "one path per flow, by hash",
@@ -19,7 +19,7 @@ pub const ABOUT: About = About {
 parameters! {
     /// Flow-level ECMP.
     pub struct EcmpParameters {
-        /// What a retransmission timeout does.
+        /// Effect of a retransmission timeout on the flow's path.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "RFC 2992: a flow's hash is fixed; move: ours, as Linux' rehash of the flow label";
     }
 }
@@ -39,7 +39,7 @@ pub struct Ecmp {
 }
 
 impl Ecmp {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: EcmpParameters, seed: u64, host_key: u64) -> Self {
         Ecmp { parameters, host_key: key(seed, host_key, "ecmp"), flows: Slots::new() }
     }
@@ -58,7 +58,7 @@ impl HostScheme for Ecmp {
     }
     fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
         if let Some(tag) = self.flows.get(slot).filter(|_| self.parameters.on_timeout == OnTimeout::Move) {
-            // A hash of the last one; it never comes back to where it was within any run.
+            // A hash of the last tag; it does not recur within any run.
             *tag = (key(self.host_key, u64::from(*tag), "timeout") >> 32) as Tag;
         }
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        // Whatever happens, the tag stays; another flow and another host have others.
+        // The tag is constant; other flows and hosts have other tags.
         let mut s = Ecmp::new(EcmpParameters::default(), 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
         let tag = send(&mut s);
@@ -83,7 +83,7 @@ mod tests {
         let mut other = Ecmp::new(EcmpParameters::default(), 1, 3);
         other.open(Time::ZERO, 0, &flow(&[8]));
         assert_ne!(send(&mut other), tag);
-        // Unless it is told to move.
+        // With `move` a timeout changes it.
         let mut moving = Ecmp::new(EcmpParameters { on_timeout: OnTimeout::Move }, 1, 3);
         moving.open(Time::ZERO, 0, &flow(&[8]));
         let tags = [0, 1, 2].map(|_| {

@@ -1,5 +1,5 @@
-//! Flicr (also Flier; specification 3.6): a flow holds to a path drawn by weight, watches the share of marked ACKs from
-//! its second round trip on, and draws another path where the share was too high, or at a NACK or timeout.
+//! Flicr (also Flier; specification 3.6): a flow uses one path drawn by weight, measures the share of marked ACKs from
+//! its second round trip on, and draws another path if the share is too high, or at a NACK or timeout.
 
 use super::{OnTimeout, Slots, guided::Sampler};
 use crate::{
@@ -11,12 +11,12 @@ use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 use std::sync::Arc;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "flicr",
     summary: "one path at a time, drawn by weight, left when a round trip was congested",
     source: "Flier, INFOCOM 2017, as Spritz' artifact has it (specification 3.6)",
-    description: "After a grace of one base round trip on a new path, whose feedback counts for nothing, the share of \
+    description: "After a grace of one base round trip on a new path, whose feedback is ignored, the share of \
         marked ACKs is checked every base round trip; above `ecn_share`, or at a NACK or a timeout, the next packet \
         draws another path.",
 };
@@ -24,13 +24,13 @@ pub const ABOUT: About = About {
 parameters! {
     /// Flicr.
     pub struct FlicrParameters {
-        /// How paths are weighted when drawn.
+        /// Weights of the paths in draws.
         weights: Weights = Weights::Latency, source "Spritz §V-A: Flicr (w)";
         /// Factor of every weight that is not 1.
         weight_scale: f64 = 3.0, source "Spritz §V-A";
         /// Share of marked ACKs in a round trip above which the path is left.
         ecn_share: f64 = 0.1, source "Spritz' artifact (specification 3.6)";
-        /// What a retransmission timeout within the grace does: nothing, or the path is left, as after it.
+        /// Effect of a retransmission timeout within the grace: none, or another path as after it.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "Spritz' artifact (specification 3.6); move: ours, since a dead path answers nothing and its grace has no end";
     }
 }
@@ -55,7 +55,7 @@ struct Flow {
     current: Option<u32>,
     /// The first round trip of the path is not over.
     grace: bool,
-    /// When the round trip began.
+    /// Start of the round trip.
     since: Time,
     acks: u32,
     marked: u32,
@@ -70,14 +70,14 @@ pub struct Flicr {
 }
 
 impl Flicr {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: FlicrParameters, seed: u64, host_key: u64) -> Self {
         Flicr { parameters, host_key: key(seed, host_key, "flicr"), flows: Slots::new() }
     }
 }
 
 impl Flow {
-    /// Feedback arrives: false if it does not count.
+    /// Returns `true` if feedback at `now` counts.
     fn counts(&mut self, now: Time) -> bool {
         if self.grace && now > self.since + self.base_rtt {
             (self.grace, self.acks, self.marked, self.since) = (false, 0, 0, now);
@@ -169,7 +169,7 @@ mod tests {
         Time::from_us(n)
     }
 
-    /// Paths drawn after the current one is left: of 200 flows, how many are on another path then.
+    /// Of 200 flows, the number on another path after `events` and another draw.
     fn moved(events: impl Fn(&mut Flicr)) -> usize {
         let paths = four_paths();
         (0..200)
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_dead_path_is_left_within_its_grace() {
-        // Nothing has answered, so the grace is not over; the paper's flow stays for ever.
+        // There is no feedback, so the grace never ends; the paper's flow never moves.
         let paths = four_paths();
         let left = |on_timeout| {
             let parameters = FlicrParameters { weights: Weights::Uniform, on_timeout, ..Default::default() };
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        // The base round trip is 10 us. Marks and NACKs of the grace count for nothing.
+        // The base round trip is 10 us. Marks and NACKs of the grace are ignored.
         assert_eq!(
             moved(|s| {
                 acks(s, 5, 0, 50);
@@ -216,7 +216,7 @@ mod tests {
             }),
             0
         );
-        // The grace ends with the first ACK after 10 us, which counts for nothing; then one mark of ten is not above 0.1.
+        // The grace ends with the first ACK after 10 us, which is ignored; then one mark of ten is not above 0.1.
         assert_eq!(
             moved(|s| {
                 acks(s, 11, 1, 0);
@@ -225,7 +225,8 @@ mod tests {
             }),
             0
         );
-        // Two of eleven are: the path is left; a quarter of the draws take it again (50, standard deviation 6.1).
+        // Two of eleven are: the flow draws a path; a quarter of the draws select it again (50, standard deviation
+        // 6.1).
         let left = moved(|s| {
             acks(s, 11, 1, 0);
             acks(s, 12, 8, 2);

@@ -1,6 +1,6 @@
-//! FlowBender (specification 3.1; CoNEXT 2014). A flow's tag V changes when, for `n` epochs of one round trip in a row,
-//! more than the share `t` of the ACKs was ECN-marked, or, as in Hopper's testbed, came back later than a threshold.
-//! A timeout changes V at once.
+//! FlowBender (specification 3.1; CoNEXT 2014). A flow's tag V changes after `n` consecutive epochs of one round trip
+//! in which more than the share `t` of the ACKs was ECN-marked or, as in Hopper's testbed, later than a threshold. A
+//! timeout changes V at once.
 
 use super::{
     OnTimeout, Slots,
@@ -16,7 +16,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "flowbender",
     summary: "a flow changes its tag when too many ACKs of a round trip were marked (or late)",
@@ -27,7 +27,7 @@ pub const ABOUT: About = About {
 };
 
 choices! {
-    /// What counts as congestion.
+    /// Congestion signal.
     pub enum FlowBenderVariant {
         /// The ECN mark of an ACK.
         Ecn = "ecn",
@@ -37,9 +37,9 @@ choices! {
 }
 
 choices! {
-    /// The next value of the tag.
+    /// Next value of the tag.
     pub enum NextValue {
-        /// One more, back to 0 after the last.
+        /// The next one; 0 after the last.
         Next = "next",
         /// Another one at random.
         Random = "random",
@@ -51,22 +51,22 @@ parameters! {
     pub struct FlowBenderParameters {
         /// Share of congested ACKs above which an epoch is congested.
         t: f64 = 0.05, source "HERMES artifact (specification 3.1); the paper names 0.01 to 0.05";
-        /// Congested epochs in a row that change the tag.
+        /// Consecutive congested epochs that change the tag.
         n: u32 = 1, source "HERMES artifact (specification 3.1)";
         /// Number of values of the tag.
         range: u32 = 8, source "FlowBender (specification 3.1)";
-        /// The next value of the tag.
+        /// Next value of the tag.
         value: NextValue = NextValue::Next, source "specification 3.1";
-        /// What counts as congestion.
+        /// Congestion signal.
         variant: FlowBenderVariant = FlowBenderVariant::Ecn, source "FlowBender; rtt: Hopper's testbed";
         /// Round trip above which an ACK counts as congested in variant rtt, in base round trips.
         rtt_threshold: f64 = 2.5, source "ours: Hopper's own test of congestion (its Table 1); §4.2 says no more than round trips that increase";
-        /// The unit: packets, or chunks as in Hopper's testbed, where a chunk that took longer than `rtt_threshold` times
-        /// its ideal makes the next one bend.
+        /// Unit of decisions: packets, or chunks as in Hopper's testbed, where a chunk that takes longer than
+        /// `rtt_threshold` times its ideal changes the tag of the next one.
         granularity: Granularity = Granularity::Packet, source "Hopper §4.2";
         /// Bytes of a chunk.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// Chunks on their way at most.
+        /// Maximum chunks in flight.
         outstanding: u32 = 1, source "ours: not given";
     }
 }
@@ -91,7 +91,7 @@ struct Flow {
     stream: Stream,
     tag: Tag,
     congested_epochs: u32,
-    /// The epoch ends when everything below this PSN is acknowledged; 0 before the first ACK, which starts one.
+    /// PSN at whose acknowledgement the epoch ends; 0 before the first ACK, which starts one.
     epoch_end: u64,
     congested: u32,
     acks: u32,
@@ -109,7 +109,7 @@ pub struct FlowBender {
 }
 
 impl FlowBender {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: FlowBenderParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.range);
         FlowBender { parameters, host_key: key(seed, host_key, "flowbender"), space, flows: Slots::new() }
@@ -198,7 +198,7 @@ mod tests {
     /// Acknowledges packets `from..to` in order, `marked` of them marked; `to` ends the epoch.
     fn epoch(s: &mut FlowBender, from: u64, to: u64, marked: u64) {
         for psn in from..to {
-            // Late is above 2.5 x 10 us.
+            // Above 2.5 x 10 us is late.
             let rtt = Some(Time::from_us(if psn - from < marked { 26 } else { 25 }));
             s.on_ack(
                 Time::ZERO,
@@ -211,14 +211,15 @@ mod tests {
     fn bender(parameters: FlowBenderParameters) -> FlowBender {
         let mut s = FlowBender::new(parameters, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
-        // The first ACK starts the first epoch; 20 more packets are under way.
+        // The first ACK starts the first epoch; 20 more packets are in flight.
         s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 1, next_psn: 21, ..feedback(0, false) });
         s
     }
 
     #[test]
     fn a_worked_trace() {
-        // T = 5 % of 20 ACKs (21 in the first epoch) is one (1.05): one mark is not above it, two are. N = 1, V moves by one modulo 8.
+        // T = 5 % of 20 ACKs (21 in the first epoch) is one (1.05): one mark does not exceed it, two do. N = 1, V moves
+        // by one modulo 8.
         for variant in [FlowBenderVariant::Ecn, FlowBenderVariant::Rtt] {
             let mut s = bender(FlowBenderParameters { variant, ..Default::default() });
             let v = send(&mut s);

@@ -1,6 +1,5 @@
-//! Flowlets made by the host (specification 3.3): a pause of more than `gap` base round trips between two packets of
-//! a flow lets the earlier ones arrive first, so the flow moves to a new random entropy value without reordering.
-//! Without pauses it stays where it is.
+//! Flowlets made by the host (specification 3.3): after a pause of more than `gap` base round trips between two packets
+//! the earlier ones have arrived, so the flow can move to a new random entropy value without reordering.
 
 use super::{Slots, times};
 use crate::{
@@ -12,7 +11,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "flowlet",
     summary: "a new random path after every pause of the sender",
@@ -60,7 +59,7 @@ pub struct Flowlet {
 }
 
 impl Flowlet {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: FlowletParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         Flowlet { parameters, host_key: key(seed, host_key, "flowlet"), space, flows: Slots::new() }

@@ -1,4 +1,4 @@
-//! Weighted sampling of the paths of a list, of which some are blocked for a time or for good (Spritz §IV).
+//! Weighted sampling of the paths of a list, some of them blocked temporarily or permanently (Spritz §IV).
 
 use crate::{GuidedPaths, Spread};
 use anabranch_random::Stream;
@@ -7,16 +7,16 @@ use anabranch_units::Time;
 use std::sync::Arc;
 
 choices! {
-    /// Which paths are kept where memory is limited.
+    /// Selection of paths where memory is limited.
     pub enum Subset {
         /// The fastest.
         Fastest = "fastest",
-        /// The fastest one, and a random choice of the others, another one for each pair (as FatPaths samples layers).
+        /// The fastest one and random others, different for each pair (as FatPaths samples layers).
         Random = "random",
     }
 }
 
-/// The list of a connection, cut to at most `most` paths (0: all), and the indices that were kept; empty: all.
+/// Returns the list of a connection, limited to `most` paths (0: all), and the indices kept; empty: all.
 pub(crate) fn limited(
     paths: &Arc<GuidedPaths>,
     most: u32,
@@ -36,7 +36,7 @@ pub(crate) fn limited(
     (Arc::new(paths.subset(&kept)), kept)
 }
 
-/// The dead paths of a cut list, from those of the whole list.
+/// Returns the dead paths of a limited list, from those of the whole list.
 pub(crate) fn dead_of(kept: &[u32], dead: &[bool]) -> Vec<bool> {
     match kept {
         [] => dead.to_vec(),
@@ -44,7 +44,7 @@ pub(crate) fn dead_of(kept: &[u32], dead: &[bool]) -> Vec<bool> {
     }
 }
 
-/// How long a blocked path stays blocked: all are restored by one timer (Spritz §IV-A).
+/// Returns the interval of the timer that restores all blocked paths (Spritz §IV-A).
 pub(crate) fn interval(block_interval: Never<Time>) -> Option<Time> {
     match block_interval {
         Never::Never => None,
@@ -55,23 +55,24 @@ pub(crate) fn interval(block_interval: Never<Time>) -> Option<Time> {
 /// Draws paths by weight.
 #[derive(Debug)]
 pub(crate) struct Sampler {
-    /// Behind each run of paths of equal weight: the index and the sum of the weights so far.
+    /// Cumulative weight after each run of paths of equal weight, with the index after the run.
     runs: Vec<(u32, f64)>,
-    /// Weight of path 0, as it was and as it is.
+    /// Weight of path 0, original and current.
     first: (f64, f64),
     blocked: Vec<u32>,
-    /// The timer interval in which the blocks were set.
+    /// Timer interval in which the blocks were set.
     epoch: u64,
     interval: Option<Time>,
     dead: Vec<bool>,
     pub(crate) stream: Stream,
 }
 
-/// Draws that may hit a blocked path before weights are added up path by path.
+/// Draws that may select a blocked path before weights are summed path by path.
 const TRIES: u32 = 16;
 
 impl Sampler {
-    /// Paths in runs of equal weight: for each the index behind it and the weight of one path. At least one path.
+    /// Creates a sampler from runs of equal weight: the index after each run and the weight of one path. At least one
+    /// path.
     pub(crate) fn new(runs: impl IntoIterator<Item = (u32, f64)>, interval: Option<Time>, stream: Stream) -> Self {
         let (mut sum, mut begin, mut cumulative) = (0.0, 0, Vec::new());
         for (end, weight) in runs {
@@ -95,7 +96,7 @@ impl Sampler {
         sampler
     }
 
-    /// The paths of a list, weighted.
+    /// Creates a sampler of the paths of a list with its weights.
     pub(crate) fn of(paths: &GuidedPaths, spread: Spread, interval: Option<Time>, stream: Stream) -> Self {
         let longest = paths.steps().last().copied();
         let weight = |step| longest.map_or(1.0, |longest| spread.weight(step, &longest));
@@ -111,7 +112,7 @@ impl Sampler {
         (self.runs[run].1 - before) / f64::from(self.runs[run].0 - begin)
     }
 
-    /// The weight of a path that is not blocked.
+    /// Returns the weight of an unblocked path.
     fn weight(&self, index: u32) -> f64 {
         if index == 0 {
             return self.first.1;
@@ -125,7 +126,7 @@ impl Sampler {
         self.first.1 = weight.unwrap_or(self.first.0);
     }
 
-    /// Blocks a path until the timer fires next.
+    /// Blocks a path until the timer next fires.
     pub(crate) fn block(&mut self, now: Time, index: u32) {
         self.restore(now);
         if index < self.len() && !self.blocked.contains(&index) {
@@ -133,17 +134,17 @@ impl Sampler {
         }
     }
 
-    /// Which paths are dead for good; empty: none.
+    /// Sets the permanently dead paths; empty: none.
     pub(crate) fn set_dead(&mut self, dead: Vec<bool>) {
         self.dead = dead;
     }
 
-    /// Whether a path is blocked, for a time or for good.
+    /// Returns `true` if a path is blocked or dead.
     pub(crate) fn is_blocked(&self, index: u32) -> bool {
         self.blocked.contains(&index) || self.dead.get(index as usize).copied().unwrap_or(false)
     }
 
-    /// The timer may have fired since.
+    /// Removes the blocks if the timer has fired since.
     fn restore(&mut self, now: Time) {
         let epoch = self.interval.map_or(0, |interval| now.ps() / interval.ps().max(1));
         if epoch != self.epoch {
@@ -152,7 +153,7 @@ impl Sampler {
         }
     }
 
-    /// A path, by weight. Where all are blocked, all are restored (ours: the paper does not say).
+    /// Draws a path by weight. If all are blocked, all are restored (ours: the paper leaves it open).
     #[inline]
     pub(crate) fn draw(&mut self, now: Time) -> u32 {
         self.restore(now);
@@ -239,10 +240,10 @@ mod tests {
         let found = shares(&mut s, at);
         assert_eq!((found[1], found[2]), (0.0, 0.0));
         assert!((found[0] - 0.5).abs() < NEAR);
-        // The timer strikes at 3 ms, whenever the block was made.
+        // The timer fires at 3 ms, independent of the time of the block.
         assert_eq!(shares(&mut s, Time::from_us(2999))[1], 0.0);
         assert!(shares(&mut s, Time::from_us(3000))[1] > 0.2);
-        // Without a timer they stay blocked; where all are, all are restored.
+        // Without a timer they remain blocked; if all are blocked, all are restored.
         let mut s = sampler(Weights::Uniform, None);
         (1..4).for_each(|i| s.block(Time::ZERO, i));
         assert_eq!(shares(&mut s, Time::from_ms(500))[0], 1.0);
@@ -255,7 +256,7 @@ mod tests {
         let mut s = sampler(Weights::Uniform, None);
         s.bias(Some(97.0));
         assert!((shares(&mut s, Time::ZERO)[0] - 0.97).abs() < NEAR);
-        // A block holds against it.
+        // A block overrides it.
         s.block(Time::ZERO, 0);
         assert_eq!(shares(&mut s, Time::ZERO)[0], 0.0);
         let mut s = sampler(Weights::Uniform, None);

@@ -1,6 +1,6 @@
-//! HF2T (specification 11; APNet 2024): RDMA leaves few gaps that a flowlet switch would take for the end of a flowlet. A
-//! packet whose gap is nearly long enough is held back a little, so that the switch sees a new flowlet and may choose a
-//! new path. Which gaps are worth it follows from the distribution of the host's own gaps.
+//! HF2T (specification 11; APNet 2024): RDMA leaves few gaps that a flowlet switch treats as the end of a flowlet. A
+//! packet whose gap is nearly long enough is delayed slightly, so that the switch starts a new flowlet and may choose a
+//! new path. The distribution of the host's own gaps determines which gaps qualify.
 
 use super::{OnTimeout, Slots, times};
 use crate::{
@@ -11,7 +11,7 @@ use anabranch_random::key;
 use anabranch_settings::{About, Auto, Never, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "hf2t",
     summary: "holds a few packets back so that flowlet switches see more flowlets",
@@ -23,7 +23,7 @@ pub const ABOUT: About = About {
 };
 
 choices! {
-    /// Where the threshold T comes from.
+    /// Source of the threshold T.
     pub enum Hf2tThreshold {
         /// The quantile of the host's gaps that a share `p` reaches.
         Quantile = "quantile",
@@ -33,11 +33,11 @@ choices! {
 }
 
 choices! {
-    /// From where to where a gap is measured.
+    /// Definition of a gap.
     pub enum Hf2tGaps {
-        /// From packet to packet as they leave the host: what a switch sees.
+        /// Time between transmissions: the gap at the switch.
         Wire = "wire",
-        /// From the last packet to when pacing and window would let the next one go, had the NIC been idle.
+        /// From the last packet to the time at which pacing and window would allow the next one on an idle NIC.
         Eligible = "eligible",
     }
 }
@@ -47,29 +47,29 @@ parameters! {
     pub struct Hf2tParameters {
         /// The switches' flowlet timeout F; auto: one base round trip of the flow.
         flowlet_timeout: Auto<Time> = Auto::Auto, source "specification 11.3: one round trip, 12.5 us on the slides' fabric";
-        /// Whether alpha follows the length of the flowlet; else it is 1 ("No Dynamic T").
+        /// Scales alpha with the length of the flowlet; otherwise alpha is 1 ("No Dynamic T").
         dynamic: bool = true, source "HF2T slides";
-        /// Where T comes from.
+        /// Source of T.
         threshold: Hf2tThreshold = Hf2tThreshold::Quantile, source "ours: how T is computed is not given (specification 11.2)";
-        /// From where to where a gap is measured.
+        /// Definition of a gap.
         gaps: Hf2tGaps = Hf2tGaps::Wire, source "HF2T slides: the time between adjacent packets of a flow";
         /// Share of the gaps that reach T.
         p: f64 = 0.01, source "specification 11.3";
         /// T with `threshold = "fixed"`.
         fixed_threshold: Time = Time::from_us(6), source "ours";
-        /// Interval at which T is worked out again, and older gaps lose half of their weight.
+        /// Interval at which T is recomputed and older gaps lose half of their weight.
         refresh: Time = Time::from_ms(1), source "specification 11.3";
-        /// Flowlet length that is aimed at.
+        /// Target flowlet length.
         l_target: Bytes = Bytes(64_000), source "specification 11.3";
-        /// Bounds of alpha.
+        /// Lower bound of alpha.
         alpha_min: f64 = 0.25, source "specification 11.3";
-        /// Bounds of alpha.
+        /// Upper bound of alpha.
         alpha_max: f64 = 4.0, source "specification 11.3";
-        /// The longest time that one packet is held back, in flowlet timeouts; 1: as long as it takes.
+        /// Maximum delay of one packet, in flowlet timeouts; 1: unlimited.
         dmax: f64 = 1.0, source "ours: no bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows below 168 Mb/s are ever held";
-        /// A flow may be held back altogether by this share of its ideal completion time and one flowlet timeout.
+        /// Maximum total delay of a flow: this share of its ideal completion time and one flowlet timeout.
         max_added_delay: Never<f64> = Never::Never, source "ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds where the slides' numbers need 15 per large flow";
-        /// What a retransmission timeout does to the flow's tag; with a flowlet switch the pause lets it move as it is.
+        /// Effect of a retransmission timeout on the flow's tag; with a flowlet switch the pause alone lets it move.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "HF2T slides: the host changes no path; move: ours";
     }
 }
@@ -101,7 +101,7 @@ impl Check for Hf2tParameters {
 /// Bins per doubling of the gap, as a power of two.
 const FINE: u32 = 3;
 const BINS: usize = 64 << FINE;
-/// What a fresh gap counts, so that halving it is felt late.
+/// Weight of a fresh gap, large so that repeated halving preserves it for long.
 const WEIGHT: u64 = 1 << 16;
 
 /// A histogram of gaps with bins on a logarithmic scale.
@@ -133,7 +133,7 @@ impl Gaps {
         self.total += WEIGHT;
     }
 
-    /// The smallest gap that at most a share `p` of the gaps reaches; `None` where nothing is known.
+    /// Returns the smallest gap that at most a share `p` of the gaps reaches; `None` without data.
     fn reached_by(&self, p: f64) -> Option<Time> {
         if self.total == 0 {
             return None;
@@ -162,14 +162,14 @@ impl Gaps {
 struct Flow {
     tag: Tag,
     timeout: Time,
-    /// One full packet at the flow's rate: how long beyond the timeout a packet is held, to be sure.
+    /// Wire time of one full packet at the flow's rate: safety margin of a delay beyond the timeout.
     margin: Time,
     last_sent: Option<Time>,
-    /// Payload bytes of the present flowlet.
+    /// Payload bytes of the current flowlet.
     length: u64,
-    /// What may still be added to the flow's time.
+    /// Remaining delay that the flow may receive.
     budget: Time,
-    /// A packet is being held since it could have gone.
+    /// Time since which a packet is held.
     held_since: Option<Time>,
 }
 
@@ -186,7 +186,7 @@ pub struct Hf2t {
 }
 
 impl Hf2t {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: Hf2tParameters, seed: u64, host_key: u64) -> Self {
         let threshold = match parameters.threshold {
             Hf2tThreshold::Quantile => None,
@@ -248,7 +248,7 @@ impl HostScheme for Hf2t {
         let p = &self.parameters;
         let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
         if let Some(since) = flow.held_since.take() {
-            // It has waited: the switch sees a new flowlet.
+            // It has waited: the switch starts a new flowlet.
             self.counters.created_flowlets += 1;
             self.counters.added_delay_ps += now.saturating_sub(since).ps();
             flow.budget = flow.budget.saturating_sub(now.saturating_sub(since));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn by_default_nothing_bounds_what_a_flow_is_held() {
-        // Gaps of 6 us of 10 miss 4 us: twenty holds of 4.0832 us, of a flow that takes 93 us alone.
+        // Gaps of 6 us of 10 are 4 us short: twenty holds of 4.0832 us, of a flow that takes 93 us alone.
         let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, ..Default::default() };
         let mut s = Hf2t::new(p, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn gaps_are_measured_on_the_wire_or_before_the_nics_queue() {
-        // Ready after 1 us, sent after 7 us, since other flows of the NIC went first.
+        // Ready after 1 us, sent after 7 us, because other flows of the NIC were sent first.
         for (gaps, held) in [(Hf2tGaps::Wire, true), (Hf2tGaps::Eligible, false)] {
             let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, gaps, ..Default::default() };
             let mut s = Hf2t::new(p, 1, 2);
@@ -409,12 +409,12 @@ mod tests {
         for step in 1..40 {
             ask(&mut s, 9.0 + f64::from(step) * 0.1, 9.0 + f64::from(step) * 0.1);
         }
-        // The gap of 5.1 us is above 0.39 x 6 = 2.3 us and misses 4.9 us of 10, at most half.
+        // The gap of 5.1 us is above 0.39 x 6 = 2.3 us and 4.9 us short of 10, at most half.
         assert!(matches!(ask(&mut s, 18.0, 18.0), Decision::Hold(_)));
     }
 
     proptest! {
-        /// Whatever the gaps: the tag never changes, no packet is held twice, and the added delay stays in its bound.
+        /// For any gaps: the tag is constant, no packet is held twice, and the added delay is within its bound.
         #[test]
         fn it_reorders_nothing_and_adds_little(gaps in prop::collection::vec(0u64..30_000_000, 1..300), dynamic: bool, seed: u64) {
             let max_added_delay = Never::Value(0.01);

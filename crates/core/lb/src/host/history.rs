@@ -1,24 +1,24 @@
 //! Congestion history: a penalty per path that decays with every packet (PRIME §III-D, specification 5.4).
 //!
 //! Nothing is decremented. A clock counts the decay so far, and a penalised path carries a stamp, the clock at
-//! which its penalty will have decayed: penalty = stamp - clock. Since each kind of feedback gives a constant penalty,
-//! the paths penalised by one kind, in the order of feedback, are in the order of their stamps, so two doubly linked
-//! lists threaded through the paths hold them sorted. Expiry and the least penalised path are at the fronts, and a
-//! NACK moves a path from one list to the end of the other. Every operation is O(1), amortised.
+//! which its penalty will have decayed: penalty = stamp - clock. Each kind of feedback gives a constant penalty, so the
+//! paths penalised by one kind, in order of feedback, are in order of their stamps. Two doubly linked lists threaded
+//! through the paths keep them sorted. Expiry and the least penalised path are at the fronts, and a
+//! NACK moves a path from one list to the tail of the other. Every operation is O(1), amortised.
 //!
-//! Stamps and clock are 32 bits and wrap; penalties stay below 2^30, so differences tell the order.
+//! Stamps and clock are 32 bits and wrap; penalties are below 2^30, so differences determine the order.
 
 /// Not in a list.
 const NONE: u16 = u16::MAX;
-/// Not in a list, and never to be used.
+/// Not in a list, and excluded.
 const DEAD: u16 = u16::MAX - 1;
-/// Largest penalty and largest decay.
+/// Maximum penalty and maximum decay.
 pub(crate) const LARGEST: u32 = 1 << 30;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     stamp: u32,
-    /// The next path in its list, or NONE or DEAD.
+    /// Next path in its list, or NONE or DEAD.
     next: u16,
     previous: u16,
 }
@@ -26,26 +26,26 @@ struct Entry {
 /// The feedback behind a penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// An ECN mark: penalises a path that is not penalised already.
+    /// An ECN mark: penalises only a path without penalty.
     Mark,
     /// A trimmed or lost packet: overrides a smaller penalty.
     Loss,
-    /// A packet that timed out: the same, where its penalty is one of its own.
+    /// A timed-out packet: as a loss, with its own penalty if configured.
     Timeout,
 }
 
-/// The penalties of all paths of a flow.
+/// Penalties of all paths of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// Paths, then the heads of the lists: of marks, losses and, where they have a penalty of their own, timeouts. The penalty of a list is
-    /// constant, so that each stays sorted.
+    /// Paths, then the list heads: marks, losses and, if they have a penalty of their own, timeouts. The penalty of a
+    /// list is constant, so each remains sorted.
     entries: Box<[Entry]>,
     paths: u16,
-    /// Heads of lists end here.
+    /// Index after the list heads.
     end: u16,
-    /// Paths in the lists.
+    /// Number of paths in the lists.
     listed: u16,
-    /// Paths that are not dead.
+    /// Number of paths that are not dead.
     live: u16,
     clock: u32,
     larger: Signal,
@@ -53,15 +53,15 @@ pub(crate) struct History {
     released: Option<u32>,
 }
 
-/// Whether `a` comes after `b`.
+/// Returns `true` if `a` is after `b`.
 #[inline]
 fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 
 impl History {
-    /// No penalties on any of `paths` (at most 2^16 - 5). `larger` is the signal whose penalty is the largest; [`Signal::Timeout`] alone
-    /// makes timeouts a list of their own.
+    /// Creates the state of `paths` paths (at most 2^16 - 5) without penalties. `larger` is the signal with the largest
+    /// penalty; only [`Signal::Timeout`] gives timeouts a list of their own.
     pub(crate) fn new(paths: u16, larger: Signal) -> Self {
         let end = paths + if larger == Signal::Timeout { 3 } else { 2 };
         let mut entries = vec![Entry { stamp: 0, next: NONE, previous: NONE }; end as usize];
@@ -71,19 +71,19 @@ impl History {
         History { entries: entries.into(), paths, end, listed: 0, live: paths, clock: 0, released: None, larger }
     }
 
-    /// Whether a path waits for its penalty to decay. A released path does not wait.
+    /// Returns `true` if a path waits for its penalty to decay. A released path does not wait.
     #[inline]
     pub(crate) fn waits(&self, path: u16) -> bool {
         self.entries[path as usize].next < DEAD
     }
 
-    /// Whether every live path waits.
+    /// Returns `true` if every live path waits.
     #[inline]
     pub(crate) fn all_wait(&self) -> bool {
         self.listed == self.live
     }
 
-    /// The penalty of a path that is not dead.
+    /// Returns the penalty of a live path.
     #[cfg(test)]
     pub(crate) fn penalty(&self, path: u16) -> u32 {
         match (self.waits(path), self.released) {
@@ -93,7 +93,7 @@ impl History {
         }
     }
 
-    /// Penalises a path. True if it waits from now on and did not before.
+    /// Penalises a path. Returns `true` if it starts to wait.
     pub(crate) fn penalise(&mut self, path: u16, signal: Signal, penalty: u32) -> bool {
         let entry = self.entries[path as usize];
         let stamp = self.clock.wrapping_add(penalty.min(LARGEST));
@@ -116,7 +116,7 @@ impl History {
         !waited
     }
 
-    /// A packet was sent: every penalty decays by `decay`. `free` is called for each path whose penalty is over.
+    /// Decays all penalties by `decay` after a packet. Calls `free` for each path whose penalty has ended.
     #[inline]
     pub(crate) fn tick(&mut self, decay: u32, mut free: impl FnMut(u16)) {
         self.clock = self.clock.wrapping_add(decay);
@@ -128,7 +128,7 @@ impl History {
         }
     }
 
-    /// Where every path waits: releases the least penalised ones, `free` is called for each.
+    /// Releases the least penalised paths when every path waits. Calls `free` for each.
     #[cold]
     pub(crate) fn release(&mut self, mut free: impl FnMut(u16)) {
         let fronts = (self.paths..self.end).map(|head| self.entries[head as usize].next);
@@ -142,17 +142,16 @@ impl History {
         }
     }
 
-    /// Every path that waits.
+    /// Returns every path that waits.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = u16> {
         (0..self.paths).filter(|&path| self.waits(path))
     }
 
-    /// Says which paths are dead (an empty list: none; if all are, none is treated so, since packets must go
-    /// somewhere). A path that dies or returns has no penalty. `set` is called with every path and whether it
-    /// may be used now.
+    /// Sets the dead paths; an empty list means none. If all are dead, none is treated as dead. A path that dies or
+    /// returns has no penalty. Calls `set` with every path and `true` if it may be used now.
     pub(crate) fn set_dead(&mut self, dead: &[bool], mut set: impl FnMut(u16, bool)) {
-        // The released ones wait again, at the front of a list: none is due earlier. In the list of the larger penalty
-        // whatever is appended from now on is not due earlier either.
+        // The released paths wait again, at the front of a list, since none is due earlier. In the list of the larger
+        // penalty no later entry is due earlier either.
         if let Some(stamp) = self.released.take() {
             let head = self.head(self.larger);
             for path in 0..self.paths {
@@ -178,7 +177,7 @@ impl History {
         }
     }
 
-    /// Heap bytes.
+    /// Returns the heap bytes.
     pub(crate) fn heap(&self) -> usize {
         size_of_val(&*self.entries)
     }
@@ -304,7 +303,7 @@ mod tests {
         h.release(|path| freed.push(path));
         (0..9).for_each(|_| h.tick(1, |path| freed.push(path)));
         assert_eq!(freed, [2, 1, 0]);
-        // Without it they are losses.
+        // Without that list they count as losses.
         let mut h = History::new(2, Signal::Loss);
         h.penalise(0, Signal::Timeout, 4);
         assert_eq!((penalties(&h), h.entries.len()), (vec![4, 0], 4));

@@ -1,6 +1,6 @@
-//! Hopper (specification 2; arXiv 2506.08132): the sender watches the round trips of its own packets. When they grow it
-//! probes two other paths, and when they grow further it moves to the better one, if that is better by a margin, after
-//! waiting as long as it takes for what is in flight on the old path to arrive first.
+//! Hopper (specification 2; arXiv 2506.08132): the sender measures the round trips of its own packets. When they grow
+//! it probes two other paths. When they grow further it moves to the better one, if that is better by a margin, after a
+//! delay in which the packets in flight on the old path arrive first.
 
 use super::{
     OnTimeout, Slots,
@@ -16,7 +16,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "hopper",
     summary: "moves a flow to a better path that it has probed when its round trips grow",
@@ -28,7 +28,7 @@ pub const ABOUT: About = About {
 };
 
 choices! {
-    /// Which probe results count when a flow may move.
+    /// Probe results that count when a flow may move.
     pub enum HopperCandidates {
         /// All that are not older than `ttl_probe`.
         Ttl = "ttl",
@@ -38,9 +38,9 @@ choices! {
 }
 
 choices! {
-    /// What one round trip of an epoch is.
+    /// Round trip that defines an epoch.
     pub enum HopperEpoch {
-        /// The larger of the measured one and the base: an epoch ends with the first answer to a packet sent in it.
+        /// The maximum of measured and base: an epoch ends with the first acknowledgement of a packet sent in it.
         Measured = "measured",
         /// The base round trip.
         Base = "base",
@@ -48,22 +48,22 @@ choices! {
 }
 
 choices! {
-    /// What happens until a move takes place.
+    /// Behaviour until a move takes effect.
     pub enum HopperDelay {
-        /// Packets of the new path wait, but for as many as may come early: nothing overtakes to harm.
+        /// Packets of the new path are held, except as many as may arrive early: no harmful reordering.
         Hold = "hold",
-        /// The sender goes on over the old path.
+        /// The sender continues on the old path.
         Continue = "continue",
     }
 }
 
 choices! {
-    /// What the entropy values of a flow are.
+    /// Entropy values of a flow.
     pub enum HopperPorts {
         /// UDP source ports drawn at random; two may share a path.
         Random = "random",
-        /// As many values as there are paths. Switches hash them as any other, so that two may still share a path: the
-        /// profiling of the testbed, which knows the path of each port, is not simulated.
+        /// As many values as there are paths. Switches hash them like any other, so two may still share a path: the
+        /// testbed's profiling, which determines the path of each port, is not simulated.
         Profiled = "profiled",
     }
 }
@@ -71,47 +71,47 @@ choices! {
 parameters! {
     /// Hopper. Round-trip thresholds are in base round trips of the flow (of a chunk, at chunk granularity).
     pub struct HopperParameters {
-        /// Weight of the last sample in the moving average; 1: the last sample.
+        /// Weight of the last sample in the moving average; 1: the last sample alone.
         alpha: f64 = 1.0, source "Hopper Table 1";
         /// Average round trip above which paths are probed.
         th_probe: f64 = 1.5, source "Hopper Table 1";
         /// Average round trip above which the flow may move.
         th_cong: f64 = 2.5, source "Hopper Table 1";
-        /// Age at which a probe result is void, in base round trips.
+        /// Age at which a probe result expires, in base round trips.
         ttl_probe: f64 = 4.0, source "Hopper Table 1";
-        /// A path must be below this share of the flow's round trip.
+        /// Maximum round trip of a new path, as a share of the flow's round trip.
         delta_rtt: f64 = 0.8, source "Hopper Table 1";
         /// Paths probed at a time.
         probes: u32 = 2, source "Hopper §3.2: power of two choices";
         /// Length of an epoch in round trips.
         epoch: f64 = 1.0, source "Hopper §3: one RTT";
-        /// Which round trip that is.
+        /// Round trip that defines an epoch.
         epoch_rtt: HopperEpoch = HopperEpoch::Measured, source "Hopper §3 says RTT, Table 1 says base RTT where it means it (specification 2.3, point 6)";
-        /// Which probe results count.
+        /// Probe results that count.
         candidates: HopperCandidates = HopperCandidates::Epoch, source "Hopper Alg. 1 and §1: the two paths just probed (specification 2.3, point 1)";
-        /// Whether an epoch's chance to move is spent even where there is no result (Algorithm 1, literally).
+        /// Uses up an epoch's chance to move even without a result (Algorithm 1, literally).
         consume_on_no_result: bool = false, source "specification 2.3, point 1";
-        /// The move is delayed by this many times the difference of the round trips.
+        /// Delay of the move, as a multiple of the difference of the round trips.
         kappa: f64 = 1.0, source "ours: the paper says proportional (specification 2.4)";
-        /// What happens until the move takes place.
+        /// Behaviour until the move takes effect.
         delay: HopperDelay = HopperDelay::Hold, source "specification 2.4";
-        /// With `delay = "hold"`, packets that may be in flight, the new path's first ones included, without waiting; auto: as
-        /// many as the receiver takes early (`transport.ooo_window` with `irn-extended`, else none).
+        /// With `delay = "hold"`, packets that may be in flight without waiting, including the new path's first ones;
+        /// auto: as many as the receiver accepts early (`transport.ooo_window` with `irn-extended`, else none).
         hold_beyond: Auto<u32> = Auto::Auto, source "Hopper §4.1.1: a packet that is early by up to 30 is acknowledged normally";
-        /// What the entropy values are.
+        /// Entropy values of a flow.
         ports: HopperPorts = HopperPorts::Random, source "specification 2.3, point 5";
         /// Number of entropy values with `ports = "random"`.
         values: u32 = 65_536, source "UDP source ports";
-        /// Payload of a probe, a full packet's at most; auto: 64 B, or as much as a packet holds of 10 kB at chunk granularity. The header
-        /// of a data packet comes on top. Over RC queue pairs `wire.probe` says it.
+        /// Payload of a probe, at most a full packet's; auto: 64 B, or at chunk granularity up to 10 kB as fits a
+        /// packet. The header of a data packet is added. Over RC queue pairs `wire.probe` sets it.
         probe_size: Auto<Bytes> = Auto::Auto, source "specification 2.3, point 3; Hopper §4.2";
-        /// The unit of decisions: packets, or chunks as in the testbed.
+        /// Unit of decisions: packets, or chunks as in the testbed.
         granularity: Granularity = Granularity::Packet, source "Hopper §4.1 and §4.2";
         /// Bytes of a chunk.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// Chunks on their way at most.
+        /// Maximum chunks in flight.
         outstanding: u32 = 1, source "ours: not given";
-        /// What a retransmission timeout does.
+        /// Effect of a retransmission timeout on the flow's path.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "Hopper §3 knows round trips alone; move: ours";
     }
 }
@@ -172,7 +172,7 @@ impl Line {
         self.last = rtt;
     }
 
-    /// The round trip `ahead` packets after the last sample, never below the last sample ("conservative").
+    /// Estimates the round trip `ahead` packets after the last sample, at least the last sample ("conservative").
     fn estimate(&self, ahead: f64) -> f64 {
         let spread = self.n * self.kk - self.k * self.k;
         if self.n < 2.0 || spread <= 0.0 {
@@ -184,13 +184,13 @@ impl Line {
     }
 }
 
-/// What a probe found.
+/// A probe and its result.
 #[derive(Clone, Copy, Debug)]
 struct Probed {
     tag: Tag,
-    /// When it was sent.
+    /// Send time.
     sent: Time,
-    /// Round trip and when it was known.
+    /// Round trip and the time of its arrival.
     result: Option<(Time, Time)>,
 }
 
@@ -209,14 +209,14 @@ struct Flow {
     may_move: bool,
     line: Line,
     probed: Vec<Probed>,
-    /// Probes to be sent.
+    /// Probes to send.
     wanted: Vec<Tag>,
-    /// The path to move to, and when.
+    /// Path of the next move, and its time.
     pending: Option<(Tag, Time)>,
-    /// The flow has moved; before this time no packet goes that would be early by more than `early` packets.
+    /// After a move: before this time no packet is sent that would be early by more than `early` packets.
     held_until: Time,
     early: u64,
-    /// Every PSN below is acknowledged.
+    /// First PSN not yet acknowledged.
     cumulative: u64,
     chunks: Option<Chunks>,
 }
@@ -230,14 +230,14 @@ pub struct Hopper {
 }
 
 impl Hopper {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: HopperParameters, seed: u64, host_key: u64) -> Self {
         Hopper { parameters, host_key: key(seed, host_key, "hopper"), flows: Slots::new() }
     }
 }
 
 impl Flow {
-    /// A new epoch, where one is due: both chances are there again.
+    /// Starts a new epoch if one is due, which renews both chances.
     fn turn_epoch(&mut self, p: &HopperParameters, now: Time, measured: Time) {
         let round_trip = match p.epoch_rtt {
             HopperEpoch::Measured => self.base.max(measured),
@@ -255,7 +255,7 @@ impl Flow {
     fn sample(&mut self, p: &HopperParameters, now: Time, rtt: Time, in_flight: u64) {
         self.turn_epoch(p, now, rtt);
         let rtt = rtt.ps() as f64;
-        // The first sample of an epoch starts the average anew (Algorithm 1 resets it).
+        // The first sample of an epoch restarts the average (Algorithm 1 resets it).
         self.average = if self.line.n == 0.0 { rtt } else { p.alpha * rtt + (1.0 - p.alpha) * self.average };
         self.line.add(rtt);
         let base = self.base.ps() as f64;
@@ -269,14 +269,14 @@ impl Flow {
         }
     }
 
-    /// Asks for probes of paths that have not been probed lately.
+    /// Requests probes of paths without a recent probe.
     fn probe(&mut self, p: &HopperParameters, now: Time) {
         let ttl = times(self.base, p.ttl_probe);
         let fresh = |at: Time| at + ttl > now;
         self.probed.retain(|probed| fresh(probed.sent) || probed.result.is_some_and(|(_, at)| fresh(at)));
         self.may_probe = false;
         let mut wanted = 0;
-        // Few of many values are excluded, so a handful of draws finds others; where all are, fewer are probed.
+        // Few of many values are excluded, so a handful of draws finds others; otherwise fewer are probed.
         for _ in 0..8 * p.probes {
             let tag = self.space.draw(&mut self.stream);
             let known = self.probed.iter_mut().find(|probed| probed.tag == tag);
@@ -295,7 +295,7 @@ impl Flow {
         }
     }
 
-    /// Looks for a better path and plans the move.
+    /// Plans a move if a better path is available.
     fn consider(&mut self, p: &HopperParameters, now: Time, in_flight: u64) {
         let ttl = times(self.base, p.ttl_probe);
         let valid = |probed: &&Probed| {
@@ -308,7 +308,7 @@ impl Flow {
             self.may_move = false;
         }
         let Some((rtt, tag)) = best else { return };
-        // A probe is one packet: a chunk over its path would take as many times its ideal as the packet did.
+        // A probe is one packet: a chunk over its path would exceed its ideal by the same factor.
         let found = rtt.ps() as f64 * (self.base.ps() as f64 / self.packet_base.ps() as f64);
         if found >= p.delta_rtt * self.average {
             return;
@@ -332,7 +332,7 @@ impl Flow {
         self.line = Line::default();
     }
 
-    /// Whether a packet must still wait, since it would be early by more than the receiver takes.
+    /// Returns `true` if a packet must wait because it would be earlier than the receiver accepts.
     #[inline]
     fn waits(&self, now: Time, psn: u64) -> bool {
         now < self.held_until && psn.saturating_sub(self.cumulative) > self.early
@@ -398,7 +398,7 @@ impl HostScheme for Hopper {
         match flow.waits(now, packet.psn) {
             false => Decision::Send(flow.path),
             true if flow.early == 0 => Decision::Hold(flow.held_until),
-            // Any acknowledgement may let it go, and some will come, since packets are in flight.
+            // Any acknowledgement may release it, and one will arrive, since packets are in flight.
             true => Decision::Wait,
         }
     }
@@ -440,7 +440,7 @@ impl HostScheme for Hopper {
         if let Some(probed) = flow.probed.iter_mut().find(|probed| probed.tag == tag) {
             probed.result = Some((rtt, now));
         }
-        // Between two chunks much more time may pass than a result is valid for: it is looked at now (ours).
+        // Between two chunks more time may pass than a result is valid for, so it is evaluated now (ours).
         let congested = flow.average > self.parameters.th_cong * flow.base.ps() as f64;
         if flow.chunks.is_some() && congested && flow.may_move && flow.pending.is_none() {
             flow.consider(&self.parameters, now, 0);
@@ -486,7 +486,7 @@ mod tests {
         let old = path(&mut s, 0.0);
         ack(&mut s, 9.0, old, 10.0);
         assert!(probes(&mut s, 9.0).is_empty(), "10 us: no congestion");
-        // A packet sent at 9 us comes back: the first epoch ends and the second begins.
+        // A packet sent at 9 us is acknowledged: the first epoch ends and the second begins.
         ack(&mut s, 18.0, old, 9.0);
         ack(&mut s, 19.0, old, 13.0);
         let asked = probes(&mut s, 19.0);
@@ -498,19 +498,20 @@ mod tests {
         s.on_probe_reply(us(31.0), 0, asked[1], us(12.0));
         // 15 us, above 14, of a packet sent at 17 us: still the same epoch. The best probed path has 9 us, below 80 % of
         // 15 = 12. The line through 9, 13, 13.5, 15 rises by (4 * 85 - 6 * 50.5) / (4 * 14 - 36) = 1.85 us per packet from
-        // 9.85 us; ten packets on it says 9.85 + 13 * 1.85 = 33.9 us: the move waits for 33.9 - 9 = 24.9 us.
+        // 9.85 us; ten packets on it gives 9.85 + 13 * 1.85 = 33.9 us: the move waits for 33.9 - 9 = 24.9 us.
         ack(&mut s, 32.0, old, 15.0);
         let Decision::Hold(until) = select(&mut s, 32.0) else { panic!() };
         assert!(until.ps().abs_diff(us(56.9).ps()) < 10, "{until}");
         assert_eq!(path(&mut s, 57.0), asked[0]);
-        // Acknowledgements of the old path say nothing of the new one.
+        // Acknowledgements of the old path do not concern the new one.
         ack(&mut s, 60.0, old, 40.0);
         assert_eq!(path(&mut s, 60.0), asked[0]);
     }
 
     #[test]
     fn an_epoch_lasts_a_measured_round_trip() {
-        // 20 us are measured, 8 us are the base: probes at 20 us and, at the earliest, when a packet sent then comes back.
+        // 20 us are measured, 8 us are the base: probes at 20 us and, at the earliest, when a packet sent then is
+        // acknowledged.
         for (epoch_rtt, second) in [(HopperEpoch::Measured, 40.0), (HopperEpoch::Base, 28.0)] {
             let mut s = hopper(HopperParameters { epoch_rtt, ..Default::default() });
             let old = path(&mut s, 0.0);
@@ -541,8 +542,8 @@ mod tests {
 
     #[test]
     fn packets_within_the_receivers_window_need_not_wait() {
-        // 20 packets in flight, up to 30 may be early: the first ten of the new path go at once, then one per packet that
-        // arrives, and all of them when the time is over.
+        // 20 packets in flight, up to 30 may be early: the first ten of the new path are sent at once, then one per
+        // packet that arrives, and all of them when the time is over.
         let info = FlowInfo { base_rtt: Time::from_us(8), early_packets: 30, ..flow(&[8]) };
         let mut s = Hopper::new(HopperParameters { th_cong: 1.75, ..Default::default() }, 1, 2);
         s.open(Time::ZERO, 0, &info);
@@ -588,7 +589,7 @@ mod tests {
         ack(&mut s, 21.0, old, 21.0);
         ack(&mut s, 22.0, old, 22.0);
         assert_eq!(select(&mut s, 22.0), Decision::Hold(us(22.0 + 32.0 - 10.0)));
-        // Going on over the old path instead.
+        // Continues on the old path instead.
         let mut s = hopper(HopperParameters { th_cong: 2.7, delay: HopperDelay::Continue, ..Default::default() });
         let old = path(&mut s, 0.0);
         ack(&mut s, 20.0, old, 20.0);
@@ -606,19 +607,19 @@ mod tests {
         ack(&mut s, 10.0, old, 13.0);
         let asked = probes(&mut s, 10.0);
         s.on_probe_reply(us(20.0), 0, asked[0], us(18.0));
-        // 22 us is above 20 (2.5x), but 18 is not below 17.6 (80 %): no move, and the chance of this epoch is spent.
+        // 22 us is above 20 (2.5x), but 18 is not below 17.6 (80 %): no move, and the chance of this epoch is used up.
         ack(&mut s, 21.0, old, 22.0);
         assert_eq!(path(&mut s, 21.0), old);
         ack(&mut s, 22.0, old, 40.0);
         assert_eq!(path(&mut s, 22.0), old);
-        // Next epoch, 32 us (4x) after the result: it is void. Without a result the chance remains.
+        // Next epoch, 32 us (4x) after the result: it has expired. Without a result the chance remains.
         ack(&mut s, 53.0, old, 40.0);
         assert_eq!(path(&mut s, 53.0), old);
         let asked = probes(&mut s, 53.0);
         s.on_probe_reply(us(54.0), 0, asked[0], us(9.0));
         ack(&mut s, 55.0, old, 40.0);
         assert!(matches!(select(&mut s, 55.0), Decision::Hold(_)));
-        // Literally read, Algorithm 1 spends the chance without a result.
+        // Literally read, Algorithm 1 uses up the chance without a result.
         let mut s = hopper(HopperParameters { consume_on_no_result: true, ..Default::default() });
         let old = path(&mut s, 0.0);
         ack(&mut s, 53.0, old, 40.0);
@@ -642,14 +643,14 @@ mod tests {
         let done = |s: &mut Hopper, now: f64, cumulative| {
             s.on_ack(us(now), 0, &Feedback { cumulative, ..feedback(old, false) });
         };
-        // 15 us are above 1.5 x 8.75: probes, of 10 kB where a packet holds them.
+        // 15 us are above 1.5 x 8.75: probes, of 10 kB if they fit a packet.
         done(&mut s, 15.0, 10);
         assert_eq!(s.poll_probe(us(15.0), 0).map(|p| p.bytes), Some(10_000));
         let asked = probes(&mut s, 15.0);
         s.on_probe_reply(us(24.0), 0, asked[0], us(8.0));
         assert_eq!(ask(&mut s, 24.0, 10), Decision::Send(old));
-        // 40 us for the next chunk: probes again, and as soon as one says that a path is good the flow is to move, which
-        // it does between chunks.
+        // 40 us for the next chunk: probes again. As soon as one reports a good path the flow moves, which happens
+        // between chunks.
         done(&mut s, 64.0, 20);
         assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the first result is older than 4 x 8.75 us");
         let again: Vec<Tag> = probes(&mut s, 64.0);

@@ -1,5 +1,5 @@
-//! The mixed scheme of Ultra Ethernet's reference model (specification 6.3). An entropy value that came back without a
-//! mark is used again, oldest first; where none is queued, the bitmap of [`super::bitmap`] picks the next one. Marks,
+//! The mixed scheme of Ultra Ethernet's reference model (specification 6.3). An entropy value that returns without a
+//! mark is reused, oldest first; if none is queued, the bitmap of [`super::bitmap`] selects the next one. Marks,
 //! NACKs and timeouts penalise values in the bitmap.
 
 use super::{
@@ -15,7 +15,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "mixed",
     summary: "recycles entropy values that came back clean, else picks by bitmap",
@@ -35,7 +35,7 @@ parameters! {
         nack: u32 = 4, source "Ultra Ethernet reference model (specification 6.2)";
         /// Penalty of a timeout, up to 15.
         timeout: u32 = 15, source "Ultra Ethernet reference model (specification 6.2)";
-        /// Entropy values that can be queued, in packets (rounded up to a power of two).
+        /// Capacity of the queue of entropy values, in packets (rounded up to a power of two).
         queue: PacketsOrBdp = PacketsOrBdp::Bdp(2_000_000), source "ours: more than a window";
     }
 }
@@ -67,7 +67,7 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: MixedParameters, seed: u64, host_key: u64) -> Self {
         Mixed { parameters, host_key: key(seed, host_key, "mixed"), flows: Slots::new() }
     }
@@ -119,7 +119,7 @@ mod tests {
     fn a_worked_trace() {
         let mut s = Mixed::new(MixedParameters { paths: 4, ..Default::default() }, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
-        // A pass of the bitmap: a, b, c, d. a and c come back clean, b marked.
+        // A pass of the bitmap: a, b, c, d. a and c return clean, b marked.
         let [a, b, c, d] = [(); 4].map(|_| send(&mut s));
         let mut pass = [a & 3, b & 3, c & 3, d & 3];
         pass.sort();
@@ -127,7 +127,7 @@ mod tests {
         clean(&mut s, a);
         mark(&mut s, b);
         clean(&mut s, c);
-        // Recycled first, in order of return; then the bitmap, which passes over b once.
+        // Recycled first, in order of return; then the bitmap, which skips b once.
         assert_eq!([send(&mut s), send(&mut s)], [a, c]);
         let mut rest = [(); 3].map(|_| send(&mut s));
         rest.sort();

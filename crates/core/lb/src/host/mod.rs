@@ -31,12 +31,12 @@ use anabranch_units::Time;
 pub(crate) use slots::Slots;
 pub use timeouts::OnTimeout;
 
-/// `factor` times `time`, rounded down; negative factors give zero. For thresholds given in base round trips.
+/// Returns `factor` times `time`, rounded down; negative factors give zero. For thresholds in base round trips.
 pub(crate) fn times(time: Time, factor: f64) -> Time {
     Time::from_ps((time.ps() as f64 * factor) as u64)
 }
 
-/// What the tests of the schemes share.
+/// Helpers of the schemes' tests.
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::{Decision, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Outgoing, PathSpace, Tag};

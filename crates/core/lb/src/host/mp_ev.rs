@@ -1,24 +1,24 @@
 //! Multi-part entropy values: their encoding, and the permutation round robin that generates them
 //! (PRIME §III-D and Alg. 2, specification 5.3).
 //!
-//! Each part names an uplink of one tier, part 0 the leaf's. Part 0 runs through a fresh random permutation of the
-//! uplinks; when that pass is over, part 1 moves on by one, and so forth. The Fisher-Yates shuffle of a permutation is
-//! spread over its pass: step j (from the last position down) fixes position j for good, so the value is sent right
-//! then, and no packet pays for a whole shuffle.
+//! Each part selects an uplink of one tier, part 0 the leaf's. Part 0 runs through a random permutation of the
+//! uplinks; after that pass, part 1 advances by one, and so forth. The Fisher-Yates shuffle of a permutation is
+//! spread over its pass: step j (from the last position down) fixes position j permanently, so the value is sent at
+//! once, and no packet pays for a whole shuffle.
 //!
-//! Paths can be taken out and put back at any time in O(parts). A path that is out is passed over without being used
-//! up: if it comes back while its pass is still running, it is sent in that pass. Where every path is in, a pass uses
-//! every uplink exactly once, and any U0*U1*... values that start at a multiple of that number are all paths, each once.
+//! Paths can be excluded and restored at any time in O(parts). An excluded path is skipped without being used up: if it
+//! returns within its pass, it is sent in that pass. While every path is included, a pass uses every uplink exactly
+//! once, and any U0*U1*... values that start at a multiple of that number are all paths, each once.
 
 use crate::Tag;
 use anabranch_random::Stream;
 
-/// Most parts of a multi-part entropy value.
+/// Maximum parts of a multi-part entropy value.
 pub const MOST_PARTS: usize = 4;
-/// Most paths a flow can tell apart.
+/// Maximum paths of a flow.
 pub const MOST_PATHS: u32 = 32_000;
 
-/// How paths are encoded: the parts concatenated, part 0 in the low bits, ceil(log2 U_i) bits each.
+/// Encoding of paths: the parts concatenated, part 0 in the low bits, ceil(log2 U_i) bits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     sizes: [u16; MOST_PARTS],
@@ -28,8 +28,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of these uplinks per tier, leaf first; `None` where there is no choice, more than [`MOST_PARTS`]
-    /// parts, or more than [`MOST_PATHS`] paths.
+    /// Creates the encoding of these uplinks per tier, leaf first; `None` if there is no choice, more than
+    /// [`MOST_PARTS`] parts, or more than [`MOST_PATHS`] paths.
     pub fn new(uplinks: &[u32]) -> Option<Shape> {
         if uplinks.len() > MOST_PARTS {
             return None;
@@ -50,12 +50,12 @@ impl Shape {
         (paths > 1).then_some(shape)
     }
 
-    /// How many paths there are.
+    /// Returns the number of paths.
     pub fn paths(&self) -> u32 {
         u32::from(self.paths)
     }
 
-    /// The path a tag names (index: part 0 + U0 * (part 1 + U1 * ...)), `None` where no path has that tag.
+    /// Returns the path of a tag (index: part 0 + U0 * (part 1 + U1 * ...)), `None` if no path has that tag.
     #[inline]
     pub fn path(&self, tag: Tag) -> Option<u16> {
         let parts = self.parts as usize;
@@ -77,19 +77,19 @@ impl Shape {
 pub struct Pick {
     /// Index of the path.
     pub path: u16,
-    /// Its multi-part entropy value.
+    /// Multi-part entropy value.
     pub tag: Tag,
 }
 
-/// Seat s of a permutation holds `value`; value v sits in `seat`. Both stand at the same index to share cache lines.
+/// Seat s of a permutation holds `value`; value v is in `seat`. Both have the same index to share cache lines.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     value: u16,
     seat: u16,
 }
 
-/// The seats of one permutation lie in four ranges: in and waiting `0..waiting`, in and sent this pass
-/// `waiting..inside`, out and not sent `inside..missed`, out and sent `missed..`.
+/// The seats of one permutation are in four ranges: included and waiting `0..waiting`, included and sent in this pass
+/// `waiting..inside`, excluded and not sent `inside..missed`, excluded and sent `missed..`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     waiting: u16,
@@ -102,13 +102,13 @@ struct Group {
 pub struct Generator {
     stream: Stream,
     shape: Shape,
-    /// The permutation of part 0 that is running, kept out of `groups` meanwhile.
+    /// Running permutation of part 0, kept outside `groups` meanwhile.
     row: Group,
     /// Its first path.
     first: u16,
     /// The higher parts of the tags of this pass.
     prefix: Tag,
-    /// Per level the running permutation.
+    /// Running permutation per level.
     current: [u16; MOST_PARTS],
     /// Children of all permutations: paths, then the permutations of part 0, then those of part 1 ...
     seats: Box<[Seat]>,
@@ -117,7 +117,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Every path in, nothing sent. The order is a function of `stream` alone.
+    /// Creates the generator with every path included and none sent. The order is a function of `stream` alone.
     pub fn new(shape: Shape, stream: Stream) -> Self {
         let (mut seats, mut groups) = (Vec::new(), Vec::new());
         let mut children = shape.paths;
@@ -138,12 +138,12 @@ impl Generator {
         }
     }
 
-    /// The encoding.
+    /// Returns the encoding.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The next path in generation order, or `None` where every path is out.
+    /// Returns the next path in generation order, or `None` if every path is excluded.
     #[inline]
     pub fn generate(&mut self) -> Option<Pick> {
         if self.row.waiting == 0 && !self.turn() {
@@ -153,7 +153,7 @@ impl Generator {
         Some(Pick { path: self.first + value, tag: self.prefix | Tag::from(value) })
     }
 
-    /// Puts a path in or takes it out.
+    /// Includes or excludes a path.
     pub fn set(&mut self, path: u16, inside: bool) {
         let parts = self.shape.parts as usize;
         let (mut child, mut base) = (path as usize, 0);
@@ -179,11 +179,12 @@ impl Generator {
         }
     }
 
-    /// The pass of part 0 is over: moves the higher parts on and starts the next pass. False where nothing is in.
+    /// Advances the higher parts after a pass of part 0 and starts the next pass. Returns `false` if no path is
+    /// included.
     fn turn(&mut self) -> bool {
         let parts = self.shape.parts as usize;
         self.groups[self.current[0] as usize] = self.row;
-        // Where the children and the permutations of each level begin.
+        // Start of the children and the permutations of each level.
         let (mut bases, mut below, mut children) = ([0; MOST_PARTS], [0; MOST_PARTS], self.shape.paths as usize);
         for level in 1..parts {
             bases[level] = bases[level - 1] + children;
@@ -220,13 +221,13 @@ impl Generator {
         true
     }
 
-    /// Heap bytes.
+    /// Returns the heap bytes.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.seats) + size_of_val(&*self.groups)
     }
 }
 
-/// One step of Fisher-Yates: fixes the last waiting seat and hands out its value.
+/// One step of Fisher-Yates: fixes the last waiting seat and returns its value.
 #[inline]
 fn draw(stream: &mut Stream, group: &mut Group, seats: &mut [Seat]) -> u16 {
     let last = group.waiting - 1;
@@ -235,7 +236,7 @@ fn draw(stream: &mut Stream, group: &mut Group, seats: &mut [Seat]) -> u16 {
     swap(seats, last, other)
 }
 
-/// Exchanges two seats; returns the value that now sits in `a`.
+/// Exchanges two seats; returns the value now in `a`.
 #[inline]
 fn swap(seats: &mut [Seat], a: u16, b: u16) -> u16 {
     let (at_a, at_b) = (seats[a as usize].value, seats[b as usize].value);
@@ -247,7 +248,7 @@ fn swap(seats: &mut [Seat], a: u16, b: u16) -> u16 {
 }
 
 impl Group {
-    /// A new pass: nothing has been sent in it.
+    /// Starts a new pass.
     fn restart(&mut self, size: u16) {
         self.waiting = self.inside;
         self.missed = size;

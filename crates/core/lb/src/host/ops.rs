@@ -1,6 +1,6 @@
-//! OPS, oblivious packet spraying (specification 3.4): every packet carries a fresh entropy value, so that hashing
-//! switches spread a flow over all paths. Values are drawn at random, or run through a round robin that is XORed
-//! with a random mask, drawn anew at every wrap. Congestion signals are ignored.
+//! OPS, oblivious packet spraying (specification 3.4): every packet carries a fresh entropy value, so hashing switches
+//! spread a flow over all paths. Values are random, or follow a round robin XORed with a random mask that is redrawn at
+//! every wrap. Congestion signals are ignored.
 
 use super::Slots;
 use crate::{
@@ -12,7 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "ops",
     summary: "a fresh entropy value for every packet, blind to congestion",
@@ -22,11 +22,11 @@ pub const ABOUT: About = About {
 };
 
 choices! {
-    /// How the next entropy value is found.
+    /// Selection of the next entropy value.
     pub enum OpsMode {
         /// Uniformly at random.
         Random = "random",
-        /// A counter XOR a mask that is drawn anew when the counter wraps.
+        /// A counter XOR a mask that is redrawn when the counter wraps.
         RoundRobinMasked = "round-robin-masked",
     }
 }
@@ -36,7 +36,7 @@ parameters! {
     pub struct OpsParameters {
         /// Number of entropy values; round-robin-masked rounds it up to a power of two.
         entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port";
-        /// How the next entropy value is found.
+        /// Selection of the next entropy value.
         mode: OpsMode = OpsMode::Random, source "specification 3.4";
     }
 }
@@ -64,7 +64,7 @@ pub struct Ops {
 }
 
 impl Ops {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: OpsParameters, seed: u64, host_key: u64) -> Self {
         let masked = parameters.mode == OpsMode::RoundRobinMasked;
         let mut space = EntropySpace::new(parameters.entropy_values);

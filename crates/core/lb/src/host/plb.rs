@@ -12,7 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "plb",
     summary: "a flow moves to a random path after congested round trips",
@@ -28,9 +28,9 @@ parameters! {
         k: f64 = 0.25, source "REPS artifact (specification 3.2)";
         /// Congested round trips in a row that are tolerated; one more moves the flow.
         n: u32 = 1, source "REPS artifact (specification 3.2)";
-        /// Least time between two moves: one retransmission timeout.
+        /// Minimum time between two moves: one retransmission timeout.
         min_wait: Time = Time::from_us(100), source "ours: the timeout of specification 7.10";
-        /// Whether a timeout moves the flow at once.
+        /// Moves the flow at once on a timeout.
         timeout_moves: bool = true, source "Linux rehashes a flow whose timer expires";
         /// Number of entropy values.
         entropy_values: u32 = 65536, source "ours: the 16 bits of a UDP source port";
@@ -53,11 +53,11 @@ struct Flow {
     stream: Stream,
     tag: Tag,
     congested_rounds: u32,
-    /// The round ends when everything below this PSN is acknowledged; 0 before the first ACK, which starts one.
+    /// PSN at whose acknowledgement the round ends; 0 before the first ACK, which starts one.
     round_end: u64,
     marked: u64,
     delivered: u64,
-    /// No move before this time.
+    /// Earliest time of the next move.
     next_move: Time,
 }
 
@@ -71,7 +71,7 @@ pub struct Plb {
 }
 
 impl Plb {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: PlbParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         Plb { parameters, host_key: key(seed, host_key, "plb"), space, flows: Slots::new() }
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        // k = 0.25, n = 1, rounds of 4 packets: 1 of 4 marked is not more than a quarter, 2 of 4 is. The second congested
-        // round in a row moves the flow; then not again within 100 us.
+        // k = 0.25, n = 1, rounds of 4 packets: 1 of 4 marked does not exceed a quarter, 2 of 4 do. The second
+        // consecutive congested round moves the flow; then not again within 100 us.
         let mut s = Plb::new(PlbParameters::default(), 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
         let t = Time::from_us;

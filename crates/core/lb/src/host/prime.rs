@@ -1,17 +1,17 @@
-//! PRIME on the sending host (PRIME §III-C, §III-D and Alg. 1; specification 5.4). Every packet gets the next path
-//! of a pseudo-random round robin over all paths of the fat tree; paths that ECN marks or NACKs have named lately
-//! are passed over until a penalty, which decays with every packet sent, is over. Where every path is penalised the
-//! least penalised one goes.
+//! PRIME on the sending host (PRIME §III-C, §III-D and Alg. 1; specification 5.4). Every packet takes the next path of
+//! a pseudo-random round robin over all paths of the fat tree. Paths with recent ECN marks or NACKs are skipped until
+//! their penalty, which decays with every packet sent, ends. If every path is penalised the least penalised one is
+//! used.
 //!
-//! Readings of what the paper leaves open:
-//! - A path that is passed over is not used up: it is sent later in the same pass if its penalty ends before.
+//! Interpretation of points that the paper leaves open:
+//! - A skipped path is not used up: it is sent later in the same pass if its penalty ends before.
 //! - Equally penalised paths take turns in generation order.
-//! - With `decay_on = "generated"` candidates that are passed over are used up, and each one lets penalties decay,
-//!   so that a walk over penalised paths shortens itself.
-//! - Feedback of the first BDP is recorded, but heeded only from then on.
+//! - With `decay_on = "generated"` skipped candidates are used up, and each one lets penalties decay,
+//!   so a walk over penalised paths shortens itself.
+//! - Feedback of the first BDP is recorded, but takes effect only afterwards.
 //!
-//! Cost per packet: O(1) amortised whatever the number of paths and of penalties (with `"generated"`: per packet and
-//! per penalty), since penalised paths are kept outside the permutation instead of being stepped over.
+//! Cost per packet: O(1) amortised, independent of the number of paths and of penalties (with `"generated"`: per packet
+//! and per penalty), since penalised paths are kept outside the permutation instead of being stepped over.
 
 use super::{
     Slots,
@@ -26,35 +26,35 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "prime",
     summary: "pseudo-random round robin over all paths, passing over paths with recent congestion",
     source: "PRIME §III, Alg. 1 and 2",
     description: "Every packet takes the next path of a permutation of all uplinks, tier by tier, that is reshuffled \
-        after every pass. A path is penalised by an ECN mark (p_ecn), a NACK (p_nack) or a timeout (p_timeout), and passed over \
-        until the penalty, which falls by `decay` per packet, is over; if all are penalised, the least penalised \
-        goes. Needs a switch scheme that reads multi-part entropy values.",
+        after every pass. A path is penalised by an ECN mark (p_ecn), a NACK (p_nack) or a timeout (p_timeout), and skipped \
+        until the penalty, which falls by `decay` per packet, ends; if all are penalised, the least penalised \
+        is used. Needs a switch scheme that reads multi-part entropy values.",
 };
 
 choices! {
-    /// What lets penalties decay.
+    /// Event that lets penalties decay.
     pub enum DecayOn {
         /// Every packet sent (PRIME §III-D).
         Sent = "sent",
-        /// Every entropy value generated, those passed over included (PRIME §III-C).
+        /// Every entropy value generated, including skipped ones (PRIME §III-C).
         Generated = "generated",
     }
 }
 
 choices! {
-    /// What shares one round robin and one congestion history.
+    /// Scope of one round robin and one congestion history.
     pub enum Scope {
-        /// Each flow has its own.
+        /// One flow.
         Flow = "flow",
-        /// The flows of a host to one destination share them, also one after the other.
+        /// The flows of a host to one destination, also consecutive ones.
         Destination = "destination",
-        /// All flows of a host over the same set of paths share them.
+        /// All flows of a host over the same set of paths.
         Host = "host",
     }
 }
@@ -66,15 +66,16 @@ parameters! {
         p_ecn: PacketsOrBdp = PacketsOrBdp::Bdp(250_000), source "ours (specification 5.2); PRIME asks p_nack >> p_ecn";
         /// Penalty of a path after a NACK, in packets (or a share of the BDP).
         p_nack: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours (specification 5.2)";
-        /// Penalty of a path after a timeout, the others' at least; auto: p_nack, on the wire as many packets as leave in ten times wire.least_timeout.
+        /// Penalty of a path after a timeout, at least that of the others; auto: p_nack, on the wire the packets sent
+        /// in ten times wire.least_timeout.
         p_timeout: Auto<PacketsOrBdp> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a dead path that is tried again costs a timeout there, a tenth of the time at most";
-        /// How much every penalty falls per packet.
+        /// Decay of every penalty per packet.
         decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)";
-        /// What counts as a packet for the decay.
+        /// Event that counts as a packet for the decay.
         decay_on: DecayOn = DecayOn::Sent, source "PRIME §III-D (III-C differs)";
-        /// What shares one round robin and one congestion history.
+        /// Scope of one round robin and one congestion history.
         scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)";
-        /// Packets that are sent before the history is heeded.
+        /// Packets sent before the history takes effect.
         history_after: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "PRIME §III-C";
     }
 }
@@ -89,12 +90,12 @@ impl Check for PrimeParameters {
     }
 }
 
-/// Round robin and history of a flow, or of whatever shares them under `scope`.
+/// Round robin and history of one `scope`.
 #[derive(Debug)]
 struct Context {
     generator: Generator,
     history: History,
-    /// Packets left to send before the history is heeded.
+    /// Packets left to send before the history takes effect.
     blind: u64,
     p_ecn: u32,
     p_nack: u32,
@@ -110,15 +111,15 @@ pub struct Prime {
     parameters: PrimeParameters,
     decay: u32,
     host_key: u64,
-    /// Per slot the key of its context and its number; unused with scope = flow.
+    /// Per slot its flow and the number of its context; unused with scope = flow.
     shared_by: Slots<(u32, SharedFlow)>,
-    /// With scope = flow by slot, else in order of creation.
+    /// By slot with scope = flow, else in order of creation.
     contexts: Slots<Context>,
-    /// Sorted by key; the number in `contexts`.
+    /// Sorted by key; the number is an index into `contexts`.
     shared: Vec<(Sharing, u32)>,
 }
 
-/// What a flow with a shared context must remember to find another one.
+/// Properties of a flow with a shared context, needed to find another one.
 #[derive(Debug)]
 struct SharedFlow {
     key: u64,
@@ -128,14 +129,14 @@ struct SharedFlow {
 }
 
 impl Prime {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: PrimeParameters, seed: u64, host_key: u64) -> Self {
         let decay = parameters.decay.min(LARGEST);
         let host_key = key(seed, host_key, "mp-ev");
         Prime { parameters, decay, host_key, shared_by: Slots::new(), contexts: Slots::new(), shared: Vec::new() }
     }
 
-    /// Heap bytes of flows, contexts and their paths.
+    /// Returns the heap bytes of flows, contexts and their paths.
     pub fn memory(&self) -> usize {
         let heap = |c: &Context| c.generator.memory() - size_of::<Generator>() + c.history.heap();
         self.contexts.bytes() + self.shared_by.bytes() + self.contexts.iter().map(heap).sum::<usize>()
@@ -165,7 +166,7 @@ impl Prime {
         }
     }
 
-    /// Finds or makes the context of a flow that shares it.
+    /// Finds or creates the context of a flow that shares it.
     fn share(&mut self, slot: u32, flow: SharedFlow, dead: &[bool]) {
         let Some(shape) = Shape::new(&flow.uplinks) else { return };
         let per_destination = self.parameters.scope == Scope::Destination;
@@ -215,7 +216,7 @@ impl Prime {
 }
 
 impl Context {
-    /// The next path, without any history.
+    /// Selects the next path without history.
     #[inline]
     fn select_blind(&mut self, decay: u32, sent: bool) -> Tag {
         let tag = self.generator.generate().map_or(0, |pick| pick.tag);
@@ -229,7 +230,7 @@ impl Context {
         tag
     }
 
-    /// The next path that is not penalised, or the least penalised. Penalised paths are outside the permutation.
+    /// Selects the next path without penalty, or the least penalised. Penalised paths are outside the permutation.
     #[inline]
     fn select(&mut self, decay: u32) -> Tag {
         let Context { generator, history, .. } = self;
@@ -241,7 +242,7 @@ impl Context {
         tag
     }
 
-    /// The same, stepping over penalised paths, each of which lets penalties decay.
+    /// As `select`, but steps over penalised paths, each of which lets penalties decay.
     fn select_walking(&mut self, decay: u32) -> Tag {
         loop {
             if self.history.all_wait() {
@@ -352,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace_on_two_paths() {
-        // p_ecn = 3, decay 1. After the mark on path a its penalty is 3, 2, 1 when the next three packets choose: they
+        // p_ecn = 3, decay 1. After the mark on path a its penalty is 3, 2, 1 for the next three selections: they
         // take b. The fourth takes a, which this pass has not used yet.
         let mut s = prime(&[("p_ecn", Raw::Int(3))], &[2]);
         let (a, b) = (send(&mut s), send(&mut s));
@@ -366,11 +367,11 @@ mod tests {
         let second = send(&mut s);
         assert_ne!(first, second);
         s.on_nack(Time::ZERO, 0, second);
-        // Penalties (first, second) when choosing: (4,5) (3,4) (2,3) (1,2), then (0,1), all to the first path.
+        // Penalties (first, second) at selection: (4,5) (3,4) (2,3) (1,2), then (0,1), all to the first path.
         for _ in 0..5 {
             assert_eq!(send(&mut s), first);
         }
-        // Now (0,0). The second path has missed the pass that is running, so it goes; then a pass has both.
+        // Now (0,0). The second path has missed the current pass, so it is used; then a pass has both.
         assert_eq!(send(&mut s), second);
         let mut both = [send(&mut s), send(&mut s)];
         both.sort();
@@ -404,7 +405,7 @@ mod tests {
             (0..).take_while(|_| send(&mut s) != a).count()
         };
         assert_eq!(missed("sent"), 4);
-        // Penalties seen in passes 1 and 2 are 4, 3 and 2, 1; in pass 3 path a is free, and b may stand before it.
+        // Penalties in passes 1 and 2 are 4, 3 and 2, 1; in pass 3 path a is free, and b may precede it.
         assert!((2..=3).contains(&missed("generated")));
     }
 
@@ -437,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_flow_takes_little_memory() {
-        // 8,192 hosts have 64 paths; the wish is 1.2 KB per flow. 16 flows fill the slots.
+        // 8,192 hosts have 64 paths; the target is 1.2 KB per flow. 16 flows fill the slots.
         let mut s = prime(&[], &[64]);
         (0..16).for_each(|slot| s.open(Time::ZERO, slot, &flow(&[64])));
         assert!(s.memory() / 16 < 1200, "{}", s.memory() / 16);

@@ -1,5 +1,5 @@
-//! Static spraying over queue pairs, as collective libraries do it (NCCL): a connection has a few queue pairs, each on a
-//! path of its own, and chunks go over them in turn, whatever their paths look like.
+//! Static spraying over queue pairs, as in collective libraries (NCCL): a connection has a few queue pairs, each on a
+//! path of its own, and chunks use them in turn, independent of congestion.
 
 use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{
@@ -11,13 +11,13 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "qp-spray",
     summary: "chunks in turn over a few queue pairs with fixed paths (NCCL)",
     source: "Hopper §1 and §4.2: what collective libraries do",
-    description: "A flow has `qps` random tags. Chunk k goes over tag k mod `qps`; at most `outstanding` chunks are on \
-        their way. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of order.",
+    description: "A flow has `qps` random tags. Chunk k goes over tag k mod `qps`; at most `outstanding` chunks are in \
+        flight. The queue pairs share the flow's sequence numbers, so a chunk that overtakes counts as out of order.",
 };
 
 parameters! {
@@ -27,11 +27,11 @@ parameters! {
         qps: u32 = 4, source "ours: a usual NCCL_IB_QPS_PER_CONNECTION";
         /// Bytes per chunk.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// Chunks on their way at most.
+        /// Maximum chunks in flight.
         outstanding: u32 = 1, source "ours: as many as keep the order of one sequence";
         /// Number of entropy values.
         values: u32 = 65_536, source "UDP source ports";
-        /// What a retransmission timeout does: with "move" the queue pair in use gets another port.
+        /// Effect of a retransmission timeout: with "move" the queue pair in use gets another port.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "NCCL: a queue pair keeps its port, and its error ends the job; move: ours";
     }
 }
@@ -66,7 +66,7 @@ pub struct QpSpray {
 }
 
 impl QpSpray {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: QpSprayParameters, seed: u64, host_key: u64) -> Self {
         QpSpray { parameters, host_key: key(seed, host_key, "qp-spray"), flows: Slots::new() }
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        // Chunks of ten packets, one on its way: packets 0 to 9 share a tag, packet 10 waits for them.
+        // Chunks of ten packets, one in flight: packets 0 to 9 share a tag, packet 10 waits for them.
         let p = QpSprayParameters { chunk: Bytes(40_960), qps: 2, ..Default::default() };
         let mut s = QpSpray::new(p, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));

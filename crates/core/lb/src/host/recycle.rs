@@ -1,8 +1,8 @@
-//! A queue of entropy values that came back clean (legacy REPS and the mixed scheme, specification 6.1 and 6.3).
+//! A queue of entropy values that returned unmarked (legacy REPS and the mixed scheme, specification 6.1 and 6.3).
 
 use crate::Tag;
 
-/// First in, first out, of fixed size: where there is no room the newest value is dropped.
+/// FIFO of fixed size; when it is full the newest value is dropped.
 #[derive(Debug)]
 pub(crate) struct Recycle {
     ring: Box<[Tag]>,
@@ -11,7 +11,7 @@ pub(crate) struct Recycle {
 }
 
 impl Recycle {
-    /// A queue for at least `room` values.
+    /// Creates a queue for at least `room` values.
     pub(crate) fn new(room: u64) -> Self {
         let room = room.clamp(8, 1 << 16).next_power_of_two() as usize;
         Recycle { ring: vec![0; room].into(), front: 0, len: 0 }
@@ -49,7 +49,7 @@ mod tests {
             for i in 0..10 {
                 queue.push(round * 10 + i);
             }
-            // Room for 8.
+            // Capacity 8.
             assert_eq!((0..9).map(|_| queue.pop()).collect::<Vec<_>>(), {
                 let mut expected: Vec<_> = (0..8).map(|i| Some(round * 10 + i)).collect();
                 expected.push(None);

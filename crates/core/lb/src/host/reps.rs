@@ -1,7 +1,7 @@
-//! REPS, recycled entropies for packet spraying (specification 6.1; arXiv 2407.21625). Entropy values that come back
-//! without an ECN mark are kept in a small circular buffer and used again, oldest first; without one a packet explores a
-//! random value. After a timeout that congestion does not explain, the buffer is frozen: the values known to work are
-//! used over and over until `freeze_time` has passed, then a number of packets explores afresh.
+//! REPS, recycled entropies for packet spraying (specification 6.1; arXiv 2407.21625). Entropy values that return
+//! without an ECN mark are kept in a small circular buffer and reused, oldest first; without one a packet explores a
+//! random value. After a timeout that congestion does not explain, the buffer is frozen: its values are reused
+//! repeatedly until `freeze_time` has passed, then a number of packets explores again.
 
 use super::{Slots, recycle::Recycle, times};
 use crate::{
@@ -13,18 +13,18 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{PacketsOrBdp, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "reps",
     summary: "reuses entropy values whose packets came back unmarked",
     source: "specification 6.1; REPS (arXiv 2407.21625) and its artifact",
-    description: "The entropy values of unmarked ACKs are kept in a circular buffer of 8 and each is used again once; \
-        with none at hand a random value explores. A timeout freezes the buffer, whose values are then repeated until \
+    description: "The entropy values of unmarked ACKs are kept in a circular buffer of 8 and each is reused once; \
+        without one a random value explores. A timeout freezes the buffer, whose values are then repeated until \
         freeze_time has passed. Variant `legacy` is an unlimited queue without freezing.",
 };
 
 choices! {
-    /// Which REPS.
+    /// Version of REPS.
     pub enum RepsVariant {
         /// The circular buffer of the published scheme.
         Circular = "circular",
@@ -36,24 +36,24 @@ choices! {
 parameters! {
     /// REPS.
     pub struct RepsParameters {
-        /// Which REPS.
+        /// Version of REPS.
         variant: RepsVariant = RepsVariant::Circular, source "specification 6.1";
         /// Entries of the circular buffer.
         buffer: u32 = 8, source "REPS artifact (specification 6.1)";
         /// Number of entropy values.
         entropy_values: u32 = 65536, source "REPS: 2^8 to 2^16";
-        /// How often a value that came back clean is used; the packets per ACK where ACKs are coalesced.
+        /// Uses of a value that returned unmarked; the packets per ACK where ACKs are coalesced.
         usable_lifetime: u32 = 1, source "REPS artifact (specification 6.1)";
-        /// Whether switches trim: then every timeout freezes, else one without signs of congestion.
+        /// Set if switches trim: then every timeout freezes, otherwise one without signs of congestion.
         with_trimming: bool = true, source "REPS artifact (specification 6.1)";
-        /// Without trimming: while no round trip was larger than this, in base round trips, a timeout is no sign of
-        /// congestion.
+        /// Without trimming: a timeout is not attributed to congestion while no round trip exceeds this, in base round
+        /// trips.
         freeze_below: f64 = 1.65, source "REPS artifact (specification 6.1)";
-        /// Least time that the buffer stays frozen.
+        /// Minimum time that the buffer remains frozen.
         freeze_time: Time = Time::from_ms(10), source "REPS artifact (specification 6.1)";
         /// Packets that explore after the buffer thaws.
         explore: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "REPS artifact; Ultra Ethernet's model: 16";
-        /// Legacy: packets sent in round robin at first (at most one per entropy value).
+        /// Legacy: packets initially sent in round robin (at most one per entropy value).
         first_window: PacketsOrBdp = PacketsOrBdp::Bdp(1_500_000), source "ours: the initial window";
     }
 }
@@ -70,7 +70,7 @@ impl Check for RepsParameters {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     tag: Tag,
-    /// Times it may still be used; 0: not valid.
+    /// Remaining uses; 0: invalid.
     uses: u32,
 }
 
@@ -82,13 +82,13 @@ struct Circular {
     count: u32,
     fresh: u32,
     head_frozen: u32,
-    /// While frozen: when the first feedback thaws it.
+    /// While frozen: earliest time at which feedback thaws it.
     frozen_until: Option<Time>,
     explore: u64,
-    /// What `explore` is set to on thawing.
+    /// Value of `explore` after thawing.
     explore_after: u64,
     largest_rtt: Time,
-    /// Without trimming, a timeout freezes only below this.
+    /// Without trimming, a timeout freezes only below this round trip.
     freeze_below: Time,
 }
 
@@ -114,7 +114,7 @@ pub struct Reps {
 }
 
 impl Reps {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: RepsParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         Reps { parameters, host_key: key(seed, host_key, "reps"), space, flows: Slots::new() }
@@ -137,7 +137,7 @@ impl Circular {
         }
     }
 
-    /// The value to use again, or `None` to explore.
+    /// Returns the value to reuse, or `None` to explore.
     #[inline]
     fn select(&mut self) -> Option<Tag> {
         if self.explore > 0 {
@@ -147,7 +147,7 @@ impl Circular {
         if self.frozen_until.is_some() && self.count > 0 {
             let at = self.head_frozen;
             self.head_frozen = if at + 1 >= self.count { 0 } else { at + 1 };
-            // Used again whether valid or not.
+            // Reused even if invalid.
             return Some(self.take(at));
         }
         if self.fresh == 0 {
@@ -178,7 +178,7 @@ impl Circular {
         self.count = (self.count + 1).min(size);
     }
 
-    /// The first feedback after the freeze thaws the buffer, empties it and starts exploring.
+    /// Thaws the buffer at the first feedback after the freeze, empties it and starts exploring.
     #[inline]
     fn thaw(&mut self, now: Time) {
         if self.frozen_until.is_some_and(|until| now >= until) {
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
     use crate::host::testing::{clean, feedback, flow, mark, send};
 
-    /// Values 0..2^32-1, so that a random one is none of the small ones used here (chance 2^-28 per draw).
+    /// Values 0..2^32-1, so a random one is none of the small ones used here (chance 2^-28 per draw).
     fn reps(parameters: RepsParameters) -> Reps {
         let mut s = Reps::new(RepsParameters { entropy_values: u32::MAX, ..parameters }, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
@@ -300,7 +300,7 @@ mod tests {
         clean(&mut s, 2);
         assert_eq!(send(&mut s), 1);
         s.on_timeout(Time::ZERO, 0, 7);
-        // Frozen: 1 and 2 in turn, valid or not; what comes back clean joins them.
+        // Frozen: 1 and 2 in turn, valid or not; values that return unmarked join them.
         assert_eq!([send(&mut s), send(&mut s), send(&mut s)], [1, 2, 1]);
         clean(&mut s, 3);
         assert_eq!([send(&mut s), send(&mut s), send(&mut s), send(&mut s)], [2, 3, 1, 2]);

@@ -1,5 +1,5 @@
 //! Round robin over entropy values: a counter per flow with a random start. Hashing switches map consecutive values
-//! to paths that look random, so this differs from OPS only in that no value comes twice before all have come once.
+//! to paths that seem random, so it differs from OPS only in that no value repeats before all have been used.
 //! Congestion signals are ignored (specification 3.4 without the mask).
 
 use super::Slots;
@@ -12,7 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "rr",
     summary: "entropy values in turn, from a random start",
@@ -44,7 +44,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// The scheme on the host named by `host_key`.
+    /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: RoundRobinParameters, seed: u64, host_key: u64) -> Self {
         let space = EntropySpace::new(parameters.entropy_values);
         RoundRobin { host_key: key(seed, host_key, "rr"), space, flows: Slots::new() }

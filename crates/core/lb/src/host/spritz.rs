@@ -1,4 +1,4 @@
-//! What Spritz-Scout, Spritz-Spray and the coarse-grained mode share (Spritz §IV, Algorithms 1 to 3).
+//! State machine of Spritz-Scout, Spritz-Spray and the coarse-grained mode (Spritz §IV, Algorithms 1 to 3).
 
 use super::{
     Slots,
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::{collections::BTreeMap, sync::Arc};
 
 choices! {
-    /// Who owns a buffer of good paths.
+    /// Owner of a buffer of good paths.
     pub enum Buffer {
         /// Each flow has its own.
         Flow = "flow",
@@ -24,37 +24,37 @@ choices! {
 }
 
 choices! {
-    /// Which timeouts block a path.
+    /// Timeouts that block a path.
     pub enum BlockOn {
-        /// Every one.
+        /// All.
         Timeout = "timeout",
-        /// Those of a path in the buffer of good paths, as the artifact has it.
+        /// Those of a path in the buffer of good paths, as in the artifact.
         Buffered = "buffered",
     }
 }
 
 choices! {
-    /// What counts the marks of ECN.
+    /// Counter of ECN marks.
     pub enum EcnCounter {
         /// A counter per path.
         Path = "path",
-        /// One counter per pair of hosts (or flow), reset when a path is removed, as the artifact has it.
+        /// One counter per pair of hosts (or flow), reset when a path is removed, as in the artifact.
         Buffer = "buffer",
     }
 }
 
 choices! {
-    /// Which packets bring the next exploration nearer.
+    /// Packets that count towards the next exploration.
     pub enum Count {
-        /// Every one.
+        /// All.
         Every = "every",
-        /// Those that take a path of the buffer, as the artifact's Scout has it.
+        /// Those that take a path of the buffer, as in the artifact's Scout.
         Buffered = "buffered",
     }
 }
 
 choices! {
-    /// How fine the categories of the coarse-grained mode are.
+    /// Granularity of the categories of the coarse-grained mode.
     pub enum Categories {
         /// Minimal and non-minimal.
         Minimal = "minimal",
@@ -64,7 +64,7 @@ choices! {
 }
 
 choices! {
-    /// When the entropy that a switch hashes within a category changes.
+    /// Change of the entropy that a switch hashes within a category.
     pub enum Entropy {
         /// With every packet.
         Packet = "packet",
@@ -73,11 +73,11 @@ choices! {
     }
 }
 
-/// What sets the three schemes apart.
+/// Differences between the three schemes.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub(crate) name: &'static str,
-    /// Scout keeps a path in the buffer while it is good; Spray takes it out as it uses it.
+    /// Scout keeps a path in the buffer while it is good; Spray removes it on use.
     pub(crate) scout: bool,
     pub(crate) coarse: Option<(Categories, Entropy)>,
     pub(crate) explore_threshold: u32,
@@ -100,22 +100,22 @@ pub struct Rules {
     pub(crate) subset: Subset,
 }
 
-/// A good path: its index in the list in the upper half, so that the order is that of latency, its entropy value in the
-/// lower one. Of a list it is the very tag.
+/// A good path: its index in the list in the upper half, so that entries are in order of latency, and its entropy value
+/// in the lower half. For a list this equals the tag.
 type Entry = u32;
 
-/// Good paths; Scout's in the order of latency.
+/// Good paths; Scout's in order of latency.
 #[derive(Debug, Default)]
 struct GoodPaths {
     paths: SmallVec<[Entry; 9]>,
     last_ack: Time,
     marks: u32,
     flows: u32,
-    /// The receiver whose pair this is; `None` for the buffer of one flow.
+    /// Receiver of the pair; `None` for the buffer of one flow.
     pair: Option<u32>,
 }
 
-/// The meaning of the indices of a connection.
+/// Paths that the indices of a connection refer to.
 #[derive(Debug)]
 enum Paths {
     List(Arc<GuidedPaths>),
@@ -160,7 +160,7 @@ struct Connection {
     paths: Paths,
     /// Number of paths.
     len: u32,
-    /// If the list was cut: what is left of the whole one.
+    /// If the list was limited: the indices kept.
     kept: Vec<u32>,
     sampler: Sampler,
     good: u32,
@@ -170,12 +170,12 @@ struct Connection {
     acks: u32,
     marked: f64,
     biased: bool,
-    /// Weight of path 0 where nothing is congested; `None`: by its latency.
+    /// Weight of path 0 without congestion; `None`: by its latency.
     least_bias: Option<f64>,
     entropy: Tag,
 }
 
-/// The state machine of all flows of a host.
+/// State machine of all flows of a host.
 #[derive(Debug)]
 pub struct Spritz {
     rules: Rules,
@@ -183,11 +183,11 @@ pub struct Spritz {
     flows: Slots<Connection>,
     buffers: Vec<GoodPaths>,
     free: Vec<u32>,
-    /// The buffer of each receiver that has one.
+    /// Buffer of each receiver that has one.
     pairs: BTreeMap<u32, u32>,
 }
 
-/// The categories of a list, by latency, each with the weight of its paths.
+/// Returns the categories of a list, by latency, each with the weight of its paths.
 fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Category, f64)> {
     let mut found: Vec<(Category, f64)> = Vec::new();
     let Some(longest) = list.steps().last() else { return vec![(Category::Default, 1.0)] };
@@ -212,7 +212,7 @@ fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Cate
 }
 
 impl Rules {
-    /// Whether every value is within its limits.
+    /// Checks that every value is within its limits.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         let positive =
             |key, value: f64| Invalid::unless(value > 0.0 && value.is_finite(), key, value, "a number above 0");
@@ -227,7 +227,7 @@ impl Rules {
 }
 
 impl Spritz {
-    /// The scheme that the parameters stand for, on the host named by `host_key`.
+    /// Creates the scheme of these parameters for the host `host_key`.
     pub fn new(parameters: impl Into<Rules>, seed: u64, host_key: u64) -> Self {
         let rules = parameters.into();
         Spritz {
@@ -321,7 +321,7 @@ impl HostScheme for Spritz {
         let Some(connection) = self.flows.take(slot) else { return };
         let buffer = &mut self.buffers[connection.good as usize];
         buffer.flows -= 1;
-        // A pair's buffer lives on.
+        // A pair's buffer outlives its flows.
         if buffer.flows == 0 && buffer.pair.is_none() {
             self.free.push(connection.good);
         }
@@ -418,7 +418,7 @@ impl HostScheme for Spritz {
 }
 
 impl Connection {
-    /// Counts a mark; true if the path has had too many.
+    /// Counts a mark; returns `true` if the path has exceeded the threshold.
     fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: Entry) -> bool {
         if rules.ecn_counter == EcnCounter::Buffer {
             good.marks += 1;
@@ -448,7 +448,7 @@ impl Connection {
         good.remove(index);
     }
 
-    /// The share of marked ACKs, and the bias towards the minimal path where it is high.
+    /// Updates the share of marked ACKs, and the bias towards the minimal path if it is high.
     #[inline]
     fn note_ack(&mut self, rules: &Rules, ecn: bool) {
         self.acks = self.acks.saturating_add(1);

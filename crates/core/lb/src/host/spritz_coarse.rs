@@ -1,5 +1,6 @@
-//! Spritz with coarse-grained path control (Spritz §III-D): the host knows categories of paths only. It runs Scout's
-//! feedback over them (ours: the paper leaves the algorithm open); the switch picks a path of the category by hash.
+//! Spritz with coarse-grained path control (Spritz §III-D): the host selects categories of paths only. It applies
+//! Scout's feedback to them (ours: the paper leaves the algorithm open); the switch selects a path of the category by
+//! hash.
 
 use super::{
     guided::{Subset, interval},
@@ -12,24 +13,24 @@ use crate::{
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "spritz-coarse",
     summary: "Scout's feedback over categories of paths, tagged by VLAN",
     source: "Spritz §III-D; the algorithm is ours (specification 8.6)",
     description: "The host marks packets with a category of paths (minimal and non-minimal, or the types of Table I) and \
-        holds to the fastest category that is good, as Spritz-Scout does with paths. Endpoints need no list of paths; in \
+        keeps the fastest good category, as Spritz-Scout does with paths. Endpoints need no list of paths; in \
         return they cannot avoid a single bad one.",
 };
 
 parameters! {
     /// Spritz with coarse-grained path control.
     pub struct SpritzCoarseParameters {
-        /// How fine the categories are.
+        /// Granularity of the categories.
         categories: Categories = Categories::Types, source "Spritz §III-D: path categories, and types within them";
-        /// When the entropy that the switch hashes changes.
+        /// Change of the entropy that the switch hashes.
         entropy: Entropy = Entropy::Packet, source "ours: spraying within a category";
-        /// How paths are weighted; a category weighs as much as its paths.
+        /// Weights of the paths in draws; a category weighs as much as its paths.
         weights: Weights = Weights::Latency, source "Spritz equation 1";
         /// Factor of every weight that is not 1.
         weight_scale: f64 = 3.0, source "Spritz §V-A";
@@ -45,7 +46,7 @@ parameters! {
         ecn_rate: f64 = 0.9, source "Spritz Algorithm 2";
         /// Weight of a new ACK in that share.
         ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
-        /// ACKs of a flow before that share is looked at.
+        /// ACKs of a flow before that share takes effect.
         ecn_rate_after: u32 = 64, source "ours: not given";
         /// Weight of the fastest category while it is preferred.
         min_bias_factor: f64 = 100.0, source "ours: not given";
@@ -110,14 +111,14 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         let mut s = coarse(SpritzCoarseParameters { explore_threshold: 0, ..Default::default() });
-        // Types 3, 7 and 8 occur; one that came back clean is held to, with a fresh entropy for every packet.
+        // Types 3, 7 and 8 occur; one that returned unmarked is kept, with a fresh entropy for every packet.
         let drawn: std::collections::BTreeSet<u8> = (0..500).map(|_| send(&mut s) as u8).collect();
         assert_eq!(drawn, [3, 7, 8].map(|kind| Category::Kind(kind).code()).into());
         clean(&mut s, Tag::from(Category::Kind(7).code()));
         let sent: Vec<Tag> = (0..20).map(|_| send(&mut s)).collect();
         assert!(sent.iter().all(|tag| Category::of(*tag as u8) == Category::Kind(7)));
         assert!(sent.windows(2).any(|pair| pair[0] >> 8 != pair[1] >> 8));
-        // A faster one goes first; a NACK removes it.
+        // A faster one has priority; a NACK removes it.
         clean(&mut s, Tag::from(Category::Kind(3).code()));
         assert_eq!(Category::of(send(&mut s) as u8), Category::Kind(3));
         s.on_nack(Time::ZERO, 0, Tag::from(Category::Kind(3).code()));

@@ -1,6 +1,6 @@
-//! Spritz-Scout (Spritz §IV-A, Algorithms 1 and 2; specification 8.4, 8.5). Paths are drawn by weight until one comes back
-//! unmarked; good paths are kept in the order of their latency and the fastest is used until marks, a NACK or a timeout
-//! remove it. Every so many packets one explores.
+//! Spritz-Scout (Spritz §IV-A, Algorithms 1 and 2; specification 8.4, 8.5). Paths are drawn by weight until one returns
+//! unmarked. Good paths are kept in order of latency and the fastest is used until marks, a NACK or a timeout remove
+//! it. Packets explore at a fixed interval.
 
 use super::{
     guided::{Subset, interval},
@@ -13,7 +13,7 @@ use crate::{
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "spritz-scout",
     summary: "explores paths by weight and holds to the fastest that is good",
@@ -26,25 +26,25 @@ pub const ABOUT: About = About {
 parameters! {
     /// Spritz-Scout.
     pub struct SpritzScoutParameters {
-        /// How paths are weighted when drawn.
+        /// Weights of the paths in draws.
         weights: Weights = Weights::Latency, source "Spritz equation 1; (u) is uniform";
         /// Factor of every weight that is not 1.
         weight_scale: f64 = 3.0, source "Spritz §V-A";
         /// Packets after which one explores: the next is drawn by weight. 0: never.
         explore_threshold: u32 = 44, source "Spritz Table II: about half a BDP";
-        /// Which packets bring the next exploration nearer.
+        /// Packets that count towards the next exploration.
         explore_count: Count = Count::Every, source "Spritz Algorithm 1; buffered: the artifact";
         /// Good paths that are kept.
         buffer_size: u32 = 8, source "Spritz §IV; the artifact keeps 9";
-        /// Who owns a buffer of good paths.
+        /// Owner of a buffer of good paths.
         buffer: Buffer = Buffer::Flow, source "Spritz §IV: may be cached between identical connections";
         /// A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long.
         buffer_reset: Never<Time> = Never::Value(Time::from_us(100)), source "ours; the artifact: one base round trip";
         /// Marks above which a path is no longer good.
         ecn_threshold: u32 = 8, source "Spritz Table II: about a tenth of a BDP";
-        /// What counts the marks.
+        /// Counter of ECN marks.
         ecn_counter: EcnCounter = EcnCounter::Path, source "Spritz Algorithm 2; buffer: the artifact";
-        /// Which timeouts block a path.
+        /// Timeouts that block a path.
         block_on: BlockOn = BlockOn::Timeout, source "Spritz Algorithm 2; buffered: the artifact";
         /// Interval of the timer that restores all blocked paths.
         block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
@@ -52,17 +52,17 @@ parameters! {
         ecn_rate: f64 = 0.9, source "Spritz Algorithm 2";
         /// Weight of a new ACK in that share.
         ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
-        /// ACKs of a flow before that share is looked at.
+        /// ACKs of a flow before that share takes effect.
         ecn_rate_after: u32 = 64, source "ours: not given";
         /// Weight of the minimal path while it is preferred.
         min_bias_factor: f64 = 100.0, source "ours: not given; the artifact's weight for small flows";
         /// Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1.
         small_flow: Bytes = Bytes(0), source "Spritz §V-C: identical weights; the artifact's scripts: 512KiB";
-        /// See `small_flow`.
+        /// Weight of the minimal path for flows below `small_flow`.
         small_flow_bias: f64 = 100.0, source "the artifact's scripts";
-        /// Most paths kept per destination; 0: all.
+        /// Maximum paths kept per destination; 0: all.
         max_paths: u32 = 0, source "Spritz §III-C: a subset where memory is limited";
-        /// Which paths are kept then.
+        /// Selection of the paths kept.
         subset: Subset = Subset::Fastest, source "ours: not given";
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_worked_trace_of_algorithm_2() {
         let mut s = scout(SpritzScoutParameters { explore_threshold: 0, ..Default::default() });
-        // Paths 2 and 3 come back clean, then 0: the buffer is in the order of latency, its front stays.
+        // Paths 2 and 3 return unmarked, then 0: the buffer is in order of latency, its front remains.
         clean(&mut s, T[2]);
         clean(&mut s, T[3]);
         assert_eq!([send(&mut s), send(&mut s)], [T[2]; 2]);
@@ -137,17 +137,17 @@ mod tests {
         assert_eq!(send(&mut s), T[0]);
         mark(&mut s, T[0]);
         assert_eq!(send(&mut s), T[2]);
-        // Its counter starts anew: after a clean ACK it takes nine marks again.
+        // Its counter restarts: after a clean ACK it takes nine marks again.
         clean(&mut s, T[0]);
         (0..8).for_each(|_| mark(&mut s, T[0]));
         assert_eq!(send(&mut s), T[0]);
-        // A NACK removes a path at once and resets its counter; a clean ACK brings it back.
+        // A NACK removes a path at once and resets its counter; a clean ACK restores it.
         s.on_nack(Time::ZERO, 0, T[0]);
         assert_eq!(send(&mut s), T[2]);
         clean(&mut s, T[0]);
         mark(&mut s, T[0]);
         assert_eq!(send(&mut s), T[0]);
-        // A timeout removes and blocks it: nothing draws it until the timer strikes at 1 ms.
+        // A timeout removes and blocks it: no draw selects it until the timer fires at 1 ms.
         for path in T {
             s.on_nack(Time::ZERO, 0, path);
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_46th_packet_explores() {
-        // 45 packets are counted (0 to 44 are not above 44), then one explores and the count starts again: with the
+        // 45 packets are counted (0 to 44 are not above 44), then one explores and the count restarts: with the
         // fastest path good, any other tag is an exploration.
         let mut s = scout(SpritzScoutParameters { weights: Weights::Uniform, ..Default::default() });
         clean(&mut s, T[0]);
@@ -205,7 +205,7 @@ mod tests {
         let share = |s: &mut SpritzScout| (0..10_000).filter(|_| send(s) == T[0]).count();
         let biased = share(&mut s);
         assert!(biased.abs_diff(9709) < 56, "{biased}: 10,000 * 100/103, 3.3 standard deviations of 17");
-        // A block wins over the bias.
+        // A block overrides the bias.
         s.on_timeout(Time::ZERO, 0, T[0]);
         assert_eq!(share(&mut s), 0);
         // 4 clean ACKs bring the share to 0.957 * (63/64)^4 = 0.898: over.

@@ -1,6 +1,6 @@
-//! Spritz-Spray (Spritz §IV-B, Algorithms 1 and 3; specification 8.4, 8.5). Paths that came back unmarked queue up in a
-//! short buffer; each packet takes the first out of it, or draws a path by weight where the buffer is empty. Every so many
-//! packets one explores.
+//! Spritz-Spray (Spritz §IV-B, Algorithms 1 and 3; specification 8.4, 8.5). Paths that returned unmarked are queued in
+//! a short buffer. Each packet takes the first one, or draws a path by weight if the buffer is empty. Packets explore
+//! at a fixed interval.
 
 use super::{
     guided::{Subset, interval},
@@ -13,7 +13,7 @@ use crate::{
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "spritz-spray",
     summary: "recycles paths that came back unmarked, else draws them by weight",
@@ -25,21 +25,21 @@ pub const ABOUT: About = About {
 parameters! {
     /// Spritz-Spray.
     pub struct SpritzSprayParameters {
-        /// How paths are weighted when drawn.
+        /// Weights of the paths in draws.
         weights: Weights = Weights::Latency, source "Spritz equation 1; (u) is uniform";
         /// Factor of every weight that is not 1.
         weight_scale: f64 = 3.0, source "Spritz §V-A";
         /// Packets after which one explores: the next is drawn by weight. 0: never.
         explore_threshold: u32 = 44, source "Spritz Table II: about half a BDP";
-        /// Which packets bring the next exploration nearer.
+        /// Packets that count towards the next exploration.
         explore_count: Count = Count::Every, source "Spritz Algorithm 1; buffered: the artifact";
         /// Good paths that are kept.
         buffer_size: u32 = 8, source "Spritz §IV; the artifact keeps 9";
-        /// Who owns a buffer of good paths.
+        /// Owner of a buffer of good paths.
         buffer: Buffer = Buffer::Flow, source "Spritz §IV: may be cached between identical connections";
         /// A buffer shared by a pair is emptied when a flow opens and no ACK has come for this long.
         buffer_reset: Never<Time> = Never::Value(Time::from_us(100)), source "ours; the artifact: one base round trip";
-        /// Which timeouts block a path.
+        /// Timeouts that block a path.
         block_on: BlockOn = BlockOn::Timeout, source "Spritz Algorithm 3; buffered: the artifact";
         /// Interval of the timer that restores all blocked paths.
         block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
@@ -47,17 +47,17 @@ parameters! {
         ecn_rate: f64 = 0.9, source "Spritz Algorithm 3";
         /// Weight of a new ACK in that share.
         ecn_rate_gain: f64 = 0.015625, source "ours: not given (1/64)";
-        /// ACKs of a flow before that share is looked at.
+        /// ACKs of a flow before that share takes effect.
         ecn_rate_after: u32 = 64, source "ours: not given";
         /// Weight of the minimal path while it is preferred.
         min_bias_factor: f64 = 100.0, source "ours: not given; the artifact's weight for small flows";
         /// Flows below this size draw the minimal path with weight `small_flow_bias` and all others with 1.
         small_flow: Bytes = Bytes(0), source "Spritz §V-C: identical weights; the artifact's scripts: 512KiB";
-        /// See `small_flow`.
+        /// Weight of the minimal path for flows below `small_flow`.
         small_flow_bias: f64 = 100.0, source "the artifact's scripts";
-        /// Most paths kept per destination; 0: all.
+        /// Maximum paths kept per destination; 0: all.
         max_paths: u32 = 0, source "Spritz §III-C: a subset where memory is limited";
-        /// Which paths are kept then.
+        /// Selection of the paths kept.
         subset: Subset = Subset::Fastest, source "ours: not given";
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_worked_trace_of_algorithm_3() {
         let mut s = spray(SpritzSprayParameters { explore_threshold: 0, ..Default::default() });
-        // First in, first out, the same path twice if it came back twice; marks and NACKs change nothing.
+        // First in, first out, the same path twice if it returned twice; marks and NACKs have no effect.
         for tag in [T[2], T[0], T[2], T[3]] {
             clean(&mut s, tag);
         }
@@ -130,11 +130,11 @@ mod tests {
         // Empty now: drawn by weight, all paths occur.
         let drawn: Vec<Tag> = (0..500).map(|_| send(&mut s)).collect();
         assert!(T.iter().all(|tag| drawn.contains(tag)));
-        // Eight fit.
+        // The capacity is eight.
         (0..8).for_each(|_| clean(&mut s, T[1]));
         clean(&mut s, T[3]);
         assert!((0..8).all(|_| send(&mut s) == T[1]));
-        // A timeout blocks the path for draws; in the buffer it stays (Algorithm 3 does not remove it).
+        // A timeout blocks the path for draws; in the buffer it remains (Algorithm 3 does not remove it).
         clean(&mut s, T[0]);
         s.on_timeout(Time::ZERO, 0, T[0]);
         assert_eq!(send(&mut s), T[0]);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn exploration_leaves_the_buffer_alone() {
-        // 45 from the buffer, one drawn, and on: the buffer is refilled so that it never runs dry.
+        // 45 from the buffer, one drawn, and so on: the buffer is refilled so that it never runs dry.
         let mut s = spray(SpritzSprayParameters { weights: Weights::Uniform, ..Default::default() });
         let mut others = 0;
         for number in 0..46 * 100 {

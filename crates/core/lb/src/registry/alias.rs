@@ -1,4 +1,4 @@
-//! Pairs of a host and a switch scheme, by the names that papers and peers give them.
+//! Pairs of a host and a switch scheme under the names that papers and peers use.
 
 use super::{HostParameters, SchemeError, SwitchParameters, TagKind};
 use anabranch_settings::{Raw, Unknown};
@@ -12,9 +12,9 @@ pub struct Alias {
     pub host: &'static str,
     /// The switch scheme.
     pub switch: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// Parameters that the name itself fixes, of whichever side knows them.
+    /// Parameters that the name fixes, on the side that has them.
     pub fixed: &'static [(&'static str, &'static str)],
 }
 
@@ -34,14 +34,14 @@ impl Alias {
     pub fn fix(&self, host: &mut HostParameters, switch: &mut SwitchParameters) {
         for (key, word) in self.fixed {
             let word = Raw::Text((*word).to_string());
-            // One side knows the key, the other refuses it.
+            // One side has the key, the other rejects it.
             let known = [host.parameters_mut().set(key, &word), switch.parameters_mut().set(key, &word)];
             debug_assert!(known.iter().any(Result::is_ok), "{}: {key}", self.name);
         }
     }
 }
 
-/// The alias of a scenario that names none.
+/// Alias of a scenario that selects none.
 pub const DEFAULT_ALIAS: &str = "ecmp";
 
 /// Every alias.
@@ -88,7 +88,7 @@ pub const ALIASES: &[Alias] = &[
     alias("spritz-coarse", "spritz-coarse", "coarse-guided", "Spritz over categories of paths, by VLAN tag"),
 ];
 
-/// The pair that an alias (`prime`) or both names (`ops+drill`) stand for, with default parameters.
+/// Returns the pair of an alias (`prime`) or of both names (`ops+drill`), with default parameters.
 ///
 /// # Errors
 /// [`SchemeError`]: an unknown name, or a pair that cannot work together.
@@ -108,7 +108,7 @@ pub fn resolve(name_or_pair: &str) -> Result<(HostParameters, SwitchParameters),
 
 fn unknown(found: &str) -> Unknown {
     let unknown = Unknown::new("load balancer", found, ALIASES.iter().map(|alias| alias.name));
-    // One side alone has a name but is no alias: complete it with a partner.
+    // A name of one side is no alias: complete it with a partner.
     let pair = match (HostParameters::named(found), SwitchParameters::named(found)) {
         (Ok(host), _) => {
             let tags = host.capabilities().tags();
@@ -125,10 +125,10 @@ fn unknown(found: &str) -> Unknown {
     Unknown { nearest: pair.or(unknown.nearest), ..unknown }
 }
 
-/// Whether the switch scheme understands the tags of the host scheme (specification 5.3).
+/// Checks that the switch scheme reads the tags of the host scheme (specification 5.3).
 ///
 /// # Errors
-/// [`SchemeError::Pair`] names what would work.
+/// [`SchemeError::Pair`] names compatible schemes.
 pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<(), SchemeError> {
     let (writes, reads) = (host.capabilities().tags(), switch.capabilities().tags());
     if goes_with(writes, reads) {
@@ -144,14 +144,14 @@ pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<()
     })
 }
 
-/// Whether a switch scheme that reads one kind of tags understands another. Source-guided switches hash entropy values
-/// to paths.
+/// Returns `true` if a switch scheme that reads one kind of tags accepts another. Source-guided switches hash entropy
+/// values to paths.
 fn goes_with(writes: TagKind, reads: TagKind) -> bool {
     writes == reads || (writes, reads) == (TagKind::Entropy, TagKind::Guided)
 }
 
 impl TagKind {
-    /// For messages.
+    /// Returns the plural for messages.
     fn plural(self) -> &'static str {
         match self {
             TagKind::Entropy => "entropy values to be hashed",
@@ -250,8 +250,9 @@ mod tests {
         }
     }
 
-    /// What the papers say: PLB, FlowBender, Hopper, HF2T and flowlets move a flow now and then, a queue pair has one path,
-    /// ECMP never moves; LetFlow, CONGA and ConWeave number whole paths at the leaf, and ConWeave alone holds packets back.
+    /// By the papers, PLB, FlowBender, Hopper, HF2T and flowlets move a flow occasionally, a queue pair has one path,
+    /// ECMP never moves; LetFlow, CONGA and ConWeave number whole paths at the leaf, and ConWeave alone holds packets
+    /// back.
     #[test]
     fn capabilities_are_those_of_the_papers() {
         let mut keep = HostParameters::names(|host| host.capabilities().keeps_path());
@@ -261,7 +262,7 @@ mod tests {
         let at_the_leaf = SwitchParameters::names(|switch| switch.capabilities().most_leaf_paths().is_some());
         assert_eq!(at_the_leaf, ["letflow", "conga", "conweave"]);
         assert_eq!(SwitchParameters::names(|switch| switch.capabilities().distorts_round_trips()), ["conweave"]);
-        // An entropy value stays what it was only where dead uplinks are skipped (specification 5.3).
+        // An entropy value keeps its meaning only if dead uplinks are skipped (specification 5.3).
         let (_, mut index) = resolve("prime").unwrap();
         assert!(!index.capabilities().tells_dead_paths());
         index.parameters_mut().set("remap", &Raw::Text("skip".into())).unwrap();

@@ -1,13 +1,13 @@
-//! What schemes tell of themselves, by which the rest of the house tells them apart.
+//! Capabilities of schemes, by which other crates distinguish them.
 
 use super::Invalid;
 use anabranch_settings::Auto;
 use anabranch_units::Time;
 
-/// What the path tags of a host scheme mean, and how a switch scheme reads them.
+/// Meaning of the path tags of a host scheme, and their interpretation by a switch scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagKind {
-    /// Entropy values that switches hash, or leave alone.
+    /// Entropy values that switches hash or ignore.
     Entropy,
     /// Multi-part entropy values: the index of an uplink per tier.
     MultiPart,
@@ -17,77 +17,80 @@ pub enum TagKind {
     Category,
 }
 
-/// Which packets a switch scheme is asked about.
+/// Packets that a switch scheme processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
-    /// Those that have several equal-cost next hops ([`crate::SwitchScheme::forward`]).
+    /// Those with several equal-cost next hops ([`crate::SwitchScheme::forward`]).
     Choices,
-    /// Every data packet at every switch, also where there is no choice and at the last one.
+    /// Every data packet at every switch, also without a choice and at the last one.
     EveryHop,
     /// Data at every switch but the last of a Dragonfly or a Slim Fly, with all its ports ([`crate::SwitchScheme::guide`]);
     /// control packets take the default tables.
     Guided,
 }
 
-/// What a scheme tells of itself: the limits of its parameters, and its capabilities, by which the rest of the house tells
-/// schemes apart. Every method has a default; a scheme writes those that differ.
+/// Limits of a scheme's parameters, and its capabilities, by which other crates distinguish schemes. Every method has a
+/// default; a scheme overrides those that differ.
 pub trait Check {
-    /// Whether every value is within its limits.
+    /// Checks that every value is within its limits.
     ///
     /// # Errors
-    /// [`Invalid`] names the first that is not.
+    /// [`Invalid`] for the first value out of its limits.
     fn check(&self) -> Result<(), Invalid> {
         Ok(())
     }
 
-    /// What its tags are.
+    /// Returns the kind of its tags.
     fn tags(&self) -> TagKind {
         TagKind::Entropy
     }
 
-    /// Of a switch scheme: which packets it is asked about.
+    /// Returns the packets that a switch scheme processes.
     fn sees(&self) -> Sees {
         Sees::Choices
     }
 
-    /// Of a host scheme: whether it leaves every choice of a path to the switches, its tag being the flow's alone.
+    /// Returns `true` if a host scheme leaves every choice of a path to the switches: its tag is a constant of the
+    /// flow.
     fn leaves_choice(&self) -> bool {
         false
     }
 
-    /// Of a host scheme: whether a flow keeps its path until something happens, instead of changing it from packet to packet.
+    /// Returns `true` if a flow of a host scheme keeps its path until an event, instead of changing it from packet to
+    /// packet.
     fn keeps_path(&self) -> bool {
         self.leaves_choice()
     }
 
-    /// Of a host scheme: payload bytes of its probes; `None`: it sends none.
+    /// Returns the payload bytes of a host scheme's probes; `None`: it sends none.
     fn probe_payload(&self) -> Option<u32> {
         None
     }
 
-    /// Of a switch scheme: how often it wants to know the queues of all ports ([`crate::GuidedSwitch::snapshot`]); `None`: never.
+    /// Returns the interval of the queue snapshots ([`crate::GuidedSwitch::snapshot`]) of a switch scheme; `None`:
+    /// never.
     fn snapshots(&self) -> Option<Auto<Time>> {
         None
     }
 
-    /// Of a switch scheme that chooses whole paths at the sender's leaf: the most paths between two leaves that it can
-    /// number; `None`: it chooses hop by hop, on any topology.
+    /// Returns the maximum number of paths between two leaves for a switch scheme that chooses whole paths at the
+    /// sender's leaf; `None`: it chooses hop by hop, on any topology.
     fn most_leaf_paths(&self) -> Option<u64> {
         None
     }
 
-    /// Of a switch scheme: whether it holds packets back, so that round trips tell more than what queues there are.
+    /// Returns `true` if a switch scheme holds packets back, so that round trips exceed the queueing delay.
     fn distorts_round_trips(&self) -> bool {
         false
     }
 
-    /// Of a switch scheme: whether hosts are told which paths are dead.
+    /// Returns `true` if hosts are notified of dead paths under this switch scheme.
     fn tells_dead_paths(&self) -> bool {
         true
     }
 
-    /// Of a switch scheme: the one that stands in for it where an alias names it and the topology has guided paths, more
-    /// than those that its own candidates lie on.
+    /// Returns the switch scheme that replaces this one in an alias if the topology has guided paths, which exceed its
+    /// own candidates.
     fn guided_form(&self) -> Option<&'static str> {
         None
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with the name of a scheme, a pair of schemes, or a parameter.
+//! Errors in the name of a scheme, a pair of schemes, or a parameter.
 
 use anabranch_settings::Unknown;
 use std::fmt::Display;
@@ -8,16 +8,16 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{key}`: found {found}, expected {expected}")]
 pub struct Invalid {
-    /// The parameter.
+    /// Name of the parameter.
     pub key: &'static str,
-    /// Its value.
+    /// Value found.
     pub found: String,
-    /// What is allowed.
+    /// Allowed values.
     pub expected: &'static str,
 }
 
 impl Invalid {
-    /// Refuses a value that is not `valid`.
+    /// Rejects a value that is not `valid`.
     ///
     /// # Errors
     /// The value is not valid.
@@ -26,13 +26,13 @@ impl Invalid {
     }
 }
 
-/// Why a load balancer cannot be used.
+/// Reason for which a load balancer cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchemeError {
     /// Unknown scheme.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// The switch scheme does not understand the tags of the host scheme.
+    /// The switch scheme cannot read the tags of the host scheme.
     #[error(
         "host scheme `{host}` writes {writes} and switch scheme `{switch}` reads {reads}; \
          with host `{host}` use switch {}; with switch `{switch}` use host {}",
@@ -43,13 +43,13 @@ pub enum SchemeError {
         host: &'static str,
         /// The switch scheme.
         switch: &'static str,
-        /// What the host scheme writes.
+        /// Tags that the host scheme writes.
         writes: &'static str,
-        /// What the switch scheme reads.
+        /// Tags that the switch scheme reads.
         reads: &'static str,
-        /// Host schemes that go with the switch scheme.
+        /// Host schemes compatible with the switch scheme.
         hosts: Vec<&'static str>,
-        /// Switch schemes that go with the host scheme.
+        /// Switch schemes compatible with the host scheme.
         switches: Vec<&'static str>,
     },
     /// A parameter is outside its limits.
@@ -60,7 +60,7 @@ pub enum SchemeError {
         /// The parameter and its limits.
         invalid: Invalid,
     },
-    /// The topology has more paths, or more tiers with a choice, than the scheme can name.
+    /// The topology has more paths, or more tiers with a choice, than the scheme can encode.
     #[error(
         "host scheme `{scheme}` names at most {most_paths} paths over {most_tiers} tiers; this topology has {paths} \
          over {tiers}"
@@ -70,14 +70,14 @@ pub enum SchemeError {
         scheme: &'static str,
         /// Paths of the topology.
         paths: u64,
-        /// Most it can name.
+        /// Maximum number of paths.
         most_paths: u32,
         /// Tiers with uplinks.
         tiers: usize,
-        /// Most it can name.
+        /// Maximum number of tiers.
         most_tiers: usize,
     },
-    /// The host scheme names uplinks tier by tier and the topology has no tiers.
+    /// The host scheme encodes uplinks tier by tier and the topology has no tiers.
     #[error(
         "host scheme `{scheme}` names uplinks tier by tier, and this topology has no tiers; take a scheme whose entropy \
          values are hashed: {}",
@@ -102,7 +102,7 @@ pub enum SchemeError {
         tiers: usize,
         /// Paths between leaves.
         paths: u64,
-        /// Most it can number.
+        /// Maximum number of paths between leaves.
         most: u64,
         /// Schemes that work on any topology.
         others: Vec<&'static str>,
@@ -126,7 +126,7 @@ pub enum SchemeError {
     TooManyPorts {
         /// The scheme.
         scheme: &'static str,
-        /// The most ports that a switch has.
+        /// Maximum number of switch-facing ports of a switch.
         ports: u32,
     },
 }

@@ -1,9 +1,9 @@
-//! Adaptive routing as PRIME compares with it (PRIME §IV, specification 4.3): every data packet takes the next hop with
+//! Adaptive routing as in PRIME's comparison (PRIME §IV, specification 4.3): every data packet takes the next hop with
 //! the shortest local queue, ties broken at random. Control packets take plain hash ECMP.
 //!
-//! Queues are compared by levels, as hardware and Ultra Ethernet's public simulator do. Exact lengths are an option:
-//! hosts that start together send at a fixed rhythm, and the port a flow took last is just the one that has become idle
-//! when its next packet comes, so that flows stay on ports and their collisions further down persist.
+//! Queues are compared by levels, as hardware and Ultra Ethernet's public simulator do. With exact lengths (an option)
+//! hosts that start together send at a fixed rhythm, and the port a flow took last has just become idle when its next
+//! packet arrives, so flows keep their ports and their downstream collisions persist.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -14,7 +14,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "ar",
     summary: "adaptive routing: the least local queue of all next hops",
@@ -24,9 +24,9 @@ pub const ABOUT: About = About {
 };
 
 choices! {
-    /// How queues are compared.
+    /// Comparison of queues.
     pub enum Compare {
-        /// By the level of their filling that `levels` says.
+        /// By the fill levels of `levels`.
         Levels = "levels",
         /// By their bytes.
         Exact = "exact",
@@ -36,11 +36,12 @@ choices! {
 parameters! {
     /// Adaptive routing.
     pub struct ArParameters {
-        /// How queues are compared.
+        /// Comparison of queues.
         compare: Compare = Compare::Levels, source "ours: PRIME says queue size, no more; levels as hardware and Ultra Ethernet's public simulator";
-        /// Where each level ends, in percent of `fabric.queue_limit`; one more level lies above the last. No effect with `compare = "exact"`.
+        /// Upper bounds of the levels, in percent of `fabric.queue_limit`; one more level is above the last. No effect
+        /// with `compare = "exact"`.
         levels: Vec<u64> = vec![5, 10, 20], source "Ultra Ethernet's public simulator";
-        /// For how long the level of a port stands once it has been read: hardware samples its queues. "0ns" reads it for every packet.
+        /// Validity of a port's level after it was read: hardware samples its queues. "0ns" reads it for every packet.
         refresh: Time = Time::ZERO, source "ours; 100 ns in Ultra Ethernet's public simulator";
     }
 }
@@ -61,15 +62,15 @@ pub struct Ar {
     /// Bytes at which each level ends; `None`: exact lengths are compared.
     levels: Option<Vec<u64>>,
     refresh: Time,
-    /// Per port: when its level was last read, and the level. Empty where every packet reads it.
+    /// Per port: time of the last reading, and the level. Empty if every packet reads it.
     read: Vec<(Time, u64)>,
     stream: Stream,
-    /// The shortest queues found so far for the current packet.
+    /// Shortest queues found so far for the current packet.
     shortest: Vec<u32>,
 }
 
 impl Ar {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: ArParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let shortest = Vec::with_capacity(switch.widest as usize);
         Ar {
@@ -164,8 +165,8 @@ mod tests {
 
     #[test]
     fn levels_are_shares_of_the_queue_limit() {
-        // A limit of 1000 B: levels end at 50, 100 and 200 B. Queues of 49 and 0 B are alike, 50 B is a level more, and
-        // all from 200 B on are alike again.
+        // A limit of 1000 B: levels end at 50, 100 and 200 B. Queues of 49 and 0 B are equal, 50 B is a level more, and
+        // all from 200 B on are equal again.
         let mut s = Ar::new(ArParameters::default(), 1, &SwitchInfo { queue_limit: 1000, ..LEAF });
         let mut chosen = |bytes: &[u64]| {
             let mut q = Queues::new(bytes);
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_level_stands_until_it_is_read_again() {
-        // Levels end at 50, 100 and 200 bytes of 1000. Read every 100 ns: what changes in between is not seen.
+        // Levels end at 50, 100 and 200 bytes of 1000. Read every 100 ns: changes in between have no effect.
         let leaf = SwitchInfo { queue_limit: 1000, ..LEAF };
         let mut s = Ar::new(ArParameters { refresh: Time::from_ns(100), ..Default::default() }, 1, &leaf);
         let mut at = |ns: u64, bytes: [u64; 2]| {

@@ -1,5 +1,5 @@
-//! Coarse-grained path control (Spritz §III-D): the host's VLAN tag names a category of paths, the first switch picks one
-//! of them by ECMP hash. A pair without a path of the category takes the default table.
+//! Coarse-grained path control (Spritz §III-D): the host's VLAN tag selects a category of paths, the first switch
+//! selects one of them by ECMP hash. A pair without a path of the category uses the default table.
 
 use crate::{
     Category, GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -11,14 +11,14 @@ use anabranch_random::key;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "coarse-guided",
     summary: "the first switch picks a path of the category that the host's VLAN tag names",
     source: "Spritz §III-D",
     description: "The tag is a category of paths: minimal, non-minimal, or a type of Spritz' Table I. The first switch \
         hashes flow and entropy to one path of that category, the second follows, the tag is cleared, and default tables \
-        do the rest. Needs no list of paths at the endpoints.",
+        apply from there. Needs no list of paths at the endpoints.",
 };
 
 parameters! {
@@ -43,7 +43,7 @@ pub struct CoarseGuided {
 }
 
 impl CoarseGuided {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(_: CoarseGuidedParameters, seed: u64, switch: &SwitchInfo) -> Self {
         CoarseGuided { seed: key(seed, switch.key, "coarse-guided") }
     }

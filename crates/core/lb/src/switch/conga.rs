@@ -1,6 +1,6 @@
-//! CONGA (specification 4.2; SIGCOMM 2014): leaves know how congested each path to each other leaf is, because every
-//! packet gathers the worst link of its path on the way and packets in the other direction carry that back. Each
-//! flowlet takes the path whose worst link is best.
+//! CONGA (specification 4.2; SIGCOMM 2014): leaves measure the congestion of each path to each other leaf. Every packet
+//! gathers the worst link of its path, and packets in the other direction return it. Each flowlet takes the path whose
+//! worst link is best.
 
 use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
@@ -12,13 +12,13 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::{Rate, Time};
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "conga",
     summary: "flowlets take the path whose most congested link is least so, as other leaves report it",
     source: "specification 4.2; CONGA, SIGCOMM 2014; parameters of Hopper's comparison",
     description: "Every output port keeps a discounting rate estimator. A packet gathers the largest quantised estimate \
-        on its way; the receiver's leaf remembers it per path and sends it back with traffic in the other direction. A \
+        on its path; the receiver's leaf stores it per path and returns it with traffic in the other direction. A \
         new flowlet compares max(local, remote) over `candidates` paths.",
 };
 
@@ -33,13 +33,13 @@ parameters! {
         alpha: f64 = 0.2, source "specification 4.2";
         /// Bits of a congestion metric.
         q: u32 = 3, source "specification 4.2";
-        /// Whether a metric is at most 2^q - 1; auto: yes, except in the `conweave-ns3` profiles.
+        /// Limits a metric to 2^q - 1; auto: yes, except in the `conweave-ns3` profiles.
         clamp: Auto<bool> = Auto::Auto, source "specification 4.2";
-        /// Age at which reports on a path are forgotten.
+        /// Age at which reports on a path expire.
         aging: Time = Time::from_us(500), source "specification 4.2";
         /// Consecutive paths that a new flowlet compares, from a random first one; 0: all.
         candidates: u32 = 4, source "specification 4.2: as in Hopper's comparison; CONGA's paper compares all";
-        /// Whether a flow keeps its path if that is among the best, as CONGA's paper has it.
+        /// Keeps a flow's path if it is among the best, as in CONGA's paper.
         keep_on_tie: bool = false, source "specification 4.2";
     }
 }
@@ -106,7 +106,7 @@ pub struct Conga {
     paths: PathNumbers,
     dre: Vec<Dre>,
     flowlets: FlowTable<Flowlet>,
-    /// Per leaf and path: how congested the path there is, and how congested the path back was.
+    /// Congestion per leaf and path: of the path there, and of the path back.
     to_leaf: Vec<Vec<Option<Metric>>>,
     from_leaf: Vec<Vec<Option<Metric>>>,
     best: Vec<u32>,
@@ -114,7 +114,7 @@ pub struct Conga {
 }
 
 impl Conga {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: CongaParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let udp_ports = switch.udp_ports;
         Conga {
@@ -137,7 +137,7 @@ impl Conga {
         }
     }
 
-    /// The metric of an output port at `now`, after `bytes` more have passed.
+    /// Returns the metric of an output port at `now`, after `bytes` more have passed.
     fn metric(&mut self, now: Time, port: u16, bytes: u32, rate: Rate) -> u32 {
         let t_dre = self.parameters.t_dre.ps();
         let dre = &mut self.dre[port as usize];
@@ -149,14 +149,15 @@ impl Conga {
         if self.clamp { metric.min(levels - 1) } else { metric }
     }
 
-    /// The report, if still remembered: an entry is dropped at the first multiple of the aging time at which it is older.
+    /// Returns the report unless it has expired: an entry is dropped at the first multiple of the aging time at which
+    /// it is older.
     fn fresh(&self, metric: Option<Metric>, now: Time) -> Option<u32> {
         let aging = self.parameters.aging.ps();
         let sweep = now.ps() / aging * aging;
         metric.filter(|m| sweep <= m.at.ps() + aging).map(|m| m.value)
     }
 
-    /// The path of a new flowlet to `leaf`.
+    /// Selects the path of a new flowlet to `leaf`.
     fn choose<Q: LocalQueues>(
         &mut self,
         now: Time,
@@ -195,7 +196,7 @@ impl Conga {
         chosen
     }
 
-    /// A random one of the metrics of paths from `leaf`.
+    /// Selects a random metric of the paths from `leaf`.
     fn feedback(&mut self, now: Time, leaf: u32) -> Option<(u32, u32)> {
         let known = |conga: &Self, path: u32| {
             let table = conga.from_leaf.get(leaf as usize);
@@ -329,7 +330,7 @@ mod tests {
         spine.forward(now, &packet, &mut header, &among(&down, 0), &mut queues);
         assert_eq!(header.0[CE], 3);
         assert_eq!(b.deliver(now, &packet, &header, &mut effects), Delivery::Deliver);
-        // Back: any packet from leaf 1 to leaf 0 says so, and leaf 0 then knows.
+        // Back: any packet from leaf 1 to leaf 0 carries it, and leaf 0 then stores it.
         let back = crate::PacketView { src: 2, dst: 1, src_leaf: 1, dst_leaf: 0, ..data(8, 0) };
         let mut header = SwitchHeader::default();
         b.forward(now, &back, &mut header, &among(&POSITIONS, 0), &mut queues);
@@ -349,7 +350,7 @@ mod tests {
 
     #[test]
     fn four_consecutive_paths_weigh_the_middle_more() {
-        // First of four from 0 to 4: path p is in min(p, 7-p)+1 of the five windows, capped at 4: of 20 looks
+        // First of four from 0 to 4: path p is in min(p, 7-p)+1 of the five windows, capped at 4: of 20 samples
         // 1, 2, 3, 4, 4, 3, 2, 1; with all metrics equal the choice has these weights.
         let mut s = scheme(0);
         let mut queues = Queues::new(&[0; 8]);

@@ -1,10 +1,11 @@
-//! ConWeave (specification 4.4; SIGCOMM 2023): the sender's leaf watches the round trip of each flow and moves it to
-//! another path while it runs; the receiver's leaf holds what overtakes on the new path until the last packet of the old
-//! one, the TAIL, has passed.
+//! ConWeave (specification 4.4; SIGCOMM 2023): the sender's leaf measures the round trip of each flow and moves running
+//! flows to other paths. The receiver's leaf holds packets of the new path until the last packet of the old one, the
+//! TAIL, has passed.
 //!
-//! An epoch of a flow starts with an INIT packet, whose REPLY is expected within a deadline. If it comes in time the path
-//! is good and the next packet starts the next epoch. If not, the next packet is the TAIL on the old path and what follows
-//! is phase 1, on a new path. The receiver's leaf answers the TAIL with CLEAR, and the next epoch may begin.
+//! An epoch of a flow starts with an INIT packet, whose REPLY is expected within a deadline. If it arrives in time the
+//! path is good and the next packet starts the next epoch. Otherwise the next packet is the TAIL on the old path and
+//! later ones are phase 1, on a new path. The receiver's leaf replies to the TAIL with CLEAR, and the next epoch may
+//! begin.
 
 use super::leaf::{Entry, FlowKey, FlowTable, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
@@ -17,12 +18,12 @@ use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "conweave",
     summary: "leaves move running flows off slow paths and put their packets back into order",
     source: "specification 4.4; ConWeave, SIGCOMM 2023",
-    description: "The sender's leaf asks for the round trip of a flow and, if the answer is late, moves the flow to a \
+    description: "The sender's leaf measures the round trip of a flow and, if the reply is late, moves the flow to a \
         path that has not been reported congested. The receiver's leaf keeps early packets of the new path in a queue \
         until the last packet of the old one has passed. Needs a congestion control that does not read round trips.",
 };
@@ -30,15 +31,16 @@ pub const ABOUT: About = About {
 parameters! {
     /// ConWeave. Times left to `auto` follow the number of tiers and whether the fabric is lossless.
     pub struct ConweaveParameters {
-        /// Time beyond the base round trip within which the answer to INIT must come.
+        /// Time beyond the base round trip within which the reply to INIT must arrive.
         reply_deadline_extra: Time = Time::from_us(4), source "specification 4.4";
-        /// How long a path reported congested is not chosen.
+        /// Time for which a path reported congested is not chosen.
         path_pause: Time = Time::from_us(16), source "specification 4.4";
         /// Time beyond the expected arrival of the TAIL that held packets wait; auto: 16 us, 64 us on three lossless tiers.
         voq_flush_extra: Auto<Time> = Auto::Auto, source "specification 4.4";
-        /// How long held packets wait if nothing is known about the old path; auto: 200 us, on three tiers 300 or 600 us.
+        /// Maximum wait of held packets if there is no information on the old path; auto: 200 us, on three tiers 300 or
+        /// 600 us.
         default_voq_wait: Auto<Time> = Auto::Auto, source "specification 4.4";
-        /// A flow silent for longer starts anew; auto: 300 us, 1000 us on three tiers.
+        /// Idle time after which a flow restarts; auto: 300 us, 1000 us on three tiers.
         tx_expiry: Auto<Time> = Auto::Auto, source "specification 4.4";
     }
 }
@@ -57,7 +59,7 @@ impl Check for ConweaveParameters {
         Some(MOST_LEAF_PATHS)
     }
 
-    /// Its reordering queues do (specification 4.4).
+    /// Its reordering queues distort them (specification 4.4).
     fn distorts_round_trips(&self) -> bool {
         true
     }
@@ -75,10 +77,10 @@ struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Data,
-    /// Of a data packet: asks for an answer. Of a control packet: is one.
+    /// In a data packet: requests a reply. In a control packet: is one.
     Init,
     Tail,
-    /// Of a control packet: the path is congested.
+    /// In a control packet: the path is congested.
     Notify,
 }
 
@@ -102,7 +104,7 @@ impl Mark {
     }
 }
 
-/// Whether epoch `a` is before `b`; they wrap.
+/// Returns `true` if epoch `a` is before `b`; epochs wrap.
 fn before(a: u32, b: u32) -> bool {
     a != b && b.wrapping_sub(a) % EPOCHS < EPOCHS / 2
 }
@@ -114,11 +116,11 @@ struct Source {
     epoch: u32,
     phase: bool,
     active: Time,
-    /// Deadline of the answer; `None`: none is expected.
+    /// Deadline of the reply; `None`: none is expected.
     deadline: Option<Time>,
-    /// The answer, or CLEAR, has come.
+    /// The reply, or CLEAR, has arrived.
     stable: bool,
-    /// When the TAIL was sent.
+    /// Send time of the TAIL.
     tail: Time,
 }
 
@@ -128,10 +130,10 @@ struct Sink {
     active: Time,
     epoch: u32,
     phase: bool,
-    /// Of the last packet of phase 0: when it left the sender's leaf, when it came; whether there was one.
+    /// Departure from the sender's leaf and arrival of the last packet of phase 0, if any.
     phase0: Option<(Time, Time)>,
     tail: Time,
-    /// The queue in which packets wait, and until when.
+    /// Queue of held packets, and its release time.
     held: Option<(u32, Time)>,
 }
 
@@ -164,16 +166,16 @@ pub struct Conweave {
     paths: PathNumbers,
     sources: FlowTable<Source>,
     sinks: FlowTable<Sink>,
-    /// Per leaf and path until when it is not chosen.
+    /// Per leaf and path the time until which it is not chosen.
     paused: FxHashMap<(u32, u32), Time>,
-    /// The flow of each reordering queue; free queues.
+    /// Flow of each reordering queue; free queues.
     queues: Vec<Option<FlowKey>>,
     free: Vec<u32>,
     counters: SchemeCounters,
 }
 
 impl Conweave {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: ConweaveParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let three = switch.uplinks.len() > 1;
         let or = |value: Auto<Time>, us: u64| match value {
@@ -210,7 +212,7 @@ impl Conweave {
         }
     }
 
-    /// The first of two random paths that is not paused, and the first drawn.
+    /// Draws two random paths; returns the first one not paused, if any, and the first one drawn.
     fn draw(&mut self, now: Time, leaf: u32) -> (Option<u32>, u32) {
         let count = u64::from(self.paths.count());
         let (first, second) = (self.stream.below(count) as u32, self.stream.below(count) as u32);
@@ -218,7 +220,7 @@ impl Conweave {
         ([first, second].into_iter().find(good), first)
     }
 
-    /// A data packet at its sender's leaf: gets its path and its mark.
+    /// Assigns path and mark to a data packet at its sender's leaf.
     fn mark(&mut self, now: Time, packet: &PacketView, header: &mut SwitchHeader) -> u32 {
         let key = FlowKey::of(packet, false);
         let (expiry, wanted) = (self.expiry, now + self.deadline);
@@ -317,7 +319,7 @@ impl SwitchScheme for Conweave {
         }
         if mark.kind != Kind::Data {
             let mut reply = SwitchHeader::default();
-            // INIT is answered in phase 0, the TAIL in phase 1.
+            // INIT gets its reply in phase 0, the TAIL in phase 1.
             Mark { phase: mark.kind == Kind::Tail, ..mark }.write(&mut reply);
             out.reply.push(reply);
         }
@@ -342,7 +344,7 @@ impl SwitchScheme for Conweave {
         if !mark.phase
             && let Some((queue, _)) = flow.held
         {
-            // A packet of the old path passes: what waits goes on after the TAIL.
+            // A packet of the old path passes: held packets follow after the TAIL.
             let at = if is_tail { now + Time::from_ns(1) } else { now + gap + flush_extra };
             flow.held = Some((queue, at));
             out.wake.push((at, queue));
@@ -384,7 +386,7 @@ impl SwitchScheme for Conweave {
     fn on_timer(&mut self, now: Time, number: u32, out: &mut Effects) {
         let Some(key) = self.queues.get(number as usize).copied().flatten() else { return };
         let Some(flow) = self.sinks.get(key) else { return };
-        // The flush may have been moved since; then another wake-up serves it.
+        // The flush may have been postponed; then another timer serves it.
         if flow.held.is_none_or(|(queue, at)| queue != number || at > now) {
             return;
         }
@@ -432,7 +434,7 @@ mod tests {
         let (delivery, out) = arrive(&mut b, 2.0, &init);
         assert_eq!((delivery, out.reply.len()), (Delivery::Deliver, 1));
         assert_eq!(Mark::read(&leave(&mut a, 1.0)).kind, Kind::Data);
-        // Deadline: 4 us there and back, and 4 us more. The answer is back after 4 us.
+        // Deadline: 4 us there and back, and 4 us more. The reply is back after 4 us.
         a.on_control(us(4.0), &data(7, 0), &out.reply[0], &mut Effects::default());
         let next = Mark::read(&leave(&mut a, 5.0));
         assert_eq!((next.kind, next.epoch, next.path), (Kind::Init, 2, Mark::read(&init).path));
@@ -444,7 +446,7 @@ mod tests {
         let (mut a, mut b) = (scheme(0), scheme(1));
         let init = leave(&mut a, 0.0);
         let (_, answer) = arrive(&mut b, 9.0, &init);
-        // 8 us pass without an answer: the packet at 8.1 us is the TAIL on the old path, the one after it phase 1.
+        // 8 us pass without a reply: the packet at 8.1 us is the TAIL on the old path, the one after it phase 1.
         assert_eq!(Mark::read(&leave(&mut a, 8.0)).kind, Kind::Data);
         let tail = leave(&mut a, 8.1);
         let early = leave(&mut a, 8.2);
@@ -452,14 +454,14 @@ mod tests {
         assert_eq!((t.kind, t.phase, t.path), (Kind::Tail, false, Mark::read(&init).path));
         assert_eq!((e.kind, e.phase), (Kind::Data, true));
         assert_eq!(early.wide(1), us(8.1).ps());
-        // A late answer changes nothing.
+        // A late reply has no effect.
         a.on_control(us(11.0), &data(7, 0), &answer.reply[0], &mut Effects::default());
         assert_eq!(Mark::read(&leave(&mut a, 11.1)).epoch, 1);
         // Phase 1 comes first: it waits. INIT left at 0 and came at 9 us, so the TAIL is expected 8.1 us later, plus 16.
         let (delivery, out) = arrive(&mut b, 10.0, &early);
         assert_eq!(delivery, Delivery::Hold(0));
         assert_eq!(out.wake, [(us(33.1), 0)]);
-        // The TAIL comes: CLEAR, and what waits goes on a nanosecond later.
+        // The TAIL arrives: CLEAR, and held packets follow a nanosecond later.
         let (delivery, out) = arrive(&mut b, 17.0, &tail);
         assert_eq!((delivery, out.wake.clone()), (Delivery::Deliver, vec![(us(17.001), 0)]));
         let clear = out.reply[0];
@@ -501,7 +503,7 @@ mod tests {
 
     proptest! {
         /// Paths with any delays: within an epoch nothing of phase 1 is delivered before the TAIL or the time of the
-        /// flush, nothing is lost, and what waits leaves once.
+        /// flush, nothing is lost, and each held packet leaves once.
         #[test]
         fn holds_until_the_tail_or_the_time(delays in prop::collection::vec(1u32..60, 8), gap in 1u32..30, packets in 5usize..80) {
             let (mut a, mut b) = (scheme(0), scheme(1));
@@ -539,8 +541,8 @@ mod tests {
             }
             flush(&mut b, &mut wakes, &mut queues, &mut delivered, u64::MAX);
             prop_assert_eq!(delivered.len(), packets, "every packet, once");
-            // Without any answer there is one epoch with one TAIL. The first packet of phase 1 that is delivered before it
-            // is so by the clock: 16 us after the last packet of phase 0, or 216 us after itself where there was none.
+            // Without any reply there is one epoch with one TAIL. The first packet of phase 1 that is delivered before
+            // it is released by the timer: 16 us after the last packet of phase 0, or 216 us after itself without one.
             let phase1 = |i: usize| wire.iter().any(|w| w.1 == i && Mark::read(&w.2).phase);
             let tail = wire.iter().find(|w| Mark::read(&w.2).kind == Kind::Tail).map_or(u64::MAX, |w| w.0);
             let first = delivered.iter().filter(|(_, i)| phase1(*i)).map(|(time, _)| *time).min();

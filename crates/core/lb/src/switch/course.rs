@@ -1,9 +1,9 @@
-//! What the switches of a Dragonfly or a Slim Fly write into a packet: the hops it has passed and the entropy value that
-//! guides it.
+//! Header that switches of a Dragonfly or a Slim Fly write into a packet: the hops it has passed and the entropy value
+//! that guides it.
 
 use crate::{GuidedSwitch, SwitchHeader};
 
-/// The header word used here; hosts use others in probes.
+/// Header word used here; hosts use others in probes.
 const WORD: usize = 4;
 const OVER_LOCAL: u32 = 1 << 8;
 const GUIDED: u32 = 1 << 9;
@@ -18,37 +18,37 @@ impl Course {
         Course(header.0[WORD])
     }
 
-    /// Links between switches that it has passed.
+    /// Returns the number of links between switches that it has passed.
     #[inline]
     pub(crate) fn hop(self) -> u8 {
         self.0 as u8
     }
 
-    /// Whether the last of them was local.
+    /// Returns `true` if the last of them was local.
     #[inline]
     pub(crate) fn over_local(self) -> bool {
         self.0 & OVER_LOCAL != 0
     }
 
-    /// The entropy value that a switch gave it, if one did.
+    /// Returns the entropy value that a switch assigned, if any.
     #[inline]
     pub(crate) fn ev(self) -> Option<u16> {
         (self.0 & GUIDED != 0).then_some((self.0 >> 16) as u16)
     }
 
-    /// Gives it an entropy value.
+    /// Assigns an entropy value.
     #[inline]
     pub(crate) fn set_ev(&mut self, ev: u16) {
         self.0 = self.0 & 0xffff | GUIDED | u32::from(ev) << 16;
     }
 
-    /// Clears its entropy value.
+    /// Clears the entropy value.
     #[inline]
     pub(crate) fn clear_ev(&mut self) {
         self.0 &= 0xffff & !GUIDED;
     }
 
-    /// The port named by its entropy value, or the default one.
+    /// Returns the port selected by its entropy value, or the default one.
     #[inline]
     pub(crate) fn port<G: GuidedSwitch>(self, at: &G) -> u32 {
         match self.ev() {

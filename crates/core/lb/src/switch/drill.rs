@@ -3,8 +3,7 @@
 //! hops. Control packets take plain hash ECMP.
 //!
 //! In the `conweave-ns3` profiles, as in the recorded model (specification 17.5), the memory is kept per
-//! destination host, the next hops are drawn whether or not they are remembered, and of equal queues a remembered one
-//! wins.
+//! destination host, next hops are drawn independently of the memory, and remembered ones win ties.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -15,12 +14,12 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "drill",
     summary: "the shortest local queue of some random next hops and the best remembered",
     source: "specification 4.3; DRILL, SIGCOMM 2017",
-    description: "For every data packet the switch looks at `d` random next hops and at the `m` best of the last \
+    description: "For every data packet the switch samples `d` random next hops and the `m` best of the last \
         decision for the same set of next hops, and takes the one with the shortest queue.",
 };
 
@@ -62,7 +61,7 @@ pub struct Drill {
 }
 
 impl Drill {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: DrillParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let (d, m) = (parameters.d.clamp(1, 64) as usize, parameters.m.min(64) as usize);
         Drill {
@@ -199,7 +198,7 @@ mod tests {
         // 100 each; chi-square with 7 degrees of freedom exceeds 24.3 with probability 0.001.
         let chi: f64 = taken.iter().map(|&n| (f64::from(n) - 100.0).powi(2) / 100.0).sum();
         assert!(chi < 24.3, "{taken:?}");
-        // A shorter queue is found with probability 1/4 per packet (2 of 8), also where the memory is among the drawn:
+        // A shorter queue is found with probability 1/4 per packet (2 of 8), also if the memory is among the drawn:
         // 21 draws of another host's memory do not help. 800 hosts: mean 200, deviation 12.2.
         q.bytes[3] = 4;
         let found = (0..800).filter(|&dst| to(&mut s, dst, &mut q) == 3).count();

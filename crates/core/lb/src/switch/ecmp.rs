@@ -1,5 +1,5 @@
 //! ECMP in the switch (specification 3.5): source, destination, flow and path tag of a packet are hashed with a seed of
-//! the switch, and the hash picks the next hop. The choice reads no queue and keeps no memory.
+//! the switch, and the hash selects the next hop. It reads no queue and has no state.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -9,7 +9,7 @@ use crate::{
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "ecmp",
     summary: "hash of flow and tag, with a seed per switch",
@@ -37,7 +37,7 @@ pub struct Ecmp {
 }
 
 impl Ecmp {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(_parameters: EcmpParameters, seed: u64, switch: &SwitchInfo) -> Self {
         Ecmp { hasher: Hasher::of(seed, switch) }
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        // The same packet always goes the same way; 64 tags of one flow reach all 8 uplinks (missing one has
+        // A packet always takes the same next hop; 64 tags of one flow reach all 8 uplinks (missing one has
         // probability 8 * (7/8)^64 = 0.0016); no queue is read.
         let mut s = Ecmp::new(EcmpParameters {}, 1, &LEAF);
         let mut q = Queues::new(&[0; 8]);

@@ -1,6 +1,6 @@
-//! The switch side of PRIME (PRIME §III-C, specification 5.3): the part of the multi-part entropy value that belongs to
-//! the switch's tier is the index of the uplink, without any hash. Where uplinks have failed, `remap` says which
-//! one is taken instead. Control packets are forwarded in the same way.
+//! Switch side of PRIME (PRIME §III-C, specification 5.3): the part of the multi-part entropy value for
+//! the switch's tier is the index of the uplink, without any hash. If uplinks have failed, `remap` selects the
+//! replacement. Control packets are forwarded in the same way.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
@@ -9,23 +9,24 @@ use crate::{
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "ev-index",
     summary: "this tier's part of the multi-part entropy value names the uplink",
     source: "PRIME §III-C, Fig. 4; specification 5.3",
     description: "The switch reads its tier's part of the multi-part entropy value and takes the uplink of that index. \
         After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some; hosts \
-        are told nothing), or it names the uplink as before, only those of dead uplinks are remapped, and hosts that \
-        know leave them out (remap = \"skip\").",
+        are not notified), or it selects the uplink as before, only dead uplinks are remapped, and notified hosts \
+        exclude them (remap = \"skip\").",
 };
 
 choices! {
-    /// Which uplink an index means where some have failed.
+    /// Meaning of an index if uplinks have failed.
     pub enum Remap {
-        /// Index modulo the number of live uplinks. Hosts are not told which paths are dead: the numbers mean others now.
+        /// Index modulo the number of live uplinks. Hosts are not notified of dead paths: the indices change their
+        /// meaning.
         Mod = "mod",
-        /// The uplink of that position; if it is dead, as with `mod`. Hosts are told, and leave it out.
+        /// The uplink of that position; if it is dead, as with `mod`. Hosts are notified, and exclude it.
         Skip = "skip",
     }
 }
@@ -33,7 +34,7 @@ choices! {
 parameters! {
     /// Multi-part entropy value to uplink.
     pub struct EvIndexParameters {
-        /// Which uplink an index means where some have failed.
+        /// Meaning of an index if uplinks have failed.
         remap: Remap = Remap::Mod, source "ours (specification 5.3)";
     }
 }
@@ -43,8 +44,8 @@ impl Check for EvIndexParameters {
         TagKind::MultiPart
     }
 
-    /// Where the switches renumber their live uplinks an entropy value no longer means the path it meant, and a host that
-    /// left one out would leave out a live path.
+    /// If the switches renumber their live uplinks an entropy value changes its path, and a host that excluded one
+    /// would exclude a live path.
     fn tells_dead_paths(&self) -> bool {
         self.remap != Remap::Mod
     }
@@ -59,7 +60,7 @@ pub struct EvIndex {
 }
 
 impl EvIndex {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: EvIndexParameters, _seed: u64, switch: &SwitchInfo) -> Self {
         let mask = switch.part_size.clamp(1, 1 << 31).next_power_of_two() - 1;
         EvIndex { shift: switch.part_shift.min(31), mask, skip: parameters.remap == Remap::Skip }
@@ -134,7 +135,7 @@ mod tests {
         };
         // mod 7: index 7 wraps to 0, whose load doubles; all from 2 on are shifted.
         assert_eq!(uplinks(Remap::Mod), [0, 1, 3, 4, 5, 6, 7, 0]);
-        // skip: every index means its own uplink; 2, which a host told of the failure never sends, goes to candidate 2.
+        // skip: every index selects its own uplink; 2, which a notified host never sends, is mapped to candidate 2.
         assert_eq!(uplinks(Remap::Skip), [0, 1, 3, 3, 4, 5, 6, 7]);
     }
 }

@@ -1,10 +1,10 @@
-//! What schemes share that choose a whole path at the sender's leaf: the numbering of paths and the table of flows.
+//! Numbering of paths and table of flows for schemes that choose a whole path at the sender's leaf.
 
 use crate::{Candidates, PacketView, SwitchInfo};
 use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
-/// Paths between two leaves that they can number (10 bits of ConWeave's header).
+/// Maximum paths between two leaves (10 bits of ConWeave's header).
 pub(crate) const MOST_LEAF_PATHS: u64 = 1024;
 
 /// Paths of a tree as its leaves number them: uplink at the leaf, then uplink at the switch above.
@@ -20,13 +20,13 @@ impl PathNumbers {
         PathNumbers { uplinks: [at(0), at(1)], tier: usize::from(switch.tier) }
     }
 
-    /// How many there are.
+    /// Returns the number of paths.
     pub(crate) fn count(&self) -> u32 {
         self.uplinks[0] * self.uplinks[1]
     }
 
-    /// The candidate that a path takes at this switch: the one at its position, or where that link is dead, as many
-    /// positions on as leave one.
+    /// Returns the candidate of a path at this switch: the one at its position or, if that link is dead, the position
+    /// modulo the live ones.
     #[inline]
     pub(crate) fn candidate(&self, path: u32, candidates: &Candidates<'_>) -> u32 {
         if candidates.count == 1 {
@@ -44,13 +44,14 @@ impl PathNumbers {
     }
 }
 
-/// What tells flows apart in a switch's table.
+/// Key of a flow in a switch's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowKey(u64, u64);
 
 impl FlowKey {
-    /// By sender, receiver and flow; in the reference model by receiver, source port and the destination port with
-    /// the bits of the priority group set, so that some flows share an entry (conweave-ns3, "What the runs showed").
+    /// Creates the key from sender, receiver and flow. In the reference model it has receiver, source port and the
+    /// destination port with the bits of the priority group set, so some flows share an entry (conweave-ns3, "What the
+    /// runs showed").
     #[inline]
     pub(crate) fn of(packet: &PacketView, udp_ports: bool) -> Self {
         if udp_ports {
@@ -63,16 +64,16 @@ impl FlowKey {
 
 /// An entry of a table of flows.
 pub(crate) trait Entry {
-    /// When a packet of the flow last passed.
+    /// Returns the time of the flow's last packet.
     fn last(&self) -> Time;
-    /// Whether it may be forgotten once it is idle.
+    /// Returns `true` if an idle entry may be removed.
     fn idle(&self) -> bool {
         true
     }
 }
 
-/// A table of flows that forgets those that have long been silent. Forgetting never changes a decision: a flow that
-/// has been silent for so long is treated as new in any case.
+/// A table of flows that removes long-idle ones. Removal never changes a decision: a flow idle for that long is treated
+/// as new in any case.
 #[derive(Debug)]
 pub(crate) struct FlowTable<T> {
     entries: FxHashMap<FlowKey, T>,
@@ -80,7 +81,7 @@ pub(crate) struct FlowTable<T> {
     sweep_at: usize,
 }
 
-/// Entries before the first sweep.
+/// Number of entries before the first sweep.
 const FIRST_SWEEP: usize = 1024;
 
 impl<T: Entry> FlowTable<T> {
@@ -103,7 +104,7 @@ impl<T: Entry> FlowTable<T> {
     }
 }
 
-/// The path of a flowlet and its last packet.
+/// Path of a flowlet and time of its last packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flowlet {
     pub(crate) last: Time,

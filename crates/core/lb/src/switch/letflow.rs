@@ -1,5 +1,5 @@
-//! LetFlow (specification 4.1; NSDI 2017): the sender's leaf gives every flowlet a path at random. A flowlet ends where
-//! its flow pauses for longer than a timeout; the elasticity of flowlets does the rest.
+//! LetFlow (specification 4.1; NSDI 2017): the sender's leaf assigns every flowlet a random path. A flowlet ends where
+//! its flow pauses for longer than a timeout; flowlet lengths then adapt to congestion.
 
 use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
 use crate::{
@@ -11,13 +11,13 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "letflow",
     summary: "a random path for every flowlet, chosen at the sender's leaf",
     source: "specification 4.1; LetFlow, NSDI 2017",
-    description: "The leaf remembers per flow its path and last packet. After a pause longer than `flowlet_timeout` the \
-        flow gets a new path, uniformly at random. Answers and traffic within the rack take plain hash ECMP.",
+    description: "The leaf stores per flow its path and last packet. After a pause longer than `flowlet_timeout` the \
+        flow gets a new path, uniformly at random. Acknowledgements and traffic within the rack take plain hash ECMP.",
 };
 
 parameters! {
@@ -52,7 +52,7 @@ pub struct Letflow {
 }
 
 impl Letflow {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: LetflowParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let timeout = parameters.flowlet_timeout;
         Letflow {

@@ -1,6 +1,6 @@
 //! Minimal routing on a Dragonfly or a Slim Fly (Spritz §II-A, specification 8.6): every switch forwards by its default
-//! table. On Dragonfly that leads to the gateway of the destination's group, over its global link, and to the
-//! destination; on Slim Fly straight there, or over the common neighbour of the smallest number.
+//! table. On Dragonfly that is the route to the gateway of the destination's group, its global link, and the
+//! destination; on Slim Fly the direct link, or the common neighbour of the smallest number.
 
 use crate::{
     GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -9,7 +9,7 @@ use crate::{
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "minimal",
     summary: "static minimal routing on a Dragonfly or a Slim Fly",
@@ -34,7 +34,7 @@ impl Check for MinimalParameters {
 pub struct Minimal;
 
 impl Minimal {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(_: MinimalParameters, _: u64, _: &SwitchInfo) -> Self {
         Minimal
     }

@@ -17,7 +17,7 @@ pub mod source_guided;
 pub mod ugal;
 pub mod valiant;
 
-/// What the tests of the schemes share.
+/// Helpers of the schemes' tests.
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::{
@@ -80,7 +80,7 @@ pub(crate) mod testing {
     pub(crate) fn among(position: &[u16], group: u32) -> Candidates<'_> {
         Candidates { count: position.len() as u32, group, position, port: position, uplinks: 8 }
     }
-    /// What the scheme chooses at time 0.
+    /// Returns the scheme's choice at time 0.
     pub(crate) fn choose(s: &mut impl SwitchScheme, packet: &PacketView, position: &[u16], queues: &mut Queues) -> u32 {
         let mut header = SwitchHeader::default();
         let index = s.forward(Time::ZERO, packet, &mut header, &among(position, 0), queues);
@@ -99,7 +99,7 @@ pub(crate) mod testing {
     }
     impl Little {
         pub(crate) fn dragonfly(here: u32, to: u32) -> Self {
-            // Over the local link and the neighbour's global one; over the own global link.
+            // Over the local link and the neighbour's global one; over the switch's own global link.
             let path = |ev, ns| GuidedPath {
                 ev,
                 kind: 0,

@@ -1,5 +1,5 @@
 //! Random packet spraying by the switch (Dixit et al., INFOCOM 2013): every data packet takes a uniformly random next
-//! hop, whatever its flow. Control packets take plain hash ECMP.
+//! hop. Control packets take plain hash ECMP.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -10,7 +10,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "random",
     summary: "a uniformly random next hop for every packet",
@@ -34,7 +34,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(_parameters: RandomParameters, seed: u64, switch: &SwitchInfo) -> Self {
         Random { hasher: Hasher::of(seed, switch), stream: Stream::keyed(seed, switch.key, "random") }
     }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         // One flow, one tag: 8000 packets over 8 next hops, 7 degrees of freedom, 24.3 is exceeded with probability
-        // 0.001. The same ACK always goes the same way.
+        // 0.001. The same ACK always takes the same next hop.
         let mut s = Random::new(RandomParameters {}, 1, &LEAF);
         let mut q = Queues::new(&[0; 8]);
         let way = choose(&mut s, &ack(1, 0), &POSITIONS, &mut q);

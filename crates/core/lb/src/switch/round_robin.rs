@@ -1,4 +1,4 @@
-//! Round robin in the switch: the data packets that share a set of next hops take them in turn, whatever their flow.
+//! Round robin in the switch: the data packets of all flows that share a set of next hops take them in turn.
 //! The turn starts at random at each switch. Control packets take plain hash ECMP.
 
 use crate::{
@@ -10,7 +10,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "rr",
     summary: "the next hops in turn, packet by packet",
@@ -31,12 +31,12 @@ pub struct RoundRobin {
     hasher: Hasher,
     stream: Stream,
     widest: u64,
-    /// The next one per set.
+    /// Next candidate per set.
     next: Vec<u32>,
 }
 
 impl RoundRobin {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(_parameters: RoundRobinParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let stream = Stream::keyed(seed, switch.key, "rr");
         let widest = u64::from(switch.widest.max(1));

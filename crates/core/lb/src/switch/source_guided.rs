@@ -1,6 +1,6 @@
-//! Source-guided adaptive routing, the switch side of Spritz (Spritz §III, specification 8.1). The first switch forwards
-//! by EV1, the second by EV2, each by an identity hash modulo its table; all others by the default table. Which role a
-//! switch has follows from the hops that the packet has passed.
+//! Source-guided adaptive routing, the switch side of Spritz (Spritz §III, specification 8.1). The first switch
+//! forwards by EV1, the second by EV2, each by an identity hash modulo its table; all others by the default table. The
+//! number of hops that a packet has passed determines the role of a switch.
 
 use crate::{
     GuidedSwitch, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
@@ -12,13 +12,13 @@ use anabranch_random::key;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "source-guided",
     summary: "the first two switches of a Dragonfly or a Slim Fly forward by the entropy value",
     source: "Spritz §III; specification 8.1",
     description: "Entropy values have two parts: the port at the first switch and the port at the second; from there the \
-        default table leads to the destination. Host schemes that know the list of paths (spritz-scout, spritz-spray, \
+        default table leads to the destination. Host schemes with the list of paths (spritz-scout, spritz-spray, \
         flicr) name the path. For all others (ecmp, ops, reps, ...) the first switch hashes flow and entropy value to \
         one of the paths of the pair, weighted as `weights` says.",
 };
@@ -26,7 +26,7 @@ pub const ABOUT: About = About {
 parameters! {
     /// Source-guided adaptive routing.
     pub struct SourceGuidedParameters {
-        /// How the entropy values of a host scheme that knows no paths spread over the paths of a pair.
+        /// Distribution of the entropy values of hashing host schemes over the paths of a pair.
         weights: Weights = Weights::Uniform, source "Spritz §V-A: OPS (u) and OPS (w)";
         /// Factor of every weight that is not 1.
         weight_scale: f64 = 3.0, source "Spritz §V-A";
@@ -61,7 +61,7 @@ pub struct SourceGuided {
 }
 
 impl SourceGuided {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: SourceGuidedParameters, seed: u64, switch: &SwitchInfo) -> Self {
         SourceGuided {
             seed: key(seed, switch.key, "source-guided"),
@@ -71,7 +71,7 @@ impl SourceGuided {
     }
 }
 
-/// 53 bits of a hash as a number from 0 to below 1.
+/// Converts 53 bits of a hash to a number in [0, 1).
 pub(crate) fn unit(hash: u64) -> f64 {
     (hash >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,7 +1,7 @@
-//! UGAL, universal globally-adaptive load balancing (Spritz §II-A and V-A, specification 8.6): packet by packet the first
-//! switch takes the minimal path where q_min * h_min <= q_val * h_val, with q the bytes queued and h the switch hops of
-//! the minimal path and of a random Valiant path. UGAL-L reads its own ports; UGAL-G, an oracle that nobody can deploy,
-//! sums the queues along each path as snapshots at fixed epochs showed them.
+//! UGAL, universal globally-adaptive load balancing (Spritz §II-A and V-A, specification 8.6): packet by packet the
+//! first switch takes the minimal path where q_min * h_min <= q_val * h_val, with q the bytes queued and h the switch
+//! hops of the minimal path and of a random Valiant path. UGAL-L reads its own ports. UGAL-G, an undeployable oracle,
+//! sums the queues along each path from snapshots at fixed epochs.
 
 use super::valiant::{FirstHop, draw, ev, onward};
 use crate::{
@@ -13,31 +13,31 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "ugal",
-    summary: "the minimal path, or a random Valiant path where less waits there",
+    summary: "the minimal path, or a random Valiant path with a shorter queue",
     source: "Spritz §II-A, §V-A; specification 8.6",
     description: "q_min * h_min <= q_val * h_val takes the minimal path, else the Valiant path that was drawn. The aliases \
         are ugal-l (queues of the switch's own ports) and ugal-g (queues along both paths, from snapshots: an oracle).",
 };
 
 choices! {
-    /// Which queues the switch knows.
+    /// Queues that the switch can read.
     pub enum Knowledge {
         /// Its own: UGAL-L.
         Local = "local",
-        /// All, as the last snapshot showed them: UGAL-G.
+        /// All, as of the last snapshot: UGAL-G.
         Global = "global",
     }
 }
 
 choices! {
-    /// Where a packet is diverted.
+    /// Switches that may divert a packet.
     pub enum Decide {
-        /// At its first switch, which it holds to.
+        /// The first switch, once.
         Source = "source",
-        /// At every switch where it may still be diverted, anew.
+        /// Every switch where it may still be diverted.
         EverySwitch = "every-switch",
     }
 }
@@ -45,14 +45,14 @@ choices! {
 parameters! {
     /// UGAL.
     pub struct UgalParameters {
-        /// Which queues the switch knows.
+        /// Queues that the switch can read.
         knowledge: Knowledge = Knowledge::Local, source "Spritz §V-A: UGAL-L";
-        /// Where a packet is diverted.
+        /// Switches that may divert a packet.
         decide: Decide = Decide::Source, source "ours; every-switch is the artifact's";
-        /// What the first switch of a Dragonfly draws from for the Valiant path.
+        /// Draw of the first switch of a Dragonfly for the Valiant path.
         first_hop: FirstHop = FirstHop::Port, source "as valiant";
-        /// Time between two snapshots of all queues for `global`; a snapshot is read one interval after it was taken. auto:
-        /// the longest delay between two switches, latency included, below which it must not be.
+        /// Time between two snapshots of all queues for `global`; a snapshot takes effect one interval later. auto: the
+        /// longest delay between two switches, latency included, which is also its lower bound.
         snapshot_interval: Auto<Time> = Auto::Auto, source "ours: one link delay";
     }
 }
@@ -74,7 +74,7 @@ pub struct Ugal {
     stream: Stream,
 }
 
-/// A path that a packet may take: the port here, hops, and the bytes that wait along what is known of it.
+/// A path that a packet may take: the port here, hops, and the bytes queued along its visible part.
 struct Offer {
     port: u32,
     hops: u64,
@@ -82,12 +82,12 @@ struct Offer {
 }
 
 impl Ugal {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: UgalParameters, seed: u64, switch: &SwitchInfo) -> Self {
         Ugal { parameters, stream: Stream::keyed(key(seed, switch.key, "ugal"), 0, "ugal") }
     }
 
-    /// The path over these ports and on by default.
+    /// Returns the path over these ports and the default ones.
     fn offer<G: GuidedSwitch>(&self, at: &mut G, ports: &[u32]) -> Offer {
         let (mut here, to) = (at.here(), at.destination());
         let global = self.parameters.knowledge == Knowledge::Global;
@@ -105,7 +105,7 @@ impl Ugal {
         Offer { port: ports.first().copied().unwrap_or_else(|| at.minimal(at.here())), hops, queued }
     }
 
-    /// Whether a packet that has passed these hops may still be diverted.
+    /// Returns `true` if a packet that has passed these hops may still be diverted.
     fn may_divert<G: GuidedSwitch>(&self, course: Course, at: &G) -> bool {
         match (self.parameters.decide, at.shape()) {
             (_, _) if course.hop() == 0 => true,
@@ -124,7 +124,7 @@ impl SwitchScheme for Ugal {
         if self.may_divert(course, at) {
             let again = course.hop() > 0;
             let (first, second) = match again {
-                // Only its own port is left to choose.
+                // Only its own port remains to be chosen.
                 true => (onward(&mut self.stream, at), None),
                 false => draw(self.parameters.first_hop, &mut self.stream, at),
             };
@@ -166,10 +166,10 @@ mod tests {
         let taken = |s: &mut Ugal, at: &mut Little| {
             (0..200).map(|_| s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), at)).collect::<Vec<_>>()
         };
-        // Nothing waits: 0 <= 0 is minimal.
+        // Empty queues: 0 <= 0 is minimal.
         assert!(taken(&mut s, &mut at).iter().all(|&port| port == 1));
-        // 1000 B at the minimal port (1 hop), 100 B at the local one, whose path has three hops (local, global, local) or
-        // more: 1000 > 300, so that half of the draws, those of the local port, divert.
+        // 1000 B at the minimal port (1 hop), 100 B at the local one, whose path has three hops (local, global, local)
+        // or more: 1000 > 300, so half of the draws, those of the local port, divert.
         at.queues = vec![100, 1000];
         let local = taken(&mut s, &mut at).iter().filter(|&&port| port == 0).count();
         assert!((60..140).contains(&local), "{local}");
@@ -185,7 +185,7 @@ mod tests {
         let parameters = UgalParameters { knowledge: Knowledge::Global, ..Default::default() };
         let mut s = Ugal::new(parameters, 1, &LEAF);
         at.queues = vec![0, 1 << 20];
-        // What waits here now is not in the snapshot.
+        // The current local queues are not in the snapshot.
         assert_eq!(s.guide(Time::ZERO, &data(1, 0), &mut SwitchHeader::default(), &mut at), 1);
         at.snapshots.insert((0, 1), 1 << 20);
         let diverted =

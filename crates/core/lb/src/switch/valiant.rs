@@ -12,7 +12,7 @@ use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this scheme.
+/// Registry entry.
 pub const ABOUT: About = About {
     name: "valiant",
     summary: "over a random intermediate group (Dragonfly) or switch (Slim Fly), then minimal",
@@ -23,11 +23,11 @@ pub const ABOUT: About = About {
 };
 
 choices! {
-    /// What the first switch of a Dragonfly draws from where the packet leaves its group.
+    /// Draw of the first switch of a Dragonfly for a packet that leaves its group.
     pub enum FirstHop {
         /// Its ports.
         Port = "port",
-        /// The switches of its group, itself included: itself stands for one of its own global links.
+        /// The switches of its group; itself represents one of its own global links.
         Switch = "switch",
     }
 }
@@ -35,7 +35,7 @@ choices! {
 parameters! {
     /// Valiant routing.
     pub struct ValiantParameters {
-        /// What the first switch of a Dragonfly draws from where the packet leaves its group.
+        /// Draw of the first switch of a Dragonfly for a packet that leaves its group.
         first_hop: FirstHop = FirstHop::Port, source "Spritz §V-A: direct global links have a higher probability; `switch` is the artifact's";
     }
 }
@@ -46,9 +46,8 @@ impl Check for ValiantParameters {
     }
 }
 
-/// The ports that a Valiant path takes at the first and the second switch.
-///
-/// The second is `None` where the first hop leaves nothing to choose.
+/// Draws the ports of a Valiant path at the first and the second switch; the second is `None` if the first hop leaves
+/// no choice.
 pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at: &G) -> (u32, Option<u32>) {
     let (here, to) = (at.here(), at.destination());
     let ports = at.ports(here);
@@ -88,7 +87,7 @@ pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at
     (first, (globals > 0).then(|| nth(second, false, stream.below(globals))).flatten())
 }
 
-/// The port that a Valiant path takes at the second switch.
+/// Draws the port of a Valiant path at the second switch.
 pub(crate) fn onward<G: GuidedSwitch>(stream: &mut Stream, at: &G) -> u32 {
     let here = at.here();
     let any = at.shape() == Shape::SlimFly;
@@ -98,7 +97,7 @@ pub(crate) fn onward<G: GuidedSwitch>(stream: &mut Stream, at: &G) -> u32 {
     drawn.unwrap_or_else(|| at.minimal(here))
 }
 
-/// As an entropy value.
+/// Returns the ports as an entropy value.
 pub(crate) fn ev((first, second): (u32, Option<u32>)) -> u16 {
     (first as u16) << 8 | second.unwrap_or(0) as u16 & 0xff
 }
@@ -111,7 +110,7 @@ pub struct Valiant {
 }
 
 impl Valiant {
-    /// The scheme at this switch.
+    /// Creates the scheme of this switch.
     pub fn new(parameters: ValiantParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let stream = Stream::keyed(key(seed, switch.key, "valiant"), 0, "valiant");
         Valiant { first_hop: parameters.first_hop, stream }
@@ -181,8 +180,8 @@ mod tests {
         }
     }
 
-    /// A switch of the Dragonfly (4, 8, 4): ports 0 to 6 lead to the others of the group, 7 to 10 over global links, the
-    /// k-th of a group (counted over its switches) to the group k + 1 further on.
+    /// A switch of the Dragonfly (4, 8, 4): ports 0 to 6 lead to the others of the group, 7 to 10 over global links,
+    /// the k-th of a group (counted over its switches) to the group k + 1 further on.
     struct Large {
         here: u32,
         to: u32,
@@ -234,9 +233,10 @@ mod tests {
 
     #[test]
     fn the_two_readings_differ_on_a_full_dragonfly() {
-        // From switch 2 of group 0 to group 20. By port: 11 ports alike, so each of its own 4 global links has 1/11, and each
-        // of the 28 of its neighbours 1/11 * 1/4 = 1/44. By switch: 8 switches alike with 4 links each, 1/32 throughout.
-        // 176,000 draws: standard deviations are sqrt(n p (1 - p)); 4.5 of them are exceeded by one of 64 with 4e-4.
+        // From switch 2 of group 0 to group 20. By port: 11 equal ports, so each of its own 4 global links has 1/11,
+        // and each of the 28 of its neighbours 1/11 * 1/4 = 1/44. By switch: 8 equal switches with 4 links each, 1/32
+        // throughout. 176,000 draws: standard deviations are sqrt(n p (1 - p)); 4.5 of them are exceeded by one of 64
+        // with 4e-4.
         const DRAWS: u32 = 176_000;
         let at = Large { here: 2, to: 160 };
         for (first_hop, own, other) in [(FirstHop::Port, 1.0 / 11.0, 1.0 / 44.0), (FirstHop::Switch, 0.03125, 0.03125)]
