@@ -195,7 +195,7 @@ impl Nic {
             };
             let (tag, asks) = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
                 Decision::Send(tag) => (line.tag(&flow.of, tag), false),
-                Decision::SendAsking(tag) => (line.tag(&flow.of, tag), true),
+                Decision::SendWithAckRequest(tag) => (line.tag(&flow.of, tag), true),
                 Decision::Hold(until) => {
                     self.pace(slot, flow, until.max(Time::from_ps(start.ps() + 1)));
                     break true;

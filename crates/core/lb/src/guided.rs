@@ -5,7 +5,7 @@ use anabranch_units::Time;
 
 /// Topology with guided paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum GuidedTopology {
     /// Groups of fully meshed switches; one global link between two groups counts.
     Dragonfly,
     /// Any two switches are at most two hops apart.
@@ -245,7 +245,7 @@ impl Spread {
 /// other switches, in port order.
 pub trait GuidedSwitch {
     /// Returns the topology.
-    fn shape(&self) -> Shape;
+    fn topology(&self) -> GuidedTopology;
     /// Returns the number of this switch.
     fn here(&self) -> u32;
     /// Returns the switch of the packet's receiver.

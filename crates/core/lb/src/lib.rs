@@ -11,8 +11,8 @@ mod record;
 pub mod registry;
 pub mod switch;
 
-pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, Shape, Spread, Step, Weights};
-pub use record::{Call, Differs, Entry, Opened, Record, Recorded, replay};
+pub use guided::{Category, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, Spread, Step, Weights};
+pub use record::{Call, Divergence, OpenedFlow, Record, RecordEntry, Recorded, replay};
 
 use anabranch_units::{Rate, Time};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub enum Decision {
     /// Send now with this tag.
     Send(Tag),
     /// Send now with this tag and request an immediate acknowledgement: the scheme blocks the flow until it arrives.
-    SendAsking(Tag),
+    SendWithAckRequest(Tag),
     /// Send no packet of this flow before this time; then call the scheme again.
     Hold(Time),
     /// Send no packet of this flow before its next acknowledgement (or timeout); then call the scheme again.
@@ -218,7 +218,7 @@ pub struct PacketView {
 }
 
 /// Equal-cost next hops of a packet at a switch, in port order. At least two, except for schemes that process
-/// every hop ([`registry::Sees::EveryHop`]), which also receive single ones.
+/// every hop ([`registry::PacketScope::EveryHop`]), which also receive single ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
     /// Number of candidates.
@@ -309,7 +309,7 @@ pub trait SwitchScheme {
         None
     }
     /// Returns the index of the packet's candidate. `header` is the packet's own and may be rewritten, except that of
-    /// an ACK or NACK. Schemes with [`registry::Sees::Guided`] implement [`SwitchScheme::guide`] instead.
+    /// an ACK or NACK. Schemes with [`registry::PacketScope::Guided`] implement [`SwitchScheme::guide`] instead.
     fn forward<Q: LocalQueues>(
         &mut self,
         _now: Time,
@@ -321,7 +321,7 @@ pub trait SwitchScheme {
         0
     }
     /// Returns the switch-facing port of a data packet on a Dragonfly or a Slim Fly, for schemes with
-    /// [`registry::Sees::Guided`].
+    /// [`registry::PacketScope::Guided`].
     fn guide<G: GuidedSwitch>(
         &mut self,
         _now: Time,
@@ -332,7 +332,7 @@ pub trait SwitchScheme {
         at.minimal(at.here())
     }
     /// Handles a data packet at the switch of its receiver; called only for schemes with
-    /// [`registry::Sees::EveryHop`].
+    /// [`registry::PacketScope::EveryHop`].
     fn deliver(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) -> Delivery {
         Delivery::Deliver
     }

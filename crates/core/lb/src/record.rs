@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An owned [`FlowInfo`].
 #[derive(Clone, Debug)]
-pub struct Opened {
+pub struct OpenedFlow {
     info: FlowInfo<'static>,
     uplinks: Vec<u32>,
     guided: Option<Arc<GuidedPaths>>,
     dead: Vec<bool>,
 }
 
-impl Opened {
+impl OpenedFlow {
     fn of(flow: &FlowInfo<'_>) -> Self {
         let paths = flow.paths;
-        Opened {
+        OpenedFlow {
             info: FlowInfo { paths: PathSpace::default(), ..*flow },
             uplinks: paths.uplinks.to_vec(),
             guided: paths.guided.cloned(),
@@ -39,7 +39,7 @@ impl Opened {
 #[derive(Clone, Debug)]
 pub enum Call {
     /// [`HostScheme::open`].
-    Open(Box<Opened>),
+    Open(Box<OpenedFlow>),
     /// [`HostScheme::close`].
     Close,
     /// [`HostScheme::select`].
@@ -60,7 +60,7 @@ pub enum Call {
 
 /// A call with its circumstances.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct RecordEntry {
     /// Stable key of the scheme's host.
     pub host: u64,
     /// Time of the call.
@@ -73,7 +73,7 @@ pub struct Entry {
 
 /// Calls and results of the schemes of one or several hosts, in order. Clones share one record.
 #[derive(Clone, Debug, Default)]
-pub struct Record(Arc<Mutex<Vec<Entry>>>);
+pub struct Record(Arc<Mutex<Vec<RecordEntry>>>);
 
 /// Two handles are equal if they share one record.
 impl PartialEq for Record {
@@ -86,16 +86,16 @@ impl Eq for Record {}
 
 impl Record {
     /// Returns the entries so far and empties the record.
-    pub fn take(&self) -> Vec<Entry> {
+    pub fn take(&self) -> Vec<RecordEntry> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn write(&self, host: u64, now: Time, slot: u32, call: Call) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Entry { host, now, slot, call });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(RecordEntry { host, now, slot, call });
     }
 
     /// Wraps `scheme`, of the host with the stable key `host`, to record its calls.
-    pub fn around(&self, scheme: Host, host: u64) -> Host {
+    pub fn wrap(&self, scheme: Host, host: u64) -> Host {
         Host::Recorded(Box::new(Recorded { scheme, host, record: self.clone() }))
     }
 }
@@ -110,7 +110,7 @@ pub struct Recorded {
 
 impl HostScheme for Recorded {
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
-        self.record.write(self.host, now, slot, Call::Open(Box::new(Opened::of(flow))));
+        self.record.write(self.host, now, slot, Call::Open(Box::new(OpenedFlow::of(flow))));
         self.scheme.open(now, slot, flow);
     }
     fn close(&mut self, slot: u32) {
@@ -154,7 +154,7 @@ impl HostScheme for Recorded {
 
 /// A difference between the record and a fresh scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Differs {
+pub struct Divergence {
     /// Index of the entry in the record.
     pub entry: usize,
     /// Results of the record and of the fresh scheme.
@@ -165,13 +165,13 @@ pub struct Differs {
 /// number of entries.
 ///
 /// # Errors
-/// [`Differs`] of the first difference.
-pub fn replay(entries: &[Entry], fresh: &mut dyn FnMut(u64) -> Host) -> Result<usize, Differs> {
+/// [`Divergence`] of the first difference.
+pub fn replay(entries: &[RecordEntry], fresh: &mut dyn FnMut(u64) -> Host) -> Result<usize, Divergence> {
     let mut schemes: std::collections::BTreeMap<u64, Host> = std::collections::BTreeMap::new();
     let mut answers = 0;
-    for (number, Entry { host, now, slot, call }) in entries.iter().enumerate() {
+    for (number, RecordEntry { host, now, slot, call }) in entries.iter().enumerate() {
         let scheme = schemes.entry(*host).or_insert_with(|| fresh(*host));
-        let differs = |recorded: String, fresh: String| Differs { entry: number, answers: [recorded, fresh] };
+        let differs = |recorded: String, fresh: String| Divergence { entry: number, answers: [recorded, fresh] };
         let (now, slot) = (*now, *slot);
         match call {
             Call::Open(opened) => scheme.open(now, slot, &opened.info()),

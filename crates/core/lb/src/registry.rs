@@ -2,7 +2,7 @@
 //!
 //! To add a scheme, write one file in `host/` or `switch/` and one line here. The file has
 //! - `pub const ABOUT: About`: name and texts;
-//! - `pub struct XParameters`, declared with `parameters!`, and `impl Check for XParameters`: limits and
+//! - `pub struct XParameters`, declared with `parameters!`, and `impl SchemeCapabilities for XParameters`: limits and
 //!   capabilities; an empty one has the defaults;
 //! - `pub struct X` with `X::new(parameters, seed, host_key)` for a host scheme or `X::new(parameters, seed,
 //!   &SwitchInfo)` for a switch scheme, and its `impl HostScheme` or `impl SwitchScheme`.
@@ -17,13 +17,13 @@ mod capabilities;
 mod errors;
 
 pub use alias::{ALIASES, Alias, DEFAULT_ALIAS, check_pair, resolve};
-pub use capabilities::{Check, Sees, TagKind};
+pub use capabilities::{PacketScope, SchemeCapabilities, TagKind};
 pub use errors::{Invalid, SchemeError};
 
 use crate::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedSwitch, HostScheme, LocalQueues, Outgoing,
     PacketView, Probe, Recorded, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme, Tag, host,
-    host::mp_ev::{MOST_PARTS, MOST_PATHS, Shape},
+    host::mp_ev::{MAX_PARTS, MAX_PATHS, PathEncoding},
     switch,
 };
 use anabranch_settings::registry;
@@ -37,7 +37,7 @@ macro_rules! both_sides {
     ) => {
         registry! {
             #[doc = concat!("A ", $side, " and its parameters.")]
-            pub enum $parameters($side): pub dyn Check in $folder {
+            pub enum $parameters($side): pub dyn SchemeCapabilities in $folder {
                 $($module $scheme $of_scheme,)*
             }
         }
@@ -237,28 +237,28 @@ impl HostParameters {
             let others = Self::names(|other| other.capabilities().tags() == TagKind::Entropy);
             return Err(SchemeError::NoTiers { scheme: self.name(), others });
         }
-        if self.capabilities().tags() != TagKind::MultiPart || paths == 1 || Shape::new(uplinks).is_some() {
+        if self.capabilities().tags() != TagKind::MultiPart || paths == 1 || PathEncoding::new(uplinks).is_some() {
             return Ok(());
         }
         let (scheme, tiers) = (self.name(), uplinks.len());
-        Err(SchemeError::TooManyPaths { scheme, paths, most_paths: MOST_PATHS, tiers, most_tiers: MOST_PARTS })
+        Err(SchemeError::TooManyPaths { scheme, paths, max_paths: MAX_PATHS, tiers, max_tiers: MAX_PARTS })
     }
 }
 
 impl SwitchParameters {
-    /// Checks that the scheme works on a topology with or without guided paths; `most_ports` is the maximum number of
+    /// Checks that the scheme works on a topology with or without guided paths; `max_ports` is the maximum number of
     /// switch-facing ports of a switch.
     ///
     /// # Errors
     /// [`SchemeError::NotGuided`], [`SchemeError::TooManyPorts`].
-    pub fn check_guided(&self, guided: bool, most_ports: u32) -> Result<(), SchemeError> {
-        match self.capabilities().sees() {
-            Sees::Guided if !guided => {
+    pub fn check_guided(&self, guided: bool, max_ports: u32) -> Result<(), SchemeError> {
+        match self.capabilities().packet_scope() {
+            PacketScope::Guided if !guided => {
                 let others = Self::names(Self::works_anywhere);
                 Err(SchemeError::NotGuided { scheme: self.name(), others })
             }
-            Sees::Guided if most_ports > 256 => {
-                Err(SchemeError::TooManyPorts { scheme: self.name(), ports: most_ports })
+            PacketScope::Guided if max_ports > 256 => {
+                Err(SchemeError::TooManyPorts { scheme: self.name(), ports: max_ports })
             }
             _ => Ok(()),
         }
@@ -267,7 +267,7 @@ impl SwitchParameters {
     /// Returns `true` if it hashes or chooses among next hops on any topology.
     fn works_anywhere(&self) -> bool {
         let of = self.capabilities();
-        of.sees() != Sees::Guided && of.tags() == TagKind::Entropy && of.most_leaf_paths().is_none()
+        of.packet_scope() != PacketScope::Guided && of.tags() == TagKind::Entropy && of.max_leaf_paths().is_none()
     }
 
     /// Checks that the scheme works on a topology with these uplinks per tier.
@@ -275,7 +275,7 @@ impl SwitchParameters {
     /// # Errors
     /// [`SchemeError::NotATree`].
     pub fn check_uplinks(&self, uplinks: &[u32]) -> Result<(), SchemeError> {
-        let Some(most) = self.capabilities().most_leaf_paths() else { return Ok(()) };
+        let Some(most) = self.capabilities().max_leaf_paths() else { return Ok(()) };
         let paths = uplinks.iter().fold(1u64, |paths, &size| paths.saturating_mul(u64::from(size.max(1))));
         if (1..=2).contains(&uplinks.len()) && paths <= most {
             return Ok(());

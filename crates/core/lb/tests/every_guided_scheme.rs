@@ -2,8 +2,8 @@
 //! smallest with a diameter of 2. New schemes are covered automatically.
 
 use anabranch_lb::{
-    GuidedPath, GuidedPaths, GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{Sees, SwitchParameters, TagKind},
+    GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{PacketScope, SwitchParameters, TagKind},
 };
 use anabranch_settings::{Raw, Setting};
 use anabranch_units::Time;
@@ -12,13 +12,13 @@ use proptest::prelude::*;
 /// A graph of switches in groups; the ports of a switch lead to its neighbours in ascending order.
 #[derive(Debug)]
 struct Net {
-    shape: Shape,
+    shape: GuidedTopology,
     group: Vec<u32>,
     neighbours: Vec<Vec<u32>>,
 }
 
 impl Net {
-    fn new(shape: Shape, switches: u32, group_size: u32, edges: &[(u32, u32)]) -> Self {
+    fn new(shape: GuidedTopology, switches: u32, group_size: u32, edges: &[(u32, u32)]) -> Self {
         let mut neighbours = vec![Vec::new(); switches as usize];
         for &(a, b) in edges {
             neighbours[a as usize].push(b);
@@ -41,13 +41,13 @@ impl Net {
                 }
             }
         }
-        Net::new(Shape::Dragonfly, groups * a, a, &edges)
+        Net::new(GuidedTopology::Dragonfly, groups * a, a, &edges)
     }
 
     /// A cycle of five, a pentagram, and the five edges between them.
     fn petersen() -> Self {
         let edges: Vec<_> = (0..5).flat_map(|i| [(i, (i + 1) % 5), (5 + i, 5 + (i + 2) % 5), (i, 5 + i)]).collect();
-        Net::new(Shape::SlimFly, 10, 5, &edges)
+        Net::new(GuidedTopology::SlimFly, 10, 5, &edges)
     }
 
     fn port_to(&self, from: u32, to: u32) -> Option<u32> {
@@ -70,8 +70,10 @@ impl Net {
         };
         let own = |n: u32| self.group[n as usize] == self.group[from as usize];
         match self.shape {
-            Shape::SlimFly => over(&near).unwrap(),
-            Shape::Dragonfly => into_group(from).or_else(|| over(&|n| own(n) && into_group(n).is_some())).unwrap(),
+            GuidedTopology::SlimFly => over(&near).unwrap(),
+            GuidedTopology::Dragonfly => {
+                into_group(from).or_else(|| over(&|n| own(n) && into_group(n).is_some())).unwrap()
+            }
         }
     }
 }
@@ -86,7 +88,7 @@ struct At<'a> {
 }
 
 impl GuidedSwitch for At<'_> {
-    fn shape(&self) -> Shape {
+    fn topology(&self) -> GuidedTopology {
         self.net.shape
     }
     fn here(&self) -> u32 {
@@ -118,10 +120,10 @@ impl GuidedSwitch for At<'_> {
             (!of.is_empty()).then(|| of[usize::from(part) % of.len()])
         };
         let named = match (self.net.shape, hop) {
-            (Shape::SlimFly, 0) => nth(ev >> 8, &|_| true),
-            (Shape::SlimFly, 1) => nth(ev & 0xff, &|_| true),
-            (Shape::Dragonfly, 0) => nth(ev >> 8, &|local| local || !same_group),
-            (Shape::Dragonfly, 1) if over_local && !same_group => nth(ev & 0xff, &|local| !local),
+            (GuidedTopology::SlimFly, 0) => nth(ev >> 8, &|_| true),
+            (GuidedTopology::SlimFly, 1) => nth(ev & 0xff, &|_| true),
+            (GuidedTopology::Dragonfly, 0) => nth(ev >> 8, &|local| local || !same_group),
+            (GuidedTopology::Dragonfly, 1) if over_local && !same_group => nth(ev & 0xff, &|local| !local),
             _ => None,
         };
         named.unwrap_or_else(|| self.minimal(self.here))
@@ -156,7 +158,7 @@ fn variants(name: &str) -> Vec<SwitchParameters> {
 
 /// Maximum links of a route: five on a Dragonfly (two chosen, three default), four on a graph of diameter 2; a
 /// progressive choice may come one link later, and a detour over a third group takes one more local link at each side.
-const MOST: usize = 8;
+const MAX_LINKS: usize = 8;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
@@ -175,7 +177,7 @@ proptest! {
             latency += more;
             GuidedPath { ev, kind, minimal, latency: Time::from_ns(latency), propagation: Time::from_ns(latency), hops: 3 }
         }));
-        let guided = SwitchParameters::names(|switch| switch.capabilities().sees() == Sees::Guided);
+        let guided = SwitchParameters::names(|switch| switch.capabilities().packet_scope() == PacketScope::Guided);
         prop_assert!(guided.len() >= 5, "minimal, valiant, ugal, source-guided, coarse-guided");
         for name in guided {
             for parameters in variants(name) {
@@ -214,7 +216,7 @@ proptest! {
                             assert!(port < at.ports(here), "{}: port {port} of {}", name, at.ports(here));
                             here = at.peer(here, port);
                             way.push(here);
-                            assert!(way.len() - 1 <= MOST, "{}: from {from} to {to} over {way:?}", name);
+                            assert!(way.len() - 1 <= MAX_LINKS, "{}: from {from} to {to} over {way:?}", name);
                         }
                         ways.push(way);
                     }

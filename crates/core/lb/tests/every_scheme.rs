@@ -3,7 +3,7 @@
 use anabranch_lb::{
     Candidates, Decision, Delivery, Effects, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, LocalQueues,
     Outgoing, PacketView, PathSpace, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{Host, HostParameters, Sees, SwitchParameters, TagKind},
+    registry::{Host, HostParameters, PacketScope, SwitchParameters, TagKind},
 };
 use anabranch_settings::{Raw, Setting};
 use anabranch_units::{Rate, Time};
@@ -71,7 +71,7 @@ fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
 }
 
 /// Maximum probes that a host may send at a time.
-const MOST_PROBES: usize = 64;
+const MAX_PROBES: usize = 64;
 
 /// Returns the host's decisions, with the shape of each flow; a probe counts as a decision to send.
 fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'static [u32])> {
@@ -118,7 +118,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                 let packet =
                     Outgoing { psn: i as u64, bytes: 4096, retransmission: i % 7 == 0, eligible_at: Time::ZERO };
                 let decision = host.select(now, slot, &packet);
-                if let Decision::Send(tag) | Decision::SendAsking(tag) = decision {
+                if let Decision::Send(tag) | Decision::SendWithAckRequest(tag) = decision {
                     sent_last[slot as usize] = tag;
                 }
                 decisions.push((decision, shapes[slot as usize].unwrap_or(&[])));
@@ -141,7 +141,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                 let mut polled = 0;
                 while let Some(probe) = host.poll_probe(now, slot) {
                     polled += 1;
-                    assert!(polled <= MOST_PROBES && probe.bytes > 0, "{polled} probes at once, {probe:?}");
+                    assert!(polled <= MAX_PROBES && probe.bytes > 0, "{polled} probes at once, {probe:?}");
                     decisions.push((Decision::Send(probe.tag), shapes[slot as usize].unwrap_or(&[])));
                     probes[slot as usize].push(probe.tag);
                     sent += 1;
@@ -292,7 +292,7 @@ proptest! {
         }
         let uplinks = SHAPES[shape].to_vec();
         let (position, zero): (Vec<u16>, [u16; 8]) = ((0..8).collect(), [0; 8]);
-        for name in SwitchParameters::names(|switch| switch.capabilities().sees() == Sees::EveryHop) {
+        for name in SwitchParameters::names(|switch| switch.capabilities().packet_scope() == PacketScope::EveryHop) {
             for tier in 0..2 {
                 let info = SwitchInfo {
                     key: 3, tier, groups: 3, widest: 8, part_shift: 0, part_size: 8, number: 0, switches: 16, ports: 8,

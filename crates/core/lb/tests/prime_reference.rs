@@ -201,7 +201,7 @@ proptest! {
     /// With decay_on = generated every candidate is one step of the full round robin over live paths, and its penalty
     /// is read before all penalties decay.
     #[test]
-    fn generated_decay_never_sends_what_is_penalised_while_something_is_free(
+    fn generated_decay_never_sends_a_penalised_path_while_one_is_free(
         width in 2u32..10,
         p_ecn in 1u64..12,
         p_nack in 1u64..30,

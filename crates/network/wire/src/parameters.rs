@@ -340,7 +340,7 @@ impl WireParameters {
             Auto::Auto => link_rate,
         };
         let (mut scheme, usual) = (scheme, Settings::default());
-        if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice() {
+        if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice_to_switches() {
             // Schemes without such a key see to it themselves.
             let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
         }

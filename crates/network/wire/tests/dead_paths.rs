@@ -81,7 +81,7 @@ fn schemes_leave_a_dead_path() {
         let Seen { before, after, timeouts, retransmitted, probes } = cut(about.name);
         let took = after.map_or("given up".to_string(), |after| after.to_string());
         println!("| {} | {before} | {took} | {timeouts} | {retransmitted} | {probes} |", about.name);
-        if scheme.capabilities().leaves_choice() {
+        if scheme.capabilities().leaves_choice_to_switches() {
             assert!(after.is_none(), "{}: its tag never changes", about.name);
             continue;
         }

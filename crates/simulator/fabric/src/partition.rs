@@ -149,7 +149,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Sees to it that a port that must be worked out within the window is.
+    /// PacketScope to it that a port that must be worked out within the window is.
     fn arm(&mut self, port: PortId) {
         let Some(start) = self.starts_next(port) else { return };
         match self.cx.ports.nic_of(port) {

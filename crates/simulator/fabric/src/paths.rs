@@ -69,7 +69,7 @@ fn crosses(links: &[u32], dead: &[bool]) -> bool {
 /// Which paths from the host `src` to `dst` are known to be dead, as entropy values name them, or by their place in the list
 /// of guided paths; empty: none.
 pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
-    if !tables.any_dead || !plan.balancers[usize::from(balancer)].switch.capabilities().tells_dead_paths() {
+    if !tables.any_dead || !plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths() {
         return Vec::new();
     }
     let (from, to) = (plan.leaf[src as usize], plan.leaf[dst as usize]);

@@ -8,7 +8,7 @@ mod wire;
 use anabranch_backend::Setup;
 use anabranch_endpoint::{Settings, header};
 use anabranch_lb::{
-    Call, Decision, Entry, Record,
+    Call, Decision, Record, RecordEntry,
     registry::{HostParameters, TagKind},
     replay,
 };
@@ -72,9 +72,9 @@ fn transport() -> TransportParameters {
     TransportParameters::Uet(uet)
 }
 
-fn tags(entries: &[Entry]) -> Vec<u32> {
-    let tag = |entry: &Entry| match &entry.call {
-        Call::Select(_, Decision::Send(tag) | Decision::SendAsking(tag)) => Some(*tag),
+fn tags(entries: &[RecordEntry]) -> Vec<u32> {
+    let tag = |entry: &RecordEntry| match &entry.call {
+        Call::Select(_, Decision::Send(tag) | Decision::SendWithAckRequest(tag)) => Some(*tag),
         _ => None,
     };
     entries.iter().filter_map(tag).collect()

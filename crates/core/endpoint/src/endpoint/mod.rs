@@ -273,7 +273,7 @@ impl Endpoint {
     /// Keeps a record of what its scheme is told and answers from now on. To be called before anything is sent.
     pub fn record(&mut self, record: &Record) {
         let scheme = self.settings.scheme.build(self.settings.seed, self.settings.host_key);
-        self.balancer = Balancer::new(record.around(scheme, self.settings.host_key));
+        self.balancer = Balancer::new(record.wrap(scheme, self.settings.host_key));
     }
 
     /// Keeps what every path of every stream does, for [`Endpoint::watched`]. To be called before anything is sent.

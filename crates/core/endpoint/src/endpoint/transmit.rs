@@ -148,7 +148,7 @@ impl Line<Outgoing> for WireLine<'_> {
             return Decision::Send(flow.run_tag);
         }
         let decision = self.scheme.select(start, slot, packet);
-        if let Decision::Send(tag) | Decision::SendAsking(tag) = decision {
+        if let Decision::Send(tag) | Decision::SendWithAckRequest(tag) = decision {
             (flow.run_tag, flow.run_left) = (tag, if packet.retransmission { 0 } else { self.run_length - 1 });
         }
         decision

@@ -6,7 +6,7 @@
 use super::Slots;
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -22,9 +22,9 @@ pub const ABOUT: About = About {
 };
 
 /// Maximum penalty of a path (four bits).
-const LARGEST: u32 = 15;
+const MAX_PENALTY: u32 = 15;
 /// Maximum number of paths.
-const MOST_PATHS: u32 = 1 << 16;
+const MAX_PATHS: u32 = 1 << 16;
 
 parameters! {
     /// The bitmap of Ultra Ethernet's reference model.
@@ -40,12 +40,12 @@ parameters! {
     }
 }
 
-impl Check for BitmapParameters {
+impl SchemeCapabilities for BitmapParameters {
     fn check(&self) -> Result<(), Invalid> {
-        let fits = self.paths.is_power_of_two() && (2..=MOST_PATHS).contains(&self.paths);
+        let fits = self.paths.is_power_of_two() && (2..=MAX_PATHS).contains(&self.paths);
         Invalid::unless(fits, "paths", self.paths, "a power of two from 2 to 65536")?;
         for (name, value) in [("ecn", self.ecn), ("nack", self.nack), ("timeout", self.timeout)] {
-            Invalid::unless(value <= LARGEST, name, value, "0 to 15")?;
+            Invalid::unless(value <= MAX_PENALTY, name, value, "0 to 15")?;
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ pub(crate) struct Penalties {
 impl Penalties {
     /// Creates the state of `paths` paths (rounded up to a power of two) without penalties.
     pub(crate) fn new(paths: u32, mut stream: Stream) -> Self {
-        let paths = paths.clamp(2, MOST_PATHS).next_power_of_two();
+        let paths = paths.clamp(2, MAX_PATHS).next_power_of_two();
         let bits = stream.bits();
         let (upper, mask) = ((bits >> 32) as Tag & !(paths - 1), bits as Tag & (paths - 1));
         Penalties { stream, counter: 0, mask, upper, of: vec![0; paths as usize].into() }
@@ -99,7 +99,7 @@ impl Penalties {
     #[inline]
     pub(crate) fn penalise(&mut self, tag: Tag, by: u32) {
         let index = tag as usize & (self.of.len() - 1);
-        self.of[index] = (u32::from(self.of[index]) + by.min(LARGEST)).min(LARGEST) as u8;
+        self.of[index] = (u32::from(self.of[index]) + by.min(MAX_PENALTY)).min(MAX_PENALTY) as u8;
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_up_after_as_many_rejections_as_paths() {
+    fn search_ends_after_as_many_rejections_as_paths() {
         // All 4 paths at 15: each packet rejects 4 candidates, decrements the first, and uses the fifth.
         let mut s = bitmap(4);
         for tag in 0..4 {

@@ -73,7 +73,7 @@ impl Chunks {
     /// is blocked requests an acknowledgement, as the last packet of an RDMA message does.
     #[inline]
     pub(crate) fn send(&self, psn: u64, tag: Tag) -> Decision {
-        if psn + 1 == self.next && !self.may_begin() { Decision::SendAsking(tag) } else { Decision::Send(tag) }
+        if psn + 1 == self.next && !self.may_begin() { Decision::SendWithAckRequest(tag) } else { Decision::Send(tag) }
     }
 
     /// Processes the cumulative acknowledgement; returns the duration of the chunk that it completes, if any. A flow's
@@ -93,7 +93,7 @@ impl Chunks {
 mod tests {
     use super::*;
     use crate::{
-        Decision::{Send, SendAsking},
+        Decision::{Send, SendWithAckRequest},
         host::testing::flow,
     };
 
@@ -108,7 +108,7 @@ mod tests {
         chunks.begin(Time::from_us(2));
         assert!(!chunks.may_begin(), "two are on their way");
         // The sender is blocked after packet 19, and continues after packet 9 without its acknowledgement.
-        assert_eq!([9, 18, 19].map(|psn| chunks.send(psn, 7)), [Send(7), Send(7), SendAsking(7)]);
+        assert_eq!([9, 18, 19].map(|psn| chunks.send(psn, 7)), [Send(7), Send(7), SendWithAckRequest(7)]);
         assert_eq!(chunks.acknowledged(Time::from_us(20), 9), None);
         assert_eq!(chunks.acknowledged(Time::from_us(21), 10), Some(Time::from_us(20)));
         assert!(chunks.may_begin());

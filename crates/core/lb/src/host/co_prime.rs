@@ -4,11 +4,11 @@
 
 use super::{
     Slots,
-    mp_ev::{Generator, Shape},
+    mp_ev::{Generator, PathEncoding},
 };
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing,
-    registry::{Check, TagKind},
+    registry::{SchemeCapabilities, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -29,7 +29,7 @@ parameters! {
     pub struct CoPrimeParameters {}
 }
 
-impl Check for CoPrimeParameters {
+impl SchemeCapabilities for CoPrimeParameters {
     fn tags(&self) -> TagKind {
         TagKind::MultiPart
     }
@@ -52,7 +52,7 @@ impl CoPrime {
 /// Excludes dead paths, unless all are dead.
 fn set_dead(generator: &mut Generator, dead: &[bool]) {
     let is_dead = |path: u32| dead.get(path as usize).copied().unwrap_or(false);
-    let paths = generator.shape().paths();
+    let paths = generator.encoding().paths();
     let all = (0..paths).all(is_dead);
     for path in 0..paths {
         generator.set(path as u16, all || !is_dead(path));
@@ -62,7 +62,7 @@ fn set_dead(generator: &mut Generator, dead: &[bool]) {
 impl HostScheme for CoPrime {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
         self.flows.take(slot);
-        let Some(shape) = Shape::new(flow.paths.uplinks) else { return };
+        let Some(shape) = PathEncoding::new(flow.paths.uplinks) else { return };
         let mut generator = Generator::new(shape, Stream::keyed(self.host_key, flow.key, "mp-ev"));
         if !flow.paths.dead.is_empty() {
             set_dead(&mut generator, flow.paths.dead);

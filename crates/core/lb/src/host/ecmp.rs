@@ -2,7 +2,7 @@
 //! forwards the whole flow over the same link. The tag is a keyed hash of the flow's key.
 
 use super::{OnTimeout, Slots};
-use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::Check};
+use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::SchemeCapabilities};
 use anabranch_random::key;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
@@ -24,8 +24,8 @@ parameters! {
     }
 }
 
-impl Check for EcmpParameters {
-    fn leaves_choice(&self) -> bool {
+impl SchemeCapabilities for EcmpParameters {
+    fn leaves_choice_to_switches(&self) -> bool {
         true
     }
 }

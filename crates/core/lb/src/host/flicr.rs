@@ -4,7 +4,7 @@
 use super::{OnTimeout, Slots, guided::Sampler};
 use crate::{
     Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights,
-    registry::{Check, Invalid, TagKind},
+    registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -35,7 +35,7 @@ parameters! {
     }
 }
 
-impl Check for FlicrParameters {
+impl SchemeCapabilities for FlicrParameters {
     fn tags(&self) -> TagKind {
         TagKind::Guided
     }

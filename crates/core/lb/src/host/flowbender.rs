@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
@@ -71,7 +71,7 @@ parameters! {
     }
 }
 
-impl Check for FlowBenderParameters {
+impl SchemeCapabilities for FlowBenderParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless((0.0..=1.0).contains(&self.t), "t", self.t, "a share from 0 to 1")?;
         Invalid::unless(self.n > 0, "n", self.n, "at least 1")?;

@@ -5,7 +5,7 @@ use super::{Slots, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -30,7 +30,7 @@ parameters! {
     }
 }
 
-impl Check for FlowletParameters {
+impl SchemeCapabilities for FlowletParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.gap >= 0.0, "gap", self.gap, "at least 0")?;
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")

@@ -5,7 +5,7 @@
 use super::{OnTimeout, Slots, times};
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, SchemeCounters, Tag,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::key;
 use anabranch_settings::{About, Auto, Never, choices, parameters};
@@ -74,7 +74,7 @@ parameters! {
     }
 }
 
-impl Check for Hf2tParameters {
+impl SchemeCapabilities for Hf2tParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(
             self.flowlet_timeout != Auto::Value(Time::ZERO),

@@ -13,10 +13,10 @@ const NONE: u16 = u16::MAX;
 /// Not in a list, and excluded.
 const DEAD: u16 = u16::MAX - 1;
 /// Maximum penalty and maximum decay.
-pub(crate) const LARGEST: u32 = 1 << 30;
+pub(crate) const MAX_PENALTY: u32 = 1 << 30;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct ListNode {
     stamp: u32,
     /// Next path in its list, or NONE or DEAD.
     next: u16,
@@ -39,7 +39,7 @@ pub(crate) enum Signal {
 pub(crate) struct History {
     /// Paths, then the list heads: marks, losses and, if they have a penalty of their own, timeouts. The penalty of a
     /// list is constant, so each remains sorted.
-    entries: Box<[Entry]>,
+    entries: Box<[ListNode]>,
     paths: u16,
     /// Index after the list heads.
     end: u16,
@@ -64,9 +64,9 @@ impl History {
     /// penalty; only [`Signal::Timeout`] gives timeouts a list of their own.
     pub(crate) fn new(paths: u16, larger: Signal) -> Self {
         let end = paths + if larger == Signal::Timeout { 3 } else { 2 };
-        let mut entries = vec![Entry { stamp: 0, next: NONE, previous: NONE }; end as usize];
+        let mut entries = vec![ListNode { stamp: 0, next: NONE, previous: NONE }; end as usize];
         for head in paths..end {
-            entries[head as usize] = Entry { stamp: 0, next: head, previous: head };
+            entries[head as usize] = ListNode { stamp: 0, next: head, previous: head };
         }
         History { entries: entries.into(), paths, end, listed: 0, live: paths, clock: 0, released: None, larger }
     }
@@ -96,7 +96,7 @@ impl History {
     /// Penalises a path. Returns `true` if it starts to wait.
     pub(crate) fn penalise(&mut self, path: u16, signal: Signal, penalty: u32) -> bool {
         let entry = self.entries[path as usize];
-        let stamp = self.clock.wrapping_add(penalty.min(LARGEST));
+        let stamp = self.clock.wrapping_add(penalty.min(MAX_PENALTY));
         let until = match entry.next {
             DEAD => return false,
             NONE => self.released.unwrap_or(self.clock),
@@ -214,7 +214,7 @@ impl History {
     }
 
     fn unlink(&mut self, path: u16) {
-        let Entry { previous, next, .. } = self.entries[path as usize];
+        let ListNode { previous, next, .. } = self.entries[path as usize];
         self.entries[previous as usize].next = next;
         self.entries[next as usize].previous = previous;
         self.entries[path as usize].next = NONE;

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Probe, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
@@ -116,7 +116,7 @@ parameters! {
     }
 }
 
-impl Check for HopperParameters {
+impl SchemeCapabilities for HopperParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.alpha > 0.0 && self.alpha <= 1.0, "alpha", self.alpha, "a share above 0 and up to 1")?;
         Invalid::unless((1..=8).contains(&self.probes), "probes", self.probes, "1 to 8")?;
@@ -152,7 +152,7 @@ impl Check for HopperParameters {
 
 /// Sums for the least-squares line through (index, round trip) of an epoch's samples.
 #[derive(Clone, Copy, Debug, Default)]
-struct Line {
+struct LineFit {
     n: f64,
     k: f64,
     r: f64,
@@ -161,7 +161,7 @@ struct Line {
     last: f64,
 }
 
-impl Line {
+impl LineFit {
     fn add(&mut self, rtt: f64) {
         let k = self.n;
         self.n += 1.0;
@@ -186,7 +186,7 @@ impl Line {
 
 /// A probe and its result.
 #[derive(Clone, Copy, Debug)]
-struct Probed {
+struct ProbedPath {
     tag: Tag,
     /// Send time.
     sent: Time,
@@ -207,8 +207,8 @@ struct Flow {
     started: bool,
     may_probe: bool,
     may_move: bool,
-    line: Line,
-    probed: Vec<Probed>,
+    line: LineFit,
+    probed: Vec<ProbedPath>,
     /// Probes to send.
     wanted: Vec<Tag>,
     /// Path of the next move, and its time.
@@ -249,7 +249,7 @@ impl Flow {
         self.started = true;
         self.epoch_start = now;
         (self.may_probe, self.may_move) = (true, true);
-        self.line = Line::default();
+        self.line = LineFit::default();
     }
 
     fn sample(&mut self, p: &HopperParameters, now: Time, rtt: Time, in_flight: u64) {
@@ -285,7 +285,7 @@ impl Flow {
             }
             match known {
                 Some(probed) => probed.sent = now,
-                None => self.probed.push(Probed { tag, sent: now, result: None }),
+                None => self.probed.push(ProbedPath { tag, sent: now, result: None }),
             }
             self.wanted.push(tag);
             wanted += 1;
@@ -298,7 +298,7 @@ impl Flow {
     /// Plans a move if a better path is available.
     fn consider(&mut self, p: &HopperParameters, now: Time, in_flight: u64) {
         let ttl = times(self.base, p.ttl_probe);
-        let valid = |probed: &&Probed| {
+        let valid = |probed: &&ProbedPath| {
             let fresh = probed.result.is_some_and(|(_, at)| at + ttl > now);
             let this_epoch = p.candidates == HopperCandidates::Ttl || probed.sent >= self.epoch_start;
             fresh && this_epoch && probed.tag != self.path
@@ -329,7 +329,7 @@ impl Flow {
     fn move_to(&mut self, tag: Tag) {
         self.path = tag;
         self.pending = None;
-        self.line = Line::default();
+        self.line = LineFit::default();
     }
 
     /// Returns `true` if a packet must wait because it would be earlier than the receiver accepts.
@@ -359,7 +359,7 @@ impl HostScheme for Hopper {
             started: false,
             may_probe: true,
             may_move: true,
-            line: Line::default(),
+            line: LineFit::default(),
             probed: Vec::new(),
             wanted: Vec::new(),
             pending: None,
@@ -387,7 +387,7 @@ impl HostScheme for Hopper {
                 }
                 chunks.begin(now);
                 if let Some((tag, _)) = flow.pending.take() {
-                    (flow.path, flow.line) = (tag, Line::default());
+                    (flow.path, flow.line) = (tag, LineFit::default());
                 }
             }
             return chunks.send(packet.psn, flow.path);
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_moves_a_flow_if_it_is_told_to() {
+    fn timeout_moves_a_flow_if_configured() {
         for (on_timeout, moves) in [(OnTimeout::Ignore, false), (OnTimeout::Move, true)] {
             let mut s = hopper(HopperParameters { on_timeout, ..Default::default() });
             let old = path(&mut s, 0.0);
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_foresees_the_last_packet_in_flight() {
+    fn line_fit_predicts_the_last_packet_in_flight() {
         // Samples of 20, 21, 22 us grow by 1 us per packet; ten are in flight: 32 us. The path found has 10 us.
         let mut s = hopper(HopperParameters { th_cong: 2.7, ..Default::default() });
         let old = path(&mut s, 0.0);
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn results_grow_old_and_the_margin_counts() {
+    fn results_expire_and_the_margin_counts() {
         let mut s = hopper(HopperParameters::default());
         let old = path(&mut s, 0.0);
         ack(&mut s, 10.0, old, 13.0);
@@ -638,7 +638,7 @@ mod tests {
             s.select(us(now), 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: us(now) })
         };
         let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
-        assert_eq!([8, 9].map(|psn| ask(&mut s, 0.1, psn)), [Decision::Send(old), Decision::SendAsking(old)]);
+        assert_eq!([8, 9].map(|psn| ask(&mut s, 0.1, psn)), [Decision::Send(old), Decision::SendWithAckRequest(old)]);
         assert_eq!(ask(&mut s, 0.2, 10), Decision::Wait);
         let done = |s: &mut Hopper, now: f64, cumulative| {
             s.on_ack(us(now), 0, &Feedback { cumulative, ..feedback(old, false) });
@@ -655,7 +655,7 @@ mod tests {
         assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the first result is older than 4 x 8.75 us");
         let again: Vec<Tag> = probes(&mut s, 64.0);
         s.on_probe_reply(us(72.0), 0, again[0], us(8.0));
-        assert_eq!(ask(&mut s, 72.0, 29), Decision::SendAsking(old));
+        assert_eq!(ask(&mut s, 72.0, 29), Decision::SendWithAckRequest(old));
         done(&mut s, 304.0, 30);
         assert_eq!(ask(&mut s, 304.0, 30), Decision::Send(again[0]));
     }

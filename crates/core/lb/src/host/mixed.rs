@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -46,7 +46,7 @@ impl MixedParameters {
     }
 }
 
-impl Check for MixedParameters {
+impl SchemeCapabilities for MixedParameters {
     fn check(&self) -> Result<(), Invalid> {
         self.bitmap().check()
     }

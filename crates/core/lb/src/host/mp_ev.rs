@@ -14,32 +14,32 @@ use crate::Tag;
 use anabranch_random::Stream;
 
 /// Maximum parts of a multi-part entropy value.
-pub const MOST_PARTS: usize = 4;
+pub const MAX_PARTS: usize = 4;
 /// Maximum paths of a flow.
-pub const MOST_PATHS: u32 = 32_000;
+pub const MAX_PATHS: u32 = 32_000;
 
 /// Encoding of paths: the parts concatenated, part 0 in the low bits, ceil(log2 U_i) bits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    sizes: [u16; MOST_PARTS],
-    shifts: [u8; MOST_PARTS + 1],
+pub struct PathEncoding {
+    sizes: [u16; MAX_PARTS],
+    shifts: [u8; MAX_PARTS + 1],
     parts: u8,
     paths: u16,
 }
 
-impl Shape {
+impl PathEncoding {
     /// Creates the encoding of these uplinks per tier, leaf first; `None` if there is no choice, more than
-    /// [`MOST_PARTS`] parts, or more than [`MOST_PATHS`] paths.
-    pub fn new(uplinks: &[u32]) -> Option<Shape> {
-        if uplinks.len() > MOST_PARTS {
+    /// [`MAX_PARTS`] parts, or more than [`MAX_PATHS`] paths.
+    pub fn new(uplinks: &[u32]) -> Option<PathEncoding> {
+        if uplinks.len() > MAX_PARTS {
             return None;
         }
-        let mut shape = Shape { sizes: [1; MOST_PARTS], shifts: [0; MOST_PARTS + 1], parts: 0, paths: 1 };
+        let mut shape = PathEncoding { sizes: [1; MAX_PARTS], shifts: [0; MAX_PARTS + 1], parts: 0, paths: 1 };
         let mut paths = 1u64;
         for (i, &size) in uplinks.iter().enumerate() {
             let size = size.max(1);
             paths = paths.saturating_mul(u64::from(size));
-            if paths > u64::from(MOST_PATHS) {
+            if paths > u64::from(MAX_PATHS) {
                 return None;
             }
             shape.sizes[i] = size as u16;
@@ -101,7 +101,7 @@ struct Group {
 #[derive(Clone, Debug)]
 pub struct Generator {
     stream: Stream,
-    shape: Shape,
+    shape: PathEncoding,
     /// Running permutation of part 0, kept outside `groups` meanwhile.
     row: Group,
     /// Its first path.
@@ -109,7 +109,7 @@ pub struct Generator {
     /// The higher parts of the tags of this pass.
     prefix: Tag,
     /// Running permutation per level.
-    current: [u16; MOST_PARTS],
+    current: [u16; MAX_PARTS],
     /// Children of all permutations: paths, then the permutations of part 0, then those of part 1 ...
     seats: Box<[Seat]>,
     /// Permutations of part 0 (one per combination of the higher parts), then of part 1, ...; the last is the top.
@@ -118,7 +118,7 @@ pub struct Generator {
 
 impl Generator {
     /// Creates the generator with every path included and none sent. The order is a function of `stream` alone.
-    pub fn new(shape: Shape, stream: Stream) -> Self {
+    pub fn new(shape: PathEncoding, stream: Stream) -> Self {
         let (mut seats, mut groups) = (Vec::new(), Vec::new());
         let mut children = shape.paths;
         for &size in &shape.sizes[..shape.parts as usize] {
@@ -132,14 +132,14 @@ impl Generator {
             row: groups[0],
             first: 0,
             prefix: 0,
-            current: [0; MOST_PARTS],
+            current: [0; MAX_PARTS],
             seats: seats.into(),
             groups: groups.into(),
         }
     }
 
     /// Returns the encoding.
-    pub fn shape(&self) -> &Shape {
+    pub fn encoding(&self) -> &PathEncoding {
         &self.shape
     }
 
@@ -185,7 +185,7 @@ impl Generator {
         let parts = self.shape.parts as usize;
         self.groups[self.current[0] as usize] = self.row;
         // Start of the children and the permutations of each level.
-        let (mut bases, mut below, mut children) = ([0; MOST_PARTS], [0; MOST_PARTS], self.shape.paths as usize);
+        let (mut bases, mut below, mut children) = ([0; MAX_PARTS], [0; MAX_PARTS], self.shape.paths as usize);
         for level in 1..parts {
             bases[level] = bases[level - 1] + children;
             children /= self.shape.sizes[level - 1] as usize;
@@ -295,29 +295,29 @@ mod tests {
     #[test]
     fn parts_are_concatenated_part_0_low() {
         // 3-tier, 16 ports: two parts of 3 bits. Uplink 5 at the leaf, 6 above: 6 * 8 + 5 = 53 both as tag and path.
-        let eight = Shape::new(&[8, 8]).unwrap();
+        let eight = PathEncoding::new(&[8, 8]).unwrap();
         assert_eq!(eight.path(6 << 3 | 5), Some(53));
         assert_eq!(eight.path(64), None);
         // 6 uplinks take 3 bits, so tags 6 and 7 name no path, and part 1 starts at bit 3.
-        let six = Shape::new(&[6, 3]).unwrap();
+        let six = PathEncoding::new(&[6, 3]).unwrap();
         assert_eq!(six.path(5), Some(5));
         assert_eq!(six.path(6), None);
         assert_eq!(six.path(2 << 3 | 4), Some(4 + 6 * 2));
         assert_eq!(six.path(3 << 3), None);
         assert_eq!(six.paths(), 18);
         // One uplink takes no bit.
-        assert_eq!(Shape::new(&[1, 4]).unwrap().path(3), Some(3));
-        assert_eq!(Shape::new(&[]), None);
-        assert_eq!(Shape::new(&[1]), None);
-        assert_eq!(Shape::new(&[64, 64]).map(|s| s.paths()), Some(4096));
-        assert_eq!(Shape::new(&[256, 256]), None);
+        assert_eq!(PathEncoding::new(&[1, 4]).unwrap().path(3), Some(3));
+        assert_eq!(PathEncoding::new(&[]), None);
+        assert_eq!(PathEncoding::new(&[1]), None);
+        assert_eq!(PathEncoding::new(&[64, 64]).map(|s| s.paths()), Some(4096));
+        assert_eq!(PathEncoding::new(&[256, 256]), None);
     }
 
     #[test]
     fn the_shuffle_is_fisher_yates() {
         // The whole shuffle of Alg. 2 with the same draws, then read from the last position down.
         let mut draws = Stream::keyed(5, 5, "t");
-        let mut generator = Generator::new(Shape::new(&[8]).unwrap(), draws.clone());
+        let mut generator = Generator::new(PathEncoding::new(&[8]).unwrap(), draws.clone());
         let mut permutation: Vec<u16> = (0..8).collect();
         for _ in 0..20 {
             for j in (1..8).rev() {
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn nothing_in_gives_nothing() {
         for uplinks in [&[3u32][..], &[2, 2], &[2, 3, 2]] {
-            let shape = Shape::new(uplinks).unwrap();
+            let shape = PathEncoding::new(uplinks).unwrap();
             let mut generator = Generator::new(shape, Stream::keyed(1, 1, "t"));
             generator.generate();
             for path in 0..shape.paths() as u16 {

@@ -6,7 +6,7 @@ use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
@@ -41,7 +41,7 @@ parameters! {
     }
 }
 
-impl Check for OpsParameters {
+impl SchemeCapabilities for OpsParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")
     }

@@ -6,7 +6,7 @@ use super::Slots;
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -37,7 +37,7 @@ parameters! {
     }
 }
 
-impl Check for PlbParameters {
+impl SchemeCapabilities for PlbParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless((0.0..=1.0).contains(&self.k), "k", self.k, "a share from 0 to 1")?;
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")

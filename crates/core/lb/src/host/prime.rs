@@ -15,12 +15,12 @@
 
 use super::{
     Slots,
-    history::{History, LARGEST, Signal},
-    mp_ev::{Generator, Shape},
+    history::{History, MAX_PENALTY, Signal},
+    mp_ev::{Generator, PathEncoding},
 };
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
-    registry::{Check, Invalid, TagKind},
+    registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
@@ -80,13 +80,13 @@ parameters! {
     }
 }
 
-impl Check for PrimeParameters {
+impl SchemeCapabilities for PrimeParameters {
     fn tags(&self) -> TagKind {
         TagKind::MultiPart
     }
 
     fn check(&self) -> Result<(), Invalid> {
-        Invalid::unless(self.decay <= LARGEST, "decay", self.decay, "at most 1073741824")
+        Invalid::unless(self.decay <= MAX_PENALTY, "decay", self.decay, "at most 1073741824")
     }
 }
 
@@ -131,7 +131,7 @@ struct SharedFlow {
 impl Prime {
     /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: PrimeParameters, seed: u64, host_key: u64) -> Self {
-        let decay = parameters.decay.min(LARGEST);
+        let decay = parameters.decay.min(MAX_PENALTY);
         let host_key = key(seed, host_key, "mp-ev");
         Prime { parameters, decay, host_key, shared_by: Slots::new(), contexts: Slots::new(), shared: Vec::new() }
     }
@@ -142,8 +142,8 @@ impl Prime {
         self.contexts.bytes() + self.shared_by.bytes() + self.contexts.iter().map(heap).sum::<usize>()
     }
 
-    fn context(&self, flow_key: u64, shape: Shape, bdp_packets: u64) -> Context {
-        let penalty = |p: PacketsOrBdp| p.packets(bdp_packets).min(u64::from(LARGEST)) as u32;
+    fn context(&self, flow_key: u64, shape: PathEncoding, bdp_packets: u64) -> Context {
+        let penalty = |p: PacketsOrBdp| p.packets(bdp_packets).min(u64::from(MAX_PENALTY)) as u32;
         let (p_ecn, p_nack) = (penalty(self.parameters.p_ecn), penalty(self.parameters.p_nack));
         let p_timeout = match self.parameters.p_timeout {
             Auto::Value(own) => penalty(own).max(p_nack).max(p_ecn),
@@ -168,7 +168,7 @@ impl Prime {
 
     /// Finds or creates the context of a flow that shares it.
     fn share(&mut self, slot: u32, flow: SharedFlow, dead: &[bool]) {
-        let Some(shape) = Shape::new(&flow.uplinks) else { return };
+        let Some(shape) = PathEncoding::new(&flow.uplinks) else { return };
         let per_destination = self.parameters.scope == Scope::Destination;
         let known_by: Sharing = (
             per_destination.then_some(flow.dst),
@@ -203,7 +203,7 @@ impl Prime {
     fn penalise(&mut self, slot: u32, tag: Tag, signal: Signal) {
         let sent = self.parameters.decay_on == DecayOn::Sent;
         let Some(context) = self.of(slot) else { return };
-        let Some(path) = context.generator.shape().path(tag) else { return };
+        let Some(path) = context.generator.encoding().path(tag) else { return };
         let penalty = match signal {
             Signal::Mark => context.p_ecn,
             Signal::Loss => context.p_nack,
@@ -271,7 +271,7 @@ impl Context {
 impl HostScheme for Prime {
     fn open(&mut self, _now: Time, slot: u32, flow: &FlowInfo<'_>) {
         self.close(slot);
-        let Some(shape) = Shape::new(flow.paths.uplinks) else { return };
+        let Some(shape) = PathEncoding::new(flow.paths.uplinks) else { return };
         if self.parameters.scope == Scope::Flow {
             let mut context = self.context(flow.key, shape, flow.bdp_packets);
             if !flow.paths.dead.is_empty() {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bdp_is_blind_but_remembers() {
+    fn feedback_of_the_first_bdp_is_recorded_but_ignored() {
         // History from packet 3 on, p_nack = 10. The NACK comes after packet 1, decays at packets 2 and 3: 8 left.
         let mut s = prime(&[("history_after", Raw::Int(3)), ("p_nack", Raw::Int(10))], &[2]);
         let a = send(&mut s);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_decay_counts_what_is_passed_over() {
+    fn generated_decay_counts_skipped_candidates() {
         // 2 paths, p_ecn = 4. With "sent" path a misses 4 packets. With "generated" each pass of two candidates sends
         // one packet on b and decays twice.
         let missed = |decay_on: &str| {
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_share_what_they_say() {
+    fn scopes_share_their_contexts() {
         for (scope, shared_with_other_destination) in
             [("flow", None), ("destination", Some(false)), ("host", Some(true))]
         {

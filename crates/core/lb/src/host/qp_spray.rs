@@ -5,7 +5,7 @@ use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -36,7 +36,7 @@ parameters! {
     }
 }
 
-impl Check for QpSprayParameters {
+impl SchemeCapabilities for QpSprayParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless((1..=256).contains(&self.qps), "qps", self.qps, "1 to 256")?;
         Invalid::unless(self.chunk.0 > 0, "chunk", self.chunk, "1B or more")?;
@@ -124,7 +124,8 @@ mod tests {
         };
         let first = ask(&mut s, 0);
         assert!((1..9).all(|psn| ask(&mut s, psn) == first));
-        let asks = |decision| if let Decision::Send(tag) = decision { Decision::SendAsking(tag) } else { decision };
+        let asks =
+            |decision| if let Decision::Send(tag) = decision { Decision::SendWithAckRequest(tag) } else { decision };
         assert_eq!(ask(&mut s, 9), asks(first), "nothing goes before it is acknowledged");
         assert_eq!(ask(&mut s, 10), Decision::Wait);
         s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 10, ..feedback(0, false) });

@@ -7,7 +7,7 @@ use super::{Slots, recycle::Recycle, times};
 use crate::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, choices, parameters};
@@ -58,7 +58,7 @@ parameters! {
     }
 }
 
-impl Check for RepsParameters {
+impl SchemeCapabilities for RepsParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless((1..=1 << 15).contains(&self.buffer), "buffer", self.buffer, "1 to 32768")?;
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")?;
@@ -68,7 +68,7 @@ impl Check for RepsParameters {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct BufferEntry {
     tag: Tag,
     /// Remaining uses; 0: invalid.
     uses: u32,
@@ -77,7 +77,7 @@ struct Entry {
 /// The circular buffer of a flow.
 #[derive(Debug)]
 struct Circular {
-    entries: Box<[Entry]>,
+    entries: Box<[BufferEntry]>,
     head: u32,
     count: u32,
     fresh: u32,
@@ -124,7 +124,7 @@ impl Reps {
 impl Circular {
     fn new(parameters: &RepsParameters, flow: &FlowInfo<'_>) -> Self {
         Circular {
-            entries: vec![Entry::default(); parameters.buffer.clamp(1, 1 << 15) as usize].into(),
+            entries: vec![BufferEntry::default(); parameters.buffer.clamp(1, 1 << 15) as usize].into(),
             head: 0,
             count: 0,
             fresh: 0,
@@ -173,7 +173,7 @@ impl Circular {
         let size = self.entries.len() as u32;
         let entry = &mut self.entries[self.head as usize];
         self.fresh += u32::from(entry.uses == 0);
-        *entry = Entry { tag, uses };
+        *entry = BufferEntry { tag, uses };
         self.head = if self.head + 1 == size { 0 } else { self.head + 1 };
         self.count = (self.count + 1).min(size);
     }
@@ -183,7 +183,7 @@ impl Circular {
     fn thaw(&mut self, now: Time) {
         if self.frozen_until.is_some_and(|until| now >= until) {
             self.frozen_until = None;
-            self.entries.fill(Entry::default());
+            self.entries.fill(BufferEntry::default());
             (self.head, self.count, self.fresh, self.head_frozen) = (0, 0, 0, 0);
             self.explore = self.explore_after;
         }

@@ -6,7 +6,7 @@ use super::Slots;
 use crate::{
     Decision, FlowInfo, HostScheme, Outgoing, Tag,
     hash::EntropySpace,
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, parameters};
@@ -29,7 +29,7 @@ parameters! {
     }
 }
 
-impl Check for RoundRobinParameters {
+impl SchemeCapabilities for RoundRobinParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.entropy_values > 0, "entropy_values", self.entropy_values, "at least 1")
     }

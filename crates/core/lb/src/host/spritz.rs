@@ -102,12 +102,12 @@ pub struct Rules {
 
 /// A good path: its index in the list in the upper half, so that entries are in order of latency, and its entropy value
 /// in the lower half. For a list this equals the tag.
-type Entry = u32;
+type GoodPath = u32;
 
 /// Good paths; Scout's in order of latency.
 #[derive(Debug, Default)]
 struct GoodPaths {
-    paths: SmallVec<[Entry; 9]>,
+    paths: SmallVec<[GoodPath; 9]>,
     last_ack: Time,
     marks: u32,
     flows: u32,
@@ -130,7 +130,7 @@ impl GoodPaths {
 
 impl Paths {
     #[inline]
-    fn entry_of(&self, tag: Tag) -> Entry {
+    fn entry_of(&self, tag: Tag) -> GoodPath {
         match self {
             Paths::List(_) => tag,
             Paths::Categories(all) => {
@@ -140,7 +140,7 @@ impl Paths {
         }
     }
 
-    fn entry(&self, index: u32) -> Entry {
+    fn entry(&self, index: u32) -> GoodPath {
         match self {
             Paths::List(list) => list.tag(index),
             Paths::Categories(_) => index << 16,
@@ -419,7 +419,7 @@ impl HostScheme for Spritz {
 
 impl Connection {
     /// Counts a mark; returns `true` if the path has exceeded the threshold.
-    fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: Entry) -> bool {
+    fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: GoodPath) -> bool {
         if rules.ecn_counter == EcnCounter::Buffer {
             good.marks += 1;
             let over = good.marks > rules.ecn_threshold && good.paths.contains(&entry);

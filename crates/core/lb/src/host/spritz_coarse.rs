@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Spread, Weights,
-    registry::{Check, Invalid, TagKind},
+    registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::Time;
@@ -53,7 +53,7 @@ parameters! {
     }
 }
 
-impl Check for SpritzCoarseParameters {
+impl SchemeCapabilities for SpritzCoarseParameters {
     fn tags(&self) -> TagKind {
         TagKind::Category
     }

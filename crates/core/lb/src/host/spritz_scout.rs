@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Spread, Weights,
-    registry::{Check, Invalid, TagKind},
+    registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
@@ -67,7 +67,7 @@ parameters! {
     }
 }
 
-impl Check for SpritzScoutParameters {
+impl SchemeCapabilities for SpritzScoutParameters {
     fn tags(&self) -> TagKind {
         TagKind::Guided
     }

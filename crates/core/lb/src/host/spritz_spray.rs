@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Spread, Weights,
-    registry::{Check, Invalid, TagKind},
+    registry::{Invalid, SchemeCapabilities, TagKind},
 };
 use anabranch_settings::{About, Never, parameters};
 use anabranch_units::{Bytes, Time};
@@ -62,7 +62,7 @@ parameters! {
     }
 }
 
-impl Check for SpritzSprayParameters {
+impl SchemeCapabilities for SpritzSprayParameters {
     fn tags(&self) -> TagKind {
         TagKind::Guided
     }

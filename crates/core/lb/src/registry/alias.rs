@@ -65,7 +65,7 @@ pub const ALIASES: &[Alias] = &[
     alias("conga", "ecmp", "conga", "flowlets on the path that other leaves report least congested"),
     alias("conweave", "ecmp", "conweave", "running flows moved by leaves that restore their order"),
     alias("hopper", "hopper", "ecmp", "moves a flow to a better path that it has probed"),
-    alias("hf2t", "hf2t", "letflow", "hosts lengthen some gaps so that LetFlow sees more flowlets"),
+    alias("hf2t", "hf2t", "letflow", "hosts lengthen some gaps so that LetFlow packet_scope more flowlets"),
     alias("qp-spray", "qp-spray", "ecmp", "chunks in turn over a few queue pairs with fixed paths"),
     alias("nccl", "qp-spray", "ecmp", "static spraying as collective libraries do it, another name of qp-spray"),
     alias("co-prime", "co-prime", "ev-index", "PRIME's multi-part round robin without its congestion history"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_remedy() {
+    fn errors_name_the_remedy() {
         let message = |name| resolve(name).unwrap_err().to_string();
         assert!(message("pirme").contains("did you mean `prime`?"), "{}", message("pirme"));
         assert!(message("random").contains("did you mean `ecmp+random`?"), "{}", message("random"));
@@ -258,15 +258,15 @@ mod tests {
         let mut keep = HostParameters::names(|host| host.capabilities().keeps_path());
         keep.sort_unstable();
         assert_eq!(keep, ["ecmp", "flowbender", "flowlet", "hf2t", "hopper", "plb", "qp-spray"]);
-        assert_eq!(HostParameters::names(|host| host.capabilities().leaves_choice()), ["ecmp"]);
-        let at_the_leaf = SwitchParameters::names(|switch| switch.capabilities().most_leaf_paths().is_some());
+        assert_eq!(HostParameters::names(|host| host.capabilities().leaves_choice_to_switches()), ["ecmp"]);
+        let at_the_leaf = SwitchParameters::names(|switch| switch.capabilities().max_leaf_paths().is_some());
         assert_eq!(at_the_leaf, ["letflow", "conga", "conweave"]);
         assert_eq!(SwitchParameters::names(|switch| switch.capabilities().distorts_round_trips()), ["conweave"]);
         // An entropy value keeps its meaning only if dead uplinks are skipped (specification 5.3).
         let (_, mut index) = resolve("prime").unwrap();
-        assert!(!index.capabilities().tells_dead_paths());
+        assert!(!index.capabilities().reports_dead_paths());
         index.parameters_mut().set("remap", &Raw::Text("skip".into())).unwrap();
-        assert!(index.capabilities().tells_dead_paths());
+        assert!(index.capabilities().reports_dead_paths());
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         for name in SwitchParameters::names(|switch| switch.capabilities().guided_form().is_some()) {
             let switch = SwitchParameters::named(name).unwrap();
             let form = SwitchParameters::named(switch.capabilities().guided_form().unwrap()).unwrap();
-            assert_eq!(form.capabilities().sees(), crate::registry::Sees::Guided);
+            assert_eq!(form.capabilities().packet_scope(), crate::registry::PacketScope::Guided);
             for host in HostParameters::each() {
                 assert!(check_pair(&host, &switch).is_err() || check_pair(&host, &form).is_ok(), "{}", host.name());
             }

@@ -19,7 +19,7 @@ pub enum TagKind {
 
 /// Packets that a switch scheme processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sees {
+pub enum PacketScope {
     /// Those with several equal-cost next hops ([`crate::SwitchScheme::forward`]).
     Choices,
     /// Every data packet at every switch, also without a choice and at the last one.
@@ -31,7 +31,7 @@ pub enum Sees {
 
 /// Limits of a scheme's parameters, and its capabilities, by which other crates distinguish schemes. Every method has a
 /// default; a scheme overrides those that differ.
-pub trait Check {
+pub trait SchemeCapabilities {
     /// Checks that every value is within its limits.
     ///
     /// # Errors
@@ -46,20 +46,20 @@ pub trait Check {
     }
 
     /// Returns the packets that a switch scheme processes.
-    fn sees(&self) -> Sees {
-        Sees::Choices
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::Choices
     }
 
     /// Returns `true` if a host scheme leaves every choice of a path to the switches: its tag is a constant of the
     /// flow.
-    fn leaves_choice(&self) -> bool {
+    fn leaves_choice_to_switches(&self) -> bool {
         false
     }
 
     /// Returns `true` if a flow of a host scheme keeps its path until an event, instead of changing it from packet to
     /// packet.
     fn keeps_path(&self) -> bool {
-        self.leaves_choice()
+        self.leaves_choice_to_switches()
     }
 
     /// Returns the payload bytes of a host scheme's probes; `None`: it sends none.
@@ -75,7 +75,7 @@ pub trait Check {
 
     /// Returns the maximum number of paths between two leaves for a switch scheme that chooses whole paths at the
     /// sender's leaf; `None`: it chooses hop by hop, on any topology.
-    fn most_leaf_paths(&self) -> Option<u64> {
+    fn max_leaf_paths(&self) -> Option<u64> {
         None
     }
 
@@ -85,7 +85,7 @@ pub trait Check {
     }
 
     /// Returns `true` if hosts are notified of dead paths under this switch scheme.
-    fn tells_dead_paths(&self) -> bool {
+    fn reports_dead_paths(&self) -> bool {
         true
     }
 

@@ -62,7 +62,7 @@ pub enum SchemeError {
     },
     /// The topology has more paths, or more tiers with a choice, than the scheme can encode.
     #[error(
-        "host scheme `{scheme}` names at most {most_paths} paths over {most_tiers} tiers; this topology has {paths} \
+        "host scheme `{scheme}` names at most {max_paths} paths over {max_tiers} tiers; this topology has {paths} \
          over {tiers}"
     )]
     TooManyPaths {
@@ -71,11 +71,11 @@ pub enum SchemeError {
         /// Paths of the topology.
         paths: u64,
         /// Maximum number of paths.
-        most_paths: u32,
+        max_paths: u32,
         /// Tiers with uplinks.
         tiers: usize,
         /// Maximum number of tiers.
-        most_tiers: usize,
+        max_tiers: usize,
     },
     /// The host scheme encodes uplinks tier by tier and the topology has no tiers.
     #[error(

@@ -8,7 +8,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
@@ -46,7 +46,7 @@ parameters! {
     }
 }
 
-impl Check for ArParameters {
+impl SchemeCapabilities for ArParameters {
     fn check(&self) -> Result<(), Invalid> {
         let ascending = self.levels.windows(2).all(|pair| pair[0] < pair[1]);
         let fine = ascending && !self.levels.is_empty() && self.levels.iter().all(|level| (1..=100).contains(level));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_stands_until_it_is_read_again() {
+    fn level_is_kept_until_it_is_refreshed() {
         // Levels end at 50, 100 and 200 bytes of 1000. Read every 100 ns: changes in between have no effect.
         let leaf = SwitchInfo { queue_limit: 1000, ..LEAF };
         let mut s = Ar::new(ArParameters { refresh: Time::from_ns(100), ..Default::default() }, 1, &leaf);

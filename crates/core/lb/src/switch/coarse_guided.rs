@@ -4,7 +4,7 @@
 use crate::{
     Category, GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{ecmp_hash, reduce},
-    registry::{Check, Sees, TagKind},
+    registry::{PacketScope, SchemeCapabilities, TagKind},
     switch::course::Course,
 };
 use anabranch_random::key;
@@ -26,13 +26,13 @@ parameters! {
     pub struct CoarseGuidedParameters {}
 }
 
-impl Check for CoarseGuidedParameters {
+impl SchemeCapabilities for CoarseGuidedParameters {
     fn tags(&self) -> TagKind {
         TagKind::Category
     }
 
-    fn sees(&self) -> Sees {
-        Sees::Guided
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::Guided
     }
 }
 

@@ -2,11 +2,11 @@
 //! gathers the worst link of its path, and packets in the other direction return it. Each flowlet takes the path whose
 //! worst link is best.
 
-use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
+use super::leaf::{FlowKey, FlowTable, Flowlet, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{Check, Invalid, Sees},
+    registry::{Invalid, PacketScope, SchemeCapabilities},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, Auto, parameters};
@@ -44,9 +44,9 @@ parameters! {
     }
 }
 
-impl Check for CongaParameters {
-    fn sees(&self) -> Sees {
-        Sees::EveryHop
+impl SchemeCapabilities for CongaParameters {
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::EveryHop
     }
 
     fn check(&self) -> Result<(), Invalid> {
@@ -59,8 +59,8 @@ impl Check for CongaParameters {
         }
     }
 
-    fn most_leaf_paths(&self) -> Option<u64> {
-        Some(MOST_LEAF_PATHS)
+    fn max_leaf_paths(&self) -> Option<u64> {
+        Some(MAX_LEAF_PATHS)
     }
 }
 

@@ -7,11 +7,11 @@
 //! later ones are phase 1, on a new path. The receiver's leaf replies to the TAIL with CLEAR, and the next epoch may
 //! begin.
 
-use super::leaf::{Entry, FlowKey, FlowTable, MOST_LEAF_PATHS, PathNumbers};
+use super::leaf::{FlowEntry, FlowKey, FlowTable, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, Delivery, Effects, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{Check, Invalid, Sees},
+    registry::{Invalid, PacketScope, SchemeCapabilities},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, Auto, parameters};
@@ -45,9 +45,9 @@ parameters! {
     }
 }
 
-impl Check for ConweaveParameters {
-    fn sees(&self) -> Sees {
-        Sees::EveryHop
+impl SchemeCapabilities for ConweaveParameters {
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::EveryHop
     }
 
     fn check(&self) -> Result<(), Invalid> {
@@ -55,8 +55,8 @@ impl Check for ConweaveParameters {
         Invalid::unless(expiry != Auto::Value(Time::ZERO), "tx_expiry", "0us", "a time above zero")
     }
 
-    fn most_leaf_paths(&self) -> Option<u64> {
-        Some(MOST_LEAF_PATHS)
+    fn max_leaf_paths(&self) -> Option<u64> {
+        Some(MAX_LEAF_PATHS)
     }
 
     /// Its reordering queues distort them (specification 4.4).
@@ -70,12 +70,12 @@ impl Check for ConweaveParameters {
 struct Mark {
     path: u32,
     phase: bool,
-    kind: Kind,
+    kind: MarkKind,
     epoch: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MarkKind {
     Data,
     /// In a data packet: requests a reply. In a control packet: is one.
     Init,
@@ -89,17 +89,17 @@ const EPOCHS: u32 = 1 << 19;
 impl Mark {
     fn write(self, header: &mut SwitchHeader) {
         let kind = match self.kind {
-            Kind::Data => 0,
-            Kind::Init => 1,
-            Kind::Tail => 2,
-            Kind::Notify => 3,
+            MarkKind::Data => 0,
+            MarkKind::Init => 1,
+            MarkKind::Tail => 2,
+            MarkKind::Notify => 3,
         };
         header.0[4] = self.path | u32::from(self.phase) << 10 | kind << 11 | self.epoch << 13;
     }
 
     fn read(header: &SwitchHeader) -> Self {
         let word = header.0[4];
-        let kind = [Kind::Data, Kind::Init, Kind::Tail, Kind::Notify][(word >> 11 & 3) as usize];
+        let kind = [MarkKind::Data, MarkKind::Init, MarkKind::Tail, MarkKind::Notify][(word >> 11 & 3) as usize];
         Mark { path: word & 1023, phase: word >> 10 & 1 == 1, kind, epoch: word >> 13 }
     }
 }
@@ -137,13 +137,13 @@ struct Sink {
     held: Option<(u32, Time)>,
 }
 
-impl Entry for Source {
+impl FlowEntry for Source {
     fn last(&self) -> Time {
         self.active
     }
 }
 
-impl Entry for Sink {
+impl FlowEntry for Sink {
     fn last(&self) -> Time {
         self.active
     }
@@ -239,7 +239,7 @@ impl Conweave {
         }
         let Some(flow) = self.sources.get(key) else { return 0 };
         flow.active = now;
-        let mut mark = Mark { path: flow.path, phase: flow.phase, kind: Kind::Data, epoch: 0 };
+        let mut mark = Mark { path: flow.path, phase: flow.phase, kind: MarkKind::Data, epoch: 0 };
         if expired || stable {
             flow.stable = false;
             flow.deadline = Some(wanted);
@@ -249,12 +249,12 @@ impl Conweave {
             if let Some((Some(good), _)) = drawn {
                 flow.path = good;
             }
-            mark = Mark { path: flow.path, phase: false, kind: Kind::Init, epoch: 0 };
+            mark = Mark { path: flow.path, phase: false, kind: MarkKind::Init, epoch: 0 };
         } else if timed_out {
             flow.deadline = None;
             flow.phase = true;
             flow.tail = now;
-            mark = Mark { path: flow.path, phase: false, kind: Kind::Tail, epoch: 0 };
+            mark = Mark { path: flow.path, phase: false, kind: MarkKind::Tail, epoch: 0 };
             if let Some((Some(good), _)) = drawn {
                 flow.path = good;
                 self.counters.reroutes += 1;
@@ -314,18 +314,18 @@ impl SwitchScheme for Conweave {
         }
         if packet.marked {
             let mut reply = SwitchHeader::default();
-            Mark { kind: Kind::Notify, ..mark }.write(&mut reply);
+            Mark { kind: MarkKind::Notify, ..mark }.write(&mut reply);
             out.reply.push(reply);
         }
-        if mark.kind != Kind::Data {
+        if mark.kind != MarkKind::Data {
             let mut reply = SwitchHeader::default();
             // INIT gets its reply in phase 0, the TAIL in phase 1.
-            Mark { phase: mark.kind == Kind::Tail, ..mark }.write(&mut reply);
+            Mark { phase: mark.kind == MarkKind::Tail, ..mark }.write(&mut reply);
             out.reply.push(reply);
         }
         let new_epoch = new || before(flow.epoch, mark.epoch);
         flow.epoch = mark.epoch;
-        let is_tail = mark.kind == Kind::Tail;
+        let is_tail = mark.kind == MarkKind::Tail;
         if new_epoch {
             flow.phase = is_tail;
             flow.phase0 = None;
@@ -368,7 +368,7 @@ impl SwitchScheme for Conweave {
 
     fn on_control(&mut self, now: Time, packet: &PacketView, header: &SwitchHeader, _: &mut Effects) {
         let mark = Mark::read(header);
-        if mark.kind == Kind::Notify {
+        if mark.kind == MarkKind::Notify {
             self.paused.insert((packet.dst_leaf, mark.path), now + self.path_pause);
             return;
         }
@@ -427,32 +427,32 @@ mod tests {
     }
 
     #[test]
-    fn a_timely_answer_keeps_the_path() {
+    fn timely_reply_keeps_the_path() {
         let (mut a, mut b) = (scheme(0), scheme(1));
         let init = leave(&mut a, 0.0);
-        assert_eq!((Mark::read(&init).kind, Mark::read(&init).epoch), (Kind::Init, 1));
+        assert_eq!((Mark::read(&init).kind, Mark::read(&init).epoch), (MarkKind::Init, 1));
         let (delivery, out) = arrive(&mut b, 2.0, &init);
         assert_eq!((delivery, out.reply.len()), (Delivery::Deliver, 1));
-        assert_eq!(Mark::read(&leave(&mut a, 1.0)).kind, Kind::Data);
+        assert_eq!(Mark::read(&leave(&mut a, 1.0)).kind, MarkKind::Data);
         // Deadline: 4 us there and back, and 4 us more. The reply is back after 4 us.
         a.on_control(us(4.0), &data(7, 0), &out.reply[0], &mut Effects::default());
         let next = Mark::read(&leave(&mut a, 5.0));
-        assert_eq!((next.kind, next.epoch, next.path), (Kind::Init, 2, Mark::read(&init).path));
+        assert_eq!((next.kind, next.epoch, next.path), (MarkKind::Init, 2, Mark::read(&init).path));
         assert_eq!(a.counters().reroutes, 0);
     }
 
     #[test]
-    fn a_late_answer_moves_the_flow_and_order_is_kept() {
+    fn late_reply_moves_the_flow_and_order_is_kept() {
         let (mut a, mut b) = (scheme(0), scheme(1));
         let init = leave(&mut a, 0.0);
         let (_, answer) = arrive(&mut b, 9.0, &init);
         // 8 us pass without a reply: the packet at 8.1 us is the TAIL on the old path, the one after it phase 1.
-        assert_eq!(Mark::read(&leave(&mut a, 8.0)).kind, Kind::Data);
+        assert_eq!(Mark::read(&leave(&mut a, 8.0)).kind, MarkKind::Data);
         let tail = leave(&mut a, 8.1);
         let early = leave(&mut a, 8.2);
         let (t, e) = (Mark::read(&tail), Mark::read(&early));
-        assert_eq!((t.kind, t.phase, t.path), (Kind::Tail, false, Mark::read(&init).path));
-        assert_eq!((e.kind, e.phase), (Kind::Data, true));
+        assert_eq!((t.kind, t.phase, t.path), (MarkKind::Tail, false, Mark::read(&init).path));
+        assert_eq!((e.kind, e.phase), (MarkKind::Data, true));
         assert_eq!(early.wide(1), us(8.1).ps());
         // A late reply has no effect.
         a.on_control(us(11.0), &data(7, 0), &answer.reply[0], &mut Effects::default());
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(arrive(&mut b, 18.0, &early).0, Delivery::Deliver, "phase 1 passes now");
         a.on_control(us(20.0), &data(7, 0), &clear, &mut Effects::default());
         let next = Mark::read(&leave(&mut a, 21.0));
-        assert_eq!((next.kind, next.epoch, next.path), (Kind::Init, 2, e.path));
+        assert_eq!((next.kind, next.epoch, next.path), (MarkKind::Init, 2, e.path));
         assert_eq!(b.counters().reordered_packets, 1);
     }
 
@@ -482,7 +482,7 @@ mod tests {
         let mut a = scheme(0);
         let mut notify = SwitchHeader::default();
         for path in 0..7 {
-            Mark { path, phase: false, kind: Kind::Notify, epoch: 0 }.write(&mut notify);
+            Mark { path, phase: false, kind: MarkKind::Notify, epoch: 0 }.write(&mut notify);
             a.on_control(us(1.0), &data(7, 0), &notify, &mut Effects::default());
         }
         // Path 7 alone is good for 16 us: of two draws one hits it with probability 15/64.
@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn epochs_wrap() {
         assert!(before(EPOCHS - 1, 0) && before(3, 4) && !before(4, 3) && !before(4, 4));
-        let mark = Mark { path: 1023, phase: true, kind: Kind::Notify, epoch: EPOCHS - 1 };
+        let mark = Mark { path: 1023, phase: true, kind: MarkKind::Notify, epoch: EPOCHS - 1 };
         let mut header = SwitchHeader::default();
         mark.write(&mut header);
         assert_eq!(Mark::read(&header), mark);
@@ -544,7 +544,7 @@ mod tests {
             // Without any reply there is one epoch with one TAIL. The first packet of phase 1 that is delivered before
             // it is released by the timer: 16 us after the last packet of phase 0, or 216 us after itself without one.
             let phase1 = |i: usize| wire.iter().any(|w| w.1 == i && Mark::read(&w.2).phase);
-            let tail = wire.iter().find(|w| Mark::read(&w.2).kind == Kind::Tail).map_or(u64::MAX, |w| w.0);
+            let tail = wire.iter().find(|w| Mark::read(&w.2).kind == MarkKind::Tail).map_or(u64::MAX, |w| w.0);
             let first = delivered.iter().filter(|(_, i)| phase1(*i)).map(|(time, _)| *time).min();
             if let Some(first) = first.filter(|first| *first < tail) {
                 let phase0 = wire.iter().filter(|w| !Mark::read(&w.2).phase && w.0 <= first).map(|w| w.0).max();

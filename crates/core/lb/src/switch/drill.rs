@@ -8,7 +8,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -33,7 +33,7 @@ parameters! {
     }
 }
 
-impl Check for DrillParameters {
+impl SchemeCapabilities for DrillParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless((1..=64).contains(&self.d), "d", self.d, "1 to 64")?;
         Invalid::unless(self.m <= 64, "m", self.m, "0 to 64")

@@ -4,7 +4,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::Check,
+    registry::SchemeCapabilities,
 };
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
@@ -23,7 +23,7 @@ parameters! {
     pub struct EcmpParameters {}
 }
 
-impl Check for EcmpParameters {
+impl SchemeCapabilities for EcmpParameters {
     /// Source-guided switches hash to all paths and not to the shortest alone (Spritz §V-A).
     fn guided_form(&self) -> Option<&'static str> {
         Some(super::source_guided::ABOUT.name)

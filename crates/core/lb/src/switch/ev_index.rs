@@ -4,7 +4,7 @@
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
-    registry::{Check, TagKind},
+    registry::{SchemeCapabilities, TagKind},
 };
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
@@ -39,14 +39,14 @@ parameters! {
     }
 }
 
-impl Check for EvIndexParameters {
+impl SchemeCapabilities for EvIndexParameters {
     fn tags(&self) -> TagKind {
         TagKind::MultiPart
     }
 
     /// If the switches renumber their live uplinks an entropy value changes its path, and a host that excluded one
     /// would exclude a live path.
-    fn tells_dead_paths(&self) -> bool {
+    fn reports_dead_paths(&self) -> bool {
         self.remap != Remap::Mod
     }
 }

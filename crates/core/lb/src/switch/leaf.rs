@@ -5,7 +5,7 @@ use anabranch_units::Time;
 use rustc_hash::FxHashMap;
 
 /// Maximum paths between two leaves (10 bits of ConWeave's header).
-pub(crate) const MOST_LEAF_PATHS: u64 = 1024;
+pub(crate) const MAX_LEAF_PATHS: u64 = 1024;
 
 /// Paths of a tree as its leaves number them: uplink at the leaf, then uplink at the switch above.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl FlowKey {
 }
 
 /// An entry of a table of flows.
-pub(crate) trait Entry {
+pub(crate) trait FlowEntry {
     /// Returns the time of the flow's last packet.
     fn last(&self) -> Time;
     /// Returns `true` if an idle entry may be removed.
@@ -84,7 +84,7 @@ pub(crate) struct FlowTable<T> {
 /// Number of entries before the first sweep.
 const FIRST_SWEEP: usize = 1024;
 
-impl<T: Entry> FlowTable<T> {
+impl<T: FlowEntry> FlowTable<T> {
     pub(crate) fn new(forget_after: Time) -> Self {
         FlowTable { entries: FxHashMap::default(), forget_after, sweep_at: FIRST_SWEEP }
     }
@@ -111,7 +111,7 @@ pub(crate) struct Flowlet {
     pub(crate) path: u32,
 }
 
-impl Entry for Flowlet {
+impl FlowEntry for Flowlet {
     fn last(&self) -> Time {
         self.last
     }

@@ -1,11 +1,11 @@
 //! LetFlow (specification 4.1; NSDI 2017): the sender's leaf assigns every flowlet a random path. A flowlet ends where
 //! its flow pauses for longer than a timeout; flowlet lengths then adapt to congestion.
 
-use super::leaf::{FlowKey, FlowTable, Flowlet, MOST_LEAF_PATHS, PathNumbers};
+use super::leaf::{FlowKey, FlowTable, Flowlet, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
     Candidates, LocalQueues, PacketView, SchemeCounters, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::{Check, Invalid},
+    registry::{Invalid, SchemeCapabilities},
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -28,13 +28,13 @@ parameters! {
     }
 }
 
-impl Check for LetflowParameters {
+impl SchemeCapabilities for LetflowParameters {
     fn check(&self) -> Result<(), Invalid> {
         Invalid::unless(self.flowlet_timeout > Time::ZERO, "flowlet_timeout", self.flowlet_timeout, "a time above zero")
     }
 
-    fn most_leaf_paths(&self) -> Option<u64> {
-        Some(MOST_LEAF_PATHS)
+    fn max_leaf_paths(&self) -> Option<u64> {
+        Some(MAX_LEAF_PATHS)
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_hashed_and_upper_switches_follow_the_leaf() {
+    fn acknowledgements_are_hashed_and_upper_switches_follow_the_leaf() {
         let mut s = Letflow::new(LetflowParameters::default(), 1, &leaf());
         let hashed = hash::ecmp(&Hasher::of(1, &leaf()), &ack(7, 0), 8);
         assert_eq!(at(&mut s, 0, &ack(7, 0)), hashed);

@@ -4,7 +4,7 @@
 
 use crate::{
     GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{Check, Sees},
+    registry::{PacketScope, SchemeCapabilities},
 };
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
@@ -23,9 +23,9 @@ parameters! {
     pub struct MinimalParameters {}
 }
 
-impl Check for MinimalParameters {
-    fn sees(&self) -> Sees {
-        Sees::Guided
+impl SchemeCapabilities for MinimalParameters {
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::Guided
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use crate::switch::testing::{LEAF, Little, data};
 
     #[test]
-    fn the_default_port_whatever_waits_there() {
+    fn default_port_is_taken_regardless_of_queues() {
         let mut s = Minimal::new(MinimalParameters {}, 1, &LEAF);
         let mut at = Little::dragonfly(0, 5);
         let wanted = at.minimal(0);

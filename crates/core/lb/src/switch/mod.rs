@@ -21,8 +21,8 @@ pub mod valiant;
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::{
-        Candidates, GuidedPath, GuidedPaths, GuidedSwitch, LocalQueues, PacketView, Shape, SwitchHeader, SwitchInfo,
-        SwitchScheme, Tag, registry::TagKind,
+        Candidates, GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, LocalQueues, PacketView, SwitchHeader,
+        SwitchInfo, SwitchScheme, Tag, registry::TagKind,
     };
     use anabranch_units::{Rate, Time};
     use std::collections::BTreeMap;
@@ -113,8 +113,8 @@ pub(crate) mod testing {
         }
     }
     impl GuidedSwitch for Little {
-        fn shape(&self) -> Shape {
-            Shape::Dragonfly
+        fn topology(&self) -> GuidedTopology {
+            GuidedTopology::Dragonfly
         }
         fn here(&self) -> u32 {
             self.here

@@ -4,7 +4,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::Check,
+    registry::SchemeCapabilities,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -24,7 +24,7 @@ parameters! {
     pub struct RandomParameters {}
 }
 
-impl Check for RandomParameters {}
+impl SchemeCapabilities for RandomParameters {}
 
 /// Random spraying of one switch.
 #[derive(Debug)]

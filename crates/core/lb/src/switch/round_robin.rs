@@ -4,7 +4,7 @@
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
     hash::{self, Hasher},
-    registry::Check,
+    registry::SchemeCapabilities,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
@@ -23,7 +23,7 @@ parameters! {
     pub struct RoundRobinParameters {}
 }
 
-impl Check for RoundRobinParameters {}
+impl SchemeCapabilities for RoundRobinParameters {}
 
 /// Round robin of one switch.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 use crate::{
     GuidedSwitch, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
     hash::ecmp_hash,
-    registry::{Check, Invalid, Sees, TagKind},
+    registry::{Invalid, PacketScope, SchemeCapabilities, TagKind},
     switch::course::Course,
 };
 use anabranch_random::key;
@@ -33,13 +33,13 @@ parameters! {
     }
 }
 
-impl Check for SourceGuidedParameters {
+impl SchemeCapabilities for SourceGuidedParameters {
     fn tags(&self) -> TagKind {
         TagKind::Guided
     }
 
-    fn sees(&self) -> Sees {
-        Sees::Guided
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::Guided
     }
 
     fn check(&self) -> Result<(), Invalid> {

@@ -5,8 +5,8 @@
 
 use super::valiant::{FirstHop, draw, ev, onward};
 use crate::{
-    GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{Check, Sees},
+    GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{PacketScope, SchemeCapabilities},
     switch::course::Course,
 };
 use anabranch_random::{Stream, key};
@@ -57,9 +57,9 @@ parameters! {
     }
 }
 
-impl Check for UgalParameters {
-    fn sees(&self) -> Sees {
-        Sees::Guided
+impl SchemeCapabilities for UgalParameters {
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::Guided
     }
 
     fn snapshots(&self) -> Option<Auto<Time>> {
@@ -107,11 +107,11 @@ impl Ugal {
 
     /// Returns `true` if a packet that has passed these hops may still be diverted.
     fn may_divert<G: GuidedSwitch>(&self, course: Course, at: &G) -> bool {
-        match (self.parameters.decide, at.shape()) {
+        match (self.parameters.decide, at.topology()) {
             (_, _) if course.hop() == 0 => true,
             (Decide::Source, _) => false,
-            (Decide::EverySwitch, Shape::SlimFly) => course.hop() < 2,
-            (Decide::EverySwitch, Shape::Dragonfly) => {
+            (Decide::EverySwitch, GuidedTopology::SlimFly) => course.hop() < 2,
+            (Decide::EverySwitch, GuidedTopology::Dragonfly) => {
                 course.hop() == 1 && course.over_local() && at.group(at.here()) != at.group(at.destination())
             }
         }

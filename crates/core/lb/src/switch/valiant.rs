@@ -4,8 +4,8 @@
 //! neighbours.
 
 use crate::{
-    GuidedSwitch, PacketView, Shape, SwitchHeader, SwitchInfo, SwitchScheme,
-    registry::{Check, Sees},
+    GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    registry::{PacketScope, SchemeCapabilities},
     switch::course::Course,
 };
 use anabranch_random::{Stream, key};
@@ -40,9 +40,9 @@ parameters! {
     }
 }
 
-impl Check for ValiantParameters {
-    fn sees(&self) -> Sees {
-        Sees::Guided
+impl SchemeCapabilities for ValiantParameters {
+    fn packet_scope(&self) -> PacketScope {
+        PacketScope::Guided
     }
 }
 
@@ -51,7 +51,7 @@ impl Check for ValiantParameters {
 pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at: &G) -> (u32, Option<u32>) {
     let (here, to) = (at.here(), at.destination());
     let ports = at.ports(here);
-    if at.shape() == Shape::SlimFly {
+    if at.topology() == GuidedTopology::SlimFly {
         let first = stream.below(u64::from(ports)) as u32;
         let second = at.peer(here, first);
         let beyond = (second != to).then(|| stream.below(u64::from(at.ports(second))) as u32);
@@ -90,7 +90,7 @@ pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at
 /// Draws the port of a Valiant path at the second switch.
 pub(crate) fn onward<G: GuidedSwitch>(stream: &mut Stream, at: &G) -> u32 {
     let here = at.here();
-    let any = at.shape() == Shape::SlimFly;
+    let any = at.topology() == GuidedTopology::SlimFly;
     let ports = (0..at.ports(here)).filter(|&p| any || !at.is_local(here, p));
     let number = ports.clone().count() as u64;
     let drawn = if number == 0 { None } else { ports.clone().nth(stream.below(number) as usize) };
@@ -188,8 +188,8 @@ mod tests {
     }
 
     impl GuidedSwitch for Large {
-        fn shape(&self) -> Shape {
-            Shape::Dragonfly
+        fn topology(&self) -> GuidedTopology {
+            GuidedTopology::Dragonfly
         }
         fn here(&self) -> u32 {
             self.here

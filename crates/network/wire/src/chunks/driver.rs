@@ -396,7 +396,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
                     let outgoing =
                         Outgoing { psn, bytes: wanted.bytes, retransmission: wanted.tries > 0, eligible_at: now };
                     match self.balancer.scheme_mut().select(now, measured.slot, &outgoing) {
-                        Decision::Send(tag) | Decision::SendAsking(tag) => {
+                        Decision::Send(tag) | Decision::SendWithAckRequest(tag) => {
                             stream.choose(psn, wanted, tag, chunk);
                             tag
                         }

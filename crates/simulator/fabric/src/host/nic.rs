@@ -129,7 +129,7 @@ impl Nics {
             let build = |b: &LoadBalancer| {
                 let scheme = b.host.build(plan.seed, key);
                 Balancer::new(match &plan.measure.record {
-                    Some(record) => record.around(scheme, key),
+                    Some(record) => record.wrap(scheme, key),
                     None => scheme,
                 })
             };
@@ -196,7 +196,7 @@ impl Nics {
         }
     }
 
-    /// Sees to it that the NIC is worked out in time.
+    /// PacketScope to it that the NIC is worked out in time.
     #[inline]
     fn list(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId) {
         let Some(start) = self.starts(cx, host, port) else { return };

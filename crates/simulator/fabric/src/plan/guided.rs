@@ -1,7 +1,7 @@
 //! What switches of Dragonflies and Slim Flies are asked with.
 
 use anabranch_backend::LoadBalancer;
-use anabranch_lb::registry::{Sees, TagKind};
+use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_settings::Auto;
 use anabranch_topology::{Guide, Topology};
 use anabranch_units::Time;
@@ -20,7 +20,7 @@ pub(crate) struct Guided {
 impl Guided {
     /// What the balancers of a plan need; `None` where none of them is guided.
     pub(crate) fn new(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<Self>, String> {
-        let guided = |b: &&LoadBalancer| b.switch.capabilities().sees() == Sees::Guided;
+        let guided = |b: &&LoadBalancer| b.switch.capabilities().packet_scope() == PacketScope::Guided;
         if !balancers.iter().any(|b| guided(&b)) {
             return Ok(None);
         }

@@ -22,7 +22,7 @@ use crate::{
     ids::{HostId, PortId},
 };
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
-use anabranch_lb::registry::{Sees, TagKind};
+use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_transport::{Network, Transport};
 use anabranch_units::{Rate, Time};
@@ -75,7 +75,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) longest_rtt: Option<Time>,
     pub(crate) balancers: &'a [LoadBalancer],
     /// Per balancer: which packets its switch scheme is asked about.
-    pub(crate) sees: Vec<Sees>,
+    pub(crate) packet_scopes: Vec<PacketScope>,
     /// Per balancer: its tags are entropy values to be hashed.
     pub(crate) hashed: Vec<bool>,
     /// Per balancer: its host scheme leaves the tag alone, so that UDP ports stay what they are.
@@ -256,12 +256,12 @@ impl<'a> Plan<'a> {
             bdp_packets: bdp.div_ceil(wire_mtu),
             guided,
             longest_rtt: topology.guidance.map(|_| base_rtt),
-            sees: setup.load_balancers.iter().map(|b| b.switch.capabilities().sees()).collect(),
+            packet_scopes: setup.load_balancers.iter().map(|b| b.switch.capabilities().packet_scope()).collect(),
             hashed: setup.load_balancers.iter().map(|b| b.host.capabilities().tags() == TagKind::Entropy).collect(),
             plain_host: setup
                 .load_balancers
                 .iter()
-                .map(|b| udp_ports && b.host.capabilities().leaves_choice())
+                .map(|b| udp_ports && b.host.capabilities().leaves_choice_to_switches())
                 .collect(),
             balancers: &setup.load_balancers,
             udp_ports,

@@ -454,7 +454,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Sees to it that a prompt port of a switch that may start something at `start` is worked out within the window.
+    /// PacketScope to it that a prompt port of a switch that may start something at `start` is worked out within the window.
     #[inline(never)]
     pub(crate) fn arm(&mut self, port: PortId, start: u64) {
         let time = self.service_time(port, start);

@@ -7,7 +7,7 @@ use crate::{
     packet::Kind,
     plan::Guided,
 };
-use anabranch_lb::{GuidedPaths, GuidedSwitch, Shape, SwitchScheme};
+use anabranch_lb::{GuidedPaths, GuidedSwitch, GuidedTopology, SwitchScheme};
 use anabranch_topology::Guidance;
 use anabranch_units::Time;
 
@@ -21,10 +21,10 @@ struct At<'s, 'p> {
 
 impl GuidedSwitch for At<'_, '_> {
     #[inline]
-    fn shape(&self) -> Shape {
+    fn topology(&self) -> GuidedTopology {
         match self.guided.guide.guidance() {
-            Guidance::Dragonfly => Shape::Dragonfly,
-            Guidance::SlimFly => Shape::SlimFly,
+            Guidance::Dragonfly => GuidedTopology::Dragonfly,
+            Guidance::SlimFly => GuidedTopology::SlimFly,
         }
     }
     #[inline]

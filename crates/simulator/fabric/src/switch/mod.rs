@@ -11,7 +11,7 @@ use crate::{
 };
 use anabranch_lb::{
     Candidates, LocalQueues, PacketView, SchemeCounters, SwitchInfo, SwitchScheme,
-    registry::{Sees, Switch, TagKind},
+    registry::{PacketScope, Switch, TagKind},
 };
 use anabranch_topology::{LinkId, NodeId, NodeKind};
 use anabranch_units::{Rate, Time};
@@ -163,8 +163,8 @@ impl Switches {
         let plan = cx.plan;
         let packet = &cx.ports[id];
         let (dst, balancer) = (packet.dst, packet.balancer);
-        let sees = plan.sees[usize::from(balancer)];
-        let every_hop = sees == Sees::EveryHop && packet.kind == Kind::Data;
+        let sees = plan.packet_scopes[usize::from(balancer)];
+        let every_hop = sees == PacketScope::EveryHop && packet.kind == Kind::Data;
         let leaf = plan.leaf[dst as usize];
         let link = if leaf == switch.0 {
             if packet.kind == Kind::SwitchControl {
@@ -174,7 +174,7 @@ impl Switches {
                 return;
             }
             plan.host_down[dst as usize]
-        } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == Sees::Guided) {
+        } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == PacketScope::Guided) {
             match self.guided_hop(cx, guided, switch, leaf, id) {
                 Some(link) => link,
                 None => return no_way(cx, switch, id),

@@ -141,7 +141,7 @@ fn scheme_alone(name: &str) -> f64 {
         now += STEP;
         let packet = Outgoing { psn, bytes: PAYLOAD as u32, retransmission: false, eligible_at: now };
         let tag = match scheme.select(now, 0, &packet) {
-            Decision::Send(tag) | Decision::SendAsking(tag) => tag,
+            Decision::Send(tag) | Decision::SendWithAckRequest(tag) => tag,
             _ => 0,
         };
         // The acknowledgement of the packet that left 64 packets ago.
